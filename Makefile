@@ -1,0 +1,68 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+# Every path here is relative: make cannot handle spaces in a target's name, and the
+# clone may well lie in a folder that has some.
+
+PYTHON ?= python3
+WORKERS ?= 2
+VENV := .venv
+PY := $(VENV)/bin/python
+BENCH_VENV := .venv-bench
+BENCH_PY := $(BENCH_VENV)/bin/python
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
+MANIFESTS := pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types unit format bench clean
+
+help: ## Say what the commands do
+	@echo "usage: make COMMAND [PYTHON=python3.12] [WORKERS=4]"
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/installed ## Install quorate and evaluate a model on the embedded radiologists' ratings
+	$(VENV)/bin/quorate demo
+
+test: lint types unit ## Install the test extras and run every check
+
+lint: $(VENV)/installed-dev ## Check style and formatting (ruff)
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+
+types: $(VENV)/installed-dev ## Check the types of src (mypy, strict)
+	$(PY) -m mypy
+
+unit: $(VENV)/installed-dev ## Run the tests and the examples in the documentation (pytest)
+	$(PY) -m pytest -n $(WORKERS) $(ARGS)
+
+format: $(VENV)/installed-dev ## Format the code and fix what ruff can fix
+	$(PY) -m ruff check --fix
+	$(PY) -m ruff format
+
+bench: $(BENCH_VENV)/installed ## Measure speed against named peers, in an environment of their own
+	$(BENCH_PY) benchmarks $(ARGS)
+
+clean: ## Remove the environments, caches and build outputs
+	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp files keep repeated runs quick: packages are installed again only when the
+# manifests change. Installs are editable, so a changed source file is never stale.
+
+$(VENV)/created:
+	@"$(PYTHON)" -c 'import sys; sys.version_info >= (3, 11) or sys.exit("quorate needs Python 3.11 or newer, and this is " + sys.version.split()[0] + "; say make PYTHON=python3.12, for example")'
+	"$(PYTHON)" -m venv $(VENV)
+	@touch $@
+
+$(VENV)/installed: $(VENV)/created $(MANIFESTS)
+	$(PY) $(PIP_INSTALL) -e .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/created $(MANIFESTS)
+	$(PY) $(PIP_INSTALL) -e ".[dev]"
+	@touch $@ $(VENV)/installed
+
+$(BENCH_VENV)/installed: $(MANIFESTS) benchmarks/requirements.txt
+	"$(PYTHON)" -m venv $(BENCH_VENV)
+	$(BENCH_PY) $(PIP_INSTALL) -e . -r benchmarks/requirements.txt
+	@touch $@

@@ -1,0 +1,101 @@
+"""How far the probabilities of a medical-imaging model can be trusted.
+
+    import quorate as qr
+
+    labels = qr.Labels.from_ratings(ratings, num_classes=5)   # what the raters said
+    qr.ece(probs, labels)                                     # one metric
+    results = qr.evaluate(probs, labels, groups=patients)     # all, with intervals
+"""
+
+from quorate.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    MergeError,
+    MissingExtraError,
+    QuorateError,
+    UndefinedMetricError,
+)
+from quorate.evaluate import evaluate
+from quorate.functions.calibration import (
+    adaptive_ece,
+    classwise_ece,
+    ece,
+    ece_sweep,
+    ks_error,
+    mce,
+    multi_rater,
+    rms_ce,
+    robust_ece,
+    robust_ece_mixture,
+    sce,
+)
+from quorate.functions.disagreement import (
+    disagreement_calibration_error,
+    disagreement_calibration_loss,
+    disagreement_loss,
+    statistic_calibration_loss,
+    statistic_loss,
+)
+from quorate.functions.proper import (
+    accuracy,
+    brier,
+    calibration_error,
+    calibration_loss,
+    dispersion_loss,
+    epistemic_loss,
+    expected_squared_loss,
+    irreducible_loss,
+    nll,
+    ranked_probability_score,
+)
+from quorate.functions.ranking import auccc, augrc, aurc, ccc_curve, io_auroc
+from quorate.labels import Labels
+from quorate.predictions import Predictions
+from quorate.results import Estimate, Results
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Estimate",
+    "InvalidInputError",
+    "InvalidTypeError",
+    "Labels",
+    "MergeError",
+    "MissingExtraError",
+    "Predictions",
+    "QuorateError",
+    "Results",
+    "UndefinedMetricError",
+    "accuracy",
+    "adaptive_ece",
+    "auccc",
+    "augrc",
+    "aurc",
+    "brier",
+    "calibration_error",
+    "calibration_loss",
+    "ccc_curve",
+    "classwise_ece",
+    "disagreement_calibration_error",
+    "disagreement_calibration_loss",
+    "disagreement_loss",
+    "dispersion_loss",
+    "ece",
+    "ece_sweep",
+    "epistemic_loss",
+    "evaluate",
+    "expected_squared_loss",
+    "io_auroc",
+    "irreducible_loss",
+    "ks_error",
+    "mce",
+    "multi_rater",
+    "nll",
+    "ranked_probability_score",
+    "rms_ce",
+    "robust_ece",
+    "robust_ece_mixture",
+    "sce",
+    "statistic_calibration_loss",
+    "statistic_loss",
+]

@@ -1,0 +1,1 @@
+"""Files in and files out: tables of predictions and ratings, and results that are never half."""

@@ -1,0 +1,156 @@
+"""CPU loops over chunks of cases: float64 sums whatever the input type, the GIL released.
+
+Compiled on first use and cached on disk. Threads run them over chunks (see `engines.local`);
+`parallel=True` would cost seconds of compilation and buy nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import njit
+
+__all__ = [
+    "FIELDS",
+    "add_bin_sums",
+    "add_soft_bin_sums",
+    "concordance",
+    "gaussian_shares",
+    "read_rows",
+]
+
+Array = Any
+
+FIELDS = 8
+"""Sums kept per bin: cases, w, w², w z, w μ, w (μ-z)², w μ², w v. One cache line."""
+
+
+@njit(nogil=True, cache=True)
+def read_rows(probs: Array, tolerance: float, confidence: Array, predicted: Array) -> int:
+    """Fill in the largest probability and its class; return the first bad row, or -1."""
+    rows, classes = probs.shape
+    for i in range(rows):
+        best = probs[i, 0]
+        total = float(best)
+        least = best
+        arg = 0
+        for k in range(1, classes):
+            p = probs[i, k]
+            total += p
+            if p > best:
+                best = p
+                arg = k
+            least = min(least, p)
+        # Written so that NaN, which compares false with everything, is bad too.
+        if not (abs(total - 1.0) <= tolerance and least >= 0.0 and best <= 1.0):
+            return i
+        confidence[i] = best
+        predicted[i] = arg
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def add_bin_sums(
+    z: Array, mu: Array, v: Array, weights: Array, channel: Array, unit: Array,
+    edges: Array, table: Array,
+) -> None:  # fmt: skip
+    """Add scored cases (n, C) to `table` (units, channels, bins, FIELDS).
+
+    `v`, `channel` and `unit` may be empty: no correction, channel = column, one unit.
+    """
+    rows, columns = z.shape
+    bins = table.shape[2]
+    has_v, has_channel, has_unit = v.size > 0, channel.size > 0, unit.size > 0
+    for i in range(rows):
+        w = weights[i]
+        u = unit[i] if has_unit else 0
+        for c in range(columns):
+            score = float(z[i, c])
+            m = mu[i, c]
+            b = int(score * bins)
+            b = min(max(b, 0), bins - 1)
+            # The product may round across an edge, and edges need not be equal: step to the bin.
+            while b + 1 < bins and score >= edges[b + 1]:
+                b += 1
+            while b > 0 and score < edges[b]:
+                b -= 1
+            row = table[u, channel[i] if has_channel else c, b]
+            d = m - score
+            row[0] += 1.0
+            row[1] += w
+            row[2] += w * w
+            row[3] += w * score
+            row[4] += w * m
+            row[5] += w * d * d
+            row[6] += w * m * m
+            if has_v:
+                row[7] += w * v[i, c]
+
+
+@njit(nogil=True, cache=True)
+def gaussian_shares(means: Array, sds: Array, weights: Array, edges: Array, share: Array) -> None:
+    """Fill in how much of each case's Gaussian mixture (n, components) lies in each bin.
+
+    Shares are normalised over the bins (RECE eqs 6-7), so what falls outside [0, 1] is spread in
+    proportion.
+    """
+    rows, components = means.shape
+    bins = len(edges) - 1
+    for i in range(rows):
+        total = 0.0
+        for b in range(bins):
+            share[i, b] = 0.0
+        for c in range(components):
+            scale = sds[i, c] * math.sqrt(2.0)
+            below = math.erf((edges[0] - means[i, c]) / scale)
+            for b in range(bins):
+                above = math.erf((edges[b + 1] - means[i, c]) / scale)
+                part = 0.5 * weights[i, c] * (above - below)
+                share[i, b] += part
+                total += part
+                below = above
+        for b in range(bins):
+            share[i, b] /= total
+
+
+@njit(nogil=True, cache=True)
+def add_soft_bin_sums(
+    z: Array, mu: Array, weights: Array, share: Array, unit: Array, edges: Array, table: Array
+) -> None:
+    """Add scored cases (n,) to `table` (units, bins, FIELDS), spread over the bins by `share`.
+
+    The first field counts the cases whose score itself lies in the bin.
+    """
+    rows, bins = share.shape
+    has_unit = unit.size > 0
+    for i in range(rows):
+        u = unit[i] if has_unit else 0
+        score = z[i]
+        b = min(max(int(score * bins), 0), bins - 1)
+        while b + 1 < bins and score >= edges[b + 1]:
+            b += 1
+        while b > 0 and score < edges[b]:
+            b -= 1
+        table[u, b, 0] += 1.0
+        for k in range(bins):
+            s = weights[i] * share[i, k]
+            table[u, k, 1] += s
+            table[u, k, 3] += s * score
+            table[u, k, 4] += s * mu[i]
+
+
+@njit(nogil=True, cache=True)
+def concordance(upper: Array, lower: Array) -> float:
+    """Return how many pairs have upper > lower, ties half, of two sorted samples."""
+    total = 0.0
+    below, upto = 0, 0
+    for i in range(len(upper)):
+        value = upper[i]
+        while below < len(lower) and lower[below] < value:
+            below += 1
+        upto = max(upto, below)
+        while upto < len(lower) and lower[upto] <= value:
+            upto += 1
+        total += 0.5 * (below + upto)
+    return total

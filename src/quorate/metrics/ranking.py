@@ -1,0 +1,115 @@
+"""Does confidence separate right from wrong? CCC, risk-coverage, in- against out-of-distribution.
+
+Formulas over masses in order of increasing score: `mass` (…, n) is Σ w at each distinct score and
+`hits` Σ w μ, where μ is whether (or how often) the prediction is right. Tied scores are one step,
+so the order of tied cases never matters. Leading axes are resamples; undefined is NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CCCCurve", "auccc", "augrc", "aurc", "ccc_curve"]
+
+FloatArray = NDArray[Any]
+
+NOTHING = 1e-12
+"""A share of wrong cases below this is rounding: no case is wrong."""
+
+
+@dataclass(frozen=True)
+class CCCCurve:
+    """The confidence-classification characteristic: counts and rates at every threshold.
+
+    Accepting means confidence >= threshold. The first threshold is infinite: nothing is accepted.
+    Counts may be fractional, where raters disagree about whether the prediction is right.
+    """
+
+    thresholds: FloatArray
+    correct_accepts: FloatArray
+    """CAcc."""
+    incorrect_accepts: FloatArray
+    """IAcc."""
+    correct_rejects: FloatArray
+    """CRej."""
+    incorrect_rejects: FloatArray
+    """IRej."""
+
+    @property
+    def correct_accept_rate(self) -> FloatArray:
+        """CAccR = CAcc / (CAcc + IRej), the y-axis (CCC eq 1)."""
+        return self.correct_accepts / (self.correct_accepts + self.incorrect_rejects)
+
+    @property
+    def correct_reject_rate(self) -> FloatArray:
+        """CRejR = CRej / (CRej + IAcc); the x-axis is 1 - CRejR (CCC eq 1)."""
+        return self.correct_rejects / (self.correct_rejects + self.incorrect_accepts)
+
+    @property
+    def area(self) -> float:
+        """AUCCC: the area under the curve."""
+        return float(np.trapezoid(self.correct_accept_rate, 1 - self.correct_reject_rate))
+
+    def at(self, threshold: float) -> dict[str, float]:
+        """Return the four counts and two rates when confidence >= threshold is accepted."""
+        # Thresholds fall along the curve; the last one that is >= `threshold` accepts the same.
+        i = int(np.searchsorted(-self.thresholds, -threshold, side="right")) - 1
+        names = ("correct_accepts", "incorrect_accepts", "correct_rejects", "incorrect_rejects")
+        names += ("correct_accept_rate", "correct_reject_rate")
+        return {name: float(getattr(self, name)[i]) for name in names}
+
+
+def ccc_curve(score: FloatArray, mass: FloatArray, hits: FloatArray) -> CCCCurve:
+    """Return the curve with one point per distinct confidence, from the highest down."""
+    right = np.concatenate(([0.0], np.cumsum(hits[::-1])))
+    wrong = np.concatenate(([0.0], np.cumsum((mass - hits)[::-1])))
+    return CCCCurve(
+        np.concatenate(([np.inf], score[::-1])),
+        correct_accepts=right,
+        incorrect_accepts=wrong,
+        correct_rejects=wrong[-1] - wrong,
+        incorrect_rejects=right[-1] - right,
+    )
+
+
+def auccc(mass: FloatArray, hits: FloatArray) -> FloatArray:
+    """AUCCC = P(conf of a right case > conf of a wrong one) + half of the ties (CCC section 2.2)."""
+    wrong = mass - hits
+    all_right, all_wrong = hits.sum(axis=-1), wrong.sum(axis=-1)
+    below = np.cumsum(wrong, axis=-1) - 0.5 * wrong
+    pairs = all_right * np.where(all_wrong > NOTHING * (all_right + all_wrong), all_wrong, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(pairs > 0, (hits * below).sum(axis=-1) / pairs, np.nan))
+
+
+def aurc(mass: FloatArray, hits: FloatArray) -> FloatArray:
+    """AURC = 1/N Σ_i (errors among the i most confident) / i (Geifman & El-Yaniv 2017).
+
+    Tied cases are taken in random order, in expectation: within a tie of mass m and error rate e
+    that follows C accepted cases with E errors, Σ_{j=1..m} (E + j e)/(C + j)
+    = e m + (E - e C) (ψ(C+m+1) - ψ(C+1)), which also serves masses that are not whole.
+    """
+    from scipy.special import digamma
+
+    mass, wrong = mass[..., ::-1], (mass - hits)[..., ::-1]
+    accepted, errors = np.cumsum(mass, axis=-1), np.cumsum(wrong, axis=-1)
+    before = accepted - mass
+    rate = wrong / np.where(mass > 0, mass, 1)
+    steps = digamma(accepted + 1) - digamma(before + 1)
+    area = (wrong + (errors - wrong - rate * before) * steps).sum(axis=-1)
+    return np.asarray(np.maximum(area, 0) / accepted[..., -1])
+
+
+def augrc(mass: FloatArray, hits: FloatArray) -> FloatArray:
+    """AUGRC: the mean, over coverages, of the risk that an undetected failure is accepted.
+
+    (1 - AUCCC) a (1-a) + (1-a)²/2 with accuracy a (Traub et al. 2024, eq 8).
+    """
+    accuracy = hits.sum(axis=-1) / mass.sum(axis=-1)
+    wrong = np.where(1 - accuracy > NOTHING, 1 - accuracy, 0)
+    separation = np.nan_to_num(1 - auccc(mass, hits))
+    return np.asarray(separation * accuracy * wrong + 0.5 * wrong**2)

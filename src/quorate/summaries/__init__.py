@@ -1,0 +1,17 @@
+"""Mergeable tables: each has `empty`, `of(chunk)` and `+`, and a metric is a formula over one."""
+
+from quorate.summaries.bin_sums import BinPlan, BinSums, BinTable, SoftBinPlan
+from quorate.summaries.kept_sample import KeptSample, SamplePlan
+from quorate.summaries.sorted_scores import ScoreMasses, SortedPlan, SortedScores
+
+__all__ = [
+    "BinPlan",
+    "BinSums",
+    "BinTable",
+    "KeptSample",
+    "SamplePlan",
+    "ScoreMasses",
+    "SoftBinPlan",
+    "SortedPlan",
+    "SortedScores",
+]

@@ -1,0 +1,225 @@
+"""Sums per resampling unit × channel × bin: what every binned metric is a formula over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.binning import bin_edges, locate
+from quorate.errors import MergeError
+from quorate.predictions import Rows
+from quorate.questions import PerCaseScore, Question, ScoredCases
+from quorate.summaries.sorted_scores import SortedScores
+
+__all__ = ["BinPlan", "BinSums", "BinTable", "SoftBinPlan"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BinTable:
+    """Named sums over bins, with any number of leading axes: (…, channels, bins, fields).
+
+    Leading axes are resamples, so a formula written once serves the estimate and its interval.
+    """
+
+    sums: FloatArray
+
+    @property
+    def cases(self) -> FloatArray:
+        """Number of cases, |I_kb|."""
+        return self.sums[..., 0]
+
+    @property
+    def weight(self) -> FloatArray:
+        """Σ w."""
+        return self.sums[..., 1]
+
+    @property
+    def squared_weight(self) -> FloatArray:
+        """Σ w²."""
+        return self.sums[..., 2]
+
+    @property
+    def score(self) -> FloatArray:
+        """Σ w z: predicted."""
+        return self.sums[..., 3]
+
+    @property
+    def positive(self) -> FloatArray:
+        """Σ w μ: observed."""
+        return self.sums[..., 4]
+
+    @property
+    def squared_gap(self) -> FloatArray:
+        """Σ w (μ - z)²."""
+        return self.sums[..., 5]
+
+    @property
+    def squared_positive(self) -> FloatArray:
+        """Σ w μ²."""
+        return self.sums[..., 6]
+
+    @property
+    def within(self) -> FloatArray:
+        """Σ w v, with v = μ(1-μ)/(n-1)."""
+        return self.sums[..., 7]
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Σ w (μ - z): observed minus predicted."""
+        return self.positive - self.score
+
+    def with_deviation(self, deviation: FloatArray) -> BinTable:
+        """Return the table with the observed sums moved so that the deviation is as given."""
+        sums = np.broadcast_to(self.sums, (*deviation.shape, self.sums.shape[-1])).copy()
+        sums[..., 4] = sums[..., 3] + deviation
+        return BinTable(sums)
+
+
+@dataclass(frozen=True)
+class BinPlan:
+    """Which question to sum, over which bins: a number of equal bins or a tuple of edges."""
+
+    question: Question | PerCaseScore
+    bins: int | tuple[float, ...] = 15
+    least_raters: int = 1
+    """Cases with fewer labels are left out."""
+
+    @property
+    def edges(self) -> FloatArray:
+        """The bins' edges."""
+        return bin_edges(self.bins if isinstance(self.bins, int) else np.array(self.bins))
+
+    def empty(self, num_classes: int, units: int = 1) -> BinSums:
+        """Return the table of no cases."""
+        channels = self.question.channels(num_classes)
+        from quorate.kernels._numba import FIELDS
+
+        return BinSums(self, np.zeros((units, channels, len(self.edges) - 1, FIELDS)))
+
+
+@dataclass(frozen=True)
+class SoftBinPlan:
+    """Which question to sum, each score spread over the bins by a Gaussian (RECE eq 6)."""
+
+    question: Question
+    bins: int = 15
+    sigma: float = 0.1
+    least_raters: int = 1
+
+    @property
+    def edges(self) -> FloatArray:
+        """The bins' edges."""
+        return bin_edges(self.bins)
+
+    def empty(self, num_classes: int, units: int = 1) -> BinSums:
+        """Return the table of no cases."""
+        return BinPlan(self.question, self.bins).empty(num_classes, units)._as_plan(self)
+
+
+@dataclass(frozen=True, eq=False)
+class BinSums:
+    """Sums of scored cases per unit × channel × bin; `a + b` is the table of all their cases."""
+
+    plan: BinPlan | SoftBinPlan
+    sums: FloatArray
+    """(units, channels, bins, fields)."""
+    channel_edges: tuple[FloatArray, ...] = ()
+    """The edges of each channel, where they follow from the scores and so differ."""
+
+    @staticmethod
+    def of(plan: BinPlan | SoftBinPlan, rows: Rows, units: int = 1) -> BinSums:
+        """Return the table of one chunk."""
+        table = plan.empty(rows.probs.shape[1], units)
+        table.absorb(rows)
+        return table
+
+    @staticmethod
+    def of_scored(plan: BinPlan, scored: ScoredCases, channels: int = 1) -> BinSums:
+        """Return the table of cases that are scored already."""
+        from quorate.kernels._numba import FIELDS
+
+        table = BinSums(plan, np.zeros((1, channels, len(plan.edges) - 1, FIELDS)))
+        table._absorb_scored(scored)
+        return table
+
+    def __add__(self, other: BinSums) -> BinSums:
+        if not isinstance(other, BinSums):
+            return NotImplemented
+        if self.plan != other.plan:
+            raise MergeError(f"cannot add {other.plan} to {self.plan}: made for different questions")
+        if self.sums.shape != other.sums.shape:
+            raise MergeError(
+                f"cannot add tables of shapes {self.sums.shape} and {other.sums.shape}: "
+                "different classes or resampling units"
+            )
+        return BinSums(self.plan, self.sums + other.sums)
+
+    @property
+    def table(self) -> BinTable:
+        """The sums over all units."""
+        return BinTable(self.sums.sum(axis=0))
+
+    @staticmethod
+    def of_scores(scores: SortedScores, edges: Sequence[FloatArray]) -> BinSums:
+        """Return the table of sorted scores over each channel's own edges.
+
+        It has the sums of weight, score and hits alone; channels with fewer bins end in empty ones.
+        """
+        bins = max(len(e) - 1 for e in edges)
+        sums = np.zeros((scores.units, scores.channels, bins, 5))
+        for c, channel_edges in enumerate(edges):
+            masses = scores.channel(c)
+            cell = locate(masses.score, channel_edges)
+            if masses.unit is not None:
+                cell = masses.unit * bins + cell
+            for field, values in (
+                (0, (masses.mass > 0).astype(np.float64)),
+                (1, masses.mass),
+                (3, masses.mass * masses.score),
+                (4, masses.hits),
+            ):
+                flat = np.bincount(cell, values, scores.units * bins)
+                sums[:, c, :, field] = flat.reshape(scores.units, bins)
+        plan = BinPlan(scores.plan.question, bins)
+        return BinSums(plan, sums, tuple(edges))
+
+    def resampled(self, multiplicities: NDArray[Any]) -> BinTable:
+        """Return the tables of resamples: `multiplicities` (B, units) says how often each unit."""
+        flat = self.sums.reshape(len(self.sums), -1)
+        product = multiplicities.astype(np.float64) @ flat
+        return BinTable(product.reshape(len(multiplicities), *self.sums.shape[1:]))
+
+    def absorb(self, rows: Rows) -> None:
+        """Add a chunk in place: for the one who made this table and has not shown it yet."""
+        rows = rows.with_raters(self.plan.least_raters)
+        if len(rows.probs):
+            self._absorb_scored(self.plan.question.score(rows))
+
+    def _absorb_scored(self, scored: ScoredCases) -> None:
+        from quorate.kernels import _numba as kernels
+
+        plan = self.plan
+        if isinstance(plan, SoftBinPlan):
+            z = scored.z.astype(np.float64)
+            share = np.empty((len(z), len(plan.edges) - 1))
+            for c in range(z.shape[1]):
+                sd = np.full((len(z), 1), plan.sigma)
+                kernels.gaussian_shares(z[:, c : c + 1], sd, np.ones_like(sd), plan.edges, share)
+                kernels.add_soft_bin_sums(
+                    z[:, c], scored.mu[:, c], scored.weights, share, scored.units, plan.edges,
+                    self.sums[:, c],
+                )  # fmt: skip
+            return
+        kernels.add_bin_sums(
+            scored.z, scored.mu, scored.v, scored.weights, scored.channel, scored.units,
+            plan.edges, self.sums,
+        )  # fmt: skip
+
+    def _as_plan(self, plan: SoftBinPlan) -> BinSums:
+        return BinSums(plan, self.sums)

@@ -1,0 +1,17 @@
+"""Settings that every test shares."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+# Derandomised: a red suite means a changed project, never an unlucky draw. No deadline: the
+# first example of a test may have to compile a kernel, which takes a second.
+settings.register_profile(
+    "quorate",
+    derandomize=True,
+    deadline=None,
+    max_examples=50,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("quorate")

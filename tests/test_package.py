@@ -1,0 +1,187 @@
+"""The package as its users meet it: public names, import cost, version, script, wheel, pins."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import quorate
+
+ROOT = Path(__file__).parents[1]
+
+# The names other people's code is written against. Adding one is a decision; losing one is a bug.
+VOCABULARY = {
+    "what the raters said": ["Labels"],
+    "proper scores": ["accuracy", "brier", "nll", "ranked_probability_score"],
+    "label histograms": [
+        "expected_squared_loss",
+        "epistemic_loss",
+        "irreducible_loss",
+        "calibration_loss",
+        "calibration_error",
+        "dispersion_loss",
+    ],
+    "disagreement and other statistics": [
+        "disagreement_loss",
+        "disagreement_calibration_loss",
+        "disagreement_calibration_error",
+        "statistic_loss",
+        "statistic_calibration_loss",
+    ],
+    "binned calibration": [
+        "ece",
+        "mce",
+        "rms_ce",
+        "adaptive_ece",
+        "ece_sweep",
+        "classwise_ece",
+        "sce",
+        "robust_ece",
+        "robust_ece_mixture",
+        "multi_rater",
+    ],
+    "calibration without bins": ["kde_ece", "smooth_ece", "ks_error"],
+    "ranking": ["ccc_curve", "auccc", "aurc", "augrc", "io_auroc"],
+    "agreement of the raters": ["fleiss_kappa", "krippendorff_alpha", "exchangeability_test"],
+    "everything at once": ["evaluate", "evaluate_multilabel"],
+    "stability": ["stability"],
+}
+NAMES = [name for names in VOCABULARY.values() for name in names]
+MODULES_BY_NAME = {"stability"}  # public names that are modules on purpose
+
+HEAVY = ["torch", "numba", "matplotlib", "dask", "pyarrow", "sklearn", "pandas"]
+
+
+def run_python(code: str) -> str:
+    """Run code in a fresh interpreter, as a user's first line would, and return what it prints."""
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_vocabulary_is_public_and_documented(name: str) -> None:
+    """Each promised name is exported and says what it is."""
+    assert name in quorate.__all__
+    assert inspect.getdoc(getattr(quorate, name))
+
+
+def test_all_is_the_public_api() -> None:
+    """`__all__` repeats nothing, resolves, is documented, and leaves no public name out."""
+    names = list(quorate.__all__)
+    assert len(names) == len(set(names))
+    objects = {name: getattr(quorate, name) for name in names}
+    undocumented = [
+        name
+        for name, value in objects.items()
+        if (inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value))
+        and not inspect.getdoc(value)
+    ]
+    assert undocumented == []
+    public = {
+        name
+        for name, value in vars(quorate).items()
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith("quorate")
+    }
+    assert public - set(names) == set()
+    assert set(names) <= set(dir(quorate))
+
+
+def test_public_functions_are_not_hidden_by_modules_of_the_same_name() -> None:
+    """Importing `quorate.evaluate` (as the command line does) leaves `quorate.evaluate` callable.
+
+    Importing a submodule binds its name in the package, over a function found lazily.
+    """
+    code = (
+        "import json, importlib, inspect, quorate\n"
+        "for name in quorate.__all__:\n"
+        "    try: importlib.import_module('quorate.' + name)\n"
+        "    except ModuleNotFoundError: pass\n"
+        "print(json.dumps([n for n in quorate.__all__ if inspect.ismodule(getattr(quorate, n))]))"
+    )
+    assert set(json.loads(run_python(code))) <= MODULES_BY_NAME
+
+
+def test_importing_quorate_loads_nothing_heavy() -> None:
+    """`import quorate` leaves the big packages alone until a function needs one."""
+    code = f"import sys, quorate; print([m for m in {HEAVY!r} if m in sys.modules])"
+    assert run_python(code).strip() == "[]"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    """A misspelt name fails as on any module, and names the package and the attribute."""
+    with pytest.raises(AttributeError, match=r"quorate.*no_such_metric"):
+        _ = quorate.no_such_metric
+
+
+def test_the_version_has_one_source() -> None:
+    """The installed metadata carry the version that the package states."""
+    assert metadata.version("quorate") == quorate.__version__
+
+
+def test_the_command_line_is_installed() -> None:
+    """The `quorate` script answers --help and leaves with 0."""
+    script = shutil.which("quorate", path=sysconfig.get_path("scripts"))
+    assert script is not None
+    done = subprocess.run([script, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "evaluate" in done.stdout
+
+
+def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
+    """The wheel holds what src holds: modules, the typing marker and the embedded data."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if name.startswith("quorate/")}
+    source = ROOT / "src"
+    expected = {
+        path.relative_to(source).as_posix()
+        for path in (source / "quorate").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert "quorate/py.typed" in expected
+    assert packed == expected
+
+
+def declared_requirements() -> list[Requirement]:
+    """Read every requirement of pyproject.toml, the extras' included, less quorate itself."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    found = [Requirement(text) for requirements in lists for text in requirements]
+    return [requirement for requirement in found if requirement.name != "quorate"]
+
+
+def pins() -> dict[str, str]:
+    """Read constraints.txt: name -> version; every line is a pin, a comment or empty."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    lines = [line for line in lines if line and not line.startswith("#")]
+    matches = [re.fullmatch(r"([\w.-]+)==([\w.]+)", line) for line in lines]
+    assert all(matches), "constraints.txt: every line must read name==version"
+    return {canonicalize_name(match[1]): match[2] for match in matches if match}
+
+
+def test_every_requirement_is_pinned_within_its_bounds() -> None:
+    """constraints.txt pins each declared requirement to a version that its bounds allow."""
+    pinned = pins()
+    requirements = declared_requirements()
+    assert [r.name for r in requirements if canonicalize_name(r.name) not in pinned] == []
+    wrong = [str(r) for r in requirements if pinned[canonicalize_name(r.name)] not in r.specifier]
+    assert wrong == []
+    assert pinned["torch"] == "2.13.0"
