@@ -5,9 +5,9 @@
 Cases have logits and true class probabilities q = softmax(logits); raters draw their labels from
 q. A *calibrated* model predicts q, an *overconfident* one softmax(1.75 · logits), a *one class
 off* model adds 0.7 to the first logit. Patients of five cases share half of the variance of their
-logits, and in 30% of the cases a rater's label noise is the one that this rater has throughout the
-patient, so that errors are correlated within patients while every case keeps its q. The truth of a metric
-is its value on a million cases whose raters report q itself.
+logits, and in 30% of the cases a rater's label noise is the one that this rater has throughout
+the patient, so that errors are correlated within patients while every case keeps its q. The truth
+of a metric is its value on a million cases whose raters report q itself.
 """
 
 from __future__ import annotations

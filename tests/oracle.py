@@ -453,8 +453,8 @@ def ks_error(scores: Array, outcome: Array) -> float:
     """Largest |cumulative sum of (score - outcome)| / N over the sorted distinct scores."""
     worst = 0.0
     for cut in sorted({float(s) for s in scores}):
-        inside = [i for i, s in enumerate(scores) if s <= cut]
-        worst = max(worst, abs(math.fsum(scores[i] - outcome[i] for i in inside)))
+        inside = [float(s - y) for s, y in zip(scores, outcome, strict=True) if s <= cut]
+        worst = max(worst, abs(math.fsum(inside)))
     return worst / len(scores)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import gammaln
 
 import oracle
 import quorate as qr
@@ -20,6 +19,11 @@ from golden import FOCAL, KDE, SKLEARN, Array, GoldenSet, GoldenValue, find, val
 def given_bandwidth(golden: GoldenValue) -> bool:
     """The bandwidth is a number."""
     return golden.params["bandwidth"] != "LOO"
+
+
+def single(data: GoldenSet) -> Array:
+    """Histograms of the first rater alone, for the oracle."""
+    return oracle.one_rater(data.classes, data.num_classes)
 
 
 def several(data: GoldenSet) -> Any:
@@ -74,19 +78,15 @@ def test_kde_ece_canonical(golden: GoldenValue) -> None:
     where=lambda g: not given_bandwidth(g) and g.params["dtype"] == "float64",
 )
 def test_kde_ece_canonical_where_the_density_is_tiny(golden: GoldenValue) -> None:
-    """At the original's own, minute bandwidth: matched unless its floor of 10^-10 takes part.
+    """At the original's own, minute bandwidth some cases have no neighbours to speak of.
 
-    The original divides by max(density, 10^-10), which pulls E[y | p] of an isolated case towards
-    0; the ratio itself is well defined, and ours. The test reproduces the floor and compares ours
-    with the ratio. Log-kernels near 10^5 leave eleven decimals.
+    Both divide by no density below 10^-10, which compares such a case with nearly nothing.
+    Log-kernels near 10^5 leave eleven decimals.
     """
     data, p = golden.data, golden.params["p"]
     bandwidth = released_bandwidth(data)
-    onehot = oracle.one_rater(data.classes, data.num_classes).astype(float)
-    floored, exact = canonical_gaps(data.probs, onehot, bandwidth)
-    assert (floored**p).sum(axis=1).mean() == golden.approx(1e-11)
     mine = qr.kde_ece(data.probs, data.classes, kind="canonical", p=p, bandwidth=bandwidth)
-    assert mine == pytest.approx((exact**p).sum(axis=1).mean(), rel=0, abs=1e-11)
+    assert mine == golden.approx(1e-11)
 
 
 def released_bandwidth(data: GoldenSet) -> float:
@@ -98,19 +98,6 @@ def released_bandwidth(data: GoldenSet) -> float:
         and value.params == {"kernel": "dirichlet", "dtype": "float64"}
     )
     return float(found)
-
-
-def canonical_gaps(probs: Array, onehot: Array, bandwidth: float) -> tuple[Array, Array]:
-    """|E[y | p_j] - p_j| per class with the density floored at 10^-10, and without the floor."""
-    alphas = probs / bandwidth + 1
-    log_beta = gammaln(alphas).sum(axis=1) - gammaln(alphas.sum(axis=1))
-    log_kernel = np.log(probs) @ (alphas - 1).T - log_beta
-    np.fill_diagonal(log_kernel, -np.inf)
-    kernel = np.exp(log_kernel)
-    floored = kernel @ onehot / np.maximum(kernel.sum(axis=1), 1e-10)[:, None]
-    kernel = np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True))
-    exact = kernel @ onehot / kernel.sum(axis=1)[:, None]
-    return np.abs(floored - probs), np.abs(exact - probs)
 
 
 @values("MR_kdeECE_top_label", "MR_kdeECE_canonical", repository=KDE)
@@ -218,3 +205,38 @@ def negative_entropy_of(logits: Array) -> Array:
     """The higher, the more certain."""
     probs = softmax(logits)
     return np.asarray((probs * np.log(probs)).sum(axis=1))
+
+
+@values("AUCCC", repository=SKLEARN)
+def test_risk_coverage_areas(golden: GoldenValue) -> None:
+    """AURC and AUGRC have no released value; the naive loops judge them, one rater and several."""
+    data = golden.data
+    confidence, correct = confidence_and_correct(data, golden.params["confidence"])
+    _, agreement = oracle.top_label(data.probs, data.counts)
+    for right in (correct, agreement):
+        expected = oracle.aurc(confidence, 1 - right)
+        assert qr.aurc(confidence, right) == pytest.approx(expected, rel=0, abs=1e-12)
+        expected = oracle.augrc_by_pairs(confidence, 1 - right)
+        assert qr.augrc(confidence, right) == pytest.approx(expected, rel=0, abs=1e-12)
+
+
+@values("AUCCC_ties", repository=SKLEARN)
+def test_generalised_risk_coverage_area_with_ties(golden: GoldenValue) -> None:
+    """AUGRC, and its closed form through AUCCC: a (1 - a) (1 - AUCCC) + (1 - a)^2 / 2."""
+    confidence, correct = confidence_and_correct(golden.data, golden.params["confidence"])
+    accuracy = correct.mean()
+    expected = accuracy * (1 - accuracy) * (1 - golden.value) + (1 - accuracy) ** 2 / 2
+    assert qr.augrc(confidence, correct) == pytest.approx(expected, rel=0, abs=1e-12)
+    pairs = oracle.augrc_by_pairs(confidence, 1 - correct)
+    assert pairs == pytest.approx(expected, rel=0, abs=1e-12)
+
+
+@values("AUCCC_ties", repository=SKLEARN)
+def test_ks_error(golden: GoldenValue) -> None:
+    """The Kolmogorov-Smirnov error has no released value; the naive loop judges it."""
+    data = golden.data
+    expected = oracle.ks_error(*oracle.top_label(data.probs, single(data)))
+    assert qr.ks_error(data.probs, data.classes) == pytest.approx(expected, rel=0, abs=1e-12)
+    repeated = oracle.top_label(*oracle.repeat_per_annotation(data.probs, data.counts))
+    expected = oracle.ks_error(*repeated)
+    assert qr.ks_error(data.probs, several(data)) == pytest.approx(expected, rel=0, abs=1e-12)

@@ -7,6 +7,7 @@
     results = qr.evaluate(probs, labels, groups=patients)     # all, with intervals
 """
 
+from quorate import stability
 from quorate.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -50,6 +51,7 @@ from quorate.functions.proper import (
 )
 from quorate.functions.ranking import auccc, augrc, aurc, ccc_curve, io_auroc
 from quorate.labels import Labels
+from quorate.multilabel import MultilabelResults, evaluate_multilabel
 from quorate.predictions import Predictions
 from quorate.results import Estimate, Results
 
@@ -62,6 +64,7 @@ __all__ = [
     "Labels",
     "MergeError",
     "MissingExtraError",
+    "MultilabelResults",
     "Predictions",
     "QuorateError",
     "Results",
@@ -84,6 +87,7 @@ __all__ = [
     "ece_sweep",
     "epistemic_loss",
     "evaluate",
+    "evaluate_multilabel",
     "expected_squared_loss",
     "io_auroc",
     "irreducible_loss",
@@ -96,6 +100,7 @@ __all__ = [
     "robust_ece",
     "robust_ece_mixture",
     "sce",
+    "stability",
     "statistic_calibration_loss",
     "statistic_loss",
 ]

@@ -45,9 +45,7 @@ def bin_edges(bins: Any) -> FloatArray:
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise InvalidInputError(f"bins: edges must increase; got {bins!r}")
     if edges[0] != 0 or edges[-1] != 1:
-        raise InvalidInputError(
-            f"bins: edges must run from 0 to 1; got {edges[0]} … {edges[-1]}"
-        )
+        raise InvalidInputError(f"bins: edges must run from 0 to 1; got {edges[0]} … {edges[-1]}")
     return edges
 
 

@@ -120,9 +120,11 @@ def _by_edges(edges_of: Callable[[ScoreMasses, Options], NDArray[Any]]) -> Prepa
     """
 
     def prepare(summary: SortedScores, options: Options, like: BinSums | None = None) -> BinSums:
-        edges = like.channel_edges if like is not None else [
-            edges_of(summary.channel(c).pooled(), options) for c in range(summary.channels)
-        ]
+        edges = (
+            like.channel_edges
+            if like is not None
+            else [edges_of(summary.channel(c).pooled(), options) for c in range(summary.channels)]
+        )
         return BinSums.of_scores(summary, edges)
 
     return prepare

@@ -34,6 +34,10 @@ Norm = Callable[[FloatArray], FloatArray]
 _PRECISION = 1e-5
 _MOST_STEPS = 50
 
+# In standard errors. Of a hundred cells that are right, one passes; with 2, five would, enough for
+# their noise to push `low` above the truth in one data set of fifteen.
+_CLEARLY_OFF = 2.5
+
 
 @dataclass(frozen=True, slots=True)
 class CalibrationInterval:
@@ -74,7 +78,7 @@ def calibration_interval(
     both 0 where T is below that quantile already at s = 0: `low` is 0 exactly if perfect
     calibration is not rejected. `debiased` is the same at the median. The shape u of the truth is
     unknown, and it matters: noise adds much to cells that are right and little to cells that are
-    far off. The interval is the hull over the shapes of `_shapes`, from sparse to diffuse.
+    far off. The interval is the hull over the three shapes of `_shapes`.
 
     Two conventions keep it readable. A model that looks better than the median perfectly
     calibrated one is given that median's `high`: luck is no evidence (Cowan et al. 2011). And the
@@ -115,7 +119,7 @@ def calibration_interval(
     unlucky = max(observed, float(np.median(alone)))
 
     def truth(shape: FloatArray, quantile: float, metric: float) -> float:
-        if np.quantile(alone, quantile) >= metric:
+        if _quantile(alone, quantile) >= metric:
             return 0.0
         return _matching_truth(norm, shape, draws, quantile, metric)
 
@@ -212,27 +216,27 @@ def bias_corrected_interval(
 
 
 def _shapes(table: FloatArray, noise: FloatArray) -> list[FloatArray]:
-    """Return candidate shapes of the true deviations, from sparse to diffuse.
+    """Return candidate shapes of the true deviations: sparse, diffuse, and drifting.
 
-    With σ the noise of a cell: *sparse* keeps of each cell what exceeds its noise,
-    sign(d) √(d² − σ²)₊, and so has the most cells that are right and the most bias from noise;
-    *diffuse* gives each cell at least σ, the shape whose norm noise inflates least (Jensen);
-    *drift* moves all cells of a channel one way, as noise in the channel's total would: the shape
-    that is hardest to see with overlapping or cumulated cells, and the commonest, overconfidence.
+    With σ the noise of a cell: *sparse* keeps the cells that are clearly off and leaves all others
+    right, where noise inflates the norm most: without it, the noise of many right cells would pass
+    for error. *Diffuse* puts every cell off by at least σ, where noise inflates the norm least (by
+    Jensen's inequality, for a sum of absolute values). *Drift* moves all cells of a channel one
+    way, as noise in the channel's total does: overconfidence, and of all shapes the one that noise
+    hides best where cells overlap or are cumulated.
     """
     error = noise.std(axis=0)
+    sparse = np.where(np.abs(table) > _CLEARLY_OFF * error, table, 0)
     sign = np.where(table < 0, -1.0, 1.0)
-    excess = np.sqrt(np.clip(table**2 - error**2, 0, None))
+    diffuse = sign * np.sqrt(np.maximum(table**2 - error**2, error**2))
+
     total = noise.sum(axis=-1, keepdims=True)
     total -= total.mean(axis=0)
     spread = total.std(axis=0)
-    along = np.einsum("b...m,b...o->...m", noise, total) / len(noise)
-    drift = np.where(table.sum(axis=-1, keepdims=True) < 0, -1, 1) * np.divide(
-        along, spread, out=np.zeros_like(along), where=spread > 0
-    )
-    sparse = sign * excess if excess.any() else table
-    shapes = [sparse, sign * np.maximum(excess, error), drift]
-    return shapes
+    along = np.mean(noise * total, axis=0)
+    drift = np.divide(along, spread, out=np.zeros_like(along), where=spread > 0)
+    drift *= np.where(table.sum(axis=-1, keepdims=True) < 0, -1, 1)
+    return [sparse if sparse.any() else table, diffuse, drift]
 
 
 def _matching_truth(
@@ -241,7 +245,7 @@ def _matching_truth(
     """Return ‖s·shape‖ for the s at which `metric` is that quantile of ‖s·shape + noise‖."""
 
     def gap(scale: float) -> float:
-        return float(np.quantile(norm(scale * shape + noise), quantile)) - metric
+        return _quantile(norm(scale * shape + noise), quantile) - metric
 
     below, gap_below = 0.0, gap(0.0)
     above = metric / float(norm(shape))
@@ -266,6 +270,14 @@ def _matching_truth(
             gap_below = gap_below / 2 if side > 0 else gap_below
             side = 1
     return float(norm(scale * shape))
+
+
+def _quantile(values: FloatArray, quantile: float) -> float:
+    """Return what `np.quantile` does, ten times faster for a thousand values."""
+    place = quantile * (len(values) - 1)
+    first = min(int(place), len(values) - 2)
+    two = np.partition(values, (first, first + 1))[first : first + 2]
+    return float(two[0] + (place - first) * (two[1] - two[0]))
 
 
 def _believable(noise: FloatArray, least_noise: ArrayLike | None, units: int | None) -> FloatArray:

@@ -105,9 +105,7 @@ class Labels:
             raise InvalidInputError(
                 f"counts: must not be negative; case {case}, class {k} has {counts[case, k]}"
             )
-        return Labels(
-            num_classes, histogram=counts, class_names=_names(class_names, num_classes)
-        )
+        return Labels(num_classes, histogram=counts, class_names=_names(class_names, num_classes))
 
     @staticmethod
     def from_long(
@@ -159,7 +157,7 @@ class Labels:
         if self.classes is not None:
             return np.ones(len(self.classes), np.int64)
         assert self.histogram is not None
-        return self.histogram.sum(axis=1, dtype=np.int64)
+        return np.asarray(self.histogram.sum(axis=1, dtype=np.int64))
 
     @property
     def frequencies(self) -> FloatArray:

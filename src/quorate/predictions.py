@@ -54,7 +54,7 @@ class Rows:
         keep = raters >= least
         if keep.all():
             return self
-        chosen = {
+        chosen: dict[str, Any] = {
             name: None if (value := getattr(self, name)) is None else value[keep]
             for name in self.__dataclass_fields__
             if name != "start"
@@ -93,9 +93,7 @@ class Predictions:
         array = as_float_array(probs, "probs", ndim=(1, 2))
         num_classes = 2 if array.ndim == 1 else array.shape[1]
         if len(array) == 0:
-            raise InvalidInputError(
-                f"probs: must hold at least one case; got shape {array.shape}"
-            )
+            raise InvalidInputError(f"probs: must hold at least one case; got shape {array.shape}")
         if num_classes < 2:
             raise InvalidInputError(
                 "probs: must have at least 2 classes, or be (N,) for the probability of class 1; "
@@ -236,9 +234,7 @@ def check_weights(weights: Any, cases: int) -> FloatArray | None:
     return array
 
 
-def _group_codes(
-    groups: Any, cases: int
-) -> tuple[NDArray[np.int64] | None, tuple[Hashable, ...]]:
+def _group_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tuple[Hashable, ...]]:
     if groups is None:
         return None, ()
     if hasattr(groups, "detach"):

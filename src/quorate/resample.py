@@ -44,9 +44,7 @@ def multiplicities(units: int, resamples: int, seed: int) -> NDArray[np.float64]
     return out
 
 
-def resampled_raters(
-    predictions: Predictions, resamples: int, seed: int
-) -> Iterator[Predictions]:
+def resampled_raters(predictions: Predictions, resamples: int, seed: int) -> Iterator[Predictions]:
     """Yield the predictions with resampled raters.
 
     Where it is known who said what, raters are drawn as persons: all of a rater's labels come or

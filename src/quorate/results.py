@@ -108,9 +108,7 @@ class Results(Mapping[str, Estimate]):
                     f"{path}: schema_version must be {SCHEMA_VERSION}; got {version!r}"
                 )
             metrics = {name: Estimate(**row) for name, row in content["metrics"].items()}
-            return Results(
-                metrics, content["data"], content["options"], tuple(content["warnings"])
-            )
+            return Results(metrics, content["data"], content["options"], tuple(content["warnings"]))
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
             raise InvalidInputError(f"{path}: is not a quorate result file ({error})") from error
 

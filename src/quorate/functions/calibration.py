@@ -53,9 +53,7 @@ def ece(
     >>> round(ece([0.1, 0.1, 0.7], [0, 1, 1], question="positive"), 4)
     0.3667
     """
-    return measure(
-        "ece", probs, labels, weights, on_unrated, bins=bins, question=question, per=per
-    )
+    return measure("ece", probs, labels, weights, on_unrated, bins=bins, question=question, per=per)
 
 
 def mce(
@@ -73,9 +71,7 @@ def mce(
     >>> round(mce([[0.9, 0.1], [0.9, 0.1], [0.3, 0.7]], [0, 1, 1]), 4)
     0.4
     """
-    return measure(
-        "mce", probs, labels, weights, on_unrated, bins=bins, question=question, per=per
-    )
+    return measure("mce", probs, labels, weights, on_unrated, bins=bins, question=question, per=per)
 
 
 def rms_ce(
@@ -114,7 +110,7 @@ def adaptive_ece(
     scores.
 
     >>> round(adaptive_ece([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], [0, 1, 1], bins=2), 4)
-    0.2667
+    0.2
     """
     positive_integer("bins", bins)
     return measure(
@@ -237,7 +233,6 @@ def robust_ece_mixture(
     mixtures: tuple[Any, Any, Any] | None = None,
     observed_bins_only: bool = False,
     per: str = "annotation",
-    on_unrated: str = "error",
 ) -> float:
     """Return RECE-M: like RECE-G, each case spread by its own Gaussian mixture (RECE eq 7).
 
@@ -259,12 +254,13 @@ def robust_ece_mixture(
     0.15
     """
     positive_integer("bins", bins)
-    predictions = Predictions.of(probs, labels, weights=weights, on_unrated="error")
-    scored = Question("top_label", per).score(predictions.read(0, len(predictions)))
+    predictions = Predictions.of(probs, labels, weights=weights)
+    rows = predictions.read(0, len(predictions))
+    scored = Question("top_label", per).score(rows)
     if mixtures is None:
-        predicted = predictions.read(0, len(predictions)).predicted
-        mixtures = _fit_mixtures(samples, predicted, predictions, components, seed)
-    share = mixture_responsibilities(*(_mixture(m, len(predictions)) for m in mixtures), bins=bins)
+        mixtures = _fit_mixtures(samples, rows.predicted, predictions, components, seed)
+    shares, means, sds = (_mixture(values, len(predictions)) for values in mixtures)
+    share = mixture_responsibilities(shares, means, sds, bins)
     table = _spread(scored.z[:, 0], scored.mu[:, 0], scored.weights, share, bins)
     return float(robust_ece_formula(table, observed_bins_only=observed_bins_only))
 
@@ -316,7 +312,7 @@ def _fit_mixtures(
         # More components than distinct values is no mixture: scikit-learn would warn and guess.
         own = min(number, len(np.unique(values)))
         fitted = GaussianMixture(own, random_state=seed).fit(values)
-        out[:, i] = 0.0, values[0, 0], 1.0
+        out[:, i] = [[0.0], [values[0, 0]], [1.0]]
         out[0, i, :own] = fitted.weights_
         out[1, i, :own] = fitted.means_[:, 0]
         out[2, i, :own] = np.sqrt(fitted.covariances_[:, 0, 0])
@@ -333,7 +329,8 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
     >>> from quorate.labels import Labels
     >>> labels = Labels.from_counts([[2, 1], [0, 1]])
     >>> multi_rater(lambda probs, y: float((probs.argmax(1) == y).mean()))(
-    ...     [[0.9, 0.1], [0.2, 0.8]], labels)
+    ...     [[0.9, 0.1], [0.2, 0.8]], labels
+    ... )
     0.75
     """
 
@@ -342,7 +339,7 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
         counts = predictions.labels.counts
         rows = np.repeat(np.arange(len(predictions)), predictions.labels.num_raters)
         cases, classes = np.nonzero(counts)
-        y = np.repeat(classes, counts[cases, classes])
+        y: Any = np.repeat(classes, counts[cases, classes])
         repeated: Any = predictions.probs[rows]
         if hasattr(probs, "detach"):
             import torch

@@ -40,9 +40,7 @@ def ccc_curve(
     return ranking.ccc_curve(scores.score, scores.mass, scores.hits)
 
 
-def auccc(
-    confidence: Any, correct: Any, out_confidence: Any = None, weights: Any = None
-) -> float:
+def auccc(confidence: Any, correct: Any, out_confidence: Any = None, weights: Any = None) -> float:
     """Return the area under the CCC curve: P(right is more confident than wrong), ties half.
 
     >>> auccc([0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1])

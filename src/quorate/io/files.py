@@ -22,6 +22,8 @@ def check_can_write(path: str | PathLike[str]) -> Path:
     target = Path(path)
     if target.is_dir():
         raise InvalidInputError(f"{target}: must be a file to write to; it is a folder")
+    if target.exists() and not target.is_file():
+        raise InvalidInputError(f"{target}: must be an ordinary file to write to; it is a device")
     if not target.parent.is_dir():
         raise InvalidInputError(f"{target}: the folder {target.parent} must exist; it does not")
     return target
@@ -54,4 +56,3 @@ def write_text_atomically(path: str | PathLike[str], text: str) -> Path:
             os.unlink(partial)
         raise
     return Path(path)
-

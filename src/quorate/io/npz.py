@@ -1,13 +1,13 @@
 """Predictions and ratings in NumPy's NPZ files, one array per thing, pickles refused.
 
-    probs        (N, K), or (N,) for the probability of the second of two classes
-    labels       (N,) one label per case;    or
-    ratings      (N, R) one column per rater, -1, NaN or "" where there is none;    or
-    counts       (N, K) how many raters chose each class
-    ids          (N,) names or numbers of the cases
-    groups       (N,) the patient of each case
-    weights      (N,)
-    class_names  (K,)
+probs        (N, K), or (N,) for the probability of the second of two classes
+labels       (N,) one label per case;    or
+ratings      (N, R) one column per rater, -1, NaN or "" where there is none;    or
+counts       (N, K) how many raters chose each class
+ids          (N,) names or numbers of the cases
+groups       (N,) the patient of each case
+weights      (N,)
+class_names  (K,)
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ from numpy.typing import NDArray
 
 from quorate.errors import InvalidInputError
 from quorate.io.sources import existing_file, file_format, listed
-from quorate.io.values import as_class_codes, as_ids, as_numbers, as_whole_numbers, refuse_repeats
+from quorate.io.values import (
+    as_class_codes,
+    as_ids,
+    as_numbers,
+    as_whole_numbers,
+    labels_of_codes,
+    refuse_repeats,
+)
 from quorate.labels import Labels
 
 __all__ = ["NpzArrays", "is_npz", "labels_of_npz", "read_npz"]
@@ -58,9 +65,7 @@ class NpzArrays:
         array = self.arrays[key]
         if array.ndim not in ndim:
             words = " or ".join(f"{n}-dimensional" for n in ndim)
-            raise InvalidInputError(
-                f"{self.where(key)}: must be {words}; got shape {array.shape}"
-            )
+            raise InvalidInputError(f"{self.where(key)}: must be {words}; got shape {array.shape}")
         if rows is not None and len(array) != rows:
             raise InvalidInputError(
                 f"{self.where(key)}: must have one entry per case; got {len(array)} for {rows}"
@@ -69,7 +74,7 @@ class NpzArrays:
 
     def ids_of(self, rows: int, key: str = "ids") -> Array:
         """Return the ids (or `groups`) of the cases."""
-        found = as_ids(_column(self.get(key, rows=rows)), self.where(key))
+        found = as_ids(_column(self.get(key, rows=rows), self.where(key)), self.where(key))
         if key == "ids":
             refuse_repeats(found, self.where(key))
         return found
@@ -84,7 +89,8 @@ class NpzArrays:
         """Return the weights of the cases, where the file has them."""
         if "weights" not in self.arrays:
             return None
-        return as_numbers(_column(self.get("weights", rows=rows)), self.where("weights"))
+        where = self.where("weights")
+        return as_numbers(_column(self.get("weights", rows=rows), where), where)
 
 
 def is_npz(path: str | PathLike[str]) -> bool:
@@ -105,8 +111,8 @@ def read_npz(path: str | PathLike[str]) -> NpzArrays:
         if "pickle" not in str(error).lower():
             raise InvalidInputError(f"{file.name}: cannot be read as NPZ; {error}") from error
         raise InvalidInputError(
-            f"{file.name}: must hold plain arrays; it, or its array of Python objects, is a pickle, "
-            "which can run code and is not opened. Save text with np.array(values, dtype=str)"
+            f"{file.name}: must hold plain arrays; Python objects are stored as a pickle, which "
+            "can run code and is not opened. Save text with np.array(values, dtype=str)"
         ) from error
     except (zipfile.BadZipFile, OSError, EOFError, AttributeError) as error:
         raise InvalidInputError(f"{file.name}: cannot be read as NPZ; {error}") from error
@@ -129,46 +135,38 @@ def labels_of_npz(
         )
     if not found:
         return None
-    key, array = found[0], file.get(found[0], ndim=(1,) if found == ["labels"] else (2,))
+    key = found[0]
+    where, array = file.where(key), file.get(key, ndim=(1,) if key == "labels" else (2,))
+    matrix = array if array.ndim == 2 else array[:, None]
+    columns = [_column(matrix[:, j], where) for j in range(matrix.shape[1])]
     if key == "counts":
-        if array.shape[1] != len(class_names):
+        if len(columns) != len(class_names):
             raise InvalidInputError(
-                f"{file.where(key)}: must have a column for each of the {len(class_names)} "
-                f"classes; got shape {array.shape}"
+                f"{where}: must have a column for each of the {len(class_names)} classes; "
+                f"got shape {array.shape}"
             )
-        columns = [as_whole_numbers(_column(array[:, k]), file.where(key))
-                   for k in range(array.shape[1])]  # fmt: skip
-        labels = Labels.from_counts(np.stack(columns, axis=1), class_names=class_names)
+        counts = np.stack([as_whole_numbers(column, where) for column in columns], axis=1)
+        labels = Labels.from_counts(counts, class_names=class_names)
     else:
-        matrix = array if array.ndim == 2 else array[:, None]
         absent = {MISSING_CODE, *missing}
-        codes = [as_class_codes(_column(matrix[:, r]), class_names, file.where(key), absent)
-                 for r in range(matrix.shape[1])]  # fmt: skip
+        codes = [as_class_codes(column, class_names, where, absent) for column in columns]
         labels = labels_of_codes(np.stack(codes, axis=1), class_names)
     if "ids" in file.arrays:
         labels = replace(labels, case_ids=tuple(file.ids_of(len(labels)).tolist()))
     return labels
 
 
-def labels_of_codes(codes: NDArray[np.int64], class_names: Sequence[str]) -> Labels:
-    """Return the labels of (N, R) class codes with -1 for none; one full column is single labels."""
-    num_classes = len(class_names)
-    if codes.shape[1] == 1 and (codes >= 0).all():
-        return Labels.from_classes(codes[:, 0], num_classes=num_classes, class_names=class_names)
-    return Labels.from_ratings(codes, num_classes=num_classes, class_names=class_names)
-
-
 def _decoded(array: Array) -> Array:
     return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
 
 
-def _column(array: Array) -> Any:
+def _column(array: Array, where: str) -> Any:
     """Return a one-dimensional array as a column, for the checks that tables go through."""
     import pyarrow as pa
 
     array = _decoded(array)
     if array.dtype.kind not in "biufU":
-        raise InvalidInputError(f"arrays must hold numbers or text; got dtype {array.dtype}")
+        raise InvalidInputError(f"{where}: must hold numbers or text; got dtype {array.dtype}")
     if array.dtype.kind == "U":
         array = array.astype(object)
     return pa.chunked_array([pa.array(np.ascontiguousarray(array))])

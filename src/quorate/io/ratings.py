@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -19,7 +20,11 @@ from quorate.labels import Labels
 
 __all__ = ["RatingColumns", "RatingTable", "find_id_column", "read_ratings"]
 
-LAYOUTS = ("wide", "long", "counts")
+LAYOUT_ARGUMENTS = {
+    "wide": ("rater_columns", "rater_prefix"),
+    "long": ("rater_column", "rating_column"),
+    "counts": ("count_columns", "count_prefix"),
+}
 RATER_COLUMNS = ("reader", "rater")
 RATING_COLUMNS = ("label", "rating")
 RATER_PREFIXES = ("reader_", "rater_")
@@ -48,14 +53,11 @@ class RatingColumns:
     @property
     def named(self) -> dict[str, list[str]]:
         """The arguments that were given, by the layout they speak of."""
-        arguments = {
-            "wide": ("rater_columns", "rater_prefix"),
-            "long": ("rater_column", "rating_column"),
-            "counts": ("count_columns", "count_prefix"),
+        return {
+            layout: given
+            for layout, names in LAYOUT_ARGUMENTS.items()
+            if (given := [name for name in names if getattr(self, name)])
         }
-        given = {key: [name for name in names if getattr(self, name)]
-                 for key, names in arguments.items()}  # fmt: skip
-        return {key: names for key, names in given.items() if names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +94,7 @@ def read_ratings(
     """
     columns = columns or RatingColumns()
     if columns.layout is not None:
-        choose("ratings_layout", columns.layout, LAYOUTS)
+        choose("ratings_layout", columns.layout, tuple(LAYOUT_ARGUMENTS))
     if is_npz(path):
         if columns.layout or columns.named or id_column:
             raise InvalidInputError(
@@ -235,11 +237,10 @@ def _read_long(
     codes = as_class_codes(table.column(rating), class_names, where, missing)
     pairs = list(zip(items.tolist(), raters.tolist(), strict=True))
     if len(set(pairs)) < len(pairs):
-        seen: set[Any] = set()
-        again = next(pair for pair in pairs if pair in seen or seen.add(pair))  # type: ignore[func-returns-value]
+        item, who = next(pair for pair, rows in Counter(pairs).items() if rows > 1)
         raise InvalidInputError(
-            f"{file.name}: a rater must rate a case once; {again[1]!r} has more than one row for "
-            f"case {again[0]!r}"
+            f"{file.name}: a rater must rate a case once; {who!r} has more than one row for "
+            f"case {item!r}"
         )
     ids = tuple(dict.fromkeys(items.tolist()))  # cases whose only ratings are empty stay, unrated
     labels = Labels.from_long(

@@ -167,9 +167,7 @@ def _read_csv(file: TableFile, columns: list[str]) -> pa.Table:
         return arrow_csv.read_csv(
             str(file.path),
             read_options=arrow_csv.ReadOptions(use_threads=threads),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=file.delimiter, newlines_in_values=True
-            ),
+            parse_options=arrow_csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(columns, pa.string()),
                 include_columns=columns,

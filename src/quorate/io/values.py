@@ -15,11 +15,19 @@ from numpy.typing import NDArray
 
 from quorate.errors import InvalidInputError
 from quorate.io.sources import listed
+from quorate.labels import Labels
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["as_class_codes", "as_ids", "as_numbers", "as_whole_numbers", "refuse_repeats"]
+__all__ = [
+    "as_class_codes",
+    "as_ids",
+    "as_numbers",
+    "as_whole_numbers",
+    "labels_of_codes",
+    "refuse_repeats",
+]
 
 Array = NDArray[Any]
 
@@ -109,7 +117,7 @@ def as_class_codes(
     texts = [_as_text(value) for value in encoded.dictionary.to_pylist()]
     absent = {"", *map(_same, missing)}
     rated = [text for text in texts if _same(text) not in absent]
-    code = {text: UNKNOWN for text in rated} | _codes_by_text(rated, class_names)
+    code = dict.fromkeys(rated, UNKNOWN) | _codes_by_text(rated, class_names)
     codes = np.array([*(code.get(text, NO_RATING) for text in texts), NO_RATING], np.int64)
     found: NDArray[np.int64] = codes[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     if (found == UNKNOWN).any():
@@ -119,6 +127,14 @@ def as_class_codes(
             f"the classes are {_classes_in_words(class_names, rated)}"
         )
     return found
+
+
+def labels_of_codes(codes: NDArray[np.int64], class_names: Sequence[str]) -> Labels:
+    """Return the labels of (N, R) class codes, -1 for none; one full column is single labels."""
+    num_classes = len(class_names)
+    if codes.shape[1] == 1 and (codes >= 0).all():
+        return Labels.from_classes(codes[:, 0], num_classes=num_classes, class_names=class_names)
+    return Labels.from_ratings(codes, num_classes=num_classes, class_names=class_names)
 
 
 def _codes_by_text(values: list[str], class_names: Sequence[str]) -> dict[str, int]:
@@ -158,7 +174,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _number(text: str) -> int | None:
-    """Return the whole number that `text` is: 1 for "1" and, as gaps make pandas write it, "1.0"."""
+    """Return the whole number that `text` is; columns with gaps are often written 1.0 for 1."""
     match = WHOLE_NUMBER.fullmatch(text)
     return int(match[1]) if match else None
 

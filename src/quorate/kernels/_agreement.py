@@ -82,7 +82,7 @@ def count_shuffled_labels(
             size = first[i + 1] - start
             for j in range(size):
                 scratch[j] = label[start + j]
-            for j in range(size - 1, -1, -1):  # Fisher-Yates: position j takes one of those left
+            for j in range(size - 1, 0, -1):  # Fisher-Yates: position j takes one of those left
                 state += STEP
                 bits = state
                 bits = (bits ^ (bits >> np.uint64(30))) * MIX_1
@@ -92,3 +92,4 @@ def count_shuffled_labels(
                 pick = np.int64(((bits >> np.uint64(32)) * np.uint64(j + 1)) >> np.uint64(32))
                 table[b, rater[start + j], scratch[pick]] += 1
                 scratch[pick] = scratch[j]
+            table[b, rater[start], scratch[0]] += 1

@@ -71,7 +71,9 @@ def _compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def mean_statistic(statistic: Statistic, counts: NDArray[Any], order: int, values: int) -> FloatArray:
+def mean_statistic(
+    statistic: Statistic, counts: NDArray[Any], order: int, values: int
+) -> FloatArray:
     """Return μ̂_φ of each case: the mean of φ over all subsets of `order` raters (LH eq 16).
 
     A subset matters only through its histogram h, and Π_k C(n_k, h_k) subsets share it, so the

@@ -6,6 +6,7 @@ moments of what a rater is dealt are those of sampling without replacement, in c
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,10 @@ __all__ = ["Comparison", "StepDown", "at_least_as_large", "compare_raters", "nam
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
 
-BATCH_VALUES = 1 << 22
-"""How many counts are held at a time while labels are shuffled: 32 MB."""
+BATCH_VALUES = 1 << 20
+"""How many counts a thread holds at a time while labels are shuffled: 8 MB."""
+BATCH_SHUFFLES = 32
+"""And how many shuffles at most, so that there is work for every thread."""
 TIE = 1e-7
 """Statistics this close, relatively, are the same: shuffles that only rounding sets apart."""
 
@@ -43,7 +46,7 @@ class Comparison:
         """(R,): which raters the data say anything about."""
         return self.rank > 0
 
-    def statistics(self, counts: IntArray) -> FloatArray:
+    def statistics(self, counts: NDArray[Any]) -> FloatArray:
         """T_r = d_rᵀ V_r⁺ d_r for label counts (..., R, K): χ² with rank degrees, roughly."""
         deviations = np.moveaxis(counts - self.expected, -2, 0)
         lead = deviations.shape[1:-1]
@@ -62,17 +65,19 @@ class Comparison:
         from quorate.kernels import _agreement as kernels
 
         raters, classes = self.expected.shape
-        scratch = np.empty(int(np.diff(self.first).max(initial=1)), np.int64)
-        out = np.empty((len(seeds), raters))
-        step = max(1, BATCH_VALUES // (raters * classes))
-        for start in range(0, len(seeds), step):
-            batch = seeds[start : start + step]
-            table = np.zeros((len(batch), raters, classes), np.int64)
+        largest = int(np.diff(self.first).max(initial=1))
+        step = min(BATCH_SHUFFLES, max(1, BATCH_VALUES // (raters * classes)))
+
+        def batch(start: int) -> FloatArray:
+            some = seeds[start : start + step]
+            scratch, table = np.empty(largest, np.int64), np.zeros((len(some), raters, classes))
             kernels.count_shuffled_labels(
-                self.first, self.rater, self.label, batch, scratch, table
+                self.first, self.rater, self.label, some, scratch, table
             )
-            out[start : start + step] = self.statistics(table)
-        return out
+            return self.statistics(table)
+
+        with ThreadPoolExecutor() as pool:
+            return np.concatenate(list(pool.map(batch, range(0, len(seeds), step))))
 
     def overall(self, statistics: FloatArray) -> FloatArray:
         """(R-1)/R Σ_r T_r over the R raters that can be judged.

@@ -22,36 +22,44 @@ from scipy.special import polygamma
 from quorate.errors import UndefinedMetricError
 from quorate.metrics.kernel import BetaTerms, FloatArray, beta_terms, cutoff, in_threads
 
-__all__ = ["ScoreCells", "beta_kde_from_cells", "fine_cells", "score_cells"]
+__all__ = ["ScoreCells", "beta_kde_from_cells", "cells_of", "fine_cells", "score_cells"]
 
 EQUAL_CELLS = 5040
 FINEST = 25  # the tails are fine down to 2^-25, half the gap between 1 and the next float32
-TAIL_RATIO = 1 / 32  # a tail cell is at most this wide, relative to its distance from the end
-TAIL_CELLS = 64  # so many equal cells at either end are split
+TAIL_CELLS = 820  # equal cells at either end that are split, at least in two
 
 
 @lru_cache(maxsize=1)
 def fine_cells() -> FloatArray:
-    """Edges of the fine cells: 5040 equal ones, those near 0 and 1 split geometrically.
+    """Edges of the fine cells: 5040 equal ones, those near 0 and 1 split further.
 
-    Every edge i / 5040 is present. No cell below 64/5040 is wider than 1/32 of its distance from
-    zero, down to 2^-25; from there to 2^-52 there are four cells an octave. The upper end mirrors
-    the lower one. The float32 number 1.0 has the last cell for itself.
+    Every edge i / 5040 is present. At the distance x from 0 a cell is no wider than x / 32, for
+    kernels as wide as x, and no wider than sqrt(x) / 2000, since the standard deviation of a kernel
+    is about sqrt(x h); this holds down to 2^-25, and from there to 2^-52 there are four cells an
+    octave. The upper end mirrors the lower one. The float32 number 1.0 has the last cell to
+    itself.
 
     >>> edges = fine_cells()
     >>> bool(np.isin(np.arange(5041) / 5040, edges).all())
     True
     """
-    octaves = [np.exp2(np.arange(-52, -FINEST, 0.25))]
-    step = np.log1p(TAIL_RATIO)
+    tail = [np.exp2(np.arange(-52, -FINEST, 0.25))]
     for i in range(TAIL_CELLS):
         low, high = max(i / EQUAL_CELLS, 2.0**-FINEST), (i + 1) / EQUAL_CELLS
-        pieces = int(np.ceil(np.log(high / low) / step))
-        octaves.append(low * (high / low) ** (np.arange(i > 0, pieces) / pieces))
-    tail = np.concatenate(octaves)
-    edges = np.unique(np.concatenate((np.arange(EQUAL_CELLS + 1) / EQUAL_CELLS, tail, 1 - tail)))
+        narrow = np.ceil((high - low) * 2000 / np.sqrt(low if i else high))
+        pieces = int(max(narrow, np.ceil(np.log(high / low) * 32)))
+        tail.append(low * (high / low) ** (np.arange(1 if i else 0, pieces) / pieces))
+    lower = np.concatenate(tail)
+    edges = np.concatenate((np.arange(EQUAL_CELLS + 1) / EQUAL_CELLS, lower, 1 - lower))
+    edges = np.unique(edges)
     edges.setflags(write=False)
     return edges
+
+
+def cells_of(scores: FloatArray) -> NDArray[np.int64]:
+    """Return the fine cell of each score: `[a, b)`, the last cell closed."""
+    edges = fine_cells()
+    return np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, len(edges) - 2)
 
 
 class ScoreCells(NamedTuple):
@@ -75,8 +83,7 @@ class ScoreCells(NamedTuple):
 
 def score_cells(z: FloatArray, mu: FloatArray, w: FloatArray) -> ScoreCells:
     """Sum scored cases: predicted probability z, observed frequency mu, annotation mass w."""
-    edges = fine_cells()
-    cell = np.clip(np.searchsorted(edges, z, side="right") - 1, 0, len(edges) - 2)
+    edges, cell = fine_cells(), cells_of(z)
     d = z - edges[cell]
     terms = (np.ones_like(w), w, w * w, w * mu, w * mu**2, w * w * mu, w * d, w * d * d,
              w * mu * d, w * mu * d * d)  # fmt: skip
@@ -184,7 +191,7 @@ def beta_kde_from_cells(cells: ScoreCells, *, p: int = 1, bandwidth: float) -> t
         total += float(np.dot(table.mass * share, error))
         bound += float(np.dot(table.mass * share, rest))
     mass = float(table.mass.sum())
-    return total / mass, bound / mass + 1e-13
+    return total / mass, bound / mass + 1e-12 + 1e-15 / bandwidth
 
 
 def _error_of_kind(
@@ -217,11 +224,13 @@ def _error_of_kind(
     drift = leaning * away
     variance = np.clip(table.variance - leaning**2 * table.mu_variance, 0, None)
     mean = ratio - z + first * drift + 0.5 * second * (variance + drift**2)
-    rest = _rest(table, sums, mass, ratio, ratio_ss / inside**2, inside)
+    rest = _rest(table, sums, mass, ratio, np.abs(ratio_s), np.abs(ratio_ss), inside)
+    # Means next to 1 are rounded by as much as 2^-53.
+    rest += 2.0**-53 * np.abs(first)
     own = sums.own * table.case_mass / mass
     # Squared variation of the cases' masses: the mean mass stands for them.
     unequal = np.clip(table.cases * table.case_mass / table.mass - 1, 0, None)
-    rest += own**2 * unequal
+    rest += own * (own * unequal + table.variance / (bandwidth * inside))
     if p == 2:
         return mean**2 + first**2 * variance, (2 * np.abs(mean) + rest) * rest + own**2 * unequal
     swing = np.sqrt(mean**2 + first**2 * variance) - np.abs(mean)
@@ -230,14 +239,14 @@ def _error_of_kind(
 
 
 def _rest(
-    table: _Cells, sums: _CellSums, mass: FloatArray, ratio: FloatArray, second: FloatArray,
-    inside: FloatArray,
+    table: _Cells, sums: _CellSums, mass: FloatArray, ratio: FloatArray, ratio_s: FloatArray,
+    ratio_ss: FloatArray, inside: FloatArray,
 ) -> FloatArray:  # fmt: skip
     """Bound what the second order leaves over, in the ratio, at each cell."""
     centres = (sums.rest_misses * ratio + sums.rest_hits * (1 - ratio)) / mass
-    steepness = np.sqrt(np.clip(sums.mass_qq / mass - (sums.mass_q / mass) ** 2, 0, None)) / inside
-    points = 0.5 * np.abs(second) * steepness * table.reach * table.variance
-    return np.abs(centres) + points
+    steepness = np.sqrt(np.clip(sums.mass_qq / mass - (sums.mass_q / mass) ** 2, 0, None))
+    third = 0.5 * ratio_ss * steepness + ratio_s / 3  # the kernel's, and that of the log-odds
+    return np.abs(centres) + third * table.reach * table.variance / inside**3
 
 
 def _mixed(
@@ -253,9 +262,3 @@ def _mixed(
     binary = table.mu_variance >= table.mu * (1 - table.mu) * (1 - 1e-9)
     settled = (binary & (unequal < 1e-9)) | (own * (1 + 3 * np.sqrt(unequal)) < middle)
     return np.where(settled, 0.0, np.sqrt(middle**2 + spread) - middle)
-
-
-def cells_of(scores: FloatArray) -> NDArray[np.int64]:
-    """Return the fine cell of each score: `[a, b)`, the last cell closed."""
-    edges = fine_cells()
-    return np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, len(edges) - 2)

@@ -42,12 +42,12 @@ class CCCCurve:
     @property
     def correct_accept_rate(self) -> FloatArray:
         """CAccR = CAcc / (CAcc + IRej), the y-axis (CCC eq 1)."""
-        return self.correct_accepts / (self.correct_accepts + self.incorrect_rejects)
+        return np.asarray(self.correct_accepts / (self.correct_accepts + self.incorrect_rejects))
 
     @property
     def correct_reject_rate(self) -> FloatArray:
         """CRejR = CRej / (CRej + IAcc); the x-axis is 1 - CRejR (CCC eq 1)."""
-        return self.correct_rejects / (self.correct_rejects + self.incorrect_accepts)
+        return np.asarray(self.correct_rejects / (self.correct_rejects + self.incorrect_accepts))
 
     @property
     def area(self) -> float:
@@ -58,9 +58,9 @@ class CCCCurve:
         """Return the four counts and two rates when confidence >= threshold is accepted."""
         # Thresholds fall along the curve; the last one that is >= `threshold` accepts the same.
         i = int(np.searchsorted(-self.thresholds, -threshold, side="right")) - 1
-        names = ("correct_accepts", "incorrect_accepts", "correct_rejects", "incorrect_rejects")
-        names += ("correct_accept_rate", "correct_reject_rate")
-        return {name: float(getattr(self, name)[i]) for name in names}
+        counts = ("correct_accepts", "incorrect_accepts", "correct_rejects", "incorrect_rejects")
+        rates = ("correct_accept_rate", "correct_reject_rate")
+        return {name: float(getattr(self, name)[i]) for name in (*counts, *rates)}
 
 
 def ccc_curve(score: FloatArray, mass: FloatArray, hits: FloatArray) -> CCCCurve:

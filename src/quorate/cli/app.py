@@ -1,0 +1,79 @@
+"""The `quorate` program: its commands, its exit codes, and errors in one line.
+
+Exit codes: 0 all is well, 2 input that cannot be used, 130 interrupted by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from quorate import __version__
+from quorate.cli.demo import demo
+from quorate.cli.evaluate import EXAMPLES, evaluate
+from quorate.cli.show import as_options
+from quorate.errors import QuorateError
+
+__all__ = ["app", "main"]
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+class OneLineErrors(TyperGroup):
+    """A group of commands whose expected errors are one line on stderr, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; turn an error on purpose, or of the file system, into an exit code."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # `quorate … | head` is nobody's mistake; the program below handles it
+        except (QuorateError, OSError) as error:
+            typer.echo(f"quorate: {' '.join(as_options(str(error)).split())}", err=True)
+            raise typer.Exit(BAD_INPUT) from None
+        except KeyboardInterrupt:
+            typer.echo("quorate: interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    cls=OneLineErrors,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(epilog=EXAMPLES)(evaluate)
+app.command()(demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"quorate {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def quorate(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    """How far can a medical-imaging model's probabilities be trusted when the experts disagree?
+
+    Start with [bold]quorate demo[/bold], then [bold]quorate evaluate --help[/bold].
+    """
+
+
+def main() -> None:
+    """Run the program; what a terminal's encoding cannot show becomes a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    app(prog_name="quorate")

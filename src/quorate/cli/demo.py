@@ -1,0 +1,149 @@
+"""`quorate demo`: real radiologists' ratings, with everybody's labels and with one per case."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from quorate.cli.show import (
+    ProgressBar,
+    comparison_table,
+    facts_in_words,
+    new_console,
+    print_notes,
+)
+from quorate.results import Estimate, Results
+
+if TYPE_CHECKING:
+    from quorate.datasets import LidcDemo
+    from quorate.labels import Labels
+
+__all__ = ["demo"]
+
+SHOWN = (
+    *("accuracy", "brier", "nll", "ece", "classwise_ece", "adaptive_ece", "robust_ece"),
+    *("calibration_error", "epistemic_loss", "irreducible_loss"),
+    *("disagreement_calibration_error", "auccc"),
+)
+"""Enough to see the point; the results file has every metric."""
+
+
+def demo(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write predictions.csv, ratings.csv and results.json into this folder.",
+            show_default=False,
+        ),
+    ] = None,
+    resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap, and of the one rater.")] = 0,
+) -> None:
+    """Evaluate a small model on lung nodules that several radiologists rated (LIDC-IDRI).
+
+    Once with every radiologist's label, and once with one label per case, drawn at random, which
+    is what most test sets have. Needs no files and no network.
+    """
+    from quorate.datasets import load_lidc_malignancy
+    from quorate.evaluate import evaluate
+
+    data = load_lidc_malignancy()
+    with ProgressBar() as report:
+
+        def results_of(labels: Labels, metrics: str | Sequence[str]) -> Results:
+            return evaluate(
+                data.probs,
+                labels,
+                metrics=metrics,
+                groups=data.patients,
+                class_names=data.class_names,
+                resamples=resamples,
+                seed=seed,
+                on_single="drop",
+                progress=report,
+            )
+
+        everybody = results_of(data.labels, "all")
+        single = results_of(one_rater_each(data.labels, seed), SHOWN)
+    console = new_console()
+    _print_story(console, data, everybody, single)
+    if out is not None:
+        _write_files(console, out, everybody, data.class_names, resamples, seed)
+
+
+def one_rater_each(labels: Labels, seed: int) -> Labels:
+    """Return the labels of one rater per case, drawn at random: what most test sets have."""
+    from quorate.labels import Labels
+
+    assert labels.ratings is not None
+    order = np.random.default_rng(seed).permutation(len(labels.ratings.case))
+    cases, first = np.unique(labels.ratings.case[order], return_index=True)
+    assert len(cases) == len(labels)
+    chosen = labels.ratings.label[order][first]
+    return Labels.from_classes(
+        chosen, num_classes=labels.num_classes, class_names=labels.class_names
+    )
+
+
+def _print_story(console: Console, data: LidcDemo, everybody: Results, single: Results) -> None:
+    console.print(Text("How likely is this lung nodule malignant? LIDC-IDRI", style="bold"))
+    console.print(Text(facts_in_words(everybody.data)))
+    console.print()
+    console.print(
+        comparison_table({"every rater": everybody, "one rater, at random": single}, SHOWN)
+    )
+    console.print()
+    narrower = [
+        width(everybody[name]) / width(single[name]) for name in SHOWN if width(single[name])
+    ]
+    if narrower:
+        console.print(
+            Text(
+                f"The cases are the same; every rater's labels make the intervals "
+                f"{1 - float(np.median(narrower)):.0%} shorter (the median of {len(narrower)})."
+            )
+        )
+    only = [e.title for e in single.values() if e.value is None]
+    console.print(Text(f"With one rater a case there is no {', '.join(only)}."))
+    print_notes(everybody, console)
+    console.print()
+    console.print(Text(f"Data: {data.citation}\nLicence: {data.licence}", style="dim"))
+
+
+def width(estimate: Estimate) -> float:
+    """Return how long the interval is, 0 where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return 0.0
+    return estimate.high - estimate.low
+
+
+def _write_files(
+    console: Console,
+    folder: Path,
+    results: Results,
+    class_names: tuple[str, ...],
+    resamples: int,
+    seed: int,
+) -> None:
+    """Write the tables and the results, and say which command makes the same results of them."""
+    from quorate.datasets import write_demo_tables
+
+    predictions, ratings = write_demo_tables(folder)
+    results.to_json(folder / "results.json")
+    command = ["quorate", "evaluate", str(predictions), "--ratings", str(ratings)]
+    command += ["--rating-column", "malignancy", "--class-names", ",".join(class_names)]
+    command += ["--group-column", "patient", "--on-single", "drop"]
+    command += ["--resamples", str(resamples)] if resamples != 1000 else []
+    command += ["--seed", str(seed)] if seed else []
+    command += ["--out", str(folder / "results.json")]
+    console.print()
+    console.print(Text(f"Written: {predictions}, {ratings}, {folder / 'results.json'}"))
+    console.print(Text("To make the same results from the tables:"))
+    console.print(Text(shlex.join(command)), soft_wrap=True)

@@ -1,0 +1,232 @@
+"""What the terminal shows: tables of results, notes, a bar for what takes long."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from quorate.results import Estimate, Results
+
+__all__ = [
+    "ProgressBar",
+    "as_options",
+    "comparison_table",
+    "facts_in_words",
+    "new_console",
+    "print_notes",
+    "print_results",
+]
+
+ROOM_FOR_MEANINGS = 120
+"""Columns of a terminal from which the meanings fit beside the numbers; else they follow."""
+PIPED_WIDTH = 160
+PATIENCE = 2.0
+"""Seconds after which somebody who waits is shown how far it is."""
+
+
+def as_options(message: str) -> str:
+    """Return a message of the library with its arguments as options of the command line.
+
+    >>> as_options('… (cases 3, 7); on_single="drop" leaves them out; id_column: must …')
+    '… (cases 3, 7); --on-single drop leaves them out; --id-column: must …'
+    """
+    names = r"on_(?:single|unrated)|allow_unmatched|ratings_layout|class_names"
+    columns = r"(?:id|prob|label|group|weight|rater|rating|count)_(?:columns?|prefix)"
+
+    def option(match: re.Match[str]) -> str:
+        value = f" {match[2]}" if match[2] else ""
+        return f"--{match[1].replace('_', '-')}{value}"
+
+    return re.sub(rf"(?<![\w'\"-])({names}|{columns})\b(?:=\"(\w+)\")?", option, message)
+
+
+def new_console(*, stderr: bool = False) -> Console:
+    """Return a console; what goes to a file or a pipe is not folded to 80 columns."""
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, PIPED_WIDTH)
+    return console
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a value with as many decimals, or in powers of ten where those would all be 0.
+
+    >>> number(0.12345), number(0.0), number(0.00001), number(None)
+    ('0.1235', '0.0000', '1.0e-05', '-')
+    """
+    if value is None:
+        return "-"
+    if value and abs(value) < 0.5 * 10**-digits:
+        return f"{value:.1e}"
+    return f"{value:.{digits}f}"
+
+
+def interval(estimate: Estimate, digits: int = 4) -> str:
+    """Return the interval in brackets, or nothing where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
+
+
+def facts_in_words(data: Mapping[str, Any]) -> str:
+    """Return what the numbers rest on, in one line."""
+    raters = data["raters"]
+    span = (
+        f"{raters['min']}" if raters["min"] == raters["max"] else f"{raters['min']}-{raters['max']}"
+    )
+    patients = f" of {data['patients']} patients" if data.get("patients") else ""
+    return (
+        f"{data['cases']} cases{patients}, {data['classes']} classes, "
+        f"{data['ratings']} ratings ({span} a case)"
+    )
+
+
+def print_results(results: Results, console: Console | None = None) -> None:
+    """Print every metric under its heading, then what they mean, then the notes."""
+    console = console or new_console()
+    wide = console.width >= ROOM_FOR_MEANINGS
+    corrected = any(e.debiased is not None for e in results.values())
+    console.print(Text(facts_in_words(results.data), style="bold"))
+    console.print(_results_table(results, meanings=wide, corrected=corrected))
+    if not wide:
+        for e in results.values():
+            console.print(Text.assemble((f"{e.title}: ", "bold"), e.meaning))
+        console.print()
+    if corrected:
+        console.print(
+            Text(
+                "corrected: chance alone pushes a calibration error up; this is the value with "
+                "that taken out, and the interval belongs to it."
+            )
+        )
+    print_notes(results, console)
+
+
+def _results_table(results: Results, *, meanings: bool, corrected: bool) -> Table:
+    level = 100 * results.options.get("level", 0.95)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("metric", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column(f"{level:g}% interval", no_wrap=True)
+    if corrected:
+        table.add_column("corrected", justify="right", no_wrap=True)
+    table.add_column("better", no_wrap=True)
+    if meanings:
+        table.add_column("what it means", ratio=1)
+    heading = None
+    for e in results.values():
+        if e.group != heading:
+            heading = e.group
+            table.add_row()
+            table.add_row(Text(heading, style="bold cyan"))
+        row = [f"  {e.title}", "undefined" if e.value is None else number(e.value), interval(e)]
+        row += [number(e.debiased) if e.debiased is not None else ""] if corrected else []
+        row += [e.direction if e.direction != "none" else ""]
+        row += [e.meaning] if meanings else []
+        table.add_row(*map(Text, row))
+    table.add_row()
+    return table
+
+
+def print_notes(results: Results, console: Console) -> None:
+    """Print what was left out, what is undefined and why, and the warnings."""
+    for reason, count in results.data.get("dropped", {}).items():
+        console.print(Text(f"left out: {count} cases {reason.replace('_', ' ')}"))
+    for dropped, titles in _titles_by((e.dropped or None, e.title) for e in results.values()):
+        console.print(Text(f"left out: {dropped} cases with too few raters for {titles}"))
+    for reason, titles in _titles_by((e.undefined, e.title) for e in results.values()):
+        console.print(Text(f"undefined: {titles}: {as_options(reason)}", style="yellow"))
+    for warning in results.warnings:
+        console.print(Text(f"warning: {as_options(warning)}", style="yellow"))
+
+
+def _titles_by(pairs: Iterable[tuple[Any, str]]) -> Iterable[tuple[Any, str]]:
+    """Return each key with the titles that share it; a key of None is nobody's."""
+    grouped: dict[Any, list[str]] = {}
+    for key, title in pairs:
+        if key is not None:
+            grouped.setdefault(key, []).append(title)
+    return [(key, ", ".join(titles)) for key, titles in grouped.items()]
+
+
+def comparison_table(columns: Mapping[str, Results], metrics: Iterable[str]) -> Table:
+    """Return the same metrics of several results side by side."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column("metric", no_wrap=True)
+    for name in columns:
+        table.add_column(name, no_wrap=True)
+    table.add_column("better", no_wrap=True)
+    for metric in metrics:
+        estimates = [results[metric] for results in columns.values()]
+        cells = [
+            "undefined" if e.value is None else f"{number(e.value, 3)} {interval(e, 3)}"
+            for e in estimates
+        ]
+        direction = estimates[0].direction
+        cells = [estimates[0].title, *cells, direction if direction != "none" else ""]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+class ProgressBar:
+    """A bar on stderr that appears once the work has taken `patience` seconds.
+
+    Called with a description and a fraction, as `quorate.evaluate(progress=…)` does; a terminal
+    that nobody looks at, such as a log file, is left alone.
+    """
+
+    def __init__(
+        self,
+        console: Console | None = None,
+        *,
+        shown: bool = True,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._console = console or Console(stderr=True)
+        self._shown = shown and self._console.is_terminal
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:3.0f}%"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=1.0)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._timer = threading.Timer(patience, self._appear)
+        self._timer.daemon = True
+
+    def __enter__(self) -> ProgressBar:
+        if self._shown:
+            self._timer.start()
+        return self
+
+    def __call__(self, description: str, fraction: float) -> None:
+        """Say what is being done, and which fraction of the whole is."""
+        self._progress.update(self._task, description=description, completed=fraction)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            self._progress.stop()
+
+    def _appear(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._progress.start()

@@ -1,0 +1,250 @@
+"""From one pass over the cases to estimates with intervals.
+
+`Pass` holds the summaries that the metrics share and the tables of the resamples; each metric is
+then a formula over a table, and its interval the same formula over the stack of resampled ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate import intervals
+from quorate.arrays import choose, positive_integer
+from quorate.catalog import Metric
+from quorate.engines.local import summarise
+from quorate.errors import InvalidInputError, QuorateError
+from quorate.predictions import Predictions
+from quorate.resample import multiplicities, resampled_raters, resampling_units
+from quorate.results import Estimate
+
+__all__ = ["Draws", "Pass", "Progress", "Settings", "estimate", "mean_estimate"]
+
+Progress = Callable[[str, float], None]
+Options = Mapping[str, Any]
+FloatArray = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How intervals are made."""
+
+    resamples: int = 1000
+    level: float = 0.95
+    seed: int = 0
+    resample: str = "cases"
+    interval: str = "auto"
+    on_single: str = "error"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        positive_integer("resamples", self.resamples, least=0)
+        positive_integer("seed", self.seed, least=0)
+        choose("resample", self.resample, ("cases", "raters"))
+        choose("interval", self.interval, ("auto", "percentile", "bias_corrected"))
+        choose("on_single", self.on_single, ("error", "drop"))
+        if not 0 < self.level < 1:
+            raise InvalidInputError(f"level: must be between 0 and 1; got {self.level}")
+        if self.resamples == 1:
+            raise InvalidInputError("resamples: must be 0 (no intervals) or at least 2; got 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Which unit each case belongs to, and how often each resample draws each unit."""
+
+    units: NDArray[np.int64]
+    number: int
+    times: FloatArray
+    """(resamples, units)."""
+
+    @staticmethod
+    def of(predictions: Predictions, settings: Settings) -> Draws | None:
+        """Return the draws of a bootstrap by patient or case; None where none is asked for."""
+        if settings.resamples == 0 or settings.resample == "raters":
+            return None
+        units, number = resampling_units(predictions, settings.seed)
+        return Draws(units, number, multiplicities(number, settings.resamples, settings.seed))
+
+    def take(self, rows: Any) -> Draws:
+        """Return the draws for some of the cases."""
+        return replace(self, units=self.units[rows])
+
+
+class Pass:
+    """The summaries of one pass, and the stacks of resampled tables that metrics share."""
+
+    def __init__(
+        self,
+        predictions: Predictions,
+        asked: Sequence[tuple[Metric, Options]],
+        settings: Settings,
+        draws: Draws | None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.settings = settings
+        self.draws = draws
+        self._plans = {row.name: row.plan(own) for row, own in asked}
+        self._tables: dict[Any, Any] = {}
+        self._stacks: dict[Any, Any] = {}
+        plans = list(self._plans.values())
+        self._summaries = summarise(
+            predictions,
+            plans,
+            units=None if draws is None else draws.units,
+            num_units=1 if draws is None else draws.number,
+            threads=settings.threads,
+        )
+        self._rater_draws: list[dict[Any, Any]] = []
+        if settings.resamples and settings.resample == "raters":
+            repeats = settings.resamples
+            for b, drawn in enumerate(resampled_raters(predictions, repeats, settings.seed)):
+                self._rater_draws.append(summarise(drawn, plans, threads=1))
+                if progress:
+                    progress("resampling raters", (b + 1) / repeats)
+
+    @property
+    def units(self) -> int | None:
+        """How many units were resampled."""
+        return None if self.draws is None else self.draws.number
+
+    def value(self, row: Metric, own: Options) -> float:
+        """Return the metric on all cases."""
+        return row.estimate(self._summaries[self._plans[row.name]], own)
+
+    def table(self, row: Metric, own: Options) -> Any:
+        """Return the table that `row` is a formula over."""
+        return self._per_unit(row, own).table
+
+    def stack(self, row: Metric, own: Options) -> Any:
+        """Return the tables of the resamples, stacked."""
+        key = self._key(row, own)
+        if key not in self._stacks:
+            per_unit = self._per_unit(row, own)
+            if self.draws is not None:
+                self._stacks[key] = per_unit.resampled(self.draws.times)
+            else:
+                plan = self._plans[row.name]
+                drawn = [row.prepare(s[plan], own, like=per_unit).table for s in self._rater_draws]
+                self._stacks[key] = type(drawn[0])(np.stack([t.sums for t in drawn]))
+        return self._stacks[key]
+
+    def replicates(self, row: Metric, own: Options, value: float) -> FloatArray:
+        """Return the metric on every resample (NaN where it is undefined)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            replicates = row.over(self.stack(row, own), own)
+        # Cells stand in for scores in the resamples; what they shift, they shift alike.
+        return np.asarray(replicates + (value - float(row.over(self.table(row, own), own))))
+
+    def _per_unit(self, row: Metric, own: Options) -> Any:
+        key = self._key(row, own)
+        if key not in self._tables:
+            self._tables[key] = row.prepare(self._summaries[self._plans[row.name]], own)
+        return self._tables[key]
+
+    def _key(self, row: Metric, own: Options) -> Any:
+        return self._plans[row.name], row.prepare, repr(own.get("bins"))
+
+
+def estimate(row: Metric, own: Options, blank: Estimate, pass_: Pass) -> Estimate:
+    """Return one metric with its interval, or with the reason why it has no value."""
+    try:
+        value = pass_.value(row, own)
+    except QuorateError as error:
+        return replace(blank, undefined=str(error))
+    if not math.isfinite(value):
+        return replace(blank, undefined=row.undefined)
+    return _with_interval(row, [own], replace(blank, value=value), [(pass_, value)])
+
+
+def mean_estimate(
+    row: Metric, own: Sequence[Options], blank: Estimate, parts: Sequence[tuple[Pass, float]]
+) -> Estimate:
+    """Return the mean of a metric over several passes, resampled together."""
+    value = float(np.mean([value for _, value in parts]))
+    return _with_interval(row, own, replace(blank, value=value), parts)
+
+
+def _with_interval(
+    row: Metric,
+    own: Sequence[Options],
+    point: Estimate,
+    parts: Sequence[tuple[Pass, float]],
+) -> Estimate:
+    settings = parts[0][0].settings
+    assert point.value is not None
+    if settings.resamples == 0:
+        return point
+    if row.error and settings.interval == "auto":
+        found = _invert(row, own, point.value, [pass_ for pass_, _ in parts])
+        return replace(point, low=found.low, high=found.high, debiased=found.debiased)
+    each = [p.replicates(row, o, value) for (p, value), o in zip(parts, own, strict=True)]
+    replicates = np.mean(each, axis=0)
+    if np.isnan(replicates).all():
+        return point
+    if settings.interval == "percentile":
+        ends = intervals.percentile_interval(replicates, settings.level)
+    else:
+        ends = intervals.bias_corrected_interval(point.value, replicates, settings.level)
+    return replace(point, low=ends.low, high=ends.high)
+
+
+def _invert(
+    row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
+) -> intervals.CalibrationInterval:
+    """Return the test-inverting interval of a non-negative error, or of a mean of such errors.
+
+    The debiased and the plugin calibration loss estimate the same quantity; the test is that of
+    the plugin, which is a norm of the deviations.
+    """
+    parts = [
+        _Deviations.of(row, {**o, "estimator": "plugin"} if "estimator" in o else o, pass_)
+        for o, pass_ in zip(own, passes, strict=True)
+    ]
+    bins = max(part.observed.shape[-1] for part in parts)
+    observed = np.concatenate([part.padded(part.observed, bins) for part in parts], axis=-2)
+    noise = np.concatenate([part.padded(part.noise, bins) for part in parts], axis=-2)
+    starts = np.cumsum([0, *(len(part.observed) for part in parts)])
+
+    def norm(deviation: FloatArray) -> FloatArray:
+        errors = [
+            part.norm(deviation[..., a:b, : part.observed.shape[-1]])
+            for part, a, b in zip(parts, starts, starts[1:], strict=False)
+        ]
+        return np.asarray(np.mean(errors, axis=0))
+
+    settings, units = passes[0].settings, passes[0].units
+    return intervals.calibration_interval(
+        norm, observed, noise, settings.level, value=value, units=units
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Deviations:
+    """Observed minus predicted per channel and bin, its resampled noise, and the error's norm."""
+
+    observed: FloatArray
+    noise: FloatArray
+    norm: Callable[[FloatArray], FloatArray]
+
+    @staticmethod
+    def of(row: Metric, own: Options, pass_: Pass) -> _Deviations:
+        table, stack = pass_.table(row, own), pass_.stack(row, own)
+        total, totals = table.weight.sum(), stack.weight.sum(axis=(-2, -1), keepdims=True)
+        observed = table.deviation / total
+        return _Deviations(
+            observed,
+            stack.deviation / totals - observed,
+            lambda deviation: row.over(table.with_deviation(deviation * total), own),
+        )
+
+    @staticmethod
+    def padded(deviation: FloatArray, bins: int) -> FloatArray:
+        """Return the table with empty bins at the end."""
+        missing = [(0, 0)] * (deviation.ndim - 1) + [(0, bins - deviation.shape[-1])]
+        return np.pad(deviation, missing)

@@ -1,0 +1,119 @@
+"""Total variation and subsample curves."""
+
+import numpy as np
+import pytest
+
+import quorate as qr
+from quorate.stability import subsample_curve, total_variation
+
+
+def simulated(cases: int, raters: int, seed: int = 0) -> tuple[np.ndarray, qr.Labels]:
+    """An over-confident binary model, with several raters a case."""
+    random = np.random.default_rng(seed)
+    truth = random.beta(0.7, 0.7, cases)
+    logit = 2.0 * np.log(truth / (1 - truth))
+    positive = 1 / (1 + np.exp(-logit))
+    counts = random.binomial(raters, truth)
+    probs = np.stack((1 - positive, positive), axis=1)
+    return probs, qr.Labels.from_counts(np.stack((raters - counts, counts), axis=1))
+
+
+def test_a_metric_that_never_changes_has_no_variation() -> None:
+    """The accuracy of a model that is always right is 1 on every subset: TV = 0."""
+    tv = total_variation("accuracy", [[0.9, 0.1]] * 40, [0] * 40, repeats=3)
+    assert tv == (0.0, 0.0)
+
+
+def test_total_variation_is_the_mean_absolute_step() -> None:
+    """TV is 1/n Σ |differences| over nested parts (MR eq 6), here with a metric counted by hand.
+
+    The metric is the number of cases, so with N = 100 and steps of a quarter of the set from a
+    half on, the parts have 50, 75 and 100 cases and both steps are 25.
+    """
+    tv = total_variation(
+        lambda probs, labels: len(probs), [[0.5, 0.5]] * 100, [0] * 100, start=0.5, step=0.25
+    )
+    assert tv == (25.0, 0.0)
+
+
+def test_several_raters_make_ece_steadier() -> None:
+    """MR's claim (Table 1): the multi-rater ECE varies less than that of one rater."""
+    probs, labels = simulated(400, 5)
+    random = np.random.default_rng(1)
+    one = np.array([random.choice(2, p=f) for f in labels.frequencies])
+    several = total_variation("ece", probs, labels, repeats=30)
+    single = total_variation("ece", probs, one, repeats=30)
+    assert several.mean < 0.8 * single.mean
+
+
+def test_a_name_and_its_function_agree() -> None:
+    """ "ece" and qr.ece see the same subsets and give the same variation."""
+    probs, labels = simulated(150, 3)
+    assert total_variation("ece", probs, labels, repeats=4) == pytest.approx(
+        total_variation(qr.ece, probs, labels, repeats=4), abs=1e-12
+    )
+
+
+def test_patients_are_drawn_whole() -> None:
+    """With groups a subset holds all cases of each drawn patient."""
+    groups = np.repeat(np.arange(20), 5)
+    seen = []
+
+    def count(probs: np.ndarray, labels: np.ndarray) -> float:
+        seen.append(np.unique(labels, return_counts=True)[1])
+        return 0.0
+
+    probs = np.full((100, 20), 0.05)
+    total_variation(count, probs, groups, groups=groups, repeats=2)
+    assert all((counts % 5 == 0).all() for counts in seen)
+
+
+def test_subsample_curve_ends_at_the_full_value() -> None:
+    """The whole set is the whole set, in whatever order: no spread at fraction 1."""
+    probs, labels = simulated(300, 2)
+    curve = subsample_curve("brier", probs, labels, fractions=(0.1, 1), repeats=5)
+    assert curve.sizes == (30, 300)
+    assert curve.std[1] == pytest.approx(0, abs=1e-12)
+    assert curve.mean[1] == pytest.approx(qr.brier(probs, labels), abs=1e-12)
+    assert curve.full == pytest.approx(qr.brier(probs, labels), abs=1e-12)
+    assert curve.difference[1].max() == pytest.approx(0, abs=1e-12)
+
+
+def test_small_subsets_overstate_ece() -> None:
+    """RECE Fig 1: the plain ECE grows as the sample shrinks, much more than RECE-G."""
+    probs, labels = simulated(2000, 1)
+    fractions = (0.02, 1)
+    plain = subsample_curve("ece", probs, labels, fractions=fractions, repeats=20)
+    robust = subsample_curve("robust_ece", probs, labels, fractions=fractions, repeats=20)
+    assert plain.mean[0] - plain.full > 0.03
+    assert robust.difference[0].mean() < plain.difference[0].mean()
+
+
+def test_undefined_subsets_are_left_out() -> None:
+    """AUCCC of a subset without a wrong case is NaN there, and the mean goes on without it."""
+    probs = np.full((40, 2), (0.9, 0.1)) + np.linspace(0, 0.05, 40)[:, None] * [1, -1]
+    y = np.zeros(40, int)
+    y[0] = 1
+    curve = subsample_curve("auccc", probs, y, fractions=(0.1, 1), repeats=20)
+    assert np.isnan(curve.values[0]).any()
+    assert np.isfinite(curve.mean[1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"start": 1.5}, "start: must be between 0 and 1; got 1.5"),
+        ({"step": 0.0}, r"step: must be in \(0, 0.8\]; got 0.0"),
+        ({"repeats": 0}, "repeats: must be at least 1; got 0"),
+        ({"metric": "nope"}, "metrics: no metric is called 'nope'"),
+    ],
+)
+def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
+    """Every bad argument is named with its rule and its value."""
+    call = {"metric": "ece", **arguments}
+    with pytest.raises(ValueError, match=message):
+        total_variation(probs=[[0.5, 0.5]] * 4, labels=[0, 1, 0, 1], **call)
+    with pytest.raises(ValueError, match="fractions"):
+        subsample_curve("ece", [[0.5, 0.5]], [0], fractions=(0.0,))
+    with pytest.raises(TypeError, match="metric: must be a name or a function; got 3"):
+        subsample_curve(3, [[0.5, 0.5]], [0])  # type: ignore[arg-type]
