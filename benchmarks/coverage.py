@@ -260,7 +260,8 @@ def replicate(design: Design, seed: int, drawn: Array) -> Iterator[Outcome]:
         each = per_case(metric, score, frequencies, design.raters)
         replicates = drawn @ np.bincount(unit, each) / size
         value = float(each.mean())
-        best, usual = bias_corrected_interval(value, replicates), percentile_interval(replicates)
+        best = bias_corrected_interval(value, replicates, units=units)
+        usual = percentile_interval(replicates)
         yield Outcome(
             metric, truth_means[metric], value, best.low, best.high, usual.low, usual.high
         )

@@ -169,13 +169,15 @@ def test_coincidences_of_four_observers() -> None:
     """The coincidence matrix printed in Krippendorff (2011): forty pairable values."""
     labels = four_observers()
     coincidences = agreement.coincidence_sums(labels.counts, np.ones(len(labels)))
-    expected = [
-        [7, 4 / 3, 1 / 3, 1 / 3, 0],
-        [4 / 3, 10, 4 / 3, 1 / 3, 0],
-        [1 / 3, 4 / 3, 8, 1 / 3, 0],
-        [1 / 3, 1 / 3, 1 / 3, 4, 0],
-        [0, 0, 0, 0, 3],
-    ]
+    expected: Array = np.array(
+        [
+            [7, 4 / 3, 1 / 3, 1 / 3, 0],
+            [4 / 3, 10, 4 / 3, 1 / 3, 0],
+            [1 / 3, 4 / 3, 8, 1 / 3, 0],
+            [1 / 3, 1 / 3, 1 / 3, 4, 0],
+            [0, 0, 0, 0, 3],
+        ]
+    )
     np.testing.assert_allclose(coincidences, expected, atol=1e-15)
     assert coincidences.sum() == pytest.approx(40)
 
@@ -263,7 +265,7 @@ def test_weight_is_repetition(sums: Any, formula: Any, counts: Array, data: Any)
 @pytest.mark.parametrize(("sums", "formula"), MEASURES)
 @given(counts=histograms(), data=st.data())
 def test_sums_add_over_cases(sums: Any, formula: Any, counts: Array, data: Any) -> None:
-    """Tables of units, parts in any order, add to the table of the whole; formulas take them all."""
+    """Tables of units add to the table of the whole; the formulas take a stack of tables."""
     units = data.draw(hnp.arrays(np.int64, len(counts), elements=st.integers(0, 2)))
     weights = np.linspace(0.5, 2, len(counts))
     tables = sums(counts, weights, units, 4)
@@ -451,7 +453,7 @@ def test_two_experts_with_different_policies() -> None:
 
 
 def test_excess_is_the_mean_difference_from_the_others() -> None:
-    """By hand: 'a' says yes, yes, no where the others say yes ½, 0, 0; its lone label is ignored."""
+    """By hand: 'a' says yes, yes, no where of the others ½, 0, 0 say yes; its lone label is out."""
     items = [1, 1, 1, 2, 2, 3, 3, 4]
     raters = ["a", "b", "c", "a", "b", "a", "c", "a"]
     labels = Labels.from_long(
@@ -580,7 +582,7 @@ def test_exchangeability_needs_the_identity_of_raters() -> None:
 def test_exchangeability_checks_its_numbers() -> None:
     """Too few permutations could never reach the level; levels lie between 0 and 1."""
     labels = Labels.from_ratings(BINARY, num_classes=2)
-    with pytest.raises(InvalidInputError, match="level 0.05: at least 19 are needed; got 18"):
+    with pytest.raises(InvalidInputError, match=r"level 0\.05: at least 19 are needed; got 18"):
         exchangeability_test(labels, permutations=18)
     with pytest.raises(InvalidInputError, match="level: must lie between 0 and 1; got 1"):
         exchangeability_test(labels, level=1.0)

@@ -17,6 +17,11 @@ from quorate.errors import (
     UndefinedMetricError,
 )
 from quorate.evaluate import evaluate
+from quorate.functions.agreement import (
+    exchangeability_test,
+    fleiss_kappa,
+    krippendorff_alpha,
+)
 from quorate.functions.calibration import (
     adaptive_ece,
     classwise_ece,
@@ -88,9 +93,12 @@ __all__ = [
     "epistemic_loss",
     "evaluate",
     "evaluate_multilabel",
+    "exchangeability_test",
     "expected_squared_loss",
+    "fleiss_kappa",
     "io_auroc",
     "irreducible_loss",
+    "krippendorff_alpha",
     "ks_error",
     "mce",
     "multi_rater",

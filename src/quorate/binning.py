@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from quorate.arrays import positive_integer
 from quorate.errors import InvalidInputError
 
-__all__ = ["MAX_BINS", "bin_edges", "equal_edges", "equal_mass_edges", "locate"]
+__all__ = [
+    "MAX_BINS",
+    "bin_edges",
+    "equal_edges",
+    "equal_mass_cuts",
+    "equal_mass_edges",
+    "locate",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -62,14 +69,17 @@ def locate(scores: FloatArray, edges: FloatArray) -> NDArray[np.intp]:
 def equal_mass_edges(scores: FloatArray, masses: FloatArray, bins: int) -> FloatArray:
     """Return edges of at most `bins` bins that hold about the same mass each.
 
-    `scores` are sorted and distinct. Every score is in a bin, equal scores share one, and there
-    are never more bins than distinct scores; a bin closes at the first score at which the mass so
-    far reaches its share, so heavy ties (60 % zeros) make fewer, wider-mass bins.
+    `scores` are sorted and distinct. Every score is in a bin and equal scores share one; a bin
+    closes at the first score at which the mass so far reaches its share, so heavy ties (60 %
+    zeros) make fewer, heavier bins.
     """
-    cumulative = np.cumsum(masses)
+    inner = scores[equal_mass_cuts(np.cumsum(masses), bins) + 1]
+    return np.concatenate(([min(0.0, scores[0])], inner[inner > 0], [max(1.0, scores[-1])]))
+
+
+def equal_mass_cuts(cumulative: FloatArray, bins: int) -> NDArray[np.intp]:
+    """Return the position of the last score of each bin but the last."""
     targets = cumulative[-1] * np.arange(1, bins) / bins
     # The tolerance keeps 1/3 + 1/3 + 1/3 of the mass from spilling over by a rounding error.
     last = np.searchsorted(cumulative, targets * (1 - 1e-12), side="left")
-    cuts = np.unique(last[last < len(scores) - 1])
-    inner = scores[cuts + 1]
-    return np.concatenate(([min(0.0, scores[0])], inner[inner > 0], [max(1.0, scores[-1])]))
+    return np.unique(last[last < len(cumulative) - 1])

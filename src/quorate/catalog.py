@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from quorate.binning import equal_mass_edges
 from quorate.errors import InvalidInputError
-from quorate.metrics import calibration, proper, ranking
+from quorate.metrics import agreement, calibration, proper, ranking
 from quorate.questions import PerCaseScore, Question
 from quorate.summaries import (
+    AgreementPlan,
+    AgreementTable,
     BinPlan,
     BinSums,
     BinTable,
@@ -73,6 +75,11 @@ class Metric:
         """Return the formula over a table or a stack of resampled tables."""
         return self.formula(table, **{name: options[name] for name in self.formula_options})
 
+    def raters_needed(self, options: Options) -> int:
+        """Return how many labels each case needs; the plugin of a class's probability needs one."""
+        plugin = options.get("estimator") == "plugin" and self.group == "Label histograms"
+        return 1 if plugin else self.least_raters
+
     def with_defaults(self, given: Options) -> dict[str, Any]:
         """Return the options of this metric, as given or by default."""
         return {name: given.get(name, default) for name, default in self.options.items()}
@@ -94,7 +101,9 @@ def _bins(question: str, per: str = "annotation", least: int = 1) -> Callable[[O
         asked = Question(options.get("question", question), options.get("per", per))
         bins = options.get("bins", 15)
         whole = isinstance(bins, int | np.integer)
-        return BinPlan(asked, int(bins) if whole else tuple(bins), least)
+        # A plugin estimator has no within-case correction, which is what needs two labels.
+        one = question == "per_class" and options.get("estimator") == "plugin"
+        return BinPlan(asked, int(bins) if whole else tuple(bins), 1 if one else least)
 
     return plan
 
@@ -160,6 +169,14 @@ def _exact_ks(summary: SortedScores, options: Options) -> float:
         gap = np.cumsum(scores.hits - scores.mass * scores.score)
         gaps.append(np.abs(gap).max() / scores.mass.sum())
     return float(np.mean(gaps))
+
+
+def _agreement(options: Options) -> AgreementPlan:
+    return AgreementPlan()
+
+
+def _krippendorff(table: AgreementTable, scale: str) -> NDArray[Any]:
+    return agreement.krippendorff_from_coincidences(table.coincidences, scale)
 
 
 _TOP = {"bins": 15, "question": "top_label", "per": "annotation"}
@@ -331,6 +348,21 @@ _ROWS = (
         "augrc", "AUGRC", "Ranking",
         "Mean risk of an undetected error, over all coverages.",
         "lower", "Traub et al. 2024", **_of_ranks(ranking.augrc),
+    ),
+    Metric(
+        "fleiss_kappa", "Fleiss' kappa", "Rater agreement",
+        "Agreement of the raters beyond chance (1 is perfect, 0 is chance).",
+        "none", "Fleiss 1971; Fleiss, Levin & Paik 2003",
+        plan=_agreement, formula=lambda table: agreement.fleiss_from_sums(table.fleiss),
+        least_raters=2, undefined="all labels are of one class",
+    ),
+    Metric(
+        "krippendorff_alpha", "Krippendorff's alpha", "Rater agreement",
+        "Agreement of the raters beyond chance; takes any number of labels per case.",
+        "none", "Krippendorff 2011",
+        plan=_agreement, formula=_krippendorff, options={"scale": "nominal"},
+        formula_options=("scale",),
+        undefined="no two labels can be paired, or all are of one class",
     ),
 )  # fmt: skip
 

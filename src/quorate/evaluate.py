@@ -118,9 +118,11 @@ def blanks(
     asked: dict[str, tuple[Metric, dict[str, Any]]] = {}
     for row in rows:
         try:
-            dropped = predictions.labels.require_raters(row.least_raters, settings.on_single)
+            own = row.with_defaults(options)
+            needed = row.raters_needed(own)
+            dropped = predictions.labels.require_raters(needed, settings.on_single)
             estimates[row.name] = replace(_blank(row), dropped=dropped)
-            asked[row.name] = row, row.with_defaults(options)
+            asked[row.name] = row, own
         except QuorateError as error:
             estimates[row.name] = replace(_blank(row), undefined=str(error))
     return estimates, asked

@@ -91,12 +91,14 @@ def calibration_interval(
     noise: resampled table minus d, shape (resamples, *deviation.shape).
     value: what is reported, where it is not ‖d‖ (a debiased estimate, which may be negative).
     least_noise: standard errors below which a cell's noise is not believed (`calibrated_noise`).
-    units: number of patients or cases that were resampled; few of them understate the noise.
+    units: number of patients or cases that were resampled; few of them understate the noise, which
+        is therefore expanded as in Student's interval of a mean (Hesterberg 2015).
 
     References
     ----------
     Davison and Hinkley (1997), Bootstrap Methods and their Application, chapters 4 and 5.
     Cowan, Cranmer, Gross and Vitells (2011), Power-constrained limits, arXiv:1105.3166.
+    Hesterberg (2015), What teachers should know about the bootstrap, Am. Stat. 69, 371-386.
 
     Examples
     --------
@@ -109,7 +111,7 @@ def calibration_interval(
     """
     tail = (1 - _checked_level(level)) / 2
     table, draws = _checked_tables(deviation, noise)
-    draws = _believable(draws, least_noise, units)
+    draws = _believable(draws, least_noise) * _expansion(units, tail)
     observed = float(norm(table))
     if not np.isfinite(observed) or observed < 0:
         raise InvalidInputError(f"norm: must be finite and not negative; got {observed}")
@@ -158,19 +160,25 @@ def calibrated_noise(
     return error
 
 
-def percentile_interval(replicates: ArrayLike, level: float = 0.95) -> Interval:
+def percentile_interval(
+    replicates: ArrayLike, level: float = 0.95, *, units: int | None = None
+) -> Interval:
     """Return the central `level` of the resampled metrics (Efron 1979).
 
-    Resamples in which the metric was undefined (NaN) are left out and counted.
+    Resamples in which the metric was undefined (NaN) are left out and counted. With `units`, the
+    number of patients or cases resampled, the tails are those of Student's interval (Hesterberg
+    2015), since a bootstrap of few units is too narrow.
 
     Examples
     --------
     >>> percentile_interval(range(101), level=0.9)
     Interval(low=5.0, high=95.0, undefined=0)
     """
+    from scipy.special import ndtr
+
     tail = (1 - _checked_level(level)) / 2
     defined, undefined = _defined(replicates)
-    low, high = np.quantile(defined, [tail, 1 - tail])
+    low, high = np.quantile(defined, ndtr(_normal_ends(tail, units)))
     return Interval(float(low), float(high), undefined)
 
 
@@ -178,7 +186,9 @@ def bias_corrected_interval(
     value: float,
     replicates: ArrayLike,
     level: float = 0.95,
+    *,
     jackknife: ArrayLike | None = None,
+    units: int | None = None,
 ) -> Interval:
     """Return Efron's BC interval, or BCa where the leave-one-unit-out values are given.
 
@@ -187,7 +197,8 @@ def bias_corrected_interval(
         a = Σ (m − θᵢ)³ / 6 (Σ (m − θᵢ)²)^{3/2}   for jackknife values θᵢ of mean m, else 0
 
     Replicates equal to the value count half; with all on one side z₀ is that of half a replicate
-    on the other. The interval is extended to contain `value`; NaN replicates are counted.
+    on the other. The interval is extended to contain `value`; NaN replicates are counted; `units`
+    expands z as in `percentile_interval`.
 
     References
     ----------
@@ -207,7 +218,7 @@ def bias_corrected_interval(
     below = float(np.mean(defined < value) + np.mean(defined == value) / 2)
     half = 0.5 / defined.size
     shift = ndtri(min(max(below, half), 1 - half))
-    corrected = shift + ndtri(np.array([tail, 1 - tail]))
+    corrected = shift + _normal_ends(tail, units)
     bend = 1 - _acceleration(jackknife) * corrected
     # Past its pole (only with wild jackknife values) the formula would turn the tail round.
     place = np.where(bend > 0, shift + corrected / np.where(bend > 0, bend, 1), np.inf * corrected)
@@ -280,25 +291,39 @@ def _quantile(values: FloatArray, quantile: float) -> float:
     return float(two[0] + (place - first) * (two[1] - two[0]))
 
 
-def _believable(noise: FloatArray, least_noise: ArrayLike | None, units: int | None) -> FloatArray:
-    """Scale noise up to the least that is believed, and by √(G/(G−1)) for G units."""
-    scale = np.ones(noise.shape[1:])
-    if least_noise is not None:
-        least = np.asarray(least_noise, dtype=np.float64)
-        if least.shape != scale.shape or not (np.isfinite(least) & (least >= 0)).all():
-            raise InvalidInputError(
-                f"least_noise: must be {scale.shape} finite numbers, not negative; "
-                f"got shape {least.shape}, smallest {least.min(initial=np.inf)}"
-            )
-        error = noise.std(axis=0)
-        np.divide(least, error, out=scale, where=error > 0)
-        scale = np.maximum(scale, 1)
-    if units is not None:
-        if units < 2:
-            raise InvalidInputError(f"units: at least 2 are needed for an interval; got {units}")
-        scale = scale * np.sqrt(units / (units - 1))
-    scaled: FloatArray = noise * scale
+def _believable(noise: FloatArray, least_noise: ArrayLike | None) -> FloatArray:
+    """Scale the noise of each cell up to the least that is believed."""
+    if least_noise is None:
+        return noise
+    least = np.asarray(least_noise, dtype=np.float64)
+    shape = noise.shape[1:]
+    if least.shape != shape or not (np.isfinite(least) & (least >= 0)).all():
+        raise InvalidInputError(
+            f"least_noise: must be {shape} finite numbers, not negative; "
+            f"got shape {least.shape}, smallest {least.min(initial=np.inf)}"
+        )
+    error = noise.std(axis=0)
+    scale = np.divide(least, error, out=np.ones(shape), where=error > 0)
+    scaled: FloatArray = noise * np.maximum(scale, 1)
     return scaled
+
+
+def _expansion(units: int | None, tail: float) -> float:
+    """Return √(G/(G−1)) t/z, by which the bootstrap of G units understates a half-width."""
+    from scipy.special import ndtri, stdtrit
+
+    if units is None:
+        return 1.0
+    if units < 2:
+        raise InvalidInputError(f"units: at least 2 are needed for an interval; got {units}")
+    return float(np.sqrt(units / (units - 1)) * stdtrit(units - 1, tail) / ndtri(tail))
+
+
+def _normal_ends(tail: float, units: int | None) -> FloatArray:
+    from scipy.special import ndtri
+
+    ends: FloatArray = ndtri(np.array([tail, 1 - tail])) * _expansion(units, tail)
+    return ends
 
 
 def _acceleration(jackknife: ArrayLike | None) -> float:

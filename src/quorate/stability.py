@@ -54,7 +54,7 @@ class SubsampleCurve:
 
     @property
     def difference(self) -> FloatArray:
-        """(fractions, repeats): the absolute difference from the value on all cases (RECE Fig 2)."""
+        """(fractions, repeats): absolute difference from the value on all cases (RECE Fig 2)."""
         return np.abs(self.values - self.full)
 
 
@@ -174,7 +174,7 @@ def _measurer(metric: Metric, probs: Any, labels: Any, groups: Any) -> _Measurer
         row = find(metric)
         own = row.with_defaults({})
         plan = row.plan(own)
-        predictions.labels.require_raters(row.least_raters)
+        predictions.labels.require_raters(row.raters_needed(own))
 
         def measure(rows: NDArray[np.int64]) -> float:
             return row.estimate(summarise(predictions.take(rows), [plan], threads=1)[plan], own)

@@ -78,8 +78,9 @@ def evaluate(
 ) -> None:
     """Say how far the probabilities in a file can be trusted, with an interval on every figure.
 
-    The first row of a table names its columns. Ratings are names of classes, or whole numbers of
-    which 0 is the class of the first probability column; an empty cell is no rating.
+    The first line of a table names its columns. Ratings are names of classes,
+    or numbers: 0 is the class of the first probability column, 1 of the next.
+    An empty cell is no rating.
     """
     from quorate.evaluate import evaluate as compute
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import threading
 from collections.abc import Iterable, Mapping
 from types import TracebackType
@@ -28,6 +30,15 @@ __all__ = [
 ROOM_FOR_MEANINGS = 120
 """Columns of a terminal from which the meanings fit beside the numbers; else they follow."""
 PIPED_WIDTH = 160
+ARGUMENT = re.compile(
+    r"""(?<![\w'"-])(?P<name>
+        on_(?:single|unrated) | allow_unmatched | ratings_layout | class_names
+        | (?:id|prob|label|group|weight|rater|rating|count)_(?:columns?|prefix)
+        | (?:missing|delimiter)(?=="))
+    \b(?:="(?P<value>[^"]*)")?""",
+    re.VERBOSE,
+)
+"""Arguments of the library that are options here: id_column, or with a value, on_single="drop"."""
 PATIENCE = 2.0
 """Seconds after which somebody who waits is shown how far it is."""
 
@@ -35,23 +46,21 @@ PATIENCE = 2.0
 def as_options(message: str) -> str:
     """Return a message of the library with its arguments as options of the command line.
 
-    >>> as_options('… (cases 3, 7); on_single="drop" leaves them out; id_column: must …')
-    '… (cases 3, 7); --on-single drop leaves them out; --id-column: must …'
+    >>> as_options('id_column: must name …; on_single="drop" leaves them out; delimiter=";" …')
+    "--id-column: must name …; --on-single drop leaves them out; --delimiter ';' …"
     """
-    names = r"on_(?:single|unrated)|allow_unmatched|ratings_layout|class_names"
-    columns = r"(?:id|prob|label|group|weight|rater|rating|count)_(?:columns?|prefix)"
 
     def option(match: re.Match[str]) -> str:
-        value = f" {match[2]}" if match[2] else ""
-        return f"--{match[1].replace('_', '-')}{value}"
+        name = f"--{match['name'].replace('_', '-')}"
+        return name if match["value"] is None else f"{name} {shlex.quote(match['value'])}"
 
-    return re.sub(rf"(?<![\w'\"-])({names}|{columns})\b(?:=\"(\w+)\")?", option, message)
+    return ARGUMENT.sub(option, message)
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """Return a console; what goes to a file or a pipe is not folded to 80 columns."""
+    """Return a console; what goes to a file or a pipe is not folded, unless COLUMNS says so."""
     console = Console(stderr=stderr, highlight=False)
-    if not console.is_terminal:
+    if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = max(console.width, PIPED_WIDTH)
     return console
 
@@ -104,7 +113,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
         console.print(
             Text(
                 "corrected: chance alone pushes a calibration error up; this is the value with "
-                "that taken out, and the interval belongs to it."
+                "that taken out."
             )
         )
     print_notes(results, console)
@@ -120,9 +129,10 @@ def _results_table(results: Results, *, meanings: bool, corrected: bool) -> Tabl
         table.add_column("corrected", justify="right", no_wrap=True)
     table.add_column("better", no_wrap=True)
     if meanings:
-        table.add_column("what it means", ratio=1)
+        table.add_column("what it means")
+    headings = list(dict.fromkeys(e.group for e in results.values()))
     heading = None
-    for e in results.values():
+    for e in sorted(results.values(), key=lambda e: headings.index(e.group)):
         if e.group != heading:
             heading = e.group
             table.add_row()

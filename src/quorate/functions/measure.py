@@ -26,8 +26,8 @@ def measure(
     """Return one metric of the catalog on predictions and labels."""
     row = find(name)
     predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
-    predictions.labels.require_raters(row.least_raters, on_single)
     own = row.with_defaults(options)
+    predictions.labels.require_raters(row.raters_needed(own), on_single)
     plan = row.plan(own)
     summary = summarise(predictions, [plan])[plan]
     value = row.estimate(summary, own)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "TableFile", "existing_file", "file_format", "listed", "open_table"]
 
+TAB = "\t"
+
 FORMATS = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -76,9 +78,10 @@ def open_table(path: str | PathLike[str], *, delimiter: str | None = None) -> Ta
     kind = file_format(file)
     if kind == "npz":
         raise InvalidInputError(f"{file.name}: holds arrays, not a table with columns")
-    separator = delimiter or ("\t" if ".tsv" in file.suffixes else ",")
+    separator = delimiter or (TAB if ".tsv" in file.suffixes else ",")
+    separator = TAB if separator == "tab" else separator
     if len(separator) != 1:
-        raise InvalidInputError(f"delimiter: must be one character; got {separator!r}")
+        raise InvalidInputError(f"delimiter: must be one character, or tab; got {separator!r}")
     columns = _column_names(file, kind, separator)
     twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
     if twice:
@@ -154,7 +157,7 @@ def _csv_header(file: Path, separator: str) -> list[str]:
     if len(header) == 1 and other:
         raise InvalidInputError(
             f"{file.name}: only one column was found, {header[0]!r}; it looks separated by "
-            f"{other!r}, not by {separator!r}: set delimiter"
+            f'{other!r}, not by {separator!r}: say delimiter="{other.replace(TAB, "tab")}"'
         )
     return header
 

@@ -32,6 +32,7 @@ __all__ = [
 Array = NDArray[Any]
 
 NO_RATING, UNKNOWN = -1, -2
+MEANS_NONE = re.compile(r"n/?an?|null|none|missing|unknown|[.?-]+|-[0-9]+", re.IGNORECASE)
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
 
 
@@ -122,9 +123,11 @@ def as_class_codes(
     found: NDArray[np.int64] = codes[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     if (found == UNKNOWN).any():
         row = int(np.flatnonzero(found == UNKNOWN)[0])
+        text = _as_text(column[row].as_py())
+        hint = f' (if that is no rating: missing="{text}")' if MEANS_NONE.fullmatch(text) else ""
         raise InvalidInputError(
-            f"{where}: must hold classes; row {row + 1} is {_as_text(column[row].as_py())!r}, and "
-            f"the classes are {_classes_in_words(class_names, rated)}"
+            f"{where}: must hold classes; row {row + 1} is {text!r}, and the classes are "
+            f"{_classes_in_words(class_names, rated)}{hint}"
         )
     return found
 

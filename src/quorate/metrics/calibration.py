@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.binning import equal_mass_edges, locate
+from quorate.binning import MAX_BINS, equal_mass_cuts, equal_mass_edges
 from quorate.summaries.bin_sums import BinTable
 from quorate.summaries.sorted_scores import ScoreMasses
 
@@ -85,27 +85,25 @@ def mixture_responsibilities(
 
 
 def adaptive_edges(scores: ScoreMasses, bins: int) -> FloatArray:
-    """Return equal-mass edges that hold every case: at most min(bins, distinct scores) bins."""
-    return equal_mass_edges(scores.score, scores.mass, min(bins, len(scores.score)))
+    """Return equal-mass edges that hold every case: fewer bins where cases or scores are few."""
+    return equal_mass_edges(scores.score, scores.mass, bins)
 
 
 def sweep_edges(scores: ScoreMasses) -> FloatArray:
     """Return the most equal-mass bins whose observed frequencies still increase.
 
     Bins are added until the frequencies of the bins are no longer monotonic (Roelofs et al. 2022,
-    Mitigating bias in calibration error estimation, algorithm 1).
+    Mitigating bias in calibration error estimation, algorithm 1), or there are MAX_BINS of them.
     """
-    best = equal_mass_edges(scores.score, scores.mass, 1)
-    for bins in range(2, len(scores.score) + 1):
-        edges = equal_mass_edges(scores.score, scores.mass, bins)
-        index = locate(scores.score, edges)
-        mass = np.bincount(index, scores.mass, len(edges) - 1)
-        hits = np.bincount(index, scores.hits, len(edges) - 1)
-        frequency = hits[mass > 0] / mass[mass > 0]
+    mass, hits = np.cumsum(scores.mass), np.cumsum(scores.hits)
+    best = 1
+    for bins in range(2, min(len(scores.score), MAX_BINS) + 1):
+        last = np.append(equal_mass_cuts(mass, bins), len(mass) - 1)
+        frequency = np.diff(hits[last], prepend=0) / np.diff(mass[last], prepend=0)
         if (np.diff(frequency) < -1e-12).any():
             break
-        best = edges
-    return best
+        best = bins
+    return equal_mass_edges(scores.score, scores.mass, best)
 
 
 def ks_error(table: BinTable) -> FloatArray:

@@ -110,8 +110,8 @@ def statistic_of_histograms(
         if value.ndim == 0 and values > 1:
             if not (value == int(value) and 0 <= value < values):
                 raise InvalidInputError(
-                    f"statistic: must be one of 0 … {values - 1}, as predicted has {values} columns; "
-                    f"it is {value} for the labels {labels}"
+                    f"statistic: must be one of 0 … {values - 1}, as predicted has {values} "
+                    f"columns; it is {value} for the labels {labels}"
                 )
             out[i, int(value)] = 1
         elif value.shape not in ((), (values,)) or not np.isin(value, (0, 1)).all():

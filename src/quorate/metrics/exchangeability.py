@@ -71,9 +71,7 @@ class Comparison:
         def batch(start: int) -> FloatArray:
             some = seeds[start : start + step]
             scratch, table = np.empty(largest, np.int64), np.zeros((len(some), raters, classes))
-            kernels.count_shuffled_labels(
-                self.first, self.rater, self.label, some, scratch, table
-            )
+            kernels.count_shuffled_labels(self.first, self.rater, self.label, some, scratch, table)
             return self.statistics(table)
 
         with ThreadPoolExecutor() as pool:

@@ -77,7 +77,7 @@ def ccc_curve(score: FloatArray, mass: FloatArray, hits: FloatArray) -> CCCCurve
 
 
 def auccc(mass: FloatArray, hits: FloatArray) -> FloatArray:
-    """AUCCC = P(conf of a right case > conf of a wrong one) + half of the ties (CCC section 2.2)."""
+    """AUCCC = P(conf of a right case > that of a wrong one), ties half (CCC section 2.2)."""
     wrong = mass - hits
     all_right, all_wrong = hits.sum(axis=-1), wrong.sum(axis=-1)
     below = np.cumsum(wrong, axis=-1) - 0.5 * wrong

@@ -1,10 +1,14 @@
 """Mergeable tables: each has `empty`, `of(chunk)` and `+`, and a metric is a formula over one."""
 
+from quorate.summaries.agreement_sums import AgreementPlan, AgreementSums, AgreementTable
 from quorate.summaries.bin_sums import BinPlan, BinSums, BinTable, SoftBinPlan
 from quorate.summaries.kept_sample import KeptSample, SamplePlan
 from quorate.summaries.sorted_scores import ScoreMasses, SortedPlan, SortedScores
 
 __all__ = [
+    "AgreementPlan",
+    "AgreementSums",
+    "AgreementTable",
     "BinPlan",
     "BinSums",
     "BinTable",

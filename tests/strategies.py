@@ -1,0 +1,92 @@
+"""Cases for the tests: small ones drawn by Hypothesis, ordinary ones made from a seed.
+
+A drawn problem has probabilities that are ratios of small whole numbers, so that p = 0, p = 1,
+p on the edge of a bin, ties, bins of one and classes that nobody chose all come up by themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import quorate as qr
+
+Array = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Predicted probabilities and label histograms, both (N, K)."""
+
+    probs: Array
+    counts: Counts
+
+    @property
+    def labels(self) -> qr.Labels:
+        """What the raters said."""
+        return qr.Labels.from_counts(self.counts)
+
+    @property
+    def first_rater(self) -> Counts:
+        """(N,): one label per case, the lowest that was given."""
+        return np.asarray((self.counts > 0).argmax(axis=1))
+
+    def __len__(self) -> int:
+        return len(self.probs)
+
+    def take(self, rows: Any) -> Problem:
+        """Return the chosen cases, in the order chosen."""
+        return Problem(self.probs[rows], self.counts[rows])
+
+
+@st.composite
+def problems(
+    draw: st.DrawFn,
+    num_classes: int | None = None,
+    min_cases: int = 1,
+    max_cases: int = 12,
+    min_raters: int = 2,
+) -> Problem:
+    """Draw cases, at least `min_raters` raters each and not the same number for all."""
+    classes = draw(st.integers(2, 4)) if num_classes is None else num_classes
+    shape = (draw(st.integers(min_cases, max_cases)), classes)
+    parts = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 6), fill=st.just(0)))
+    counts = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 3), fill=st.just(0)))
+    one_class = st.integers(0, classes - 1)
+    for i in range(shape[0]):
+        if parts[i].sum() == 0:
+            parts[i, draw(one_class)] = 1
+        while counts[i].sum() < min_raters:
+            counts[i, draw(one_class)] += 1
+    return Problem(parts / parts.sum(axis=1, keepdims=True), counts)
+
+
+def permutations(problem: Problem) -> st.SearchStrategy[Array]:
+    """Draw an order of the cases."""
+    return st.permutations(range(len(problem))).map(np.array)
+
+
+def whole_weights(problem: Problem) -> st.SearchStrategy[Counts]:
+    """Draw how often each case stands, 0 … 3 times, not all 0."""
+    return hnp.arrays(np.int64, len(problem), elements=st.integers(0, 3)).filter(np.any)
+
+
+def ordinary(
+    cases: int = 400, num_classes: int = 5, raters: int | None = None, seed: int = 0
+) -> Problem:
+    """Make cases without ties, none on the edge of a bin, from an overconfident model.
+
+    `raters` is the number of raters of every case; without it 2 … 6, not the same for all.
+    """
+    random = np.random.default_rng([seed, cases, num_classes])
+    truth = random.dirichlet(np.full(num_classes, 0.7), cases)
+    sharpened = truth**1.5 + 1e-3
+    probs = sharpened / sharpened.sum(axis=1, keepdims=True)
+    number = random.integers(2, 7, cases) if raters is None else np.full(cases, raters)
+    return Problem(probs, random.multinomial(number, truth))

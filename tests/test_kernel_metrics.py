@@ -1,0 +1,461 @@
+"""Kernel-density calibration errors, their bandwidth and SmoothECE, on plain arrays.
+
+Expected values: the released estimator's numbers, densities from SciPy in a double loop, hand
+calculation, and numbers printed by relplot.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from scipy.stats import beta, norm
+
+from golden import KDE, GoldenValue, find, values
+from quorate.errors import UndefinedMetricError
+from quorate.metrics import kernel
+from quorate.metrics.bandwidth import (
+    BANDWIDTHS,
+    dirichlet_log_likelihood,
+    score_log_likelihood,
+    select_bandwidth,
+    select_bandwidth_from_cells,
+    select_dirichlet_bandwidth,
+)
+from quorate.metrics.kernel import canonical_kde, classwise_kde, top_label_kde
+from quorate.metrics.kernel_cells import (
+    ScoreCells,
+    beta_kde_from_cells,
+    cells_of,
+    fine_cells,
+    score_cells,
+)
+from quorate.metrics.smooth import smooth_ece, smooth_ece_at
+
+Array = Any
+
+
+def logs(p: Array) -> Array:
+    """Logarithms, finite at zero."""
+    return np.log(np.clip(p, 2.3e-16, None))
+
+
+def beta_kernel(z: Array, h: float) -> Array:
+    """Density at z_j (row) of the Beta kernel centred at z_i (column)."""
+    at = np.clip(z, 2.3e-16, 1 - 2.3e-16)[:, None]
+    return beta.pdf(at, z[None] / h + 1, (1 - z[None]) / h + 1)
+
+
+def naive(z: Array, hits: Array, masses: Array, h: float, p: int) -> float:
+    """The definition, case by case."""
+    kernels = beta_kernel(z, h)
+    total = 0.0
+    for j in range(len(z)):
+        others = np.arange(len(z)) != j
+        ratio = (kernels[j, others] @ hits[others]) / (kernels[j, others] @ masses[others])
+        total += masses[j] * abs(ratio - z[j]) ** p
+    return float(total / masses.sum())
+
+
+def sample(cases: int, scale: float, seed: int, raters: Any = 1) -> tuple[Array, Array, Array]:
+    """Confidences of softmax outputs with logits of this scale, and raters who agree less."""
+    rng = np.random.default_rng(seed)
+    logits = scale * rng.normal(size=(cases, 10))
+    probs = np.exp(logits - logits.max(axis=1, keepdims=True))
+    z = (probs / probs.sum(axis=1, keepdims=True)).max(axis=1)
+    masses = np.broadcast_to(raters, cases).astype(np.int64)
+    agreement = np.clip(z - 0.2 * z * (1 - z) - 0.01, 0, 1)
+    return z, rng.binomial(masses, agreement).astype(np.float64), masses.astype(np.float64)
+
+
+# the exact estimator ------------------------------------------------------------------------
+
+
+@values("log_beta_kernel_20x20", repository=KDE)
+def test_log_beta_kernel_of_the_released_code(golden: GoldenValue) -> None:
+    """Row = evaluated case, column = centre, of the confidences of the first 20 cases."""
+    z = golden.data.probs[:20].max(axis=1)
+    terms = kernel.beta_terms(z, golden.params["bandwidth"])
+    ours = terms.s[:, None] * terms.c + terms.g + terms.t[:, None]
+    others = ~np.eye(20, dtype=bool)
+    np.testing.assert_allclose(ours[others], golden.value[others], rtol=0, atol=1e-12)
+
+
+@values("log_dirichlet_kernel_20x20", repository=KDE)
+def test_dirichlet_kernel_of_the_released_code(golden: GoldenValue) -> None:
+    """Sums over the other cases of the released log-kernels, by logsumexp."""
+    probs = golden.data.probs[:20]
+    cases = np.arange(20)
+    sums, shift = kernel.sum_dirichlet_kernels(
+        probs, np.ones((20, 1)), probs, golden.params["bandwidth"], cases, cases
+    )
+    expected = logsumexp(golden.value, axis=1)
+    np.testing.assert_allclose(np.log(sums[0]) + shift, expected, rtol=0, atol=1e-12)
+
+
+@values(
+    "ECE_KDE_top_label", "ECE_KDE_marginal", "ECE_KDE_canonical", repository=KDE,
+    where=lambda g: g.params["bandwidth"] != "LOO" and g.params["dtype"] == "float64",
+)  # fmt: skip
+def test_released_values_to_the_last_digits(golden: GoldenValue) -> None:
+    """One rater: the three kinds agree with the released code to 1e-13."""
+    data, options = golden.data, {k: golden.params[k] for k in ("p", "bandwidth")}
+    hits = np.eye(data.num_classes)[data.classes]
+    if golden.what == "ECE_KDE_top_label":
+        right = (data.probs.argmax(axis=1) == data.classes).astype(np.float64)
+        ours = top_label_kde(data.probs.max(axis=1), right, np.ones(len(right)), **options)
+    elif golden.what == "ECE_KDE_marginal":
+        ours = data.num_classes * classwise_kde(data.probs, hits, **options)
+    else:
+        ours = canonical_kde(data.probs, hits, **options)
+    assert ours == golden.approx(1e-13)
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("bandwidth", [0.003, 0.05, 0.7])
+def test_several_raters_leave_out_the_case(bandwidth: float, p: int) -> None:
+    """Unequal masses, fractional hits, ties: the definition in a double loop."""
+    rng = np.random.default_rng(5)
+    z = rng.choice(np.round(rng.random(60), 3), size=150)
+    masses = rng.choice([1.0, 2.0, 3.5], size=150)
+    hits = masses * rng.choice([0, 0.25, 0.5, 1], size=150)
+    ours = top_label_kde(z, hits, masses, p=p, bandwidth=bandwidth)
+    assert ours == pytest.approx(naive(z, hits, masses, bandwidth, p), abs=1e-12)
+
+
+def test_leaving_out_the_copy_is_repeating_the_rows() -> None:
+    """`leave_out="copy"` on masses equals one rater on repeated rows, for all three kinds."""
+    rng = np.random.default_rng(8)
+    probs = rng.dirichlet(np.ones(3), size=80)
+    counts = rng.multinomial(3, [0.5, 0.3, 0.2], size=80).astype(np.float64)
+    rows = np.repeat(probs, 3, axis=0)
+    labels = np.repeat(np.tile(np.arange(3), 80), counts.ravel().astype(int))
+    hits = np.eye(3)[labels]
+    # Repeated rows are cases of their own, so leaving out the case is leaving out the copy.
+    for kind in (classwise_kde, canonical_kde):
+        ours = kind(probs, counts, bandwidth=0.02, leave_out="copy")
+        assert ours == pytest.approx(kind(rows, hits, bandwidth=0.02), abs=1e-12)
+        assert ours != pytest.approx(kind(probs, counts, bandwidth=0.02), abs=1e-3)
+
+
+def test_canonical_by_double_loop() -> None:
+    """Several raters, K = 3: Dirichlet densities from SciPy, the case left out."""
+    from scipy.stats import dirichlet
+
+    rng = np.random.default_rng(2)
+    probs = rng.dirichlet(np.ones(3), size=70)
+    hits = rng.multinomial(4, [0.5, 0.3, 0.2], size=70) * rng.choice([1.0, 2.0], size=(70, 1))
+    total = 0.0
+    for j in range(70):
+        kernels = np.array([dirichlet.pdf(probs[j], f / 0.05 + 1) for f in probs])
+        kernels[j] = 0
+        ratio = kernels @ hits / (kernels @ hits.sum(axis=1))
+        total += hits[j].sum() * np.abs(ratio - probs[j]).sum()
+    ours = canonical_kde(probs, hits, bandwidth=0.05)
+    assert ours == pytest.approx(total / hits.sum(), abs=1e-12)
+
+
+def test_canonical_of_two_classes_is_twice_the_binary_one() -> None:
+    """With K = 2 the Dirichlet kernel is the Beta kernel and both classes err alike."""
+    rng = np.random.default_rng(3)
+    z = rng.random(500)
+    right = (rng.random(500) < z**2).astype(np.float64)
+    binary = top_label_kde(z, right, np.ones(500), bandwidth=0.01)
+    both = canonical_kde(np.column_stack((z, 1 - z)), np.column_stack((right, 1 - right)),
+                         bandwidth=0.01)  # fmt: skip
+    assert both == pytest.approx(2 * binary, abs=1e-12)
+
+
+def test_lonely_cases_are_compared_with_their_nearest() -> None:
+    """Two cases whose kernels underflow: each is compared with the other; hand calculation."""
+    z, hits = np.array([0.1, 0.9]), np.array([1.0, 0.0])
+    # |0 - 0.1| and |1 - 0.9|
+    assert top_label_kde(z, hits, np.ones(2), bandwidth=1e-5) == pytest.approx(0.1, abs=1e-15)
+    probs, onehot = np.array([[0.9, 0.1], [0.1, 0.9]]), np.eye(2)[[1, 0]]
+    free = canonical_kde(probs, onehot, bandwidth=1e-5, density_floor=0)
+    assert free == pytest.approx(0.2, abs=1e-12)
+    # Below the floor the ratio is nearly zero: every case errs by its own probabilities.
+    assert canonical_kde(probs, onehot, bandwidth=1e-5) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_all_scores_equal() -> None:
+    """A single score: the ratio is the frequency among the other cases, by hand."""
+    z, hits = np.full(4, 0.5), np.array([1.0, 1.0, 1.0, 0.0])
+    # hits see 2/3, the miss sees 3/3
+    expected = (3 * abs(2 / 3 - 0.5) + 0.5) / 4
+    assert top_label_kde(z, hits, np.ones(4), bandwidth=0.01) == pytest.approx(expected, abs=1e-14)
+    value, bound = beta_kde_from_cells(score_cells(z, hits, np.ones(4)), bandwidth=0.01)
+    assert abs(value - expected) <= bound
+
+
+@pytest.mark.parametrize("bandwidth", [1e-5, 1e-3, 0.1, 1.0])
+def test_probabilities_zero_and_one_are_finite(bandwidth: float) -> None:
+    """Saturated scores alone, and among others: a number in [0, 1], never NaN."""
+    z = np.array([0.0, 0.0, 0.3, 0.7, 1.0, 1.0, 1.0])
+    hits = np.array([0.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0])
+    for rows in (slice(None), slice(3, 6), slice(1, 3)):
+        value = top_label_kde(z[rows], hits[rows], np.ones(len(z[rows])), bandwidth=bandwidth)
+        assert 0 <= value <= 1
+    probs = np.column_stack((z, 1 - z))
+    assert 0 <= canonical_kde(probs, np.column_stack((hits, 1 - hits)), bandwidth=bandwidth) <= 2
+
+
+def test_saturated_scores_follow_the_definition() -> None:
+    """Scores of exactly 0 and 1 agree with the double loop on clipped logarithms."""
+    rng = np.random.default_rng(11)
+    z = np.concatenate((np.zeros(5), np.ones(20), 1 - 10.0 ** -rng.uniform(1, 8, size=60)))
+    hits = (rng.random(len(z)) < 0.8).astype(np.float64)
+    weights = np.ones(len(z))
+    ours = top_label_kde(z, hits, weights, bandwidth=0.01)
+    log_kernel = (
+        z / 0.01 * logs(z)[:, None] + (1 - z) / 0.01 * logs(1 - z)[:, None]
+        - [np.log(1 / 0.01 + 1) * 0 + kernel.betaln(a / 0.01 + 1, (1 - a) / 0.01 + 1) for a in z]
+    )  # fmt: skip
+    np.fill_diagonal(log_kernel, -np.inf)
+    ratio = np.exp(logsumexp(log_kernel, axis=1, b=hits + 1e-300) - logsumexp(log_kernel, axis=1))
+    assert ours == pytest.approx(np.abs(ratio - z).mean(), abs=1e-3)
+
+
+def test_one_case_is_undefined() -> None:
+    """Nothing to compare with: an error, from all of them."""
+    one = np.ones(1)
+    with pytest.raises(UndefinedMetricError, match="at least two cases.*got 1"):
+        top_label_kde(one / 2, one, one, bandwidth=0.1)
+    with pytest.raises(UndefinedMetricError, match="at least two cases.*got 1"):
+        canonical_kde(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]), bandwidth=0.1)
+    with pytest.raises(UndefinedMetricError, match="at least two cases.*got 1"):
+        beta_kde_from_cells(score_cells(one / 2, one, one), bandwidth=0.1)
+
+
+def test_cases_of_no_mass_do_not_count() -> None:
+    """A weight of zero is the absence of the case."""
+    z, hits, masses = sample(50, 2.0, 1)
+    weightless = np.r_[masses, np.zeros(5)]
+    more = top_label_kde(np.r_[z, z[:5]], np.r_[hits, np.zeros(5)], weightless, bandwidth=0.01)
+    assert more == pytest.approx(top_label_kde(z, hits, masses, bandwidth=0.01), abs=1e-15)
+
+
+def test_threads_and_order_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker or many: the same bits."""
+    z, hits, masses = sample(3000, 3.0, 4)
+    probs = np.column_stack((z, 1 - z))
+    onehot = np.column_stack((hits, 1 - hits))
+    many = (
+        top_label_kde(z, hits, masses, bandwidth=0.01),
+        canonical_kde(probs, onehot, bandwidth=0.01),
+        beta_kde_from_cells(score_cells(z, hits, masses), bandwidth=0.01),
+    )
+    monkeypatch.setattr(kernel.os, "cpu_count", lambda: 1)
+    assert many == (
+        top_label_kde(z, hits, masses, bandwidth=0.01),
+        canonical_kde(probs, onehot, bandwidth=0.01),
+        beta_kde_from_cells(score_cells(z, hits, masses), bandwidth=0.01),
+    )
+
+
+# from cells ---------------------------------------------------------------------------------
+
+
+def test_fine_cells_hold_every_equal_edge() -> None:
+    """Bins that divide 5040 are exact re-binnings; 1.0 is alone among float32; sizes as stated."""
+    edges = fine_cells()
+    assert edges[0] == 0
+    assert edges[-1] == 1
+    assert (np.diff(edges) > 0).all()
+    for bins in (5, 7, 10, 12, 15, 16, 18, 20, 24, 30):
+        assert np.isin(np.arange(bins + 1) / bins, edges).all()
+    near = np.nextafter(np.float32(1), np.float32(0)).astype(np.float64)
+    assert cells_of(np.array([near]))[0] != cells_of(np.array([1.0]))[0]
+    low, width = edges[:-1], np.diff(edges)
+    tail = (low >= 2.0**-25) & (low < 0.1)
+    assert (width[tail] <= low[tail] / 31).all()
+    assert (width[tail] <= np.sqrt(low[tail]) / 1900).all()
+
+
+@pytest.mark.parametrize("p", [1, 2])
+@pytest.mark.parametrize("raters", [1, 5, "varying"])
+@pytest.mark.parametrize("scale", [1.5, 4.0, 12.0])
+@pytest.mark.parametrize("bandwidth", [1e-5, 1e-4, 1e-3, 1e-2, 0.1])
+def test_cells_keep_their_bound(scale: float, raters: Any, bandwidth: float, p: int) -> None:
+    """The distance from the exact value is within the bound returned, saturated or not."""
+    number = np.random.default_rng(0).integers(1, 6, size=5000) if raters == "varying" else raters
+    z, hits, masses = sample(5000, scale, seed=3, raters=number)
+    if scale == 12.0:
+        z = z.astype(np.float32).astype(np.float64)
+    exact = top_label_kde(z, hits, masses, p=p, bandwidth=bandwidth)
+    value, bound = beta_kde_from_cells(
+        score_cells(z, hits / masses, masses), p=p, bandwidth=bandwidth
+    )
+    assert abs(value - exact) <= bound
+
+
+@pytest.mark.parametrize("scale", [1.5, 4.0, 8.0])
+def test_cells_are_close_at_the_automatic_bandwidth(scale: float) -> None:
+    """20,000 cases, one rater: the bound is below 1e-5, and so is the error."""
+    z, hits, masses = sample(20_000, scale, seed=6)
+    cells = score_cells(z, hits, masses)
+    bandwidth = select_bandwidth_from_cells(cells.w, cells.d)
+    assert bandwidth == select_bandwidth(z, masses)
+    value, bound = beta_kde_from_cells(cells, bandwidth=bandwidth)
+    assert bound <= 1e-5
+    assert value == pytest.approx(top_label_kde(z, hits, masses, bandwidth=bandwidth), abs=bound)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 40))
+def test_cells_of_few_cases(seed: int, cases: int) -> None:
+    """Sparse and clustered scores, weights of all sizes: within the bound of the definition."""
+    rng = np.random.default_rng(seed)
+    z = np.clip(np.round(rng.random(cases), rng.integers(1, 5)) + 1e-5 * rng.random(cases), 0, 1)
+    masses = np.ones(cases)
+    hits = rng.integers(0, 2, size=cases).astype(np.float64)
+    value, bound = beta_kde_from_cells(score_cells(z, hits, masses), bandwidth=0.01)
+    assert abs(value - naive(z, hits, masses, 0.01, 1)) <= bound
+
+
+def test_cells_merge_by_addition() -> None:
+    """The sums of two halves add up to the sums of the whole."""
+    z, hits, masses = sample(1000, 4.0, seed=2, raters=3)
+    whole = score_cells(z, hits / 3, masses)
+    halves = [score_cells(z[i], hits[i] / 3, masses[i]) for i in (slice(400), slice(400, None))]
+    merged = ScoreCells(*(a + b for a, b in zip(*halves, strict=True)))
+    value, _ = beta_kde_from_cells(merged, bandwidth=0.01)
+    assert value == pytest.approx(beta_kde_from_cells(whole, bandwidth=0.01)[0], abs=1e-13)
+
+
+# bandwidth ------------------------------------------------------------------------------------
+
+
+def test_score_likelihood_by_double_loop() -> None:
+    """Mean log of the density estimated from the other scores, masses counted."""
+    rng = np.random.default_rng(4)
+    z, masses = np.sort(rng.beta(2, 1, size=90)), rng.choice([1.0, 3.0], size=90)
+    kernels = beta_kernel(z, 0.02) * (1 - np.eye(90))
+    density = kernels @ masses / (masses.sum() - masses)
+    expected = masses @ np.log(density) / masses.sum()
+    assert score_log_likelihood(z, masses, 0.02) == pytest.approx(expected, abs=1e-12)
+
+
+def released_choice(log_likelihood: Any) -> float:
+    """The released rule: the same likelihood minus log(bandwidth), which is spurious."""
+    return float(max(BANDWIDTHS, key=lambda h: log_likelihood(h) - np.log(h)))
+
+
+@values("bandwidth_LOO_MLE", repository=KDE, where=lambda g: g.params["dtype"] == "float64")
+def test_released_bandwidth_has_a_spurious_term(golden: GoldenValue) -> None:
+    """Not matched on purpose; with the spurious -log(bandwidth) our likelihood chooses the same."""
+    probs = golden.data.probs
+    ones = np.ones(len(probs))
+    if golden.params["kernel"] == "dirichlet":
+        choice = released_choice(lambda h: dirichlet_log_likelihood(probs, ones, h))
+        ours = select_dirichlet_bandwidth(probs)
+    else:
+        z = np.sort(probs.max(axis=1))
+        choice = released_choice(lambda h: score_log_likelihood(z, ones, h))
+        ours = select_bandwidth(z)
+    assert choice == pytest.approx(golden.value, rel=1e-6)
+    assert ours > choice
+
+
+def test_bandwidth_does_not_collapse_on_ties() -> None:
+    """Rounded, repeated or partly saturated scores: about the bandwidth of the smooth sample."""
+    z = np.random.default_rng(7).beta(3, 2, size=2000)
+    smooth = select_bandwidth(z)
+    assert 1e-3 < smooth < 1e-1
+    assert select_bandwidth(np.repeat(z, 5)) == smooth
+    assert select_bandwidth(z, np.full(2000, 5.0)) == smooth
+    assert select_bandwidth(np.round(z, 2)) > 1e-4
+    assert select_bandwidth(np.r_[z, np.ones(600)]) > 1e-4
+    probs = np.random.default_rng(7).dirichlet([3, 2, 2], size=400)
+    chosen = select_dirichlet_bandwidth(probs)
+    assert select_dirichlet_bandwidth(np.repeat(probs, 3, axis=0)) == chosen > 1e-3
+
+
+def test_released_bandwidth_on_repeated_rows_collapses() -> None:
+    """The released rule on repeated rows takes the smallest bandwidth of its grid; ours does not."""
+    for golden in find("MR_bandwidth_LOO_MLE", repository=KDE):
+        assert golden.value == pytest.approx(1e-5)
+        data = golden.data
+        repeated = np.repeat(data.probs, data.counts.sum(axis=1).astype(int), axis=0)
+        assert select_dirichlet_bandwidth(repeated) > 1e-4
+
+
+def test_bandwidth_finds_the_better_density() -> None:
+    """With the density known, the choice is within a grid step or two of the best one."""
+    rng = np.random.default_rng(9)
+    z = np.sort(rng.beta(4, 2, size=3000))
+    grid = (np.arange(4000) + 0.5) / 4000
+    truth = beta(4, 2).pdf(grid)
+
+    def divergence(h: float) -> float:
+        density = beta.pdf(grid[:, None], z / h + 1, (1 - z) / h + 1).mean(axis=1)
+        return float(np.mean(truth * np.log(truth / density)))
+
+    best = min(divergence(h) for h in BANDWIDTHS[8:16])
+    assert divergence(select_bandwidth(z)) < best + 5e-4
+
+
+def test_one_distinct_prediction_takes_the_smoothest_bandwidth() -> None:
+    """Nothing can be foreseen, and nothing depends on the bandwidth."""
+    assert select_bandwidth(np.full(5, 0.5)) == 1.0
+    assert select_dirichlet_bandwidth(np.full((5, 2), 0.5)) == 1.0
+
+
+# SmoothECE ------------------------------------------------------------------------------------
+
+
+def relplot_case() -> tuple[Array, Array]:
+    """Scores away from the ends, where relplot halves the mass on its last grid point."""
+    i = np.arange(500)
+    z = 0.1 + 0.8 * ((i + 0.5) / 500) ** 0.7
+    return z, ((i * 7919) % 1000 / 1000 < z**1.3).astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "expected"),
+    # relplot 1.0.3 with relplot.config.smECE_mesh_pts = 40001: relplot.metrics.smECE_sigma(z, y, s)
+    [(0.02, 0.07599997640610093), (0.05, 0.07486059110846757), (0.1, 0.07458904147693725)],
+)
+def test_smooth_ece_at_a_bandwidth_against_relplot(sigma: float, expected: float) -> None:
+    """relplot's mesh leaves six decimals."""
+    z, y = relplot_case()
+    assert smooth_ece_at(z, y - z, np.ones(500), sigma) == pytest.approx(expected, abs=1e-6)
+
+
+def test_smooth_ece_against_relplot() -> None:
+    """relplot.metrics.smECE(z, y), same mesh; its bandwidth search stops 1/1024 from the root."""
+    z, y = relplot_case()
+    assert smooth_ece(z, y - z, np.ones(500)) == pytest.approx(0.07458912442747162, abs=1e-4)
+
+
+def test_smooth_ece_is_a_fixed_point_of_the_reflected_integral() -> None:
+    """At sigma* the integral, by quadrature over mirror images, is sigma*; scores up to 0 and 1."""
+    rng = np.random.default_rng(1)
+    z = np.concatenate((rng.beta(4, 1, size=200), np.zeros(5), np.ones(20)))
+    mu, mass = rng.choice([0, 0.5, 1], size=225), rng.choice([1.0, 2.0], size=225)
+    sigma = smooth_ece(z, mass * (mu - z), mass)
+    t = (np.arange(20_000) + 0.5) / 20_000
+    images = [sign * z + 2 * k for sign in (1, -1) for k in (-1, 0, 1)]
+    smoothed = sum(norm.pdf(t[:, None], image, sigma) for image in images) @ (mass * (mu - z))
+    assert np.abs(smoothed).mean() / mass.sum() == pytest.approx(sigma, abs=1e-6)
+
+
+def test_smooth_ece_of_perfect_and_of_constant_predictions() -> None:
+    """No residuals: 0. One residual sign: the mean residual, whatever the bandwidth."""
+    z = np.linspace(0, 1, 101)
+    assert smooth_ece(z, np.zeros(101), np.ones(101)) == 0
+    assert smooth_ece(z, np.full(101, 0.2), np.ones(101)) == pytest.approx(0.2, abs=1e-9)
+
+
+def test_smooth_ece_from_cells() -> None:
+    """Means and sums of fine cells instead of the cases: the same to 1e-6."""
+    z, hits, masses = sample(20_000, 3.0, seed=1)
+    cells = score_cells(z, hits, masses)
+    used = cells.w > 0
+    means = fine_cells()[:-1][used] + cells.d[used] / cells.w[used]
+    residuals = cells.mu[used] - cells.w[used] * means
+    exact = smooth_ece(z, hits - z, masses)
+    assert smooth_ece(means, residuals, cells.w[used]) == pytest.approx(exact, abs=1e-6)
