@@ -85,8 +85,8 @@ def ordinary(
     `raters` is the number of raters of every case; without it 2 … 6, not the same for all.
     """
     random = np.random.default_rng([seed, cases, num_classes])
-    truth = random.dirichlet(np.full(num_classes, 0.7), cases)
-    sharpened = truth**1.5 + 1e-3
+    truth = random.dirichlet(np.full(num_classes, 1.5), cases)
+    sharpened = truth**1.5 + 0.02
     probs = sharpened / sharpened.sum(axis=1, keepdims=True)
     number = random.integers(2, 7, cases) if raters is None else np.full(cases, raters)
     return Problem(probs, random.multinomial(number, truth))

@@ -352,6 +352,8 @@ def test_bias_corrected_interval_covers_a_skewed_mean():
         ({"least_noise": [1.0]}, r"least_noise: .* got shape \(1,\)"),
         ({"units": 1}, r"units: at least 2 are needed for an interval; got 1"),
         ({"norm": lambda d: d.sum(axis=(-2, -1))}, r"norm: must be finite .* got -1\.0"),
+        ({"norm": lambda d: np.where(d[..., 0, 0] > 0, np.nan, 0)}, r"norm: .* got nan"),
+        ({"norm": lambda d: np.tanh(absolute(d)) + (d.ndim == 2)}, r"norm: must grow"),
     ],
 )
 def test_wrong_arguments_are_named(change, message):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import logsumexp
+from scipy.special import betaln, logsumexp
 from scipy.stats import beta, norm
 
 from golden import KDE, GoldenValue, find, values
@@ -41,7 +41,7 @@ Array = Any
 
 def logs(p: Array) -> Array:
     """Logarithms, finite at zero."""
-    return np.log(np.clip(p, 2.3e-16, None))
+    return np.log(np.clip(p, np.finfo(np.float64).eps, None))
 
 
 def beta_kernel(z: Array, h: float) -> Array:
@@ -139,7 +139,7 @@ def test_leaving_out_the_copy_is_repeating_the_rows() -> None:
     for kind in (classwise_kde, canonical_kde):
         ours = kind(probs, counts, bandwidth=0.02, leave_out="copy")
         assert ours == pytest.approx(kind(rows, hits, bandwidth=0.02), abs=1e-12)
-        assert ours != pytest.approx(kind(probs, counts, bandwidth=0.02), abs=1e-3)
+        assert ours != pytest.approx(kind(probs, counts, bandwidth=0.02), abs=1e-5)
 
 
 def test_canonical_by_double_loop() -> None:
@@ -211,13 +211,12 @@ def test_saturated_scores_follow_the_definition() -> None:
     hits = (rng.random(len(z)) < 0.8).astype(np.float64)
     weights = np.ones(len(z))
     ours = top_label_kde(z, hits, weights, bandwidth=0.01)
-    log_kernel = (
-        z / 0.01 * logs(z)[:, None] + (1 - z) / 0.01 * logs(1 - z)[:, None]
-        - [np.log(1 / 0.01 + 1) * 0 + kernel.betaln(a / 0.01 + 1, (1 - a) / 0.01 + 1) for a in z]
-    )  # fmt: skip
+    normaliser = betaln(z / 0.01 + 1, (1 - z) / 0.01 + 1)
+    log_kernel = z / 0.01 * logs(z)[:, None] + (1 - z) / 0.01 * logs(1 - z)[:, None] - normaliser
     np.fill_diagonal(log_kernel, -np.inf)
-    ratio = np.exp(logsumexp(log_kernel, axis=1, b=hits + 1e-300) - logsumexp(log_kernel, axis=1))
-    assert ours == pytest.approx(np.abs(ratio - z).mean(), abs=1e-3)
+    kernels = np.exp(log_kernel - log_kernel.max(axis=1, keepdims=True))
+    ratio = kernels @ hits / kernels.sum(axis=1)
+    assert ours == pytest.approx(np.abs(ratio - z).mean(), abs=1e-10)
 
 
 def test_one_case_is_undefined() -> None:
@@ -386,8 +385,8 @@ def test_released_bandwidth_on_repeated_rows_collapses() -> None:
 def test_bandwidth_finds_the_better_density() -> None:
     """With the density known, the choice is within a grid step or two of the best one."""
     rng = np.random.default_rng(9)
-    z = np.sort(rng.beta(4, 2, size=3000))
-    grid = (np.arange(4000) + 0.5) / 4000
+    z = np.sort(rng.beta(4, 2, size=600))
+    grid = (np.arange(300) + 0.5) / 300
     truth = beta(4, 2).pdf(grid)
 
     def divergence(h: float) -> float:
@@ -395,7 +394,7 @@ def test_bandwidth_finds_the_better_density() -> None:
         return float(np.mean(truth * np.log(truth / density)))
 
     best = min(divergence(h) for h in BANDWIDTHS[8:16])
-    assert divergence(select_bandwidth(z)) < best + 5e-4
+    assert divergence(select_bandwidth(z)) < best + 3e-3
 
 
 def test_one_distinct_prediction_takes_the_smoothest_bandwidth() -> None:

@@ -20,7 +20,6 @@ import pyarrow.parquet
 import pytest
 
 from quorate.errors import InvalidInputError
-from quorate.io import files
 from quorate.io.files import write_text_atomically
 from quorate.io.tables import (
     PredictionTable,
@@ -183,7 +182,7 @@ def test_arrays_in_an_npz_file(tmp_path: Path) -> None:
     """The named arrays are found, and -1 is no rating."""
     path = tmp_path / "all.npz"
     ratings = [[0, 0, 0], [0, 1, 1], [1, 0, -1], [0, -1, -1]]
-    arrays = {"ids": [7, 8, 9, 10], "groups": ["p", "p", "q", "r"], "weights": [1, 1, 2, 0]}
+    arrays: dict[str, Any] = {"ids": [7, 8, 9, 10], "groups": ["p", "p", "q", "r"]}
     np.savez(path, probs=PROBS, ratings=ratings, class_names=CLASSES, other=[1], **arrays)
     table = read_predictions(path)
     assert table.class_names == CLASSES
@@ -291,7 +290,7 @@ def test_missing_ratings(tmp_path: Path) -> None:
 def test_ids_keep_their_zeros_and_their_digits(tmp_path: Path) -> None:
     """The ids 007 and 7 differ, and numbers beyond 2**53 keep every digit."""
     ids = ["007", "7", "9007199254740993", "9007199254740992", "1.20", "1.2"]
-    columns = {"case": ids, "prob_x": [0.5] * 6, "prob_y": [0.5] * 6}
+    columns: Columns = {"case": ids, "prob_x": [0.5] * 6, "prob_y": [0.5] * 6}
     save_csv(tmp_path / "t.csv", columns)
     table = read_predictions(tmp_path / "t.csv")
     assert table.ids is not None and table.ids.tolist() == ids
@@ -591,11 +590,11 @@ def test_bad_ratings_are_refused(
         ("t.gz", b"", r"t\.gz: the name must end in"),
         ("t.parquet", b"no", r"t\.parquet: cannot be read as Parquet"),
         ("t.arrow", b"no", r"t\.arrow: cannot be read as Arrow"),
-        ("t.npz", b"no", r"t\.npz: must hold plain arrays"),
+        ("t.npz", b"no", r"t\.npz: cannot be read as NPZ; it is not one, or damaged"),
         ("t.npz", b"PK\x03\x04 and no more", r"t\.npz: cannot be read as NPZ"),
         ("t.csv.gz", b"no", r"t\.csv\.gz: cannot be read as CSV"),
         ("t.csv", "case,größe\n".encode("latin-1"), r"must be UTF-8 text; byte 0xf6 is not"),
-        ("t.csv", "case,prob_a,prob_b\né,1,0\n".encode("latin-1"), "the file must be UTF-8 text"),
+        ("t.csv", "case,prob_a\né,1\n".encode("latin-1"), r"must be UTF-8 text; byte 0xe9 is not"),
         ("t.csv", "case,prob_a\n".encode("utf-16"), r"must be UTF-8 text; byte 0xff is not"),
     ],
 )
@@ -606,6 +605,26 @@ def test_files_that_are_not_what_they_say(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InvalidInputError, match=message):
         read_predictions(tmp_path / name)
+
+
+def test_a_late_byte_of_another_encoding(tmp_path: Path) -> None:
+    """Text that stops being UTF-8 far below the column names is refused as well."""
+    rows = "".join(f"{i},1,0\n" for i in range(5000)) + "é,1,0\n"
+    (tmp_path / "t.csv").write_bytes((TWO + rows).encode("latin-1"))
+    with pytest.raises(InvalidInputError, match=r"invalid UTF8 data .*must be UTF-8 text"):
+        read_predictions(tmp_path / "t.csv")
+
+
+def test_a_damaged_npz_file(tmp_path: Path) -> None:
+    """A file whose check sum is wrong is refused, whatever numbers it would give."""
+    path = tmp_path / "t.npz"
+    np.savez(path, probs=PROBS)
+    content = bytearray(path.read_bytes())
+    place = content.index(np.array(PROBS[0]).tobytes())
+    content[place] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(InvalidInputError, match=r"t\.npz: cannot be read as NPZ; Bad CRC-32"):
+        read_predictions(path)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
@@ -699,7 +718,7 @@ def test_a_failed_write_leaves_the_old_file(
     def fail(descriptor: int) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(files.os, "fsync", fail)
+    monkeypatch.setattr("quorate.io.files.os.fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         write_text_atomically(path, "new")
     assert path.read_text() == "old"

@@ -42,6 +42,7 @@ from quorate.functions.disagreement import (
     statistic_calibration_loss,
     statistic_loss,
 )
+from quorate.functions.kernel import kde_ece, smooth_ece
 from quorate.functions.proper import (
     accuracy,
     brier,
@@ -98,6 +99,7 @@ __all__ = [
     "fleiss_kappa",
     "io_auroc",
     "irreducible_loss",
+    "kde_ece",
     "krippendorff_alpha",
     "ks_error",
     "mce",
@@ -108,6 +110,7 @@ __all__ = [
     "robust_ece",
     "robust_ece_mixture",
     "sce",
+    "smooth_ece",
     "stability",
     "statistic_calibration_loss",
     "statistic_loss",

@@ -113,9 +113,9 @@ class Pass:
         """How many units were resampled."""
         return None if self.draws is None else self.draws.number
 
-    def value(self, row: Metric, own: Options) -> float:
-        """Return the metric on all cases."""
-        return row.estimate(self._summaries[self._plans[row.name]], own)
+    def value(self, row: Metric, own: Options) -> tuple[float, float | None]:
+        """Return the metric on all cases, and a bound on its error where it is approximate."""
+        return row.estimate_with_bound(self._summaries[self._plans[row.name]], own)
 
     def table(self, row: Metric, own: Options) -> Any:
         """Return the table that `row` is a formula over."""
@@ -154,12 +154,14 @@ class Pass:
 def estimate(row: Metric, own: Options, blank: Estimate, pass_: Pass) -> Estimate:
     """Return one metric with its interval, or with the reason why it has no value."""
     try:
-        value = pass_.value(row, own)
+        value, bound = pass_.value(row, own)
     except QuorateError as error:
         return replace(blank, undefined=str(error))
     if not math.isfinite(value):
         return replace(blank, undefined=row.undefined)
-    return _with_interval(row, [own], replace(blank, value=value), [(pass_, value)])
+    return _with_interval(
+        row, [own], replace(blank, value=value, bound=bound or None), [(pass_, value)]
+    )
 
 
 def mean_estimate(

@@ -112,12 +112,11 @@ def calibration_interval(
     tail = (1 - _checked_level(level)) / 2
     table, draws = _checked_tables(deviation, noise)
     draws = _believable(draws, least_noise) * _expansion(units, tail)
-    observed = float(norm(table))
-    if not np.isfinite(observed) or observed < 0:
-        raise InvalidInputError(f"norm: must be finite and not negative; got {observed}")
+    observed, alone = float(norm(table)), norm(draws)  # alone: of a perfectly calibrated model
+    wrong = [m for m in (observed, *alone) if not 0 <= m < np.inf]
+    if wrong:
+        raise InvalidInputError(f"norm: must be finite and not negative; got {float(wrong[0])}")
     reported = observed if value is None else float(value)
-
-    alone = norm(draws)  # the metric of a perfectly calibrated model
     unlucky = max(observed, float(np.median(alone)))
 
     def truth(shape: FloatArray, quantile: float, metric: float) -> float:
@@ -261,9 +260,13 @@ def _matching_truth(
     below, gap_below = 0.0, gap(0.0)
     above = metric / float(norm(shape))
     gap_above = gap(above)
-    while gap_above < 0:
+    for _ in range(_MOST_STEPS):
+        if gap_above >= 0:
+            break
         below, gap_below, above = above, gap_above, 2 * above
         gap_above = gap(above)
+    else:
+        raise InvalidInputError(f"norm: must grow with the deviations; {metric} is never reached")
     # False position with Illinois' halving: the quantile is nearly linear in s, so a handful of
     # evaluations replaces twenty bisections.
     scale, side = above, 0

@@ -101,20 +101,19 @@ def is_npz(path: str | PathLike[str]) -> bool:
 def read_npz(path: str | PathLike[str]) -> NpzArrays:
     """Return the arrays of an NPZ file that quorate knows by name."""
     file = existing_file(path)
-    arrays: dict[str, Array] = {}
+    if not zipfile.is_zipfile(file):
+        raise InvalidInputError(f"{file.name}: cannot be read as NPZ; it is not one, or damaged")
     try:
         with np.load(file, allow_pickle=False) as content:
-            for key in content.files:
-                if key in KNOWN:
-                    arrays[key] = content[key]
+            arrays = {key: content[key] for key in content.files if key in KNOWN}
     except ValueError as error:
-        if "pickle" not in str(error).lower():
+        if "pickle" not in str(error).lower() and "object" not in str(error).lower():
             raise InvalidInputError(f"{file.name}: cannot be read as NPZ; {error}") from error
         raise InvalidInputError(
             f"{file.name}: must hold plain arrays; Python objects are stored as a pickle, which "
             "can run code and is not opened. Save text with np.array(values, dtype=str)"
         ) from error
-    except (zipfile.BadZipFile, OSError, EOFError, AttributeError) as error:
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
         raise InvalidInputError(f"{file.name}: cannot be read as NPZ; {error}") from error
     return NpzArrays(file.name, arrays)
 

@@ -172,8 +172,8 @@ def beta_sums(
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def beta_cell_sums(
-    c: Array, g: Array, dg: Array, ddg: Array, s: Array, peaks: Array, moments: Array,
-    alone: Array, cut: float, start: int, stop: int, shift: Array, own: Array, out: Array,
+    c: Array, g: Array, dg: Array, s: Array, peaks: Array, moments: Array, alone: Array,
+    cut: float, start: int, stop: int, shift: Array, own: Array, out: Array,
 ) -> None:  # fmt: skip
     """Beta-kernel sums over the cells, to second order within a cell, for the points start..stop.
 
@@ -181,7 +181,7 @@ def beta_cell_sums(
     l = s + g' the slope of the log-kernel in the centre and A, A1, A2 the moments of its masses.
 
     Args:
-        dg, ddg: first and second derivative of g in c.
+        dg: (n, 3) first, second and third derivative of g in c.
         moments: (6, n): mass, second moment of mass (the first is zero), hits, first and second
             moment of hits, and half-width x second moment / 6, the scale of the third-order rest.
         out: out, (8, n), own cell left out: mass, hits; mass x q, hits x q; mass x q^2,
@@ -202,7 +202,7 @@ def beta_cell_sums(
             lane_shift[lane] = shift[j]
         sums[:] = 0.0
         for i in range(low, high):
-            ci, gi, dgi, ddgi = c[i], g[i], dg[i], ddg[i]
+            ci, gi, dgi, ddgi, dddgi = c[i], g[i], dg[i, 0], dg[i, 1], dg[i, 2]
             m0, m2, h0, h1 = moments[0, i], moments[1, i], moments[2, i], moments[3, i]
             h2, rest, share = moments[4, i], moments[5, i], h0 / m0
             for lane in range(LANES):
@@ -215,7 +215,7 @@ def beta_cell_sums(
                 q = ci - lane_c[lane]
                 eq = e * q
                 eqq = eq * q
-                third = e * rest * abs(slope) * (square - 3.0 * ddgi)
+                third = e * rest * abs(slope * (square + 3.0 * ddgi) + dddgi)
                 sums[0, lane] += e * (m0 + m2 * curve)
                 sums[1, lane] += e * (h0 + h1 * slope + h2 * curve)
                 sums[2, lane] += eq * m0

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "CountTerms",
+    "concentration_of",
     "dirichlet_multinomial_log_likelihood",
     "histogram_log_probabilities",
     "log_multinomial_coefficients",
@@ -59,6 +60,15 @@ def shares(concentration: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     return 1 / (1 + 1 / alpha), 1 / (1 + alpha)
 
 
+def concentration_of(log_concentration: FloatArray) -> FloatArray:
+    """Return α0 = exp(log α0), held within the range of floats.
+
+    >>> concentration_of(np.array([0.0, 1e6])) < np.inf
+    array([ True,  True])
+    """
+    return np.asarray(np.exp(np.clip(log_concentration, -LARGEST_LOG, LARGEST_LOG)))
+
+
 @dataclass(frozen=True, eq=False)
 class CountTerms:
     """The terms of the likelihood laid out flat, once for many values of α0.
@@ -85,13 +95,13 @@ class CountTerms:
     @staticmethod
     def of(probs: NDArray[Any], counts: NDArray[Any]) -> CountTerms:
         """Return the terms of N cases: f (N, K) and label histograms y (N, K)."""
+        counts = np.asarray(counts, np.int64)
         seen = counts > 0
         with np.errstate(divide="ignore"):
             logs = np.log(probs, where=seen, out=np.zeros(seen.shape))
         case, klass = np.nonzero(counts > 1)
         repeats, rank = _one_to(counts[case, klass] - 1)
-        totals = counts.sum(axis=1, dtype=np.int64)
-        later, later_rank = _one_to(np.maximum(totals - 1, 0))
+        later, later_rank = _one_to(np.maximum(counts.sum(axis=1) - 1, 0))
         return CountTerms(
             logs.sum(axis=1),
             np.maximum(seen.sum(axis=1) - 1, 0),
@@ -128,7 +138,7 @@ class CountTerms:
         or Σ l/(α0 + l) - Σ l/(α0 f + l): the first has its digits where α0 < 1, the second
         elsewhere.
         """
-        alpha = _exp(log_concentration)
+        alpha = concentration_of(log_concentration)
         small = alpha < 1
         a, b = alpha[self.repeat_case] * self.repeat_prob, alpha[self.later_case]
         repeats = np.where(small[self.repeat_case], a, -self.repeat_rank) / (a + self.repeat_rank)
@@ -140,15 +150,17 @@ class CountTerms:
         )
 
     def curvature(self, log_concentration: FloatArray) -> FloatArray:
-        """Return d² log DirMult / d (log α0)² of each case: Σ al/(a+l)² with a = α0 f, less a = α0."""
-        alpha = _exp(log_concentration)
+        """Return d² log DirMult / d (log α0)²: Σ al/(a+l)² with a = α0 f, less that with a = α0."""
+        alpha = concentration_of(log_concentration)
         a, b = alpha[self.repeat_case] * self.repeat_prob, alpha[self.later_case]
         repeats = (a / (a + self.repeat_rank)) * (self.repeat_rank / (a + self.repeat_rank))
         later = (b / (b + self.later_rank)) * (self.later_rank / (b + self.later_rank))
-        return self._by_case(self.repeat_case, repeats) - self._by_case(self.later_case, later)
+        return np.asarray(
+            self._by_case(self.repeat_case, repeats) - self._by_case(self.later_case, later)
+        )
 
     def _by_case(self, case: IntArray, terms: FloatArray) -> FloatArray:
-        return np.bincount(case, weights=terms, minlength=len(self.constant))
+        return np.asarray(np.bincount(case, terms, minlength=len(self.constant)), np.float64)
 
 
 def histogram_log_probabilities(
@@ -193,7 +205,3 @@ def _one_to(lengths: NDArray[Any]) -> tuple[IntArray, FloatArray]:
     index = np.repeat(np.arange(len(lengths)), lengths)
     first = np.cumsum(lengths) - lengths
     return index, np.arange(1.0, len(index) + 1) - first[index]
-
-
-def _exp(log_concentration: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(np.clip(log_concentration, -LARGEST_LOG, LARGEST_LOG)))

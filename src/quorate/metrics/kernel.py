@@ -295,11 +295,17 @@ def canonical_kde(
     columns = np.column_stack((masses, hits))
     sums, shift = sum_dirichlet_kernels(probs, columns, probs, bandwidth, cases, cases)
     if leave_out == "case":
-        with np.errstate(over="ignore"):
-            mass = np.maximum(sums[0], density_floor * np.exp(-shift))
+        mass = np.maximum(sums[0], _floor(density_floor, shift))
         distance = np.abs((sums[1:] / mass).T - probs) ** p
         return float(np.dot(masses, distance.sum(axis=1)) / masses.sum())
     return _leave_canonical_copy_out(probs, hits, sums, shift, bandwidth, p, density_floor)
+
+
+def _floor(density: float, shift: FloatArray) -> FloatArray:
+    """The smallest denominator, relative to exp(shift)."""
+    if density == 0:
+        return np.zeros_like(shift)
+    return np.exp(np.minimum(np.log(density) - shift, 700))
 
 
 def _leave_canonical_copy_out(
@@ -314,8 +320,7 @@ def _leave_canonical_copy_out(
     scale = np.where(masses > 1, np.maximum(shift, own), shift)
     kernel = np.where(masses > 1, np.exp(np.minimum(own - scale, 0)), 0.0)
     sums = sums * np.exp(shift - scale)
-    with np.errstate(over="ignore"):
-        mass = np.maximum(sums[0] + kernel * (masses - 1), density_floor * np.exp(-scale))
+    mass = np.maximum(sums[0] + kernel * (masses - 1), _floor(density_floor, scale))
     total = 0.0
     for k in range(hits.shape[1]):
         others = hits.copy()

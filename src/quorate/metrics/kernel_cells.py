@@ -141,7 +141,7 @@ class _CellSums(NamedTuple):
     own: FloatArray
 
 
-def _cell_sums(cells: _Cells, terms: BetaTerms, curve: FloatArray, bandwidth: float) -> _CellSums:
+def _cell_sums(cells: _Cells, terms: BetaTerms, bends: FloatArray, bandwidth: float) -> _CellSums:
     from quorate.kernels._kde import beta_cell_sums
 
     n, h = len(cells.z), bandwidth
@@ -152,12 +152,12 @@ def _cell_sums(cells: _Cells, terms: BetaTerms, curve: FloatArray, bandwidth: fl
     ))  # fmt: skip
     alone = cells.cases <= 1
     shift, own, out = np.empty(n), np.empty(n), np.zeros((8, n))
-    c, g, slope, s, _, peaks = terms
+    c, g, _, s, _, peaks = terms
     cut = cutoff(cells.mass)
 
     def task(start: int, stop: int) -> None:
         beta_cell_sums(
-            c, g, slope, curve, s, peaks, moments, alone, cut, start, stop, shift, own, out
+            c, g, bends, s, peaks, moments, alone, cut, start, stop, shift, own, out
         )
 
     in_threads(task, n)
@@ -177,8 +177,10 @@ def beta_kde_from_cells(cells: ScoreCells, *, p: int = 1, bandwidth: float) -> t
         )
     table = _central(cells)
     terms = beta_terms(table.z, bandwidth)
-    curve = -polygamma(1, terms.c + 1) - polygamma(1, (1 - table.z) / bandwidth + 1)
-    sums = _cell_sums(table, terms, curve, bandwidth)
+    a, b = terms.c + 1, (1 - table.z) / bandwidth + 1
+    curve = -polygamma(1, a) - polygamma(1, b)
+    bends = np.column_stack((terms.slope, curve, polygamma(2, b) - polygamma(2, a)))
+    sums = _cell_sums(table, terms, bends, bandwidth)
     total = bound = 0.0
     spread = np.sqrt(table.mu_variance)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -203,26 +205,21 @@ def _error_of_kind(
     In the log-odds s of the point, d log k / ds = (z_i - z_j) / h = q and d^2 log k / ds^2 is the
     same for all centres, so the derivatives of the ratio follow from sums of k q and k q^2.
     """
-    z, slope = table.z, terms.s + terms.slope
+    z = table.z
     inside = np.clip(z * (1 - z), 2.3e-16, None)
-    # The other cases of the own cell, to second order; they lean away from the case left out.
-    pull = table.variance / (bandwidth * inside * np.maximum(table.cases - 1, 1))
-    bend = 1 + 0.5 * table.variance / bandwidth**2 * (slope**2 + curve) - pull
-    others = np.clip(table.mass - table.case_mass, 0, None)
-    left = table.hits - table.case_hits - table.case_mass * away
-    lean = table.first / bandwidth * slope * others / table.mass
-    mass = sums.mass + sums.own * others * bend
-    ratio = (sums.hits + sums.own * (left * bend + lean)) / mass
-    ratio_s = (sums.hits_q - ratio * sums.mass_q) / mass
-    ratio_ss = (sums.hits_qq - ratio * sums.mass_qq - 2 * ratio_s * sums.mass_q) / mass
-    first = ratio_s / inside - 1
-    second = (ratio_ss - (1 - 2 * z) * ratio_s) / inside**2
     # Within a cell the frequencies may lean towards higher or lower scores.
     leaning = table.first * np.divide(
         1.0, table.mass * table.mu_variance, out=np.zeros_like(z), where=table.mu_variance > 1e-12
     )
     drift = leaning * away
     variance = np.clip(table.variance - leaning**2 * table.mu_variance, 0, None)
+    mates, hit_mates = _cell_mates(table, terms, curve, away, drift, variance, bandwidth)
+    mass = sums.mass + sums.own * mates
+    ratio = (sums.hits + sums.own * hit_mates) / mass
+    ratio_s = (sums.hits_q - ratio * sums.mass_q) / mass
+    ratio_ss = (sums.hits_qq - ratio * sums.mass_qq - 2 * ratio_s * sums.mass_q) / mass
+    first = ratio_s / inside - 1
+    second = (ratio_ss - (1 - 2 * z) * ratio_s) / inside**2
     mean = ratio - z + first * drift + 0.5 * second * (variance + drift**2)
     rest = _rest(table, sums, mass, ratio, np.abs(ratio_s), np.abs(ratio_ss), inside)
     # Means next to 1 are rounded by as much as 2^-53.
@@ -236,6 +233,29 @@ def _error_of_kind(
     swing = np.sqrt(mean**2 + first**2 * variance) - np.abs(mean)
     crossing = np.abs(first) * table.reach + rest > np.abs(mean)
     return np.abs(mean), rest + np.where(crossing, swing, 0.0) + _mixed(table, own, unequal, ratio)
+
+
+def _cell_mates(
+    table: _Cells, terms: BetaTerms, curve: FloatArray, away: FloatArray, drift: FloatArray,
+    variance: FloatArray, bandwidth: float,
+) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Kernel sums over the other cases of the own cell: of mass and of hits, over the own kernel.
+
+    Leaving a case out moves the mean of those that stay away from it, so the moments that remain
+    are taken: in the centre, of first and second order, and the product of centre and point.
+    """
+    out_mass = table.case_mass
+    out_hits = table.case_hits + table.case_mass * away
+    slope = (terms.s + terms.slope) / bandwidth
+    bend = 0.5 * ((terms.s + terms.slope) ** 2 + curve) / bandwidth**2
+    cross = 1 / (bandwidth * np.clip(table.z * (1 - table.z), 2.3e-16, None))
+    square = drift**2 + variance
+    mates = np.clip(table.mass - out_mass, 0, None) - out_mass * (
+        slope * drift + (bend + cross) * square
+    ) + bend * table.mass * table.variance
+    hit_mates = table.hits - out_hits * (1 + slope * drift + (bend + cross) * square)
+    hit_mates += table.first * (slope + cross * drift) + bend * table.second
+    return mates, hit_mates
 
 
 def _rest(

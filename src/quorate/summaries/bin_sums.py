@@ -131,6 +131,8 @@ class BinSums:
     """(units, channels, bins, fields)."""
     channel_edges: tuple[FloatArray, ...] = ()
     """The edges of each channel, where they follow from the scores and so differ."""
+    smoother: FloatArray | None = None
+    """What the deviations were multiplied by, where they are smoothed."""
 
     @staticmethod
     def of(plan: BinPlan | SoftBinPlan, rows: Rows, units: int = 1) -> BinSums:
@@ -188,6 +190,20 @@ class BinSums:
                 sums[:, c, :, field] = flat.reshape(scores.units, bins)
         plan = BinPlan(scores.plan.question, bins)
         return BinSums(plan, sums, tuple(edges))
+
+    def smoothed(self, smoother: FloatArray) -> BinSums:
+        """Return a table whose deviations are smoothed: `smoother` (cells out, cells in) × d.
+
+        Cells out keep the weight of cells in where they are as many; otherwise they share it.
+        """
+        deviation = (self.sums[..., 4] - self.sums[..., 3]) @ smoother.T
+        sums = np.zeros((*deviation.shape, self.sums.shape[-1]))
+        if len(smoother) == self.sums.shape[2]:
+            sums[..., :3] = self.sums[..., :3]
+        else:
+            sums[..., 1] = self.sums[..., 1].sum(axis=-1, keepdims=True) / len(smoother)
+        sums[..., 4] = deviation
+        return BinSums(self.plan, sums, self.channel_edges, smoother)
 
     def resampled(self, multiplicities: NDArray[Any]) -> BinTable:
         """Return the tables of resamples: `multiplicities` (B, units) says how often each unit."""

@@ -105,6 +105,14 @@ class SortedScores:
         """Return the sorted scores of one channel."""
         return self._sorted[c]
 
+    def cases(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return score, mass and hits of every case that counts, one channel, ties apart."""
+        score = _join(self.pieces, "z")[:, 0].astype(np.float64)
+        mass = np.concatenate([piece.weights for piece in self.pieces])
+        hits = mass * _join(self.pieces, "mu")[:, 0]
+        counts = mass > 0
+        return score[counts], mass[counts], hits[counts]
+
     @cached_property
     def _sorted(self) -> list[ScoreMasses]:
         score = _join(self.pieces, "z").astype(np.float64)
