@@ -134,19 +134,6 @@ class GoldenValue:
         """Number of bins; 15 where the original has no choice."""
         return int(self.params.get("bins", 15))
 
-    def same_bins(self, *scores: Array) -> Any:
-        """``bins`` for our functions: the number, or the original's edges where they differ.
-
-        The originals take their edges from ``np.linspace``, whose third of ten is
-        0.30000000000000004, so that 0.3 falls below it; ours is the float nearest to 3/10. The
-        difference shows only for scores that lie on an edge.
-        """
-        theirs, ours = np.linspace(0, 1, self.bins + 1), np.arange(self.bins + 1) / self.bins
-        for score in scores:
-            if (np.digitize(score, theirs[1:-1]) != np.digitize(score, ours[1:-1])).any():
-                return theirs
-        return self.bins
-
     def approx(self, tolerance: float = 1e-12, divisor: float = 1) -> Any:
         """The value / divisor within the tolerance: 1e-12, or 1e-5 if the original is float32."""
         if "float32" in (self.dtype, self.params.get("dtype")):

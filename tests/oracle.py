@@ -27,9 +27,9 @@ Bins = int | Sequence[float]
 
 
 def edges_of(bins: Bins) -> list[float]:
-    """The edges 0, 1/M, ... 1, or those given."""
+    """The edges of M equal bins as NumPy has them, or those given."""
     if isinstance(bins, int):
-        return [b / bins for b in range(bins + 1)]
+        return [float(edge) for edge in np.linspace(0.0, 1.0, bins + 1)]
     return [float(edge) for edge in bins]
 
 

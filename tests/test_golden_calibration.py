@@ -173,14 +173,10 @@ def test_netcal(golden: GoldenValue) -> None:
     where=lambda g: g.params.get("equal_intervals", True),
 )
 def test_netcal_one_column(golden: GoldenValue) -> None:
-    """One column of probabilities of class 1, with scores on edges, at 0 and at 1 as well.
-
-    Where a score lies on an edge that ``linspace`` rounds upwards (0.3, 0.6 and 0.7 of ten bins),
-    the original's edges are passed: see ``GoldenValue.same_bins``.
-    """
+    """One column of probabilities of class 1, with scores on edges, at 0 and at 1 as well."""
     metric = {"ECE_binary1d": qr.ece, "MCE_binary1d": qr.mce}[golden.what]
     data, positive = golden.data, golden.data.probs[:, 1]
-    bins = golden.same_bins(positive)
+    bins = golden.bins
     assert metric(positive, data.classes, bins=bins, question="positive") == golden.approx()
 
 
@@ -205,7 +201,7 @@ def test_netcal_equal_mass(golden: GoldenValue) -> None:
 def test_bins_of_scores_on_edges(golden: GoldenValue) -> None:
     """[a, b), the last closed: 0 in the first bin, 1 in the last, an edge in the bin it opens."""
     positive = golden.data.probs[:, 1]
-    edges = bin_edges(golden.same_bins(positive))
+    edges = bin_edges(golden.bins)
     np.testing.assert_array_equal(locate(positive, edges), golden.value)
 
 

@@ -136,7 +136,7 @@ def released_correction(probs: Array, counts: Array) -> float:
 def test_calibration_loss_plugin(golden: GoldenValue) -> None:
     """LH eq 13, summed over classes and bins."""
     probs, _ = golden.data.prediction(golden.params["pred"])
-    bins = golden.same_bins(probs)
+    bins = golden.bins
     mine = qr.calibration_loss(probs, labels_of(golden.data), bins=bins, estimator="plugin")
     assert mine == golden.approx()
 
@@ -145,7 +145,7 @@ def test_calibration_loss_plugin(golden: GoldenValue) -> None:
 def test_calibration_loss_debiased(golden: GoldenValue) -> None:
     """LH eq 14; the original keeps the plugin value of bins with one case."""
     probs, _ = golden.data.prediction(golden.params["pred"])
-    bins = golden.same_bins(probs)
+    bins = golden.bins
     mine = qr.calibration_loss(probs, labels_of(golden.data), bins=bins, singletons="plugin")
     assert mine == golden.approx()
 
@@ -154,7 +154,7 @@ def test_calibration_loss_debiased(golden: GoldenValue) -> None:
 def test_calibration_loss_default_gives_nothing_for_bins_of_one(golden: GoldenValue) -> None:
     """Appendix B.3: our default is the released value less the plugin terms of such bins."""
     probs, _ = golden.data.prediction(golden.params["pred"])
-    counts, bins = golden.data.counts, golden.same_bins(probs)
+    counts, bins = golden.data.counts, golden.bins
     of_singletons = math.fsum(term.calibration for term in singleton_terms(probs, counts, bins))
     mine = qr.calibration_loss(probs, labels_of(golden.data), bins=bins)
     assert mine == pytest.approx(golden.value - of_singletons, rel=0, abs=1e-12)
@@ -215,9 +215,7 @@ def test_losses_from_the_released_table_of_bins(golden: GoldenValue) -> None:
 def test_dispersion_loss_plugin(golden: GoldenValue) -> None:
     """LH eq 35, which is defined for cases with one label too."""
     probs, _ = golden.data.prediction(golden.params["pred"])
-    mine = qr.dispersion_loss(
-        probs, labels_of(golden.data), bins=golden.same_bins(probs), estimator="plugin"
-    )
+    mine = qr.dispersion_loss(probs, labels_of(golden.data), bins=golden.bins, estimator="plugin")
     assert mine == golden.approx()
 
 
@@ -229,7 +227,7 @@ def test_dispersion_loss_debiased(golden: GoldenValue) -> None:
     a sum), so DL is no longer EL - CL there; the test puts both terms back.
     """
     probs, _ = golden.data.prediction(golden.params["pred"])
-    counts, bins = golden.data.counts, golden.same_bins(probs)
+    counts, bins = golden.data.counts, golden.bins
     terms = singleton_terms(probs, counts, bins)
     forgotten = math.fsum(term.calibration - term.correction for term in terms)
     mine = qr.dispersion_loss(probs, labels_of(golden.data), bins=bins)
@@ -245,7 +243,7 @@ def test_dispersion_loss_with_single_labels(golden: GoldenValue) -> None:
     """
     data = golden.data
     probs, _ = data.prediction(golden.params["pred"])
-    bins = golden.same_bins(probs)
+    bins = golden.bins
     released = (
         oracle.epistemic_loss(probs, data.counts, "plugin")
         - released_correction(probs, data.counts)
@@ -268,7 +266,7 @@ def test_calibration_error(golden: GoldenValue) -> None:
     mine = qr.calibration_error(
         probs,
         labels_of(golden.data),
-        bins=golden.same_bins(probs),
+        bins=golden.bins,
         estimator=golden.what.removeprefix("CE_"),
         singletons="plugin",
     )
@@ -433,7 +431,7 @@ def test_disagreement_calibration_loss_with_single_labels(golden: GoldenValue) -
     data = golden.data
     _, disagreement = data.prediction(golden.params["pred"])
     estimator = golden.what.removeprefix("CL_phiD_")
-    bins = golden.same_bins(disagreement)
+    bins = golden.bins
     assert released_disagreement_loss(disagreement, data, bins, estimator) == golden.approx()
     mine = qr.disagreement_calibration_loss(
         disagreement, labels_of(data), bins=bins, estimator=estimator, on_single="drop"

@@ -681,6 +681,29 @@ def test_columns_of_an_npz_file_are_refused(tmp_path: Path) -> None:
         read_ratings(tmp_path / "t.npz", CLASSES, RatingColumns(rater_prefix="r"))
 
 
+def test_whole_numbers_as_ids_are_named_plainly(tmp_path: Path) -> None:
+    """A message says case 7, in the predictions and in the ratings."""
+    wrong = pa.table({"case": [6, 7], "prob_a": [0.5, 0.5], "prob_b": [0.5, 0.75]})
+    pa.parquet.write_table(wrong, tmp_path / "t.parquet")
+    with pytest.raises(InvalidInputError, match=r"row 2 \(case 7\) sum to 1\.25"):
+        read_predictions(tmp_path / "t.parquet")
+    twice = pa.table({"case": [7, 7], "rater": [3, 3], "label": [0, 1]})
+    pa.parquet.write_table(twice, tmp_path / "t.parquet")
+    with pytest.raises(InvalidInputError, match="once; 3 has more than one row for case 7"):
+        read_ratings(tmp_path / "t.parquet", CLASSES)
+
+
+@pytest.mark.parametrize(
+    "header", ["case,reader,label", "case,rater_1", "case,count_benign,count_malignant"]
+)
+def test_ratings_without_rows_join_to_nothing(tmp_path: Path, header: str) -> None:
+    """A table of ratings that has only its first line is read, and matches no case."""
+    predictions = read_predictions(csv_file(tmp_path, "case,prob_0,prob_1\n1,0.5,0.5\n", "p.csv"))
+    ratings = read_ratings(csv_file(tmp_path, f"{header}\n"), CLASSES)
+    with pytest.raises(InvalidInputError, match=r"1 of 1 cases of p\.csv are not in t\.csv"):
+        join(predictions, ratings, allow_unmatched=True)
+
+
 def test_values_of_the_wrong_kind_in_parquet(tmp_path: Path) -> None:
     """Truth values are no probabilities, and times are no ids."""
     truth = pa.table({"case": [1], "prob_a": [True], "prob_b": [False]})

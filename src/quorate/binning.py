@@ -1,7 +1,7 @@
 """Bins of [0, 1]: `[a, b)`, the last one closed; and the fine cells that stand in for scores.
 
-The edge between bins i-1 and i of M equal bins is the float64 nearest to i / M, so that bins of
-M and of 2M share their edges to the last bit, and p = 0.3 is in [0.3, 0.4) for M = 10.
+The edges of M equal bins are `numpy.linspace(0, 1, M + 1)`, the floats that NumPy's own histogram
+and most of the field's software use, so that a score exactly on an edge falls where it does there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def equal_edges(bins: int) -> FloatArray:
     >>> equal_edges(4)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    edges = np.arange(bins + 1) / bins
+    edges = np.linspace(0, 1, bins + 1)
     edges.setflags(write=False)
     return edges
 

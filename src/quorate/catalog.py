@@ -115,7 +115,8 @@ _ROWS = (
         "ranked_probability_score", "Ranked probability score", "Proper scores",
         "Mean squared distance between cumulative probabilities, for ordered classes.",
         "lower", "Epstein 1969; Murphy 1971",
-        plan=recipes.per_case("ranked"), formula=proper.mean_score, options={"per": "case"}, in_all=False,
+        plan=recipes.per_case("ranked"), formula=proper.mean_score, options={"per": "case"},
+        in_all=False,
     ),
     Metric(
         "expected_squared_loss", "Expected squared loss", "Label histograms",
@@ -134,7 +135,8 @@ _ROWS = (
         "irreducible_loss", "Irreducible loss", "Label histograms",
         "The part of the squared loss that is the raters' own disagreement.",
         "none", "LH eq 6",
-        plan=recipes.binned("per_class", "case", 2), formula=proper.irreducible_loss, least_raters=2,
+        plan=recipes.binned("per_class", "case", 2), formula=proper.irreducible_loss,
+        least_raters=2,
     ),
     Metric(
         "calibration_loss", "Calibration loss", "Label histograms",
@@ -237,7 +239,8 @@ _ROWS = (
         "ks_error", "KS calibration error", "Calibration",
         "The largest cumulative gap between confidence and agreement; needs no bins.",
         "lower", "Gupta et al. 2021",
-        plan=recipes.sorted_scores, formula=calibration.ks_error, prepare=recipes.by_edges(recipes.in_cells), value=recipes.exact_ks,
+        plan=recipes.sorted_scores, prepare=recipes.by_edges(recipes.in_cells),
+        formula=calibration.ks_error, value=recipes.exact_ks,
         options={"question": "top_label", "per": "annotation"}, error=True,
     ),
     Metric(

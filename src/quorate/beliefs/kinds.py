@@ -13,6 +13,7 @@ from quorate.beliefs.members import Members
 from quorate.beliefs.statistics import StatisticProbability, statistic_probability
 from quorate.errors import InvalidInputError
 from quorate.labels import Labels
+from quorate.metrics.dirichlet import shares
 from quorate.predictions import Predictions, _as_labels
 
 __all__ = [
@@ -215,7 +216,8 @@ class DirichletBelief(Belief):
         >>> DirichletBelief([[0.5, 0.5], [0.9, 0.1]], [1.0, 1.0]).expected_gain()
         array([0.125, 0.045])
         """
-        return np.asarray(self.disagreement() / (self.concentration * (1 + self.concentration)))
+        kept, spread = shares(self.concentration)
+        return np.asarray(self.disagreement() / kept * spread**2)
 
 
 class DirichletMixtureBelief(Belief):

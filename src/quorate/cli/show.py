@@ -234,7 +234,8 @@ class ProgressBar:
         self._timer.cancel()
         with self._lock:
             self._closed = True
-            self._progress.stop()
+            if self._progress.live.is_started:  # to stop what never began would print a line
+                self._progress.stop()
 
     def _appear(self) -> None:
         with self._lock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -15,8 +14,8 @@ from quorate.arrays import choose
 from quorate.errors import InvalidInputError
 from quorate.io.npz import is_npz, labels_of_npz, read_npz
 from quorate.io.sources import TableFile, listed, open_table
-from quorate.io.values import as_class_codes, as_ids, as_whole_numbers, refuse_repeats
-from quorate.labels import Labels
+from quorate.io.values import as_class_codes, as_ids, as_whole_numbers, id_at, refuse_repeats
+from quorate.labels import Labels, Ratings
 
 __all__ = ["RatingColumns", "RatingTable", "find_id_column", "read_ratings"]
 
@@ -231,27 +230,41 @@ def _read_long(
     rater = _usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
     rating = _usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
     table = file.read([case, rater, rating])
-    items = as_ids(table.column(case), f"{file.name}: column {case!r}")
-    raters = as_ids(table.column(rater), f"{file.name}: column {rater!r}")
+    items, ids = _encoded(as_ids(table.column(case), f"{file.name}: column {case!r}"))
+    raters, rater_ids = _encoded(as_ids(table.column(rater), f"{file.name}: column {rater!r}"))
     where = f"{file.name}: column {rating!r}"
     codes = as_class_codes(table.column(rating), class_names, where, missing)
-    pairs = list(zip(items.tolist(), raters.tolist(), strict=True))
-    if len(set(pairs)) < len(pairs):
-        item, who = next(pair for pair, rows in Counter(pairs).items() if rows > 1)
+    _refuse_second_ratings(items * len(rater_ids) + raters, ids, rater_ids, file)
+    rated = codes >= 0  # a case whose only ratings are empty stays, unrated
+    ratings = Ratings(items[rated], raters[rated], codes[rated], tuple(rater_ids.tolist()))
+    cells = len(ids) * len(class_names)
+    counts = np.bincount(ratings.case * len(class_names) + ratings.label, minlength=cells)
+    labels = Labels.from_counts(counts.reshape(len(ids), -1), class_names=class_names)
+    labels = replace(labels, ratings=ratings, case_ids=tuple(ids.tolist()))
+    return RatingTable(ids, labels, file.name)
+
+
+def _encoded(values: Array) -> tuple[NDArray[np.int64], Array]:
+    """Return each value as a code, and the values by code in the order of first appearance."""
+    import pyarrow as pa
+
+    encoded = pa.array(values).dictionary_encode()
+    codes = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
+    return codes, np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False))
+
+
+def _refuse_second_ratings(
+    pairs: NDArray[np.int64], ids: Array, rater_ids: Array, file: TableFile
+) -> None:
+    """Raise an error if a pair (case * raters + rater) occurs more than once."""
+    ordered = np.sort(pairs)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    if again.size:
+        item, who = divmod(int(again[0]), len(rater_ids))
         raise InvalidInputError(
-            f"{file.name}: a rater must rate a case once; {who!r} has more than one row for "
-            f"case {item!r}"
+            f"{file.name}: a rater must rate a case once; {id_at(rater_ids, who)!r} has more "
+            f"than one row for case {id_at(ids, item)!r}"
         )
-    ids = tuple(dict.fromkeys(items.tolist()))  # cases whose only ratings are empty stay, unrated
-    labels = Labels.from_long(
-        items[codes >= 0],
-        raters[codes >= 0],
-        codes[codes >= 0],
-        num_classes=len(class_names),
-        class_names=class_names,
-        order=ids,
-    )
-    return RatingTable(np.array(ids, items.dtype), labels, file.name)
 
 
 def _read_counts(

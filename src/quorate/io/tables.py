@@ -23,6 +23,7 @@ from quorate.io.values import (
     as_class_codes,
     as_ids,
     as_numbers,
+    id_at,
     labels_of_codes,
     refuse_repeats,
 )
@@ -243,7 +244,7 @@ def _check_probabilities(
     """Refuse what is not a probability while its file, column and row can still be named."""
 
     def case(row: int) -> str:
-        return f"row {row + 1}" + ("" if ids is None else f" (case {ids[row]!r})")
+        return f"row {row + 1}" + ("" if ids is None else f" (case {id_at(ids, row)!r})")
 
     outside = ~((probs >= 0) & (probs <= 1))
     if outside.any():

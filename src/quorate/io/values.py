@@ -25,6 +25,7 @@ __all__ = [
     "as_ids",
     "as_numbers",
     "as_whole_numbers",
+    "id_at",
     "labels_of_codes",
     "refuse_repeats",
 ]
@@ -83,6 +84,11 @@ def as_ids(column: pa.ChunkedArray, where: str) -> Array:
     if not (pa.types.is_integer(column.type) or _is_text(column.type)):
         raise InvalidInputError(f"{where}: must hold text or whole numbers; it holds {column.type}")
     return np.asarray(column.to_numpy())
+
+
+def id_at(ids: Array, row: int) -> Any:
+    """Return one id as Python writes it: 7, not np.int64(7)."""
+    return ids[row : row + 1].tolist()[0]
 
 
 def refuse_repeats(ids: Array, where: str) -> None:

@@ -28,7 +28,7 @@ from quorate.metrics.kernel import (
     sum_beta_kernels,
     sum_dirichlet_kernels,
 )
-from quorate.metrics.kernel_cells import cells_of, fine_cells
+from quorate.metrics.kernel_cells import cells_of, fine_cells, sum_by_cell
 
 __all__ = [
     "BANDWIDTHS",
@@ -74,9 +74,8 @@ def select_bandwidth(scores: FloatArray, masses: FloatArray | None = None) -> fl
     edges = fine_cells()
     masses = np.ones(len(scores)) if masses is None else masses
     cell = cells_of(scores)
-    mass = np.bincount(cell, masses, len(edges) - 1)
-    offset = np.bincount(cell, masses * (scores - edges[cell]), len(edges) - 1)
-    return select_bandwidth_from_cells(mass, offset)
+    offsets = masses * (scores - edges[cell])
+    return select_bandwidth_from_cells(sum_by_cell(cell, masses), sum_by_cell(cell, offsets))
 
 
 def select_bandwidth_from_cells(mass: FloatArray, offset: FloatArray) -> float:

@@ -305,7 +305,8 @@ def _floor(density: float, shift: FloatArray) -> FloatArray:
     """The smallest denominator, relative to exp(shift)."""
     if density == 0:
         return np.zeros_like(shift)
-    return np.exp(np.minimum(np.log(density) - shift, 700))
+    floor: FloatArray = np.exp(np.minimum(np.log(density) - shift, 700))
+    return floor
 
 
 def _leave_canonical_copy_out(

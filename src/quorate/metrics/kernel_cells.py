@@ -62,6 +62,12 @@ def cells_of(scores: FloatArray) -> NDArray[np.int64]:
     return np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, len(edges) - 2)
 
 
+def sum_by_cell(cell: NDArray[np.int64], term: FloatArray) -> FloatArray:
+    """Sum `term` over the cases of each fine cell."""
+    sums = np.bincount(cell, term, len(fine_cells()) - 1)
+    return sums.astype(np.float64, copy=False)
+
+
 class ScoreCells(NamedTuple):
     """Sums over the cases of each fine cell, d = z - lower edge; add two to merge them.
 
@@ -87,7 +93,7 @@ def score_cells(z: FloatArray, mu: FloatArray, w: FloatArray) -> ScoreCells:
     d = z - edges[cell]
     terms = (np.ones_like(w), w, w * w, w * mu, w * mu**2, w * w * mu, w * d, w * d * d,
              w * mu * d, w * mu * d * d)  # fmt: skip
-    return ScoreCells(*(np.bincount(cell, term, len(edges) - 1) for term in terms))
+    return ScoreCells(*(sum_by_cell(cell, term) for term in terms))
 
 
 class _Cells(NamedTuple):
@@ -156,12 +162,10 @@ def _cell_sums(cells: _Cells, terms: BetaTerms, bends: FloatArray, bandwidth: fl
     cut = cutoff(cells.mass)
 
     def task(start: int, stop: int) -> None:
-        beta_cell_sums(
-            c, g, bends, s, peaks, moments, alone, cut, start, stop, shift, own, out
-        )
+        beta_cell_sums(c, g, bends, s, peaks, moments, alone, cut, start, stop, shift, own, out)
 
     in_threads(task, n)
-    return _CellSums(*out, own)
+    return _CellSums(*(*out, own))
 
 
 def beta_kde_from_cells(cells: ScoreCells, *, p: int = 1, bandwidth: float) -> tuple[float, float]:
@@ -250,9 +254,11 @@ def _cell_mates(
     bend = 0.5 * ((terms.s + terms.slope) ** 2 + curve) / bandwidth**2
     cross = 1 / (bandwidth * np.clip(table.z * (1 - table.z), 2.3e-16, None))
     square = drift**2 + variance
-    mates = np.clip(table.mass - out_mass, 0, None) - out_mass * (
-        slope * drift + (bend + cross) * square
-    ) + bend * table.mass * table.variance
+    mates = (
+        np.clip(table.mass - out_mass, 0, None)
+        - out_mass * (slope * drift + (bend + cross) * square)
+        + bend * table.mass * table.variance
+    )
     hit_mates = table.hits - out_hits * (1 + slope * drift + (bend + cross) * square)
     hit_mates += table.first * (slope + cross * drift) + bend * table.second
     return mates, hit_mates
@@ -269,9 +275,7 @@ def _rest(
     return np.abs(centres) + third * table.reach * table.variance / inside**3
 
 
-def _mixed(
-    table: _Cells, own: FloatArray, unequal: FloatArray, ratio: FloatArray
-) -> FloatArray:
+def _mixed(table: _Cells, own: FloatArray, unequal: FloatArray, ratio: FloatArray) -> FloatArray:
     """Bound the error where leaving out the own case makes errors of either sign in a cell.
 
     The mean of |x| lies between |mean x| and sqrt(mean x^2); with one rater and equal weights the

@@ -1,0 +1,298 @@
+"""The shortest way to the commonest table: confidences of single labels in equal bins.
+
+One read of the probabilities does everything: it checks the rows, finds the largest probability
+and its class, and adds the case to its bin. To keep up with the memory this takes about six
+cycles a row, so rows are taken sixteen at a time and every step is done on sixteen rows at once.
+The compiler does not find that form by itself; `read_tile` writes it in LLVM's vector
+instructions, which any processor has in one width or another. Four ideas carry it:
+
+* **A key instead of an arg-max.** A probability in [2⁻¹⁵, 1] begins with the same five bits, so
+  these are shifted out and the class goes in at the other end. The largest key is the largest
+  probability, and among equal ones the first class: one unsigned maximum finds both, exactly.
+* **Rows are folded, not transposed.** A row is cut into pieces of 16, 8, 4, 2 and 1 classes;
+  pieces of several rows fill a vector, and adding even to odd lanes halves the pieces until a
+  lane is a row.
+* **Doubt is somebody else's job.** Anything odd (NaN, a negative, -0.0, a sum that is off by
+  nearly the tolerance) raises a flag, and the caller reads those rows again, slowly and exactly.
+* **Four copies of every sum.** Saturated confidences all fall in one bin, and each addition would
+  wait for the last one to reach memory; neighbouring rows add to different copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+__all__ = ["MOST_BINS", "MOST_CLASSES", "top_label_kernel"]
+
+Array = Any
+Value = Any
+
+MOST_CLASSES = 32
+"""The class has five bits of the key."""
+MOST_BINS = 512
+"""With more, the copies outgrow the cache, and the ordinary loop is as fast."""
+
+ROWS = 16
+BLOCK = 64
+"""Rows between reading and adding: long enough to pipeline, short enough to stay in the cache."""
+COPIES = 4
+DOUBT = 0.9
+"""Which part of the tolerance a sum in the array's own precision may use without a second look."""
+
+INDEX_BITS = 5
+INT32, INT64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
+
+
+class _Lanes:
+    """Emits operations on sixteen lanes of floats or of the integers that are their bits."""
+
+    def __init__(self, context: Any, builder: Any, width: int) -> None:
+        self.context, self.builder, self.width = context, builder, width
+        self.float: Any = ir.FloatType() if width == 32 else DOUBLE
+        self.bits = ir.IntType(width)
+        # Bits 0 0111: the sign and the leading exponent bits of every float in [2⁻¹⁵, 2).
+        self.prefix = 0b00111 << (width - INDEX_BITS)
+        self.sign = 1 << (width - 1)
+
+    def constant(self, values: Sequence[float], kind: Any = None) -> Value:
+        return ir.Constant(ir.VectorType(kind or self.bits, len(values)), list(values))
+
+    def all(self, value: float, kind: Any = None) -> Value:
+        return self.constant([value] * ROWS, kind)
+
+    def splat(self, scalar: Value) -> Value:
+        nothing = ir.Constant(ir.VectorType(scalar.type, ROWS), ir.Undefined)
+        one = self.builder.insert_element(nothing, scalar, ir.Constant(INT32, 0))
+        return self.shuffle(one, nothing, [0] * ROWS)
+
+    def shuffle(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
+        return self.builder.shuffle_vector(a, b, self.constant(lanes, INT32))
+
+    def pointer(self, kind: Any, array: Value, index: Value, lanes: int, element: Any) -> Value:
+        data = self.context.make_array(kind)(self.context, self.builder, value=array).data
+        at = self.builder.gep(data, [index])
+        return self.builder.bitcast(at, ir.VectorType(element, lanes).as_pointer())
+
+    def call(self, name: str, *values: Value) -> Value:
+        kind = values[0].type
+        element = f"f{self.width}" if kind.element == self.float else f"i{self.width}"
+        function = self.builder.module.declare_intrinsic(
+            f"llvm.{name}.v{ROWS}{element}", (), ir.FunctionType(kind, [kind] * len(values))
+        )
+        return self.builder.call(function, values)
+
+    def joined(self, pieces: list[Value]) -> Value:
+        """Put the pieces of several rows side by side."""
+        while len(pieces) > 1:
+            size = pieces[0].type.count
+            whole = range(2 * size)
+            pairs = zip(pieces[::2], pieces[1::2], strict=True)
+            pieces = [self.shuffle(a, b, whole) for a, b in pairs]
+        return pieces[0]
+
+    def folded(self, vectors: list[Value], combine: Callable[[Value, Value], Value]) -> Value:
+        """Combine even with odd lanes until one vector is left, its lanes the rows in order."""
+        even, odd = range(0, 2 * ROWS, 2), range(1, 2 * ROWS, 2)
+        while len(vectors) > 1:
+            pairs = zip(vectors[::2], vectors[1::2], strict=True)
+            vectors = [combine(self.shuffle(a, b, even), self.shuffle(a, b, odd)) for a, b in pairs]
+        return vectors[0]
+
+    def key(self, bits: Value, first_class: int, piece: int) -> Value:
+        """Return probability and class in one number; smaller probabilities never win."""
+        raised = self.call("umax", bits, self.all(self.prefix))
+        shifted = self.builder.shl(raised, self.all(INDEX_BITS))
+        last = MOST_CLASSES - 1
+        classes = self.constant([last - first_class - lane % piece for lane in range(ROWS)])
+        return self.builder.or_(shifted, classes)
+
+
+def _read_rows(lanes: _Lanes, load: Callable[[int, int], Value], classes: int) -> list[Value]:
+    """Return the key, the sum and the joined sign bits of sixteen rows."""
+    builder = lanes.builder
+    as_bits = ir.VectorType(lanes.bits, ROWS)
+    key = total = signs = None
+    first = 0
+    while first < classes:
+        piece = min(ROWS, 1 << ((classes - first).bit_length() - 1))
+        side_by_side = ROWS // piece
+        vectors = [
+            lanes.joined([load((row + j) * classes + first, piece) for j in range(side_by_side)])
+            for row in range(0, ROWS, side_by_side)
+        ]
+        bits = [builder.bitcast(vector, as_bits) for vector in vectors]
+        for b in bits:
+            signs = b if signs is None else builder.or_(signs, b)
+        keys = [lanes.key(b, first, piece) for b in bits]
+        best = lanes.folded(keys, lambda a, b: lanes.call("umax", a, b))
+        part = lanes.folded(vectors, builder.fadd)
+        key = best if key is None else lanes.call("umax", key, best)
+        total = part if total is None else builder.fadd(total, part)
+        first += piece
+    return [key, total, signs]
+
+
+def _bin_of(lanes: _Lanes, z: Value, bins: Value) -> Value:
+    """Return the bin of each score: i / M <= z < (i+1) / M, the last one closed.
+
+    A float32 times M is exact in float64, so its whole part is the bin. A float64 times M may
+    round across an edge, and the edges themselves, the quotients nearest to i / M, decide.
+    """
+    builder = lanes.builder
+    number = lanes.splat(builder.sitofp(bins, DOUBLE))
+    whole = ir.VectorType(INT32, ROWS)
+    index = builder.fptosi(builder.fmul(z, number), whole)
+    if lanes.width == 64:
+        doubles = ir.VectorType(DOUBLE, ROWS)
+        one = lanes.all(1, INT32)
+        lower = builder.fdiv(builder.sitofp(index, doubles), number)
+        upper = builder.fdiv(builder.sitofp(builder.add(index, one), doubles), number)
+        index = builder.add(index, builder.zext(builder.fcmp_ordered(">=", z, upper), whole))
+        index = builder.sub(index, builder.zext(builder.fcmp_ordered("<", z, lower), whole))
+    last = lanes.splat(builder.trunc(builder.sub(bins, ir.Constant(INT64, 1)), INT32))
+    return builder.select(builder.icmp_signed("<", index, last), index, last)
+
+
+def _is_hit(lanes: _Lanes, key: Value, labels: Value) -> Value:
+    """Return which rows' predicted class is the label."""
+    builder = lanes.builder
+    last = lanes.all(MOST_CLASSES - 1)
+    predicted = builder.xor(builder.and_(key, last), last)
+    if labels.type.element.width > lanes.width:
+        labels = builder.trunc(labels, predicted.type)
+    elif labels.type.element.width < lanes.width:
+        labels = builder.zext(labels, predicted.type)
+    return builder.icmp_unsigned("==", predicted, labels)
+
+
+@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+def read_tile(
+    typing: Any, probs: Any, classes: Any, labels: Any, first: Any, bins: Any, tolerance: Any,
+    score: Any, squared_gap: Any, cell: Any, doubt: Any, place: Any,
+) -> Any:  # fmt: skip
+    """Read rows first … first+15 and write their z, (μ-z)² and cell at `place`; collect doubts.
+
+    A cell is one of the copies of the sums of a bin's hits or misses: (bin, hit, lane % COPIES).
+    """
+    signature = types.void(
+        probs, types.int64, labels, types.int64, types.int64, types.float64,
+        score, squared_gap, cell, doubt, types.int64,
+    )  # fmt: skip
+    width, count = probs.dtype.bitwidth, classes.literal_value
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = _Lanes(context, builder, width)
+
+        def at(i: int, index: Value, element: Any, size: int = ROWS) -> Value:
+            return lanes.pointer(signature.args[i], args[i], index, size, element)
+
+        origin = builder.mul(args[3], ir.Constant(INT64, count))
+
+        def load(offset: int, size: int) -> Value:
+            index = builder.add(origin, ir.Constant(INT64, offset))
+            return builder.load(at(0, index, lanes.float, size), align=width // 8)
+
+        key, total, odd = _read_rows(lanes, load, count)
+        one, doubles = lanes.all(1.0, lanes.float), ir.VectorType(DOUBLE, ROWS)
+        kept = builder.lshr(key, lanes.all(INDEX_BITS))
+        own = builder.bitcast(builder.or_(kept, lanes.all(lanes.prefix)), one.type)
+        z = own if width == 64 else builder.fpext(own, doubles)
+
+        label_type = ir.IntType(labels.dtype.bitwidth)
+        said = builder.load(at(2, args[3], label_type), align=labels.dtype.bitwidth // 8)
+        hit = _is_hit(lanes, key, said)
+        slot = builder.shl(_bin_of(lanes, z, args[4]), lanes.all(1, INT32))
+        slot = builder.or_(slot, builder.zext(hit, slot.type))
+        copy = lanes.constant([lane % COPIES for lane in range(ROWS)], INT32)
+        slot = builder.add(builder.mul(slot, lanes.all(COPIES, INT32)), copy)
+        gap = builder.fsub(builder.uitofp(hit, doubles), z)
+        builder.store(z, at(6, args[10], DOUBLE), align=8)
+        builder.store(builder.fmul(gap, gap), at(7, args[10], DOUBLE), align=8)
+        builder.store(slot, at(8, args[10], INT32), align=4)
+
+        # Unordered: a sum that is NaN is off, too.
+        allowed = lanes.splat(args[5] if width == 64 else builder.fptrunc(args[5], lanes.float))
+        off = builder.fcmp_unordered(">", lanes.call("fabs", builder.fsub(total, one)), allowed)
+        off = builder.or_(off, builder.fcmp_unordered(">", own, one))
+        odd = builder.or_(odd, builder.select(off, lanes.all(lanes.sign), lanes.all(0)))
+        flags = at(9, ir.Constant(INT64, 0), lanes.bits)
+        builder.store(builder.or_(builder.load(flags, align=4), odd), flags, align=4)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@lru_cache(maxsize=MOST_CLASSES)
+def top_label_kernel(classes: int) -> Callable[[Array, Array, int, float, Array], bool]:
+    """Return the loop for that many classes, which is a constant in it.
+
+    add(probs, labels, bins, tolerance, table) adds rows of probabilities (n·K,), flat, with their
+    labels (n,) to `table` (bins, FIELDS). It returns whether there is a doubt about any row; then
+    the table is as it was.
+    """
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def add(probs: Array, labels: Array, bins: int, tolerance: float, table: Array) -> bool:
+        rows = len(labels)
+        score, squared_gap = np.empty(BLOCK), np.empty(BLOCK)
+        cell = np.empty(BLOCK, np.uint32)
+        doubt = np.zeros(2 * ROWS, np.uint32)
+        counts = np.zeros(bins * 2 * COPIES, np.int64)
+        sums = np.zeros(bins * 2 * COPIES * 2)
+        rest_probs = np.zeros(ROWS * classes, probs.dtype)
+        rest_labels = np.zeros(ROWS, labels.dtype)
+        sure = DOUBT * tolerance
+        for start in range(0, rows, BLOCK):
+            size = min(BLOCK, rows - start)
+            for r in range(0, size - ROWS + 1, ROWS):
+                read_tile(
+                    probs, classes, labels, start + r, bins, sure,
+                    score, squared_gap, cell, doubt, r,
+                )  # fmt: skip
+            rest = size % ROWS
+            if rest > 0:  # the last rows, filled up with rows that are right and not added
+                first = rows - rest
+                rest_probs[:: classes] = 1.0
+                rest_probs[: rest * classes] = probs[first * classes :]
+                rest_labels[:rest] = labels[first:]
+                read_tile(
+                    rest_probs, classes, rest_labels, 0, bins, sure,
+                    score, squared_gap, cell, doubt, size - rest,
+                )  # fmt: skip
+            for r in range(size):
+                i = np.uint64(cell[r])
+                counts[i] += 1
+                sums[np.uint64(2) * i] += score[r]
+                sums[np.uint64(2) * i + np.uint64(1)] += squared_gap[r]
+        sign = np.uint32(1) << np.uint32(31)
+        for lane in range(len(doubt)):
+            if doubt[lane] & sign:
+                return True
+        _gather(counts, sums, table)
+        return False
+
+    return add
+
+
+@njit(nogil=True, cache=True)
+def _gather(counts: Array, sums: Array, table: Array) -> None:
+    """Add the copies up, in a fixed order, and put them into the table's fields."""
+    for b in range(table.shape[0]):
+        for hit in range(2):
+            for copy in range(COPIES):
+                i = (2 * b + hit) * COPIES + copy
+                number = float(counts[i])
+                table[b, 0] += number
+                table[b, 1] += number
+                table[b, 2] += number
+                table[b, 3] += sums[2 * i]
+                table[b, 4] += hit * number
+                table[b, 5] += sums[2 * i + 1]
+                table[b, 6] += hit * number
