@@ -115,6 +115,16 @@ def run(task: str, side: str) -> tuple[float, Any, float]:
     return seconds, value, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 
 
+def side_of(task: str, side: str) -> list[str]:
+    """Run one side in a process of its own, so that its memory can be told."""
+    command = [sys.executable, "-P", __file__, task, side]
+    return (
+        subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        .stdout.strip()
+        .split("|")
+    )
+
+
 def ten_million() -> None:
     """Choose a bandwidth and compute the error of ten million cases from their cells."""
     z, h, m = inputs("exact")
@@ -134,7 +144,7 @@ def ten_million() -> None:
 
 
 def main() -> None:
-    """Print the table; each side runs in a process of its own, so that memory can be told."""
+    """Print the table."""
     if len(sys.argv) == 3:
         print(*run(sys.argv[1], sys.argv[2]), sep="|")
         return
@@ -146,12 +156,7 @@ def main() -> None:
         "raters": f"{RATERS} raters, N = 4,000 x {RATERS}",
     }
     for task, label in labels.items():
-        rows = [
-            subprocess.run(
-                [sys.executable, "-P", __file__, task, side], check=True, capture_output=True, text=True
-            ).stdout.strip().split("|")
-            for side in ("ours", "peer")
-        ]  # fmt: skip
+        rows = [side_of(task, side) for side in ("ours", "peer")]
         (ours, value, mb), (peer, reference, peer_mb) = rows
         print(f"{label:34}{float(ours):9.3f}{float(peer):9.3f}{float(peer) / float(ours):7.1f}x"
               f"{float(mb):9.0f}{float(peer_mb):9.0f}  {value} / {reference}")  # fmt: skip

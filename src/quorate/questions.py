@@ -100,7 +100,8 @@ class PerCaseScore:
     """A score that each case has by itself; its sums are kept as one bin with μ the score.
 
     log      -Σ_k μ_k log p_k
-    ranked   Σ_k (P(class <= k) - fraction of raters <= k)², for ordered classes
+    ranked   Σ_k (F_k - F̂_k)² + F̂_k (1 - F̂_k), for ordered classes, with F_k the probability of
+             class k or lower and F̂_k the fraction of raters there
     """
 
     name: str
@@ -118,7 +119,9 @@ class PerCaseScore:
             with np.errstate(divide="ignore", invalid="ignore"):
                 value = -np.where(frequency > 0, frequency * np.log(probs), 0).sum(axis=1)
         else:
-            value = ((probs - frequency).cumsum(axis=1)[:, :-1] ** 2).sum(axis=1)
+            observed = frequency.cumsum(axis=1)[:, :-1]
+            gap = probs.cumsum(axis=1)[:, :-1] - observed
+            value = (gap**2 + observed * (1 - observed)).sum(axis=1)
         return ScoredCases(
             np.zeros((len(value), 1)),
             value[:, None],

@@ -76,10 +76,10 @@ def nll(
 def ranked_probability_score(
     probs: Any, labels: Any, weights: Any = None, *, per: str = "case", on_unrated: str = "error"
 ) -> float:
-    """Return the ranked probability score of ordered classes: Σ_k (F_k - F̂_k)².
+    """Return the ranked probability score of ordered classes: Σ_k (F_k - 1[rater <= k])².
 
-    F_k is the predicted probability of class k or lower and F̂_k the fraction of raters there, so
-    being off by one class costs less than being off by three (Epstein 1969; Murphy 1971).
+    F_k is the predicted probability of class k or lower, so being off by one class costs less than
+    being off by three (Epstein 1969; Murphy 1971). With several raters it is the mean over them.
 
     >>> ranked_probability_score([[0.5, 0.25, 0.25]], [0])
     0.3125

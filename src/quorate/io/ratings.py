@@ -239,7 +239,7 @@ def _read_long(
     ratings = Ratings(items[rated], raters[rated], codes[rated], tuple(rater_ids.tolist()))
     cells = len(ids) * len(class_names)
     counts = np.bincount(ratings.case * len(class_names) + ratings.label, minlength=cells)
-    labels = Labels.from_counts(counts.reshape(len(ids), -1), class_names=class_names)
+    labels = Labels.from_counts(counts.reshape(-1, len(class_names)), class_names=class_names)
     labels = replace(labels, ratings=ratings, case_ids=tuple(ids.tolist()))
     return RatingTable(ids, labels, file.name)
 

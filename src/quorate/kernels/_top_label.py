@@ -258,10 +258,12 @@ def top_label_kernel(classes: int) -> Callable[[Array, Array, int, float, Array]
                 )  # fmt: skip
             rest = size % ROWS
             if rest > 0:  # the last rows, filled up with rows that are right and not added
-                first = rows - rest
-                rest_probs[:: classes] = 1.0
-                rest_probs[: rest * classes] = probs[first * classes :]
-                rest_labels[:rest] = labels[first:]
+                for r in range(ROWS):
+                    rest_probs[r * classes] = 1.0
+                for r in range(rest):
+                    rest_labels[r] = labels[rows - rest + r]
+                    for k in range(classes):
+                        rest_probs[r * classes + k] = probs[(rows - rest + r) * classes + k]
                 read_tile(
                     rest_probs, classes, rest_labels, 0, bins, sure,
                     score, squared_gap, cell, doubt, size - rest,

@@ -231,7 +231,7 @@ def _error_of_kind(
     own = sums.own * table.case_mass / mass
     # Squared variation of the cases' masses: the mean mass stands for them.
     unequal = np.clip(table.cases * table.case_mass / table.mass - 1, 0, None)
-    rest += own * (own * unequal + table.variance / (bandwidth * inside))
+    rest += own * (own * unequal + (table.variance / (bandwidth * inside)) ** 1.5)
     if p == 2:
         return mean**2 + first**2 * variance, (2 * np.abs(mean) + rest) * rest + own**2 * unequal
     swing = np.sqrt(mean**2 + first**2 * variance) - np.abs(mean)
