@@ -551,6 +551,41 @@ def test_raters_left_alone_when_the_outlier_is_set_aside_are_not_named() -> None
     assert all(r.p_value < 0.01 for r in test.raters)
 
 
+def test_no_adjusted_p_value_falls_below_that_of_the_first_step() -> None:
+    """Two alike deviants of five, a lax level: the smallest adjusted p is that of the first step.
+
+    Each deviant hides the other: with the first set aside the second stands out more clearly.
+    The first step is worked here anew: the share of dealings whose largest statistic (two classes,
+    so all have one scale) reaches the observed largest.
+    """
+    later_steps = 0
+    for seed in range(40):
+        ratings = biased(simulate(40, 5, 2, seed), 0, klass=1, share=0.4, seed=seed + 500)
+        ratings = biased(ratings, 1, klass=1, share=0.4, seed=seed + 900)
+        labels = Labels.from_ratings(ratings, num_classes=2)
+        test = exchangeability_test(labels, 199, seed=seed, level=0.5)
+        case, rater = (index.ravel() for index in np.indices(ratings.shape))
+        comparison = exchangeability.compare_raters(case, rater, ratings.ravel(), 5, 2)
+        seeds = np.random.default_rng(seed).integers(2**64, size=199, dtype=np.uint64)
+        largest = comparison.shuffled(seeds).max(axis=1)
+        first = (1 + (largest >= comparison.observed().max() - 1e-6).sum()) / 200
+        assert min(r.adjusted_p_value for r in test.raters) == pytest.approx(first)
+        later_steps += len(test.breaking) > 1
+    assert later_steps >= 5
+
+
+@pytest.mark.parametrize("quantile", [0.5, 0.95, 0.999])
+def test_statistics_of_any_degrees_of_freedom_come_to_one_scale(quantile: float) -> None:
+    """The χ² quantiles of 1, 2, 5 and 20 degrees land near the normal quantile, as scipy has it."""
+    from scipy import stats
+
+    degrees = np.array([1, 2, 5, 20])
+    none = np.empty(0, np.int64)
+    comparison = exchangeability.Comparison(none, none, none, np.empty(0), np.empty(0), degrees)
+    scaled = comparison.common_scale(stats.chi2.ppf(quantile, degrees))
+    np.testing.assert_allclose(scaled, stats.norm.ppf(quantile), atol=0.1)
+
+
 def test_the_summary_names_rater_class_and_direction() -> None:
     """The text a person reads: verdict, p, and who gives what more often."""
     ratings = [[i % 2, (i // 2) % 2, (i // 4) % 2, 1] for i in range(40)]

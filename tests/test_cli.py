@@ -226,7 +226,7 @@ def test_cases_with_a_single_rater(folder: Path) -> None:
     assert re.search(r"Epistemic loss +undefined", shown.stdout)
     assert "1 of 4 cases have fewer (cases 'n4'); --on-single drop leaves them out" in shown.stdout
     dropped = run(f"{command} --resamples 20 --on-single drop")
-    assert "left out: 1 cases with too few raters for Epistemic loss" in dropped.stdout
+    assert "left out: 1 case with too few raters for Epistemic loss" in dropped.stdout
 
 
 # What is shown -----------------------------------------------------------------------------------

@@ -410,7 +410,7 @@ BAD_PREDICTIONS = {
     "the same id twice": (
         TWO + "x,0.5,0.5\ny,1,0\nx,0.5,0.5\n",
         {},
-        r"column 'case': every case must have one row; 1 ids have more \('x'\)",
+        r"column 'case': every case must have one row; these have more: 'x'$",
     ),
     "an empty id": (TWO + "x,0.5,0.5\n,0.5,0.5\n", {}, "column 'case': must not be empty; row 2"),
     "an empty probability": (TWO + "x,0.5,0.5\ny,,1\n", {}, "'prob_a': must not be empty; row 2"),
@@ -568,7 +568,7 @@ BAD_RATINGS = {
     "the same id twice": (
         "case,rater_1\na,0\na,1\n",
         RatingColumns(),
-        r"column 'case': every case must have one row; 1 ids have more \('a'\)",
+        r"column 'case': every case must have one row; these have more: 'a'$",
     ),
 }
 
@@ -644,7 +644,10 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         ({"probs": np.zeros((0, 2))}, r"'probs': must hold numbers for at least one case; got"),
         ({"probs": np.array(["a"])}, r"'probs': must hold numbers .* got dtype <U1"),
         ({"probs": PROBS, "ids": [1, 2]}, r"'ids': must have one entry per case; got 2 for 4"),
-        ({"probs": PROBS, "ids": [1, 1, 2, 3]}, r"'ids': every case must have one row; 1 ids"),
+        (
+            {"probs": PROBS, "ids": [1, 1, 2, 3]},
+            r"'ids': every case must have one row; these have more: 1$",
+        ),
         ({"probs": PROBS, "ids": [0.5, 1, 2, 3]}, r"'ids': must hold text or whole numbers"),
         ({"probs": PROBS, "labels": [0, 1], "ratings": [[0]]}, "must hold one of labels, ratings"),
         ({"probs": PROBS, "labels": [0, 1]}, r"must have labels for each case; got 2 for 4"),

@@ -110,28 +110,19 @@ def calibration_interval(
     (0.11, 0.0, 0.16)
     """
     tail = (1 - _checked_level(level)) / 2
-    table, draws = _checked_tables(deviation, noise)
-    draws = _believable(draws, least_noise) * _expansion(units, tail)
-    observed, alone = float(norm(table)), norm(draws)  # alone: of a perfectly calibrated model
-    wrong = [m for m in (observed, *alone) if not 0 <= m < np.inf]
-    if wrong:
-        raise InvalidInputError(f"norm: must be finite and not negative; got {float(wrong[0])}")
-    reported = observed if value is None else float(value)
-    unlucky = max(observed, float(np.median(alone)))
-
-    def truth(shape: FloatArray, quantile: float, metric: float) -> float:
-        if _quantile(alone, quantile) >= metric:
-            return 0.0
-        return _matching_truth(norm, shape, draws, quantile, metric)
-
-    shapes = [shape for shape in _shapes(table, draws) if norm(shape) > 0]
-    low = min((truth(shape, 1 - tail, observed) for shape in shapes), default=0.0)
-    high = max((truth(shape, tail, unlucky) for shape in shapes), default=0.0)
-    debiased = truth(table, 0.5, observed) if observed > 0 else 0.0
+    table, resampled = _checked_tables(deviation, noise)
+    resampled = resampled * _expansion(units, tail)
+    test = _Inversion(norm, table, _believable(resampled, least_noise))
+    low, high = test.low(tail), test.high(tail)
+    if least_noise is not None:
+        # More noise makes the interval wider, but also explains more of the value: where it is
+        # supposed rather than seen, it may not lower the upper end.
+        high = max(high, _Inversion(norm, table, resampled).high(tail))
+    reported = test.observed if value is None else float(value)
     return CalibrationInterval(
         low=min(low, reported),
         high=max(high, reported),
-        debiased=float(np.clip(debiased, low, max(high, observed))),
+        debiased=float(np.clip(test.debiased(), low, max(high, test.observed))),
     )
 
 
@@ -223,6 +214,37 @@ def bias_corrected_interval(
     place = np.where(bend > 0, shift + corrected / np.where(bend > 0, bend, 1), np.inf * corrected)
     low, high = np.quantile(defined, ndtr(place))
     return Interval(min(float(low), value), max(float(high), value), undefined)
+
+
+class _Inversion:
+    """The test of candidate truths, for one table and one set of noise draws."""
+
+    def __init__(self, norm: Norm, table: FloatArray, noise: FloatArray) -> None:
+        self.norm, self.table, self.noise = norm, table, noise
+        self.observed = float(norm(table))
+        self.calibrated = norm(noise)  # what a perfectly calibrated model would show
+        wrong = [m for m in (self.observed, *self.calibrated) if not 0 <= m < np.inf]
+        if wrong:
+            raise InvalidInputError(f"norm: must be finite and not negative; got {float(wrong[0])}")
+        self.shapes = [shape for shape in _shapes(table, noise) if norm(shape) > 0]
+
+    def low(self, tail: float) -> float:
+        """Return the smallest truth under which the observed metric is not too large."""
+        return min((self._truth(u, 1 - tail, self.observed) for u in self.shapes), default=0.0)
+
+    def high(self, tail: float) -> float:
+        """Return the largest truth under which the observed metric is not too small."""
+        metric = max(self.observed, _quantile(self.calibrated, 0.5))
+        return max((self._truth(u, tail, metric) for u in self.shapes), default=0.0)
+
+    def debiased(self) -> float:
+        """Return the truth under which the observed metric is the median."""
+        return self._truth(self.table, 0.5, self.observed) if self.observed > 0 else 0.0
+
+    def _truth(self, shape: FloatArray, quantile: float, metric: float) -> float:
+        if _quantile(self.calibrated, quantile) >= metric:
+            return 0.0
+        return _matching_truth(self.norm, shape, self.noise, quantile, metric)
 
 
 def _shapes(table: FloatArray, noise: FloatArray) -> list[FloatArray]:

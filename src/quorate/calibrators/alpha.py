@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from quorate.arrays import as_float_array, positive_integer
 from quorate.beliefs import DirichletBelief, PointBelief
@@ -111,30 +112,20 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         long as some case has two. `sample_weight` (N,) are case weights.
         """
         data = Predictions.of(probs, labels)
-        data.labels.require_raters(2, on_single="drop")
+        x = _features(features, np.asarray(data.read(0, len(data)).probs, np.float64))
         weights = _sample_weight(sample_weight, len(data))
+        if weights is not None:
+            counted = weights > 0
+            data, x, weights = data.take(counted), x[counted], weights[counted]
+        data.labels.require_raters(2, on_single="drop")
         checked = np.asarray(data.read(0, len(data)).probs, np.float64)
-        x = _features(features, checked)
-        kept = np.ones(len(x), bool) if weights is None else weights > 0
-        basis = Basis.of(x[kept])
-        objective = Objective.of(
-            CountTerms.of(checked[kept], data.labels.counts[kept]),
-            data.labels.num_raters[kept],
-            None if weights is None else weights[kept],
-            self.l2,
-            self.weighting,
-        )
-        start = np.zeros(basis.columns.shape[1])
-        if self.warm_start and getattr(self, "n_features_in_", None) == x.shape[1]:
-            start = basis.columns.T @ self._log_concentration(x[kept]) / len(basis.columns)
-        most = positive_integer("max_iter", self.max_iter)
-        theta, self.n_iter_ = minimised(objective, basis.columns, start, most)
-        self._describe(basis, theta, features is None, data.num_classes)
-        log_concentration = basis.columns @ theta
-        self.loss_ = objective.loss(log_concentration)
-        self.gradient_norm_ = float(
-            np.linalg.norm(basis.columns.T @ objective.gradient(log_concentration))
-        )
+        terms = CountTerms.of(checked, data.labels.counts)
+        objective = Objective.of(terms, data.labels.num_raters, weights, self.l2, self.weighting)
+        # One thread: several would wait for each other, and add up in another order each time.
+        with threadpool_limits(limits=1, user_api="blas"):
+            self._solve(objective, x)
+        self.default_features_ = features is None
+        self.num_classes_ = data.num_classes
         if self.gradient_norm_ > GRADIENT_NORM:
             warnings.warn(
                 f"AlphaCalibration: stopped at a gradient norm of {self.gradient_norm_:.1e} after "
@@ -143,6 +134,19 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 stacklevel=2,
             )
         return self
+
+    def _solve(self, objective: Objective, x: FloatArray) -> None:
+        basis = Basis.of(x)
+        start = np.zeros(basis.columns.shape[1])
+        if self.warm_start and getattr(self, "n_features_in_", None) == x.shape[1]:
+            start = basis.columns.T @ self._log_concentration(x) / len(x)
+        most = positive_integer("max_iter", self.max_iter)
+        theta, self.n_iter_ = minimised(objective, basis.columns, start, most)
+        self._set_line(basis.to_features @ theta[1:], basis.center, float(theta[0]))
+        log_concentration = basis.columns @ theta
+        self.loss_ = objective.loss(log_concentration)
+        gradient = basis.columns.T @ objective.gradient(log_concentration)
+        self.gradient_norm_ = float(np.linalg.norm(gradient))
 
     def predict(self, features: Any, probs: Any) -> DirichletBelief:
         """Return the belief Dir(α0 f) about each case, with `features` as they were for the fit."""
@@ -216,11 +220,6 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         calibrator.gradient_norm_ = float(stored["gradient_norm"])
         calibrator.n_iter_ = int(stored["n_iter"])
         return calibrator
-
-    def _describe(self, basis: Basis, theta: FloatArray, default: bool, num_classes: int) -> None:
-        self._set_line(basis.to_features @ theta[1:], basis.center, float(theta[0]))
-        self.default_features_ = default
-        self.num_classes_ = num_classes
 
     def _set_line(self, coef: FloatArray, center: FloatArray, level: float) -> None:
         self.coef_ = coef

@@ -29,6 +29,7 @@ FloatArray = NDArray[np.float64]
 WEIGHTINGS = ("paper", "per_case")
 GRADIENT_NORM = 1e-8
 NEWTON_STEPS = 30
+FLATTEST = 1e-12
 
 _FAR = np.geomspace(85, 690, 25)
 GRID = np.concatenate((-_FAR[::-1], np.arange(-80, 80.25, 0.5), _FAR))
@@ -94,19 +95,22 @@ class Basis:
 
     @staticmethod
     def of(x: FloatArray) -> Basis:
-        """Return the basis of features (N, D); directions without variation are left out."""
-        cases = len(x)
+        """Return the basis of features (N, D).
+
+        Directions a million times flatter than the widest, such as the difference of a feature
+        and its copy, are left out.
+        """
         center = x.mean(axis=0)
         x = x - center
         scale = np.sqrt((x**2).mean(axis=0))
         constant = scale <= 1e-12 * np.abs(center)  # all rounding, which must not be blown up
         scale[constant | (scale == 0)] = np.inf
-        q, r = np.linalg.qr(x / scale)
-        u, singular, vt = np.linalg.svd(r, full_matrices=False)
-        rank = int((singular > singular.max(initial=0) * max(x.shape) * 1e-15).sum())
-        root = np.sqrt(cases)
-        columns = np.column_stack((np.ones(cases), q @ (u[:, :rank] * root)))
-        return Basis(columns, center, vt[:rank].T / singular[:rank] * root / scale[:, None])
+        x /= scale
+        variance, axes = np.linalg.eigh(x.T @ x / len(x))
+        kept = variance > FLATTEST * variance.max(initial=0)
+        whiten = axes[:, kept] / np.sqrt(variance[kept])
+        columns = np.column_stack((np.ones(len(x)), x @ whiten))
+        return Basis(columns, center, whiten / scale[:, None])
 
 
 def minimised(

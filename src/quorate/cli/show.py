@@ -85,6 +85,11 @@ def interval(estimate: Estimate, digits: int = 4) -> str:
     return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
 
 
+def cases(count: int) -> str:
+    """Return "1 case", "2 cases"."""
+    return f"{count} case" if count == 1 else f"{count} cases"
+
+
 def facts_in_words(data: Mapping[str, Any]) -> str:
     """Return what the numbers rest on, in one line."""
     raters = data["raters"]
@@ -93,7 +98,7 @@ def facts_in_words(data: Mapping[str, Any]) -> str:
     )
     patients = f" of {data['patients']} patients" if data.get("patients") else ""
     return (
-        f"{data['cases']} cases{patients}, {data['classes']} classes, "
+        f"{cases(data['cases'])}{patients}, {data['classes']} classes, "
         f"{data['ratings']} ratings ({span} a case)"
     )
 
@@ -149,9 +154,9 @@ def _results_table(results: Results, *, meanings: bool, corrected: bool) -> Tabl
 def print_notes(results: Results, console: Console) -> None:
     """Print what was left out, what is undefined and why, and the warnings."""
     for reason, count in results.data.get("dropped", {}).items():
-        console.print(Text(f"left out: {count} cases {reason.replace('_', ' ')}"))
+        console.print(Text(f"left out: {cases(count)} {reason.replace('_', ' ')}"))
     for dropped, titles in _titles_by((e.dropped or None, e.title) for e in results.values()):
-        console.print(Text(f"left out: {dropped} cases with too few raters for {titles}"))
+        console.print(Text(f"left out: {cases(dropped)} with too few raters for {titles}"))
     for reason, titles in _titles_by((e.undefined, e.title) for e in results.values()):
         console.print(Text(f"undefined: {titles}: {as_options(reason)}", style="yellow"))
     for warning in results.warnings:

@@ -101,8 +101,7 @@ def refuse_repeats(ids: Array, where: str) -> None:
     if len(often):
         names = often.field("values").to_pylist()
         raise InvalidInputError(
-            f"{where}: every case must have one row; {len(names)} ids have more "
-            f"({listed(names, most=5)})"
+            f"{where}: every case must have one row; these have more: {listed(names, most=5)}"
         )
 
 

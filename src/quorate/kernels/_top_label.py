@@ -20,6 +20,7 @@ instructions, which any processor has in one width or another. Four ideas carry 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -108,10 +109,10 @@ class _Lanes:
     def key(self, bits: Value, first_class: int, piece: int) -> Value:
         """Return probability and class in one number; smaller probabilities never win."""
         raised = self.call("umax", bits, self.all(self.prefix))
-        shifted = self.builder.shl(raised, self.all(INDEX_BITS))
-        last = MOST_CLASSES - 1
-        classes = self.constant([last - first_class - lane % piece for lane in range(ROWS)])
-        return self.builder.or_(shifted, classes)
+        # A funnel shift: five bits leave at the front, the class enters behind.
+        last, room = MOST_CLASSES - 1, self.width - INDEX_BITS
+        classes = [(last - first_class - lane % piece) << room for lane in range(ROWS)]
+        return self.call("fshl", raised, self.constant(classes), self.all(INDEX_BITS))
 
 
 def _read_rows(lanes: _Lanes, load: Callable[[int, int], Value], classes: int) -> list[Value]:
@@ -212,7 +213,7 @@ def read_tile(
         slot = builder.or_(slot, builder.zext(hit, slot.type))
         copy = lanes.constant([lane % COPIES for lane in range(ROWS)], INT32)
         slot = builder.add(builder.mul(slot, lanes.all(COPIES, INT32)), copy)
-        gap = builder.fsub(builder.uitofp(hit, doubles), z)
+        gap = builder.select(hit, builder.fsub(lanes.all(1.0, DOUBLE), z), z)
         builder.store(z, at(6, args[10], DOUBLE), align=8)
         builder.store(builder.fmul(gap, gap), at(7, args[10], DOUBLE), align=8)
         builder.store(slot, at(8, args[10], INT32), align=4)
@@ -223,7 +224,7 @@ def read_tile(
         off = builder.or_(off, builder.fcmp_unordered(">", own, one))
         odd = builder.or_(odd, builder.select(off, lanes.all(lanes.sign), lanes.all(0)))
         flags = at(9, ir.Constant(INT64, 0), lanes.bits)
-        builder.store(builder.or_(builder.load(flags, align=4), odd), flags, align=4)
+        builder.store(builder.or_(builder.load(flags, align=width // 8), odd), flags, align=width // 8)
         return context.get_dummy_value()
 
     return signature, generate
@@ -243,7 +244,7 @@ def top_label_kernel(classes: int) -> Callable[[Array, Array, int, float, Array]
         rows = len(labels)
         score, squared_gap = np.empty(BLOCK), np.empty(BLOCK)
         cell = np.empty(BLOCK, np.uint32)
-        doubt = np.zeros(2 * ROWS, np.uint32)
+        doubt = np.zeros(ROWS, probs.dtype)
         counts = np.zeros(bins * 2 * COPIES, np.int64)
         sums = np.zeros(bins * 2 * COPIES * 2)
         rest_probs = np.zeros(ROWS * classes, probs.dtype)
@@ -273,9 +274,8 @@ def top_label_kernel(classes: int) -> Callable[[Array, Array, int, float, Array]
                 counts[i] += 1
                 sums[np.uint64(2) * i] += score[r]
                 sums[np.uint64(2) * i + np.uint64(1)] += squared_gap[r]
-        sign = np.uint32(1) << np.uint32(31)
-        for lane in range(len(doubt)):
-            if doubt[lane] & sign:
+        for lane in range(ROWS):
+            if math.copysign(1.0, doubt[lane]) < 0.0:
                 return True
         _gather(counts, sums, table)
         return False

@@ -1,0 +1,61 @@
+"""Write docs/metrics.md from the catalog, so that the page cannot disagree with the code.
+
+python tools/make_metric_docs.py [--check]
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from quorate.catalog import CATALOG
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
+INTRODUCTION = """\
+# Metrics
+
+Every metric of `quorate evaluate` and `qr.evaluate`, from the catalog in `src/quorate/catalog.py`.
+*Raters* is how many labels a case needs. *Interval* is how the interval is made: *inversion* of a
+test for errors that cannot be negative (see [coverage](coverage.md)), *bootstrap* for the rest.
+LH, RECE, MR and CCC are the four papers that the README names.
+
+This page is made by `python tools/make_metric_docs.py`.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    lines = [INTRODUCTION]
+    groups = dict.fromkeys(row.group for row in CATALOG.values())
+    for group in groups:
+        lines += [
+            f"## {group}\n",
+            "| name | what it says | better | raters | interval | reference |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
+        for row in CATALOG.values():
+            if row.group == group:
+                better = "" if row.direction == "none" else row.direction
+                interval = "inversion" if row.error else "bootstrap"
+                title = "" if row.title.lower() == row.name else f"**{row.title}.** "
+                lines.append(
+                    f"| `{row.name}` | {title}{row.meaning} | {better} | {row.least_raters} "
+                    f"| {interval} | {row.reference} |"
+                )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Write the page, or with --check say whether it is what it should be."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if outdated")
+    if parser.parse_args().check:
+        same = PAGE.exists() and PAGE.read_text(encoding="utf-8") == page()
+        print("docs/metrics.md is up to date" if same else "docs/metrics.md is outdated")
+        return 0 if same else 1
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
