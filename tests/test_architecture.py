@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("resample",),
     ("inference",),
     ("evaluate", "functions"),
-    ("multilabel",),
+    ("multilabel", "compare"),
     ("stability", "planning", "calibrators", "segmentation", "io"),
     ("datasets", "plots", "report", "torch"),
     ("experiments",),

@@ -248,6 +248,16 @@ def test_least_noise_replaces_noise_that_collapsed():
     assert unchanged == whole
 
 
+def test_supposed_noise_does_not_lower_the_upper_end():
+    """A floor of three times the noise explains the whole value; `high` stays where it was."""
+    random = np.random.default_rng(11)
+    noise, table = random.normal(size=(500, 1, 30)), random.normal(0, 2, size=(1, 30))
+    plain = calibration_interval(absolute, table, noise)
+    floored = calibration_interval(absolute, table, noise, least_noise=np.full((1, 30), 3.0))
+    assert plain.low > floored.low == 0
+    assert floored.high >= plain.high
+
+
 def test_few_units_give_students_interval():
     """Far from zero, five units with bootstrap noise s/√5 · √(4/5) give d ± t₄ · s/√5."""
     standard_error = 0.1

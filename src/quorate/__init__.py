@@ -8,6 +8,13 @@
 """
 
 from quorate import stability
+from quorate.beliefs import (
+    DirichletBelief,
+    DirichletMixtureBelief,
+    EnsembleBelief,
+    PointBelief,
+)
+from quorate.compare import Comparison, Difference, compare
 from quorate.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -18,6 +25,8 @@ from quorate.errors import (
 )
 from quorate.evaluate import evaluate
 from quorate.functions.agreement import (
+    ExchangeabilityTest,
+    RaterDeviation,
     exchangeability_test,
     fleiss_kappa,
     krippendorff_alpha,
@@ -64,15 +73,23 @@ from quorate.results import Estimate, Results
 __version__ = "0.1.0"
 
 __all__ = [
+    "Comparison",
+    "Difference",
+    "DirichletBelief",
+    "DirichletMixtureBelief",
+    "EnsembleBelief",
     "Estimate",
+    "ExchangeabilityTest",
     "InvalidInputError",
     "InvalidTypeError",
     "Labels",
     "MergeError",
     "MissingExtraError",
     "MultilabelResults",
+    "PointBelief",
     "Predictions",
     "QuorateError",
+    "RaterDeviation",
     "Results",
     "UndefinedMetricError",
     "accuracy",
@@ -85,6 +102,7 @@ __all__ = [
     "calibration_loss",
     "ccc_curve",
     "classwise_ece",
+    "compare",
     "disagreement_calibration_error",
     "disagreement_calibration_loss",
     "disagreement_loss",

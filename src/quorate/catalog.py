@@ -51,6 +51,8 @@ class Metric:
     """A non-negative calibration error: its interval inverts a test."""
     undefined: str = "it has no value on these data"
     in_all: bool = True
+    needs_belief: bool = False
+    """Defined for a belief over class probabilities, not for bare probabilities."""
 
     def estimate(self, summary: Any, options: Options) -> float:
         """Return the value of the metric."""
@@ -179,6 +181,25 @@ _ROWS = (
         "lower", "LH eqs 42-45",
         plan=recipes.binned("disagreement", "case", 2), formula=proper.calibration_error,
         options=_LH, formula_options=("estimator", "singletons"), least_raters=2, error=True,
+    ),
+    Metric(
+        "prior_epistemic_loss", "Epistemic loss before an expert label", "Disagreement",
+        "Epistemic loss of the belief's mean, against the raters that are left when one is set "
+        "aside.",
+        "lower", "LH Table 2", plan=recipes.per_case("prior_epistemic_loss", 3),
+        formula=proper.mean_score, least_raters=3, needs_belief=True,
+    ),
+    Metric(
+        "posterior_epistemic_loss", "Epistemic loss after an expert label", "Disagreement",
+        "The same after the belief has seen the label of the rater set aside.",
+        "lower", "LH Table 2", plan=recipes.per_case("posterior_epistemic_loss", 3),
+        formula=proper.mean_score, least_raters=3, needs_belief=True,
+    ),
+    Metric(
+        "posterior_gain", "Gain from an expert label", "Disagreement",
+        "How much an expert's label lowers the epistemic loss: before minus after.",
+        "higher", "LH Table 2", plan=recipes.per_case("posterior_gain", 3),
+        formula=proper.mean_score, least_raters=3, needs_belief=True,
     ),
     Metric(
         "ece", "Expected calibration error", "Calibration",

@@ -11,6 +11,7 @@ import numpy as np
 from quorate.catalog import CATALOG, Metric, find
 from quorate.errors import InvalidInputError, QuorateError
 from quorate.inference import Draws, Pass, Progress, Settings, estimate
+from quorate.labels import Labels
 from quorate.predictions import Predictions
 from quorate.results import Estimate, Results
 
@@ -19,6 +20,7 @@ __all__ = [
     "evaluate",
     "evaluate_predictions",
     "facts",
+    "predictions_of",
     "rows_of",
     "warnings_about",
 ]
@@ -48,7 +50,8 @@ def evaluate(
     Parameters
     ----------
     probs, labels
-        Class probabilities (N, K) or (N,); a `Labels` or (N,) classes.
+        Class probabilities (N, K) or (N,), or a belief over them, whose disagreement and
+        posterior are judged too; a `Labels` or (N,) classes.
     metrics
         "all", or names such as "ece,brier" or ["ece", "brier"].
     groups
@@ -72,16 +75,46 @@ def evaluate(
     >>> results["accuracy"].value, round(results["brier"].value, 4)
     (0.75, 0.225)
     """
-    predictions = Predictions.of(
+    predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
+    settings = Settings(resamples, level, seed, resample, interval, on_single, threads)
+    rows = rows_of(metrics, belief=bool(predictions.case_values))
+    return evaluate_predictions(predictions, rows, {"bins": bins}, settings, progress)
+
+
+def predictions_of(
+    probs: Any,
+    labels: Any,
+    weights: Any = None,
+    groups: Any = None,
+    class_names: Sequence[str] | None = None,
+    on_unrated: str = "error",
+) -> Predictions:
+    """Return checked predictions from probabilities, or from a belief over them."""
+    values = {}
+    if hasattr(probs, "expected_gain"):  # a belief: arrays have no such method
+        belief, probs = probs, probs.mean
+        values = _belief_values(belief, labels)
+    return Predictions.of(
         probs,
         labels,
         weights=weights,
         groups=groups,
         class_names=class_names,
+        case_values=values,
         on_unrated=on_unrated,
     )
-    settings = Settings(resamples, level, seed, resample, interval, on_single, threads)
-    return evaluate_predictions(predictions, rows_of(metrics), {"bins": bins}, settings, progress)
+
+
+def _belief_values(belief: Any, labels: Any) -> dict[str, Any]:
+    from quorate.beliefs.evaluation import case_values
+
+    if not isinstance(labels, Labels):
+        labels = Labels.from_classes(labels, num_classes=belief.num_classes)
+    if len(labels) != len(belief):
+        raise InvalidInputError(
+            f"labels: must match the belief; got {len(labels)} labels for {len(belief)} cases"
+        )
+    return case_values(belief, labels)
 
 
 def evaluate_predictions(
@@ -117,6 +150,10 @@ def blanks(
     estimates: dict[str, Estimate] = {}
     asked: dict[str, tuple[Metric, dict[str, Any]]] = {}
     for row in rows:
+        if row.needs_belief and not predictions.case_values:
+            reason = "it needs a belief over class probabilities, not probabilities alone"
+            estimates[row.name] = replace(_blank(row), undefined=reason)
+            continue
         try:
             own = row.with_defaults(options)
             needed = row.raters_needed(own)
@@ -128,10 +165,10 @@ def blanks(
     return estimates, asked
 
 
-def rows_of(metrics: str | Sequence[str]) -> list[Metric]:
-    """Return the catalog rows that are asked for."""
+def rows_of(metrics: str | Sequence[str], *, belief: bool = False) -> list[Metric]:
+    """Return the catalog rows that are asked for; "all" has those of a belief where there is one."""
     if metrics == "all":
-        return [row for row in CATALOG.values() if row.in_all]
+        return [row for row in CATALOG.values() if row.in_all and (belief or not row.needs_belief)]
     names = metrics.split(",") if isinstance(metrics, str) else list(metrics)
     rows = [find(name.strip()) for name in names]
     if not rows:

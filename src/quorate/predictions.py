@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -45,6 +45,8 @@ class Rows:
     """The row of the first case in the whole."""
     units: NDArray[np.int64] | None = None
     """(n,): the resampling unit of each case; None where there is one for all."""
+    case_values: Mapping[str, FloatArray] = field(default_factory=dict)
+    """Further numbers that each case has, such as the disagreement that a belief predicts."""
 
     def with_raters(self, least: int) -> Rows:
         """Return the cases that at least `least` raters labelled."""
@@ -57,9 +59,10 @@ class Rows:
         chosen: dict[str, Any] = {
             name: None if (value := getattr(self, name)) is None else value[keep]
             for name in self.__dataclass_fields__
-            if name != "start"
+            if name not in ("start", "case_values")
         }
-        return Rows(**chosen, start=self.start)
+        values = {name: value[keep] for name, value in self.case_values.items()}
+        return Rows(**chosen, start=self.start, case_values=values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +80,8 @@ class Predictions:
     """(N,): the patient of each case as codes 0 … G-1."""
     group_ids: tuple[Hashable, ...] = ()
     class_names: tuple[str, ...] | None = None
+    case_values: Mapping[str, FloatArray] = field(default_factory=dict)
+    """(N,) each: further numbers that each case has."""
     dropped: dict[str, int] = field(default_factory=dict)
 
     @staticmethod
@@ -87,6 +92,7 @@ class Predictions:
         weights: Any = None,
         groups: Any = None,
         class_names: Sequence[str] | None = None,
+        case_values: Mapping[str, FloatArray] | None = None,
         on_unrated: str = "error",
     ) -> Predictions:
         """Return checked predictions; `labels` is a Labels or (N,) integer classes."""
@@ -117,6 +123,7 @@ class Predictions:
             groups=codes,
             group_ids=ids,
             class_names=None if names is None else tuple(str(name) for name in names),
+            case_values=case_values or {},
         )
         return predictions._without_unrated(choose("on_unrated", on_unrated, ("error", "drop")))
 
@@ -142,6 +149,7 @@ class Predictions:
             labels=self.labels.take(rows),
             weights=None if self.weights is None else self.weights[rows],
             groups=None if self.groups is None else self.groups[rows],
+            case_values={name: value[rows] for name, value in self.case_values.items()},
             dropped={**self.dropped, **(dropped or {})},
         )
 
@@ -181,6 +189,7 @@ class Predictions:
             num_raters=None if single else labels.num_raters[start:stop],
             weights=None if self.weights is None else self.weights[start:stop],
             start=start,
+            case_values={name: value[start:stop] for name, value in self.case_values.items()},
         )
 
     def _chunk(self, start: int, stop: int) -> Array:

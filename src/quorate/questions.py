@@ -7,7 +7,7 @@ that event among the raters of the case:
     positive          is it class 1? (K = 2)                 z = p_1
     per_class         is it class k?, for every k            z = p_k, one channel per class
     predicted_class   is the predicted class right?,         one channel per predicted class
-    disagreement      do two raters differ?                  z = 1 - Σ p_k², of a point belief
+    disagreement      do two raters differ?                  z = 1 - Σ p_k², or what a belief says
 
 A case counts once per rater (`per="annotation"`, the multi-rater errors) or once (`per="case"`).
 """
@@ -102,6 +102,7 @@ class PerCaseScore:
     log      -Σ_k μ_k log p_k
     ranked   Σ_k (F_k - F̂_k)² + F̂_k (1 - F̂_k), for ordered classes, with F_k the probability of
              class k or lower and F̂_k the fraction of raters there
+    another name is that of a value the cases carry (`Predictions.case_values`)
     """
 
     name: str
@@ -113,21 +114,29 @@ class PerCaseScore:
 
     def score(self, rows: Rows) -> ScoredCases:
         """Return cases whose μ is the score and whose z is 0."""
-        frequency = _frequencies(rows)
-        probs = rows.probs.astype(np.float64)
-        if self.name == "log":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                value = -np.where(frequency > 0, frequency * np.log(probs), 0).sum(axis=1)
-        else:
-            observed = frequency.cumsum(axis=1)[:, :-1]
-            gap = probs.cumsum(axis=1)[:, :-1] - observed
-            value = (gap**2 + observed * (1 - observed)).sum(axis=1)
+        value = _SCORES[self.name](rows) if self.name in _SCORES else rows.case_values[self.name]
         return ScoredCases(
             np.zeros((len(value), 1)),
-            value[:, None],
+            np.ascontiguousarray(value[:, None]),
             _weights(rows, self.per),
             units=NO_INDEX if rows.units is None else rows.units,
         )
+
+
+def _log_score(rows: Rows) -> FloatArray:
+    frequency = _frequencies(rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(frequency > 0, frequency * np.log(rows.probs.astype(np.float64)), 0)
+    return np.asarray(-each.sum(axis=1))
+
+
+def _ranked_score(rows: Rows) -> FloatArray:
+    observed = _frequencies(rows).cumsum(axis=1)[:, :-1]
+    gap = rows.probs.astype(np.float64).cumsum(axis=1)[:, :-1] - observed
+    return np.asarray((gap**2 + observed * (1 - observed)).sum(axis=1))
+
+
+_SCORES = {"log": _log_score, "ranked": _ranked_score}
 
 
 def score_given(
@@ -175,8 +184,10 @@ def _per_class(rows: Rows) -> tuple[NDArray[Any], FloatArray]:
 
 def _disagreement(rows: Rows) -> tuple[FloatArray, FloatArray]:
     assert rows.counts is not None, "disagreement needs two labels per case"
-    probs = rows.probs.astype(np.float64)
-    differ = np.clip(1 - (probs * probs).sum(axis=1), 0, 1)
+    differ = rows.case_values.get("disagreement")
+    if differ is None:
+        probs = rows.probs.astype(np.float64)
+        differ = np.clip(1 - (probs * probs).sum(axis=1), 0, 1)
     return differ[:, None], disagreement_frequency(rows.counts)[:, None]
 
 

@@ -86,9 +86,9 @@ def sorted_scores(options: Options) -> SortedPlan:
     return SortedPlan(asked)
 
 
-def per_case(score: str) -> Callable[[Options], BinPlan]:
+def per_case(score: str, least: int = 1) -> Callable[[Options], BinPlan]:
     """Return the plan of a score that each case has by itself."""
-    return lambda options: BinPlan(PerCaseScore(score, options["per"]), 1)
+    return lambda options: BinPlan(PerCaseScore(score, options.get("per", "case")), 1, least)
 
 
 def by_edges(edges_of: Callable[[ScoreMasses, Options], Array]) -> Prepare:

@@ -30,15 +30,15 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["MOST_BINS", "MOST_CLASSES", "top_label_kernel"]
+__all__ = ["MOST_BINS", "MOST_CLASSES", "has_usual_edges", "top_label_kernel"]
 
 Array = Any
 Value = Any
 
 MOST_CLASSES = 32
 """The class has five bits of the key."""
-MOST_BINS = 512
-"""With more, the copies outgrow the cache, and the ordinary loop is as fast."""
+MOST_BINS = 256
+"""With more, the copies outgrow the first cache."""
 
 ROWS = 16
 BLOCK = 64
@@ -141,20 +141,21 @@ def _read_rows(lanes: _Lanes, load: Callable[[int, int], Value], classes: int) -
 
 
 def _bin_of(lanes: _Lanes, z: Value, bins: Value) -> Value:
-    """Return the bin of each score: i / M <= z < (i+1) / M, the last one closed.
+    """Return the bin of each score, of `bins` equal ones whose edges `has_usual_edges`.
 
     A float32 times M is exact in float64, so its whole part is the bin. A float64 times M may
-    round across an edge, and the edges themselves, the quotients nearest to i / M, decide.
+    round across an edge, and the edges themselves, i times 1 / M, decide.
     """
     builder = lanes.builder
-    number = lanes.splat(builder.sitofp(bins, DOUBLE))
+    scalar = builder.sitofp(bins, DOUBLE)
     whole = ir.VectorType(INT32, ROWS)
-    index = builder.fptosi(builder.fmul(z, number), whole)
+    index = builder.fptosi(builder.fmul(z, lanes.splat(scalar)), whole)
     if lanes.width == 64:
         doubles = ir.VectorType(DOUBLE, ROWS)
-        one = lanes.all(1, INT32)
-        lower = builder.fdiv(builder.sitofp(index, doubles), number)
-        upper = builder.fdiv(builder.sitofp(builder.add(index, one), doubles), number)
+        step = lanes.splat(builder.fdiv(ir.Constant(DOUBLE, 1.0), scalar))
+        next_index = builder.add(index, lanes.all(1, INT32))
+        lower = builder.fmul(builder.sitofp(index, doubles), step)
+        upper = builder.fmul(builder.sitofp(next_index, doubles), step)
         index = builder.add(index, builder.zext(builder.fcmp_ordered(">=", z, upper), whole))
         index = builder.sub(index, builder.zext(builder.fcmp_ordered("<", z, lower), whole))
     last = lanes.splat(builder.trunc(builder.sub(bins, ir.Constant(INT64, 1)), INT32))
@@ -228,6 +229,22 @@ def read_tile(
         return context.get_dummy_value()
 
     return signature, generate
+
+
+def has_usual_edges(edges: Array, width: int) -> bool:
+    """Say whether `_bin_of` puts every float of that width where these edges do.
+
+    For float64 the edges must be i times 1 / M. For float32 the first score of bin i must be the
+    first one with z M >= i, a product that float64 holds exactly.
+    """
+    bins = len(edges) - 1
+    index = np.arange(bins)
+    if width == 64:
+        return bool(np.array_equal(edges[:-1], index * (1 / bins)))
+    above = edges[:-1].astype(np.float32)
+    above = np.where(above < edges[:-1], np.nextafter(above, np.float32(2)), above)
+    below = np.nextafter(above, np.float32(-1)).astype(np.float64)
+    return bool(((above.astype(np.float64) * bins >= index) & (below * bins < index)).all())
 
 
 @lru_cache(maxsize=MOST_CLASSES)

@@ -231,7 +231,9 @@ def _error_of_kind(
     own = sums.own * table.case_mass / mass
     # Squared variation of the cases' masses: the mean mass stands for them.
     unequal = np.clip(table.cases * table.case_mass / table.mass - 1, 0, None)
-    rest += own * (own * unequal + (table.variance / (bandwidth * inside)) ** 1.5)
+    # How cell mates weigh against the others depends on where in the cell the case itself is.
+    blur = table.variance / (bandwidth * inside)
+    rest += own * (own * unequal + blur * (sums.mass / mass + np.sqrt(blur)))
     if p == 2:
         return mean**2 + first**2 * variance, (2 * np.abs(mean) + rest) * rest + own**2 * unequal
     swing = np.sqrt(mean**2 + first**2 * variance) - np.abs(mean)

@@ -11,13 +11,16 @@ from numpy.typing import NDArray
 
 from quorate.binning import bin_edges, locate
 from quorate.errors import MergeError
-from quorate.predictions import Rows
+from quorate.predictions import Predictions, Rows, row_sum_tolerance
 from quorate.questions import PerCaseScore, Question, ScoredCases
 from quorate.summaries.sorted_scores import SortedScores
 
 __all__ = ["BinPlan", "BinSums", "BinTable", "SoftBinPlan"]
 
 FloatArray = NDArray[np.float64]
+
+DIRECT_VALUES = 1 << 20
+"""From how many probabilities on a loop for their number of classes is worth compiling."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +219,46 @@ class BinSums:
         rows = rows.with_raters(self.plan.least_raters)
         if len(rows.probs):
             self._absorb_scored(self.plan.question.score(rows))
+
+    def absorb_directly(self, predictions: Predictions, start: int, stop: int) -> bool:
+        """Add cases start … stop-1 straight from the arrays, where there is a loop for that.
+
+        It returns whether they were added. They are not where they need another loop, or where
+        one of them needs a closer look: then `Predictions.read` says what is wrong.
+        """
+        if not self._can_read(predictions):
+            return False
+        from quorate.kernels import _top_label as kernels
+
+        labels = predictions.labels.classes
+        assert labels is not None
+        probs = predictions.probs[start:stop].reshape(-1)
+        add = kernels.top_label_kernel(predictions.num_classes)
+        bins, tolerance = self.sums.shape[2], row_sum_tolerance(predictions.probs)
+        return not add(probs, labels[start:stop], bins, tolerance, self.sums[0, 0])
+
+    def _can_read(self, predictions: Predictions) -> bool:
+        """Say whether there is a loop for this table and these predictions, worth its compiling."""
+        plan, probs, labels = self.plan, predictions.probs, predictions.labels.classes
+        if not (
+            isinstance(plan, BinPlan)
+            and isinstance(plan.question, Question)
+            and plan.question.name == "top_label"
+            and plan.least_raters <= 1
+            and labels is not None
+            and labels.flags.c_contiguous
+            and predictions.weights is None
+            and probs.ndim == 2
+            and probs.dtype in (np.float32, np.float64)
+            and probs.dtype.isnative
+            and probs.flags.c_contiguous
+            and probs.size >= DIRECT_VALUES
+        ):
+            return False
+        from quorate.kernels import _top_label as kernels
+
+        few = self.sums.shape[2] <= kernels.MOST_BINS and probs.shape[1] <= kernels.MOST_CLASSES
+        return few and kernels.has_usual_edges(plan.edges, 8 * probs.dtype.itemsize)
 
     def _absorb_scored(self, scored: ScoredCases) -> None:
         from quorate.kernels import _numba as kernels
