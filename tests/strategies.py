@@ -15,9 +15,23 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import quorate as qr
+from quorate.catalog import CATALOG
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+
+OF_PROBABILITIES = [name for name, row in CATALOG.items() if not row.needs_belief]
+"""The metrics of bare probabilities."""
+OF_BELIEFS = [name for name, row in CATALOG.items() if row.needs_belief]
+"""The metrics of a belief over class probabilities."""
+CONCENTRATION = 4.0
+"""Of the Dirichlet beliefs that the tests make of probabilities."""
+
+
+def dirichlet(probs: Any) -> qr.DirichletBelief:
+    """Return the belief whose mean is `probs`."""
+    return qr.DirichletBelief(probs, np.full(len(probs), CONCENTRATION))
+
 
 
 @dataclass(frozen=True)
@@ -67,6 +81,11 @@ def problems(
     return Problem(parts / parts.sum(axis=1, keepdims=True), counts)
 
 
+def problems_for(name: str, **options: Any) -> st.SearchStrategy[Problem]:
+    """Draw cases with as many raters as the metric needs, and at least two."""
+    return problems(min_raters=max(2, CATALOG[name].least_raters), **options)
+
+
 def permutations(problem: Problem) -> st.SearchStrategy[Array]:
     """Draw an order of the cases."""
     return st.permutations(range(len(problem))).map(np.array)
@@ -82,11 +101,11 @@ def ordinary(
 ) -> Problem:
     """Make cases without ties, none on the edge of a bin, from an overconfident model.
 
-    `raters` is the number of raters of every case; without it 2 … 6, not the same for all.
+    `raters` is the number of raters of every case; without it 3 … 6, not the same for all.
     """
     random = np.random.default_rng([seed, cases, num_classes])
     truth = random.dirichlet(np.full(num_classes, 1.5), cases)
     sharpened = truth**1.5 + 0.02
     probs = sharpened / sharpened.sum(axis=1, keepdims=True)
-    number = random.integers(2, 7, cases) if raters is None else np.full(cases, raters)
+    number = random.integers(3, 7, cases) if raters is None else np.full(cases, raters)
     return Problem(probs, random.multinomial(number, truth))

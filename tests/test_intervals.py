@@ -138,6 +138,20 @@ def test_interval_covers_sparse_and_diffuse_truths(norm, truth):
     assert hits / 250 >= 0.92
 
 
+def test_interval_covers_a_diffuse_truth_where_nothing_can_drift():
+    """Cells that trade cases with each other have no noise in their total, hence no drift."""
+    random = np.random.default_rng(12)
+
+    def draw(number):
+        cells = random.normal(size=(number, 1, 15))
+        return cells - cells.mean(axis=-1, keepdims=True)
+
+    delta = np.where(np.arange(15) % 2, -1.0, 1.0)[None]
+    noise = draw(400)
+    found = [calibration_interval(absolute, delta + error, noise) for error in draw(250)]
+    assert np.mean([interval.low <= 15 <= interval.high for interval in found]) >= 0.92
+
+
 def test_percentile_interval_never_covers_perfect_calibration():
     """Why the percentile bootstrap is not used for errors: it covers the truth 0 in no data set."""
     random = np.random.default_rng(4)
@@ -249,12 +263,13 @@ def test_least_noise_replaces_noise_that_collapsed():
 
 
 def test_supposed_noise_does_not_lower_the_upper_end():
-    """A floor of three times the noise explains the whole value; `high` stays where it was."""
+    """A floor of twice the noise explains the whole value; `high` stays where it was."""
     random = np.random.default_rng(11)
-    noise, table = random.normal(size=(500, 1, 30)), random.normal(0, 2, size=(1, 30))
-    plain = calibration_interval(absolute, table, noise)
-    floored = calibration_interval(absolute, table, noise, least_noise=np.full((1, 30), 3.0))
-    assert plain.low > floored.low == 0
+    noise, table = random.normal(size=(500, 1, 100)), random.normal(0, 2, size=(1, 100))
+    floor = np.full((1, 100), 2.0)
+    plain = calibration_interval(absolute, table, noise, value=0)  # 0: not held up by the value
+    floored = calibration_interval(absolute, table, noise, value=0, least_noise=floor)
+    assert plain.debiased > floored.debiased
     assert floored.high >= plain.high
 
 

@@ -266,7 +266,8 @@ def _shapes(table: FloatArray, noise: FloatArray) -> list[FloatArray]:
     total -= total.mean(axis=0)
     spread = total.std(axis=0)
     along = np.mean(noise * total, axis=0)
-    drift = np.divide(along, spread, out=np.zeros_like(along), where=spread > 0)
+    moves = spread > 1e-9 * error.sum(axis=-1, keepdims=True)  # a constant total only by rounding
+    drift = np.divide(along, spread, out=np.zeros_like(along), where=moves)
     drift *= np.where(table.sum(axis=-1, keepdims=True) < 0, -1, 1)
     return [sparse if sparse.any() else table, diffuse, drift]
 

@@ -176,7 +176,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 "features: must be like those of the fit; case "
                 f"{case} would have log α0 = {log_concentration[case]:.4g}"
             )
-        return DirichletBelief(checked, np.exp(log_concentration))
+        return DirichletBelief(probs, np.exp(log_concentration))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted calibrator as plain numbers and lists, ready for JSON."""
@@ -265,15 +265,13 @@ def default_features(probs: Any) -> FloatArray:
     >>> default_features([[0.5, 0.5]]).round(3)
     array([[0.   , 0.   , 0.693, 0.5  ]])
     """
-    checked = PointBelief(probs).mean
-    logs = np.log(np.maximum(checked, SMALLEST_PROBABILITY))
-    return np.column_stack(
-        (
-            logs - logs.mean(axis=1, keepdims=True),
-            -(checked * logs).sum(axis=1),
-            checked.max(axis=1),
-        )
-    )
+    return _default_features(PointBelief(probs).mean)
+
+
+def _default_features(probs: FloatArray) -> FloatArray:
+    logs = np.log(np.maximum(probs, SMALLEST_PROBABILITY))
+    centred = logs - logs.mean(axis=1, keepdims=True)
+    return np.column_stack((centred, -(probs * logs).sum(axis=1), probs.max(axis=1)))
 
 
 def optimal_concentration(probs: Any, counts: Any, l2: float = 0.005) -> FloatArray:
@@ -305,7 +303,7 @@ def optimal_concentration(probs: Any, counts: Any, l2: float = 0.005) -> FloatAr
 
 def _features(features: Any, probs: FloatArray) -> FloatArray:
     if features is None:
-        return default_features(probs)
+        return _default_features(probs)
     x = as_float_array(features, "features", ndim=2).astype(np.float64)
     if len(x) != len(probs):
         raise InvalidInputError(

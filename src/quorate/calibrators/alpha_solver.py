@@ -155,9 +155,9 @@ def minimised(
 def unpenalised(probs: FloatArray, counts: NDArray[Any]) -> FloatArray:
     """Return the optima that are 0, 1 or ∞ without a penalty, NaN where there is a finite one.
 
-    The likelihood has one maximum at most (Levin & Reeds 1977). At α0 = 0 it rises unless the
-    raters are unanimous; towards ∞ it rises if n(n-1) > Σ_k y_k (y_k - 1)/f_k, that is, if pairs
-    agree less often than by chance.
+    The likelihood has one maximum at most (Levin & Reeds 1977, doi:10.1214/aos/1176343741). At
+    α0 = 0 it rises unless the raters are unanimous; towards ∞ it rises if
+    n(n-1) > Σ_k y_k (y_k - 1)/f_k, that is, if raters agree less often than by chance.
     """
     n = counts.sum(axis=1).astype(np.float64)
     unanimous = (counts > 0).sum(axis=1) <= 1
@@ -175,7 +175,7 @@ def best_of_each(objective: Objective, cases: int) -> FloatArray:
     turns = (gradients[:-1] < 0) & (gradients[1:] >= 0)
     cell = turns.argmax(axis=0)
     several = np.flatnonzero(turns.sum(axis=0) > 1)
-    if several.size:  # a penalty may add a second dip: take the deeper
+    if several.size:  # the penalty may add a second dip: take the deeper
         depth = np.array([_by_case(objective, np.full(cases, u))[several] for u in GRID])
         lower = np.minimum(depth[:-1], depth[1:])
         cell[several] = np.where(turns[:, several], lower, np.inf).argmin(axis=0)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.predictions import Predictions, Rows
-from quorate.summaries import BinSums
+from quorate.summaries import BinPlan
 
 __all__ = ["Plan", "Summary", "in_threads", "summarise"]
 
@@ -60,12 +60,14 @@ def summarise(
     stripes = STRIPES if num_units == 1 else STRIPES_WITH_UNITS
     bounds = [s * chunks // stripes * step for s in range(stripes)] + [cases]
 
-    def stripe(s: int) -> list[Summary]:
+    alone = distinct[0] if len(distinct) == 1 and units is None else None
+    direct = alone.direct_loop(predictions) if isinstance(alone, BinPlan) else None
+
+    def stripe(s: int) -> list[Any]:
         first, last = bounds[s], bounds[s + 1]
-        summaries: list[Summary] = [p.empty(predictions.num_classes, num_units) for p in distinct]
-        if len(summaries) == 1 and isinstance(only := summaries[0], BinSums):
-            if units is None and only.absorb_directly(predictions, first, last):
-                return summaries
+        summaries: list[Any] = [p.empty(predictions.num_classes, num_units) for p in distinct]
+        if direct is not None and summaries[0].absorb_directly(direct, first, last):
+            return summaries
         for start in range(first, last, step):
             stop = min(start + step, last)
             rows = predictions.read(start, stop)

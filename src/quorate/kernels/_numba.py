@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numba import njit
 
 __all__ = [
     "FIELDS",
     "add_bin_sums",
+    "add_class_sums",
     "add_soft_bin_sums",
     "concordance",
     "gaussian_shares",
@@ -24,6 +26,7 @@ Array = Any
 
 FIELDS = 8
 """Sums kept per bin: cases, w, w², w z, w μ, w (μ-z)², w μ², w v. One cache line."""
+COPIES = 4
 
 
 @njit(nogil=True, cache=True)
@@ -50,6 +53,18 @@ def read_rows(probs: Array, tolerance: float, confidence: Array, predicted: Arra
     return -1
 
 
+@njit(inline="always")
+def _bin_of(score: float, bins: int, edges: Array) -> int:
+    """Return the bin of a score: `[a, b)`, the last one closed."""
+    b = min(max(int(score * bins), 0), bins - 1)
+    # The product may round across an edge, and edges need not be equal: step to the bin.
+    while b + 1 < bins and score >= edges[b + 1]:
+        b += 1
+    while b > 0 and score < edges[b]:
+        b -= 1
+    return b
+
+
 @njit(nogil=True, cache=True)
 def add_bin_sums(
     z: Array, mu: Array, v: Array, weights: Array, channel: Array, unit: Array,
@@ -60,32 +75,73 @@ def add_bin_sums(
     `v`, `channel` and `unit` may be empty: no correction, channel = column, one unit.
     """
     rows, columns = z.shape
-    bins = table.shape[2]
+    _, channels, bins, _ = table.shape
     has_v, has_channel, has_unit = v.size > 0, channel.size > 0, unit.size > 0
+    # A table of one unit is summed in copies: an addition to a bin need not wait for the one
+    # before, which with saturated confidences was to the same bin.
+    copies = 1 if has_unit else COPIES
+    sums = table.reshape(-1) if has_unit else np.zeros(copies * table.size)
     for i in range(rows):
         w = weights[i]
-        u = unit[i] if has_unit else 0
+        first = (unit[i] if has_unit else i % COPIES) * channels
         for c in range(columns):
             score = float(z[i, c])
             m = mu[i, c]
-            b = int(score * bins)
-            b = min(max(b, 0), bins - 1)
-            # The product may round across an edge, and edges need not be equal: step to the bin.
-            while b + 1 < bins and score >= edges[b + 1]:
-                b += 1
-            while b > 0 and score < edges[b]:
-                b -= 1
-            row = table[u, channel[i] if has_channel else c, b]
             d = m - score
-            row[0] += 1.0
-            row[1] += w
-            row[2] += w * w
-            row[3] += w * score
-            row[4] += w * m
-            row[5] += w * d * d
-            row[6] += w * m * m
+            b = _bin_of(score, bins, edges)
+            # A flat index: a view of the bin's fields would be counted in and out, at ten times
+            # the cost of the sums themselves.
+            at = ((first + (channel[i] if has_channel else c)) * bins + b) * FIELDS
+            sums[at] += 1.0
+            sums[at + 1] += w
+            sums[at + 2] += w * w
+            sums[at + 3] += w * score
+            sums[at + 4] += w * m
+            sums[at + 5] += w * d * d
+            sums[at + 6] += w * m * m
             if has_v:
-                row[7] += w * v[i, c]
+                sums[at + 7] += w * v[i, c]
+    if not has_unit:
+        _add_copies(sums, table.reshape(-1))
+
+
+@njit(nogil=True, cache=True)
+def add_class_sums(
+    probs: Array, classes: Array, weights: Array, unit: Array, edges: Array, table: Array
+) -> None:
+    """Add single labels (n,) to `table` (units, K, bins, FIELDS): is it class k?, for every k.
+
+    The same sums as `add_bin_sums` over one-hot labels, without making these. `weights` and
+    `unit` may be empty: all 1, one unit.
+    """
+    rows, columns = probs.shape
+    bins = table.shape[2]
+    has_unit = unit.size > 0
+    sums = table.reshape(-1)
+    for i in range(rows):
+        w = weights[i] if weights.size > 0 else 1.0
+        first = (unit[i] if has_unit else 0) * columns
+        for c in range(columns):
+            score = float(probs[i, c])
+            at = ((first + c) * bins + _bin_of(score, bins, edges)) * FIELDS
+            hit = 1.0 if classes[i] == c else 0.0
+            d = hit - score
+            sums[at] += 1.0
+            sums[at + 1] += w
+            sums[at + 2] += w * w
+            sums[at + 3] += w * score
+            sums[at + 4] += w * hit
+            sums[at + 5] += w * d * d
+            sums[at + 6] += w * hit
+
+
+@njit(nogil=True, cache=True)
+def _add_copies(copies: Array, table: Array) -> None:
+    """Add the copies up, in a fixed order."""
+    size = len(table)
+    for i in range(size):
+        for copy in range(COPIES):
+            table[i] += copies[copy * size + i]
 
 
 @njit(nogil=True, cache=True)
@@ -127,12 +183,7 @@ def add_soft_bin_sums(
     for i in range(rows):
         u = unit[i] if has_unit else 0
         score = z[i]
-        b = min(max(int(score * bins), 0), bins - 1)
-        while b + 1 < bins and score >= edges[b + 1]:
-            b += 1
-        while b > 0 and score < edges[b]:
-            b -= 1
-        table[u, b, 0] += 1.0
+        table[u, _bin_of(score, bins, edges), 0] += 1.0
         for k in range(bins):
             s = weights[i] * share[i, k]
             table[u, k, 1] += s

@@ -30,7 +30,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["MOST_BINS", "MOST_CLASSES", "has_usual_edges", "top_label_kernel"]
+__all__ = ["MOST_BINS", "MOST_CLASSES", "can_add", "top_label_kernel"]
 
 Array = Any
 Value = Any
@@ -44,6 +44,8 @@ ROWS = 16
 BLOCK = 64
 """Rows between reading and adding: long enough to pipeline, short enough to stay in the cache."""
 COPIES = 4
+CACHE_LINE, AHEAD = 64, 4096
+"""Bytes. The processor does not look ahead beyond a page of memory; asking a page early does."""
 DOUBT = 0.9
 """Which part of the tolerance a sum in the array's own precision may use without a second look."""
 
@@ -88,6 +90,15 @@ class _Lanes:
             f"llvm.{name}.v{ROWS}{element}", (), ir.FunctionType(kind, [kind] * len(values))
         )
         return self.builder.call(function, values)
+
+    def prefetch(self, pointer: Value) -> None:
+        """Ask for the cache line at `pointer`, which need not be inside the array."""
+        kind = ir.IntType(8).as_pointer()
+        function = self.builder.module.declare_intrinsic(
+            "llvm.prefetch", (kind,), ir.FunctionType(ir.VoidType(), (kind, INT32, INT32, INT32))
+        )
+        to_read, keep, data = (ir.Constant(INT32, flag) for flag in (0, 3, 1))
+        self.builder.call(function, (self.builder.bitcast(pointer, kind), to_read, keep, data))
 
     def joined(self, pieces: list[Value]) -> Value:
         """Put the pieces of several rows side by side."""
@@ -141,7 +152,7 @@ def _read_rows(lanes: _Lanes, load: Callable[[int, int], Value], classes: int) -
 
 
 def _bin_of(lanes: _Lanes, z: Value, bins: Value) -> Value:
-    """Return the bin of each score, of `bins` equal ones whose edges `has_usual_edges`.
+    """Return the bin of each score, of `bins` equal ones with usual edges (`can_add`).
 
     A float32 times M is exact in float64, so its whole part is the bin. A float64 times M may
     round across an edge, and the edges themselves, i times 1 / M, decide.
@@ -201,6 +212,9 @@ def read_tile(
             index = builder.add(origin, ir.Constant(INT64, offset))
             return builder.load(at(0, index, lanes.float, size), align=width // 8)
 
+        for byte in range(0, ROWS * count * width // 8, CACHE_LINE):
+            index = builder.add(origin, ir.Constant(INT64, (AHEAD + byte) * 8 // width))
+            lanes.prefetch(at(0, index, lanes.float))
         key, total, odd = _read_rows(lanes, load, count)
         one, doubles = lanes.all(1.0, lanes.float), ir.VectorType(DOUBLE, ROWS)
         kept = builder.lshr(key, lanes.all(INDEX_BITS))
@@ -231,20 +245,31 @@ def read_tile(
     return signature, generate
 
 
-def has_usual_edges(edges: Array, width: int) -> bool:
+def can_add(probs: Array, edges: Array) -> bool:
+    """Say whether there is a loop for these probabilities (n, K) and edges of bins."""
+    return bool(
+        probs.dtype in (np.float32, np.float64)
+        and probs.shape[1] <= MOST_CLASSES
+        and len(edges) <= MOST_BINS + 1
+        and _has_usual_edges(tuple(edges.tolist()), 8 * probs.dtype.itemsize)
+    )
+
+
+@lru_cache(maxsize=64)
+def _has_usual_edges(edges: tuple[float, ...], width: int) -> bool:
     """Say whether `_bin_of` puts every float of that width where these edges do.
 
     For float64 the edges must be i times 1 / M. For float32 the first score of bin i must be the
     first one with z M >= i, a product that float64 holds exactly.
     """
-    bins = len(edges) - 1
+    bins, lower = len(edges) - 1, np.array(edges[:-1])
     index = np.arange(bins)
     if width == 64:
-        return bool(np.array_equal(edges[:-1], index * (1 / bins)))
-    above = edges[:-1].astype(np.float32)
-    above = np.where(above < edges[:-1], np.nextafter(above, np.float32(2)), above)
-    below = np.nextafter(above, np.float32(-1)).astype(np.float64)
-    return bool(((above.astype(np.float64) * bins >= index) & (below * bins < index)).all())
+        return bool(np.array_equal(lower, index * (1 / bins)))
+    first = lower.astype(np.float32)
+    first = np.where(first < lower, np.nextafter(first, np.float32(2)), first)
+    before = np.nextafter(first, np.float32(-1)).astype(np.float64)
+    return bool(((first.astype(np.float64) * bins >= index) & (before * bins < index)).all())
 
 
 @lru_cache(maxsize=MOST_CLASSES)

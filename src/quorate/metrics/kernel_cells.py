@@ -233,7 +233,7 @@ def _error_of_kind(
     unequal = np.clip(table.cases * table.case_mass / table.mass - 1, 0, None)
     # How cell mates weigh against the others depends on where in the cell the case itself is.
     blur = table.variance / (bandwidth * inside)
-    rest += own * (own * unequal + blur * (sums.mass / mass + np.sqrt(blur)))
+    rest += own * (own * unequal + blur)
     if p == 2:
         return mean**2 + first**2 * variance, (2 * np.abs(mean) + rest) * rest + own**2 * unequal
     swing = np.sqrt(mean**2 + first**2 * variance) - np.abs(mean)

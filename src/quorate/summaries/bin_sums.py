@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 from quorate.binning import bin_edges, locate
 from quorate.errors import MergeError
 from quorate.predictions import Predictions, Rows, row_sum_tolerance
-from quorate.questions import PerCaseScore, Question, ScoredCases
+from quorate.questions import NO_INDEX, PerCaseScore, Question, ScoredCases
 from quorate.summaries.sorted_scores import SortedScores
 
 __all__ = ["BinPlan", "BinSums", "BinTable", "SoftBinPlan"]
 
 FloatArray = NDArray[np.float64]
+
+NO_WEIGHTS = np.empty(0)
+DirectLoop = Callable[[int, int, FloatArray], bool]
+"""loop(start, stop, table) adds those cases to `table` (bins, fields), or says False."""
 
 DIRECT_VALUES = 1 << 20
 """From how many probabilities on a loop for their number of classes is worth compiling."""
@@ -104,6 +108,39 @@ class BinPlan:
         from quorate.kernels._numba import FIELDS
 
         return BinSums(self, np.zeros((units, channels, len(self.edges) - 1, FIELDS)))
+
+    def direct_loop(self, predictions: Predictions) -> DirectLoop | None:
+        """Return a loop from these arrays straight to the table, where there is one worth having.
+
+        It is for what is asked most of the largest data: single labels, one unit, equal weights,
+        the confidence of the predicted class, equal bins.
+        """
+        probs, labels = predictions.probs, predictions.labels.classes
+        if not (
+            isinstance(self.question, Question)
+            and self.question.name == "top_label"
+            and self.least_raters <= 1
+            and predictions.weights is None
+            and labels is not None
+            and labels.flags.c_contiguous
+            and probs.ndim == 2
+            and probs.flags.c_contiguous
+            and probs.dtype.newbyteorder("=") == probs.dtype
+            and probs.size >= DIRECT_VALUES
+        ):
+            return None
+        from quorate.kernels import _top_label as kernels
+
+        if not kernels.can_add(probs, self.edges):
+            return None
+        add = kernels.top_label_kernel(probs.shape[1])
+        bins, tolerance = len(self.edges) - 1, row_sum_tolerance(probs)
+
+        def loop(start: int, stop: int, table: FloatArray) -> bool:
+            flat = probs[start:stop].reshape(-1)
+            return not add(flat, labels[start:stop], bins, tolerance, table)
+
+        return loop
 
 
 @dataclass(frozen=True)
@@ -217,48 +254,34 @@ class BinSums:
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made this table and has not shown it yet."""
         rows = rows.with_raters(self.plan.least_raters)
-        if len(rows.probs):
+        if len(rows.probs) == 0:
+            return
+        single = isinstance(self.plan, BinPlan) and rows.classes is not None
+        if single and self.plan.question.name == "per_class":
+            self._absorb_classes(rows)
+        else:
             self._absorb_scored(self.plan.question.score(rows))
 
-    def absorb_directly(self, predictions: Predictions, start: int, stop: int) -> bool:
-        """Add cases start … stop-1 straight from the arrays, where there is a loop for that.
+    def _absorb_classes(self, rows: Rows) -> None:
+        """Add single labels, which need not be written out as zeros and ones."""
+        from quorate.kernels import _numba as kernels
 
-        It returns whether they were added. They are not where they need another loop, or where
-        one of them needs a closer look: then `Predictions.read` says what is wrong.
+        kernels.add_class_sums(
+            rows.probs,
+            rows.classes,
+            NO_WEIGHTS if rows.weights is None else rows.weights,
+            NO_INDEX if rows.units is None else rows.units,
+            self.plan.edges,
+            self.sums,
+        )
+
+    def absorb_directly(self, loop: DirectLoop, start: int, stop: int) -> bool:
+        """Add cases start … stop-1 by a `direct_loop`; return whether they were added.
+
+        They are not where one of them needs a closer look: then `Predictions.read` says what is
+        wrong, if anything is.
         """
-        if not self._can_read(predictions):
-            return False
-        from quorate.kernels import _top_label as kernels
-
-        labels = predictions.labels.classes
-        assert labels is not None
-        probs = predictions.probs[start:stop].reshape(-1)
-        add = kernels.top_label_kernel(predictions.num_classes)
-        bins, tolerance = self.sums.shape[2], row_sum_tolerance(predictions.probs)
-        return not add(probs, labels[start:stop], bins, tolerance, self.sums[0, 0])
-
-    def _can_read(self, predictions: Predictions) -> bool:
-        """Say whether there is a loop for this table and these predictions, worth its compiling."""
-        plan, probs, labels = self.plan, predictions.probs, predictions.labels.classes
-        if not (
-            isinstance(plan, BinPlan)
-            and isinstance(plan.question, Question)
-            and plan.question.name == "top_label"
-            and plan.least_raters <= 1
-            and labels is not None
-            and labels.flags.c_contiguous
-            and predictions.weights is None
-            and probs.ndim == 2
-            and probs.dtype in (np.float32, np.float64)
-            and probs.dtype.isnative
-            and probs.flags.c_contiguous
-            and probs.size >= DIRECT_VALUES
-        ):
-            return False
-        from quorate.kernels import _top_label as kernels
-
-        few = self.sums.shape[2] <= kernels.MOST_BINS and probs.shape[1] <= kernels.MOST_CLASSES
-        return few and kernels.has_usual_edges(plan.edges, 8 * probs.dtype.itemsize)
+        return loop(start, stop, self.sums[0, 0])
 
     def _absorb_scored(self, scored: ScoredCases) -> None:
         from quorate.kernels import _numba as kernels

@@ -1,0 +1,109 @@
+"""Newton's method for convex losses: damped, deterministic, without a learning rate."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["GRADIENT_NORM", "Minimum", "Objective", "minimise", "warn_unless_settled"]
+
+FloatArray = NDArray[np.float64]
+
+GRADIENT_NORM = 1e-8
+"""What is promised. Newton squares the error in each step, so that it is usually far less."""
+ROUNDING = 1e-13
+FLAT = 1e-10
+"""A direction whose curvature (as a fraction) and slope are both below this is left alone."""
+SEPARATED = 1e-6
+"""A mean negative log-likelihood below this: the labels leave no doubt about any case."""
+HALVINGS = 40
+
+
+class Objective(Protocol):
+    """A convex loss of parameters θ of any shape."""
+
+    def value(self, theta: FloatArray) -> tuple[float, float]:
+        """Return the loss with its penalties, and the negative log-likelihood alone."""
+
+    def gradient(self, theta: FloatArray) -> FloatArray:
+        """Return the derivative with respect to θ, in its shape."""
+
+    def hessian(self, theta: FloatArray) -> FloatArray:
+        """Return the second derivatives with respect to the entries of θ, (P, P)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """Where the minimisation ended."""
+
+    theta: FloatArray
+    loss: float
+    likelihood_loss: float
+    gradient_norm: float
+    iterations: int
+
+
+def minimise(objective: Objective, start: FloatArray, max_iter: int = 100) -> Minimum:
+    """Return the minimum of a convex objective.
+
+    Directions in which the loss does not change at all (the same number added to every class's
+    intercept) keep their value at `start`.
+    """
+    theta, gradient = start, objective.gradient(start)
+    loss, likelihood_loss = objective.value(start)
+    norm = float(np.linalg.norm(gradient))
+    iterations = 0
+    while norm > ROUNDING and iterations < max_iter:
+        step = _newton_step(objective.hessian(theta), gradient.ravel()).reshape(theta.shape)
+        slope = float(np.vdot(gradient, step))
+        # Close to the optimum the loss cannot tell two points apart, hence the last term.
+        for fraction in 0.5 ** np.arange(HALVINGS):
+            closer = theta + fraction * step
+            new_loss, new_likelihood_loss = objective.value(closer)
+            if new_loss <= loss + 1e-4 * fraction * slope + 4e-16 * abs(loss):
+                break
+        else:
+            break
+        gradient = objective.gradient(closer)
+        new_norm = float(np.linalg.norm(gradient))
+        iterations += 1
+        if new_norm >= norm and norm <= GRADIENT_NORM:
+            break  # nothing but rounding is left
+        theta, loss, likelihood_loss, norm = closer, new_loss, new_likelihood_loss, new_norm
+    return Minimum(theta, loss, likelihood_loss, norm, iterations)
+
+
+def warn_unless_settled(name: str, found: Minimum) -> None:
+    """Warn where the optimum was not reached, or where there is none."""
+    if found.gradient_norm > GRADIENT_NORM:
+        message = (
+            f"stopped at a gradient norm of {found.gradient_norm:.1e} after {found.iterations} "
+            "iterations; a penalty or a larger max_iter may help"
+        )
+    elif found.likelihood_loss < SEPARATED:
+        message = (
+            "the calibration set is told apart without a mistake, so that no finite parameters "
+            "are best; calibrated probabilities will be all but 0 and 1. More cases, or a penalty, "
+            "are needed"
+        )
+    else:
+        return
+    warnings.warn(f"{name}: {message}", ConvergenceWarning, stacklevel=4)
+
+
+def _newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Return -H⁻¹ g, without the directions in which there is neither curvature nor slope."""
+    diagonal = np.diag(hessian)
+    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), 1.0)
+    curvature, directions = eigh(hessian * np.outer(scale, scale), check_finite=False)
+    slope = directions.T @ (scale * gradient)
+    moves = (curvature > FLAT * curvature[-1]) | (np.abs(slope) > FLAT)
+    least = max(curvature[-1], np.finfo(float).tiny) * 1e-14
+    lengths = np.where(moves, slope / np.maximum(curvature, least), 0.0)
+    return np.asarray(-scale * (directions @ lengths))

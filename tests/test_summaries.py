@@ -1,0 +1,214 @@
+"""The mergeable tables: what they hold, how they add up, what they refuse."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import quorate as qr
+from quorate.engines.local import summarise
+from quorate.questions import Question
+from quorate.summaries import (
+    BinPlan,
+    BinSums,
+    KeptSample,
+    SamplePlan,
+    ScoreMasses,
+    SoftBinPlan,
+    SortedPlan,
+)
+from strategies import Problem, ordinary, problems
+
+CASES = Question("top_label", "case")
+
+
+def rows_of(problem: Problem, start: int = 0, stop: int | None = None, **more: Any) -> Any:
+    """Read cases of a problem."""
+    predictions = qr.Predictions.of(problem.probs, problem.labels, **more)
+    return predictions.read(start, len(problem) if stop is None else stop)
+
+
+# sums over bins ------------------------------------------------------------------------------------
+
+
+@given(problem=problems())
+def test_bin_sums_hold_the_sums_they_name(problem: Problem) -> None:
+    """Each field against a loop over the cases of each class and bin."""
+    weights = np.linspace(0.5, 2, len(problem))
+    plan = BinPlan(Question("per_class", "case"), 4)
+    table = BinSums.of(plan, rows_of(problem, weights=weights)).table
+    raters = problem.counts.sum(axis=1)
+    for k in range(problem.probs.shape[1]):
+        for b in range(4):
+            mine = [i for i, p in enumerate(problem.probs[:, k]) if min(int(p * 4), 3) == b]
+            w = weights[mine]
+            z, n = problem.probs[mine, k], raters[mine]
+            mu = problem.counts[mine, k] / n
+            expected = {
+                "cases": len(mine),
+                "weight": math.fsum(w),
+                "squared_weight": math.fsum(w * w),
+                "score": math.fsum(w * z),
+                "positive": math.fsum(w * mu),
+                "squared_gap": math.fsum(w * (mu - z) ** 2),
+                "squared_positive": math.fsum(w * mu * mu),
+                "within": math.fsum(w * mu * (1 - mu) / (n - 1)),
+                "deviation": math.fsum(w * (mu - z)),
+            }
+            found = {name: getattr(table, name)[k, b] for name in expected}
+            assert found == pytest.approx(expected, abs=1e-13)
+
+
+@given(problem=problems(), seed=st.integers(0, 9))
+def test_resampled_tables_are_tables_of_resampled_cases(problem: Problem, seed: int) -> None:
+    """Multiplicities × tables per case = the table of the drawn cases, repeated."""
+    cases = len(problem)
+    plan = BinPlan(CASES, 5)
+    predictions = qr.Predictions.of(problem.probs, problem.labels)
+    summary = summarise(predictions, [plan], units=np.arange(cases), num_units=cases)[plan]
+    drawn = np.random.default_rng(seed).integers(0, cases, cases)
+    times = np.bincount(drawn, minlength=cases)
+    stack = summary.resampled(times[None])
+    expected = BinSums.of(plan, rows_of(problem.take(drawn))).table
+    np.testing.assert_allclose(stack.sums[0], expected.sums, rtol=1e-12, atol=1e-13)
+
+
+def test_a_moved_table_has_the_deviation_it_is_given() -> None:
+    """`with_deviation` moves what was observed and nothing else."""
+    table = BinSums.of(BinPlan(CASES), rows_of(ordinary(50))).table
+    deviation = np.linspace(-1, 1, 15).reshape(1, 15)
+    stack = table.with_deviation(np.stack((deviation, 2 * deviation)))
+    np.testing.assert_allclose(stack.deviation[1], 2 * deviation)
+    np.testing.assert_array_equal(stack.score[0], table.score)
+    np.testing.assert_array_equal(stack.weight[1], table.weight)
+
+
+def test_soft_bins_share_out_the_whole_weight() -> None:
+    """A Gaussian's shares sum to 1: weight, scores and hits are those of the hard bins."""
+    rows = rows_of(ordinary(100))
+    soft = BinSums.of(SoftBinPlan(CASES, 15, 0.1), rows).table
+    hard = BinSums.of(BinPlan(CASES, 15), rows).table
+    for name in ("weight", "score", "positive", "cases"):
+        assert getattr(soft, name).sum() == pytest.approx(getattr(hard, name).sum())
+    np.testing.assert_array_equal(soft.cases, hard.cases)
+    assert (soft.weight > 0).all() and not (hard.weight > 0).all()
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0, 0.5])
+def test_soft_bins_of_a_narrow_gaussian_are_finite(score: float) -> None:
+    """σ far below a bin's width, on an edge or at an end: halves, and never 0/0."""
+    mine = qr.robust_ece([score, score], [0, 1], bins=2, sigma=1e-9, question="positive")
+    assert mine == pytest.approx(abs(score - 0.5))
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (BinPlan(CASES, 10), "cannot add .* made for different questions"),
+        (BinPlan(Question("top_label", "annotation")), "cannot add .*different questions"),
+        (BinPlan(CASES, 15, least_raters=2), "cannot add .*different questions"),
+        (SoftBinPlan(CASES), "cannot add .*different questions"),
+    ],
+)
+def test_tables_of_other_plans_are_refused(other: Any, message: str) -> None:
+    """Other bins, other counting, other cases, soft for hard."""
+    with pytest.raises(qr.MergeError, match=message):
+        BinPlan(CASES).empty(3) + other.empty(3)
+
+
+def test_tables_of_other_shapes_are_refused() -> None:
+    """Other numbers of classes or of resampling units."""
+    plan = BinPlan(Question("per_class", "case"))
+    with pytest.raises(qr.MergeError, match="cannot add tables of shapes .*different classes or"):
+        plan.empty(3) + plan.empty(4)
+    with pytest.raises(qr.MergeError, match="different classes or resampling units"):
+        plan.empty(3, units=5) + plan.empty(3, units=6)
+
+
+# sorted scores --------------------------------------------------------------------------------------
+
+
+@given(problem=problems())
+def test_sorted_scores_are_distinct_and_complete(problem: Problem) -> None:
+    """Increasing scores; the mass and the hits of each are those of its cases."""
+    plan = SortedPlan(Question("top_label", "annotation"))
+    scores = plan.empty(problem.probs.shape[1])
+    scores.absorb(rows_of(problem))
+    masses = scores.channel()
+    confidence, predicted = problem.probs.max(axis=1), problem.probs.argmax(axis=1)
+    agree = problem.counts[np.arange(len(problem)), predicted]
+    assert masses.score.tolist() == sorted(set(confidence.tolist()))
+    for score, mass, hits in zip(masses.score, masses.mass, masses.hits, strict=True):
+        tied = confidence == score
+        assert mass == pytest.approx(problem.counts[tied].sum())
+        assert hits == pytest.approx(agree[tied].sum())
+
+
+def test_sorted_scores_by_unit_pool_to_the_same() -> None:
+    """A score appears once per unit that has it, and pooling forgets the units."""
+    score = np.array([0.5, 0.2, 0.5, 0.5])
+    mass, hits = np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 0.0, 1.0, 2.0])
+    by_unit = ScoreMasses.of(score, mass, hits, np.array([0, 0, 1, 0]))
+    assert by_unit.score.tolist() == [0.2, 0.5, 0.5]
+    assert by_unit.unit is not None and by_unit.unit.tolist() == [0, 0, 1]
+    assert by_unit.mass.tolist() == [2, 5, 3]
+    pooled = by_unit.pooled()
+    assert pooled.score.tolist() == [0.2, 0.5]
+    assert pooled.mass.tolist() == [2, 8] and pooled.hits.tolist() == [0, 4]
+
+
+def test_sorted_scores_of_other_questions_are_refused() -> None:
+    """Another question, or another number of classes where each has its own scores."""
+    one = SortedPlan(Question("top_label"))
+    with pytest.raises(qr.MergeError, match="cannot add"):
+        one.empty(3) + SortedPlan(Question("top_label", "case")).empty(3)
+    each = SortedPlan(Question("per_class"))
+    with pytest.raises(qr.MergeError, match="cannot add .* with 4 channels .* with 3"):
+        each.empty(3) + each.empty(4)
+
+
+# kept samples --------------------------------------------------------------------------------------
+
+
+@given(data=st.data(), capacity=st.integers(1, 40))
+def test_a_kept_sample_does_not_depend_on_the_split(data: st.DataObject, capacity: int) -> None:
+    """However the cases are cut up and in whatever order the parts are added."""
+    problem, plan = ordinary(30), SamplePlan(capacity, seed=4)
+    bounds = [0, *sorted(data.draw(st.lists(st.integers(0, 30), max_size=3))), 30]
+    parts = [
+        KeptSample.of(plan, rows_of(problem, a, b))
+        for a, b in zip(bounds, bounds[1:], strict=False)
+        if a < b
+    ]
+    merged = plan.empty(5)
+    for part in data.draw(st.permutations(parts)):
+        merged = merged + part
+    whole = KeptSample.of(plan, rows_of(problem)).in_order
+    assert merged.in_order.position.tolist() == whole.position.tolist()
+    assert len(whole.position) == min(capacity, 30)
+    np.testing.assert_array_equal(merged.in_order.probs, problem.probs[whole.position])
+    np.testing.assert_array_equal(merged.in_order.masses, problem.counts[whole.position])
+
+
+def test_a_kept_sample_is_random_and_fair() -> None:
+    """Half of 200 cases, over 400 seeds: every case is kept about half of the time."""
+    problem = ordinary(200)
+    kept = np.zeros(200)
+    for seed in range(400):
+        kept[KeptSample.of(SamplePlan(100, seed), rows_of(problem)).position] += 1
+    # Binomial(400, 1/2) has a standard deviation of 10; the largest of 200 is below 5 of them.
+    assert np.abs(kept - 200).max() < 50
+    assert kept.std() > 5
+
+
+def test_kept_samples_of_other_plans_are_refused() -> None:
+    """Another capacity or seed, or another number of classes."""
+    plan = SamplePlan(10)
+    for other in (SamplePlan(11).empty(3), SamplePlan(10, seed=1).empty(3), plan.empty(4)):
+        with pytest.raises(qr.MergeError, match="cannot add .* classes"):
+            plan.empty(3) + other
