@@ -1,5 +1,7 @@
 """Cases for the tests: small ones drawn by Hypothesis, ordinary ones made from a seed.
 
+And what many tests do with them: ask for a metric by its name, compare two values.
+
 A drawn problem has probabilities that are ratios of small whole numbers, so that p = 0, p = 1,
 p on the edge of a bin, ties, bins of one and classes that nobody chose all come up by themselves.
 """
@@ -11,11 +13,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import quorate as qr
 from quorate.catalog import CATALOG
+from quorate.functions.measure import measure
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -31,7 +35,6 @@ CONCENTRATION = 4.0
 def dirichlet(probs: Any) -> qr.DirichletBelief:
     """Return the belief whose mean is `probs`."""
     return qr.DirichletBelief(probs, np.full(len(probs), CONCENTRATION))
-
 
 
 @dataclass(frozen=True)
@@ -109,3 +112,33 @@ def ordinary(
     probs = sharpened / sharpened.sum(axis=1, keepdims=True)
     number = random.integers(3, 7, cases) if raters is None else np.full(cases, raters)
     return Problem(probs, random.multinomial(number, truth))
+
+
+def value(name: str, problem: Problem, weights: Any = None, **options: Any) -> float | None:
+    """Return the metric; None where it is undefined."""
+    return value_of(name, problem.probs, problem.labels, weights, **options)
+
+
+def value_of(
+    name: str, probs: Any, labels: Any, weights: Any = None, **options: Any
+) -> float | None:
+    """Return the metric of probabilities and labels of any kind; None where it is undefined."""
+    if CATALOG[name].needs_belief:
+        return value_of_belief(name, probs, labels, weights)
+    try:
+        return measure(name, probs, labels, weights, **options)
+    except qr.UndefinedMetricError:
+        return None
+
+
+def value_of_belief(name: str, probs: Any, labels: Any, weights: Any = None) -> float | None:
+    """Return the metric of a Dirichlet belief around the probabilities."""
+    found = qr.evaluate(dirichlet(probs), labels, name, resamples=0, weights=weights)[name]
+    if found.undefined and found.undefined.startswith("labels: "):
+        raise qr.InvalidInputError(found.undefined)
+    return found.value
+
+
+def same(expected: float | None, rel: float = 1e-12, absolute: float = 1e-13) -> Any:
+    """Equal to the last bits; undefined where the other is."""
+    return None if expected is None else pytest.approx(expected, rel=rel, abs=absolute)

@@ -152,9 +152,9 @@ def test_slope_keeps_its_digits_at_both_ends() -> None:
     """Leading terms: -α0 (1-f) Σ 1/l for unanimous labels; (Σ l - Σ l/f)/α0 at the other end."""
     terms = CountTerms.of(np.array([[0.25, 0.75]]), np.array([[4, 0]]))
     small = terms.slope(np.array([np.log(1e-30)]))[0]
-    assert small == pytest.approx(-1e-30 * 0.75 * (1 + 1 / 2 + 1 / 3), rel=1e-12)
+    assert small == pytest.approx(-1e-30 * 0.75 * (1 + 1 / 2 + 1 / 3), rel=1e-12, abs=0)
     large = terms.slope(np.array([np.log(1e30)]))[0]
-    assert large == pytest.approx((6 - 6 / 0.25) / 1e30, rel=1e-12)
+    assert large == pytest.approx((6 - 6 / 0.25) / 1e30, rel=1e-12, abs=0)
 
 
 # the released losses and optima -----------------------------------------------------------------
@@ -196,8 +196,7 @@ def test_optimum_of_the_released_code(name: str, l2: float) -> None:
     np.testing.assert_allclose(np.log(alpha), np.log(theirs), rtol=0, atol=1e-4)
     assert fitted.gradient_norm_ <= 1e-8
     line = released()[f"{name}/alpha_calib_opt_kernel_bias/{end}"]
-    predicted = columns @ fitted.coef_ + fitted.intercept_
-    np.testing.assert_allclose(predicted, columns @ line[:-1] + line[-1], rtol=0, atol=1e-4)
+    np.testing.assert_allclose([*fitted.coef_, fitted.intercept_], line, rtol=0, atol=1e-4)
 
 
 def test_the_paper_s_weighting() -> None:
@@ -572,6 +571,17 @@ def test_single_labels_among_others() -> None:
         SMALL["x"][:200], SMALL["f"][:200], Labels.from_counts(counts[:200])
     )
     np.testing.assert_allclose(mixed.coef_, several.coef_, atol=1e-5)
+
+
+def test_a_case_of_weight_0_is_not_there() -> None:
+    """Two labels of a case that counts for nothing are not two labels."""
+    counts = np.eye(3, dtype=int)[SMALL["labels"].majority()]
+    counts[0] = (1, 1, 0)
+    labels, weights = Labels.from_counts(counts), np.ones(300)
+    AlphaCalibration().fit(SMALL["x"], SMALL["f"], labels, sample_weight=weights)
+    weights[0] = 0
+    with pytest.raises(InvalidInputError, match="labels: needs at least 2 labels per case; no"):
+        AlphaCalibration().fit(SMALL["x"], SMALL["f"], labels, sample_weight=weights)
 
 
 @pytest.mark.parametrize("features", [SMALL["x"], None], ids=["given", "default"])

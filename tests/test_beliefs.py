@@ -306,7 +306,7 @@ def test_too_many_histograms_are_sampled() -> None:
 
 def test_predictions_that_sum_to_nearly_one_can_be_sampled() -> None:
     """Rows that sum to 1.00005, as the rules allow, are no obstacle to drawing labels."""
-    belief = PointBelief([[0.50005, 0.5], [0.99995, 0.0]])
+    belief = PointBelief([[0.50005, 0.5, 0.0], [0.99995, 0.0, 0.0]])
     drawn = belief.statistic(not_all_the_same, 2, method="sampling", samples=4000)
     assert drawn.values[0] == pytest.approx(0.5, abs=0.04)
     assert drawn.values[1] == 0

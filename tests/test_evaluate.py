@@ -44,7 +44,7 @@ def width(estimate: qr.Estimate) -> float:
     return estimate.high - estimate.low
 
 
-# values --------------------------------------------------------------------------------------------
+# values ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", OF_PROBABILITIES)
@@ -104,7 +104,7 @@ def test_weights_reach_every_metric() -> None:
     assert "equal case weights" in str(found["calibration_loss"].undefined)
 
 
-# intervals -------------------------------------------------------------------------------------------
+# intervals ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CATALOG)
@@ -232,7 +232,7 @@ def test_one_patient_per_case_is_no_grouping() -> None:
     assert dict(evaluate(groups=np.arange(120))) == dict(evaluate())
 
 
-# raters ------------------------------------------------------------------------------------------------
+# raters ---------------------------------------------------------------------------------------
 
 
 def ratings_of(problem: Problem) -> qr.Labels:
@@ -279,15 +279,13 @@ def test_raters_who_agree_leave_nothing_to_resample() -> None:
     """Whoever is drawn says the same: the interval is the value."""
     y = PROBLEM.first_rater
     labels = qr.Labels.from_ratings(np.stack((y, y, y), axis=1), num_classes=3)
-    found = qr.evaluate(
-        PROBLEM.probs, labels, metrics="brier,nll", resamples=50, resample="raters"
-    )
+    found = qr.evaluate(PROBLEM.probs, labels, metrics="brier,nll", resamples=50, resample="raters")
     for estimate in found.values():
         assert estimate.low == pytest.approx(estimate.value)
         assert estimate.high == pytest.approx(estimate.value)
 
 
-# undefined metrics --------------------------------------------------------------------------------------
+# undefined metrics ----------------------------------------------------------------------------
 
 
 def test_one_rater_leaves_some_metrics_undefined() -> None:
@@ -383,7 +381,7 @@ def test_progress_is_reported_while_raters_are_drawn() -> None:
     assert seen == sorted(seen)
 
 
-# results -------------------------------------------------------------------------------------------------
+# results --------------------------------------------------------------------------------------
 
 
 def test_results_go_to_json_and_back(results: qr.Results, tmp_path: Path) -> None:

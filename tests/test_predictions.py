@@ -70,7 +70,7 @@ def test_values_are_checked_in_the_row_where_they_stand() -> None:
     probs[150_000] = [0.4, 0.5]
     predictions = qr.Predictions.of(probs, np.ones(200_000, int))
     assert predictions.chunk_rows < 150_000
-    with pytest.raises(qr.InvalidInputError, match="row 150000 sums to 0.9"):
+    with pytest.raises(qr.InvalidInputError, match=r"row 150000 sums to 0\.9"):
         qr.accuracy(probs, np.ones(200_000, int))
 
 

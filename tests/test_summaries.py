@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -33,7 +34,7 @@ def rows_of(problem: Problem, start: int = 0, stop: int | None = None, **more: A
     return predictions.read(start, len(problem) if stop is None else stop)
 
 
-# sums over bins ------------------------------------------------------------------------------------
+# sums over bins -------------------------------------------------------------------------------
 
 
 @given(problem=problems())
@@ -124,13 +125,13 @@ def test_tables_of_other_plans_are_refused(other: Any, message: str) -> None:
 def test_tables_of_other_shapes_are_refused() -> None:
     """Other numbers of classes or of resampling units."""
     plan = BinPlan(Question("per_class", "case"))
-    with pytest.raises(qr.MergeError, match="cannot add tables of shapes .*different classes or"):
+    with pytest.raises(qr.MergeError, match=r"cannot add tables of shapes .*different classes or"):
         plan.empty(3) + plan.empty(4)
     with pytest.raises(qr.MergeError, match="different classes or resampling units"):
         plan.empty(3, units=5) + plan.empty(3, units=6)
 
 
-# sorted scores --------------------------------------------------------------------------------------
+# sorted scores --------------------------------------------------------------------------------
 
 
 @given(problem=problems())
@@ -168,11 +169,11 @@ def test_sorted_scores_of_other_questions_are_refused() -> None:
     with pytest.raises(qr.MergeError, match="cannot add"):
         one.empty(3) + SortedPlan(Question("top_label", "case")).empty(3)
     each = SortedPlan(Question("per_class"))
-    with pytest.raises(qr.MergeError, match="cannot add .* with 4 channels .* with 3"):
+    with pytest.raises(qr.MergeError, match=r"cannot add .* with 4 channels .* with 3"):
         each.empty(3) + each.empty(4)
 
 
-# kept samples --------------------------------------------------------------------------------------
+# kept samples ---------------------------------------------------------------------------------
 
 
 @given(data=st.data(), capacity=st.integers(1, 40))
@@ -181,9 +182,7 @@ def test_a_kept_sample_does_not_depend_on_the_split(data: st.DataObject, capacit
     problem, plan = ordinary(30), SamplePlan(capacity, seed=4)
     bounds = [0, *sorted(data.draw(st.lists(st.integers(0, 30), max_size=3))), 30]
     parts = [
-        KeptSample.of(plan, rows_of(problem, a, b))
-        for a, b in zip(bounds, bounds[1:], strict=False)
-        if a < b
+        KeptSample.of(plan, rows_of(problem, a, b)) for a, b in itertools.pairwise(bounds) if a < b
     ]
     merged = plan.empty(5)
     for part in data.draw(st.permutations(parts)):
@@ -210,5 +209,5 @@ def test_kept_samples_of_other_plans_are_refused() -> None:
     """Another capacity or seed, or another number of classes."""
     plan = SamplePlan(10)
     for other in (SamplePlan(11).empty(3), SamplePlan(10, seed=1).empty(3), plan.empty(4)):
-        with pytest.raises(qr.MergeError, match="cannot add .* classes"):
+        with pytest.raises(qr.MergeError, match=r"cannot add .* classes"):
             plan.empty(3) + other

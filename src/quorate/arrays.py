@@ -33,7 +33,7 @@ def as_array(values: Any, name: str) -> Array:
             f"{name}: must be an array of numbers; got dtype {array.dtype}"
             + (f" (first value {array.flat[0]!r})" if array.size else "")
         )
-    return array
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _from_torch(tensor: Any) -> Array:
@@ -69,6 +69,10 @@ def as_integer_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> 
             value = array[fractions].flat[0]
             raise InvalidInputError(f"{name}: must be whole numbers; got {value}")
         return whole
+    if array.dtype == np.uint64:  # mixed with signed integers, NumPy would turn it into floats
+        if array.size and array.max() > np.iinfo(np.int64).max:
+            raise InvalidInputError(f"{name}: must be below 2**63; got {array.max()}")
+        return array.astype(np.int64)
     return array
 
 

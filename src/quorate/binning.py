@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import positive_integer
-from quorate.errors import InvalidInputError
+from quorate.arrays import as_float_array, positive_integer
+from quorate.errors import InvalidInputError, InvalidTypeError
 
 __all__ = [
     "MAX_BINS",
@@ -44,11 +44,13 @@ def equal_edges(bins: int) -> FloatArray:
 def bin_edges(bins: Any) -> FloatArray:
     """Return the edges for `bins`: a number of equal bins, or increasing edges from 0 to 1."""
     if np.ndim(bins) == 0:
+        if isinstance(bins, str):
+            raise InvalidTypeError(f"bins: must be a whole number or edges; got {bins!r}")
         number = positive_integer("bins", bins)
         if number > MAX_BINS:
             raise InvalidInputError(f"bins: must be at most {MAX_BINS}; got {number}")
         return equal_edges(number)
-    edges = np.asarray(bins, np.float64)
+    edges = as_float_array(bins, "bins", ndim=1).astype(np.float64)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise InvalidInputError(f"bins: edges must increase; got {bins!r}")
     if edges[0] != 0 or edges[-1] != 1:

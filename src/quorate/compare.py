@@ -102,7 +102,7 @@ def compare(
         if progress:
             progress(name, i / len(models))
         predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
-        rows = rows_of(metrics, belief=bool(predictions.case_values))
+        rows = rows_of(metrics, belief=predictions.belief is not None)
         estimates, asked = blanks(predictions, rows, {"bins": bins}, settings)
         pass_ = Pass(predictions, list(asked.values()), settings, Draws.of(predictions, settings))
         for metric, (row, own) in asked.items():

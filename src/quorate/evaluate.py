@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from quorate.binning import bin_edges
 from quorate.catalog import CATALOG, Metric, find
 from quorate.errors import InvalidInputError, QuorateError
-from quorate.inference import Draws, Pass, Progress, Settings, estimate
-from quorate.labels import Labels
+from quorate.inference import RATERS_SHARE, Draws, Pass, Progress, Settings, estimate
 from quorate.predictions import Predictions
 from quorate.results import Estimate, Results
 
@@ -77,7 +77,8 @@ def evaluate(
     """
     predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
     settings = Settings(resamples, level, seed, resample, interval, on_single, threads)
-    rows = rows_of(metrics, belief=bool(predictions.case_values))
+    bin_edges(bins)  # a bad number is the caller's mistake, not a metric without a value
+    rows = rows_of(metrics, belief=predictions.belief is not None)
     return evaluate_predictions(predictions, rows, {"bins": bins}, settings, progress)
 
 
@@ -90,31 +91,20 @@ def predictions_of(
     on_unrated: str = "error",
 ) -> Predictions:
     """Return checked predictions from probabilities, or from a belief over them."""
-    values = {}
+    belief = None
     if hasattr(probs, "expected_gain"):  # a belief: arrays have no such method
         belief, probs = probs, probs.mean
-        values = _belief_values(belief, labels)
-    return Predictions.of(
+    predictions = Predictions.of(
         probs,
         labels,
         weights=weights,
         groups=groups,
         class_names=class_names,
-        case_values=values,
+        belief=belief,
         on_unrated=on_unrated,
     )
-
-
-def _belief_values(belief: Any, labels: Any) -> dict[str, Any]:
-    from quorate.beliefs.evaluation import case_values
-
-    if not isinstance(labels, Labels):
-        labels = Labels.from_classes(labels, num_classes=belief.num_classes)
-    if len(labels) != len(belief):
-        raise InvalidInputError(
-            f"labels: must match the belief; got {len(labels)} labels for {len(belief)} cases"
-        )
-    return case_values(belief, labels)
+    # A belief was checked when it was made, by the rules of the type it was made of.
+    return predictions if belief is None else replace(predictions, tolerance=1e-2)
 
 
 def evaluate_predictions(
@@ -128,11 +118,12 @@ def evaluate_predictions(
     report = progress or (lambda what, done: None)
     estimates, asked = blanks(predictions, rows, options, settings)
     report("reading the cases", 0.0)
+    begin = RATERS_SHARE if settings.resample == "raters" and settings.resamples else 0.0
     if asked:
         draws = Draws.of(predictions, settings)
         pass_ = Pass(predictions, list(asked.values()), settings, draws, progress)
         for i, (name, (row, own)) in enumerate(asked.items()):
-            report(row.title, i / len(asked))
+            report(row.title, begin + (1 - begin) * i / len(asked))
             estimates[name] = estimate(row, own, estimates[name], pass_)
     report("done", 1.0)
     return Results(
@@ -150,7 +141,7 @@ def blanks(
     estimates: dict[str, Estimate] = {}
     asked: dict[str, tuple[Metric, dict[str, Any]]] = {}
     for row in rows:
-        if row.needs_belief and not predictions.case_values:
+        if row.needs_belief and predictions.belief is None:
             reason = "it needs a belief over class probabilities, not probabilities alone"
             estimates[row.name] = replace(_blank(row), undefined=reason)
             continue

@@ -23,11 +23,14 @@ from quorate.predictions import Predictions
 from quorate.resample import multiplicities, resampled_raters, resampling_units
 from quorate.results import Estimate
 
-__all__ = ["Draws", "Pass", "Progress", "Settings", "estimate", "mean_estimate"]
+__all__ = ["RATERS_SHARE", "Draws", "Pass", "Progress", "Settings", "estimate", "mean_estimate"]
 
 Progress = Callable[[str, float], None]
 Options = Mapping[str, Any]
 FloatArray = NDArray[Any]
+
+RATERS_SHARE = 0.5
+"""How much of the progress is resampling raters, where that is done."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class Settings:
         choose("on_single", self.on_single, ("error", "drop"))
         if not 0 < self.level < 1:
             raise InvalidInputError(f"level: must be between 0 and 1; got {self.level}")
+        if self.threads is not None:
+            positive_integer("threads", self.threads)
         if self.resamples == 1:
             raise InvalidInputError("resamples: must be 0 (no intervals) or at least 2; got 1")
 
@@ -106,7 +111,7 @@ class Pass:
             for b, drawn in enumerate(resampled_raters(predictions, repeats, settings.seed)):
                 self._rater_draws.append(summarise(drawn, plans, threads=1))
                 if progress:
-                    progress("resampling raters", (b + 1) / repeats)
+                    progress("resampling raters", RATERS_SHARE * (b + 1) / repeats)
 
     @property
     def units(self) -> int | None:
@@ -180,7 +185,7 @@ def _with_interval(
 ) -> Estimate:
     settings = parts[0][0].settings
     assert point.value is not None
-    if settings.resamples == 0:
+    if settings.resamples == 0 or parts[0][0].units == 1:
         return point
     if row.error and settings.interval == "auto":
         found = _invert(row, own, point.value, [pass_ for pass_, _ in parts])

@@ -14,7 +14,7 @@ from quorate.arrays import as_array, as_float_array, choose
 from quorate.errors import InvalidInputError
 from quorate.labels import Labels
 
-__all__ = ["Predictions", "Rows", "check_weights", "row_sum_tolerance"]
+__all__ = ["Predictions", "Rows", "as_labels", "check_weights", "row_sum_tolerance"]
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
@@ -80,8 +80,10 @@ class Predictions:
     """(N,): the patient of each case as codes 0 … G-1."""
     group_ids: tuple[Hashable, ...] = ()
     class_names: tuple[str, ...] | None = None
-    case_values: Mapping[str, FloatArray] = field(default_factory=dict)
-    """(N,) each: further numbers that each case has."""
+    belief: Any = None
+    """The belief that the probabilities are the mean of, where there is one."""
+    tolerance: float = 1e-4
+    """How far a row may sum from 1."""
     dropped: dict[str, int] = field(default_factory=dict)
 
     @staticmethod
@@ -92,7 +94,7 @@ class Predictions:
         weights: Any = None,
         groups: Any = None,
         class_names: Sequence[str] | None = None,
-        case_values: Mapping[str, FloatArray] | None = None,
+        belief: Any = None,
         on_unrated: str = "error",
     ) -> Predictions:
         """Return checked predictions; `labels` is a Labels or (N,) integer classes."""
@@ -105,7 +107,7 @@ class Predictions:
                 "probs: must have at least 2 classes, or be (N,) for the probability of class 1; "
                 f"got shape {array.shape}"
             )
-        checked = _as_labels(labels, num_classes)
+        checked = as_labels(labels, num_classes)
         if len(checked) != len(array):
             raise InvalidInputError(
                 f"labels: must match probs; got {len(checked)} labels for {len(array)} cases"
@@ -123,9 +125,11 @@ class Predictions:
             groups=codes,
             group_ids=ids,
             class_names=None if names is None else tuple(str(name) for name in names),
-            case_values=case_values or {},
+            belief=belief,
+            tolerance=row_sum_tolerance(probs),
         )
-        return predictions._without_unrated(choose("on_unrated", on_unrated, ("error", "drop")))
+        choose("on_unrated", on_unrated, ("error", "drop"))
+        return predictions._without_weightless()._without_unrated(on_unrated)
 
     def __len__(self) -> int:
         return len(self.probs)
@@ -149,9 +153,16 @@ class Predictions:
             labels=self.labels.take(rows),
             weights=None if self.weights is None else self.weights[rows],
             groups=None if self.groups is None else self.groups[rows],
-            case_values={name: value[rows] for name, value in self.case_values.items()},
+            belief=None if self.belief is None else self.belief.take(rows),
             dropped={**self.dropped, **(dropped or {})},
         )
+
+    def _without_weightless(self) -> Predictions:
+        """Leave out cases of weight 0: they are not there, whatever their values."""
+        if self.weights is None or self.weights.all():
+            return self
+        kept = self.weights > 0
+        return self.take(kept, dropped={"weight 0": int((~kept).sum())})
 
     def _without_unrated(self, on_unrated: str) -> Predictions:
         if self.labels.classes is not None:
@@ -175,9 +186,9 @@ class Predictions:
         probs = self._chunk(start, stop)
         confidence = np.empty(len(probs))
         predicted = np.empty(len(probs), np.int64)
-        bad = kernels.read_rows(probs, row_sum_tolerance(self.probs), confidence, predicted)
+        bad = kernels.read_rows(probs, self.tolerance, confidence, predicted)
         if bad >= 0:
-            raise _explain_bad_row(self.probs, start + int(bad))
+            raise _explain_bad_row(self.probs, start + int(bad), self.tolerance)
         labels = self.labels
         single = labels.classes is not None
         return Rows(
@@ -189,8 +200,16 @@ class Predictions:
             num_raters=None if single else labels.num_raters[start:stop],
             weights=None if self.weights is None else self.weights[start:stop],
             start=start,
-            case_values={name: value[start:stop] for name, value in self.case_values.items()},
+            case_values=self._case_values(start, stop),
         )
+
+    def _case_values(self, start: int, stop: int) -> Mapping[str, FloatArray]:
+        """Return what the belief says of each case, given what its raters said."""
+        if self.belief is None:
+            return {}
+        rows = np.arange(start, stop)
+        values: Mapping[str, FloatArray] = self.belief.take(rows).judged_by(self.labels.take(rows))
+        return values
 
     def _chunk(self, start: int, stop: int) -> Array:
         chunk = self.probs[start:stop]
@@ -201,12 +220,13 @@ class Predictions:
         return np.ascontiguousarray(chunk)
 
 
-def row_sum_tolerance(probs: Array) -> float:
-    """How far a row may sum from 1: 1e-4, or 1e-2 for float16, which carries three digits."""
-    return 1e-2 if probs.dtype == np.float16 else 1e-4
+def row_sum_tolerance(probs: Any) -> float:
+    """How far a row may sum from 1: 1e-4, or 1e-2 for the 16-bit types, which have three digits."""
+    return 1e-2 if str(getattr(probs, "dtype", "")).endswith("float16") else 1e-4
 
 
-def _as_labels(labels: Any, num_classes: int) -> Labels:
+def as_labels(labels: Any, num_classes: int) -> Labels:
+    """Return `labels`, or plain (N,) classes as such, of the right number of classes."""
     if not isinstance(labels, Labels):
         array = as_array(labels, "labels")
         if array.ndim != 1:
@@ -260,7 +280,7 @@ def _group_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tup
     return codes, tuple(known)
 
 
-def _explain_bad_row(probs: Array, row: int) -> InvalidInputError:
+def _explain_bad_row(probs: Array, row: int, tolerance: float) -> InvalidInputError:
     """Say what is wrong with `row`, the first bad one of `probs`."""
     values = np.atleast_1d(probs[row]).astype(np.float64)
     if np.isnan(values).any():
@@ -278,6 +298,6 @@ def _explain_bad_row(probs: Array, row: int) -> InvalidInputError:
             f"probs: must lie in [0, 1]; row {row} holds {outside[0]:.6g}{hint}"
         )
     return InvalidInputError(
-        f"probs: rows must sum to 1 within {row_sum_tolerance(probs):.0e}; "
+        f"probs: rows must sum to 1 within {tolerance:.0e}; "
         f"row {row} sums to {values.sum():.6g}"
     )

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.binning import equal_mass_edges
+from quorate.arrays import positive_integer
+from quorate.binning import bin_edges, equal_edges, equal_mass_edges
 from quorate.metrics import agreement, calibration, smoothing
 from quorate.questions import PerCaseScore, Question
 from quorate.summaries import (
@@ -65,11 +66,12 @@ def binned(question: str, per: str = "annotation", least: int = 1) -> Callable[[
 
     def plan(options: Options) -> BinPlan:
         asked = Question(options.get("question", question), options.get("per", per))
-        bins = options.get("bins", 15)
-        whole = isinstance(bins, int | np.integer)
+        edges = bin_edges(options.get("bins", 15))
+        bins = len(edges) - 1
+        equal = np.array_equal(edges, equal_edges(bins))
         # A plugin estimator has no within-case correction, which is what needs two labels.
         one = question == "per_class" and options.get("estimator") == "plugin"
-        return BinPlan(asked, int(bins) if whole else tuple(bins), 1 if one else least)
+        return BinPlan(asked, bins if equal else tuple(edges.tolist()), 1 if one else least)
 
     return plan
 
@@ -77,7 +79,8 @@ def binned(question: str, per: str = "annotation", least: int = 1) -> Callable[[
 def soft_binned(options: Options) -> SoftBinPlan:
     """Return the plan of RECE-G."""
     asked = Question(options["question"], options["per"])
-    return SoftBinPlan(asked, int(options["bins"]), float(options["sigma"]))
+    bins = positive_integer("bins", options["bins"])
+    return SoftBinPlan(asked, bins, float(options["sigma"]))
 
 
 def sorted_scores(options: Options) -> SortedPlan:
@@ -130,12 +133,13 @@ def of_ranks(formula: Callable[[Array, Array], Array]) -> dict[str, Any]:
 
 def exact_ks(summary: SortedScores, options: Options) -> float:
     """Return the KS error over every distinct score, not over cells."""
-    gaps = []
+    gaps, total = [], 0.0
     for c in range(summary.channels):
         scores = summary.channel(c).pooled()
         gap = np.cumsum(scores.hits - scores.mass * scores.score)
-        gaps.append(np.abs(gap).max() / scores.mass.sum())
-    return float(np.mean(gaps))
+        gaps.append(np.abs(gap).max(initial=0))
+        total += float(scores.mass.sum())
+    return float(np.sum(gaps) / total)
 
 
 def smoothed(smoother_of: Callable[[SortedScores, BinTable, Options], Array]) -> Prepare:

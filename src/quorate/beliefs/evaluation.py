@@ -1,4 +1,4 @@
-"""What a belief adds to an evaluation: predicted disagreement, and what an expert's label teaches."""
+"""What a belief adds to an evaluation: disagreement, and what an expert's label teaches."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from quorate.beliefs.statistics import StatisticProbability, statistic_probabili
 from quorate.errors import InvalidInputError
 from quorate.labels import Labels
 from quorate.metrics.dirichlet import shares
-from quorate.predictions import Predictions, _as_labels
+from quorate.predictions import Predictions, as_labels
 
 __all__ = [
     "Belief",
@@ -66,7 +66,7 @@ class Belief:
         >>> DirichletBelief([[0.5, 0.5]], [1.0]).posterior([1]).mean
         array([[0.25, 0.75]])
         """
-        checked: Labels = _as_labels(labels, self.num_classes)
+        checked: Labels = as_labels(labels, self.num_classes)
         if len(checked) != len(self):
             raise InvalidInputError(
                 f"labels: must match the belief; got {len(checked)} labels for {len(self)} cases"
@@ -122,6 +122,12 @@ class Belief:
             samples=samples,
             seed=seed,
         )
+
+    def judged_by(self, labels: Labels) -> dict[str, FloatArray]:
+        """Return what `evaluate` asks of a belief, case by case, given the raters' labels."""
+        from quorate.beliefs.evaluation import case_values
+
+        return case_values(self, labels)
 
     def sample(self, n: int, seed: int = 0) -> FloatArray:
         """Return n draws of the class probabilities of every case, (n, N, K).
@@ -258,8 +264,8 @@ class DirichletMixtureBelief(Belief):
 def _checked_probs(values: Any, name: str) -> FloatArray:
     """Return class probabilities (N, K) by the rules of Predictions, said of `name`."""
     try:
-        array = as_float_array(values, "probs", ndim=(1, 2))
-        rows = Predictions.of(array, np.zeros(len(array), np.int64)).read(0, len(array))
+        zeros = np.zeros(len(values) if np.ndim(values) else 0, np.int64)
+        rows = Predictions.of(values, zeros).read(0, len(zeros))
     except InvalidInputError as error:
         raise InvalidInputError(name + str(error).removeprefix("probs")) from None
     return np.asarray(rows.probs, np.float64)

@@ -7,7 +7,8 @@ F = K + 1 for a full matrix, [v | b] with F = 2 for a diagonal one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,37 +52,38 @@ class LinearLikelihood:
     def hessian(self, theta: FloatArray) -> FloatArray:
         """Return Σ_i c_i (δ_kl p_k - p_k p_l) φ_k φ_lᵀ + 2 penalty, (K F, K F).
 
-        φ_k are the features of class k, (u, 1) or (u_k, 1), and c_i is the mass of case i.
+        φ_k are the features of class k, (u, 1) or (u_k, 1), and c_i is the mass of case i. Chunks
+        of cases go to threads and are added up in order.
         """
-        classes, size = theta.shape
-        result = np.zeros((classes * size, classes * size))
-        for features, masses, probs in self._chunks(theta):
-            weighted = (probs * np.sqrt(masses))[:, :, None] * features
-            flat = weighted.reshape(len(weighted), -1)
-            result -= flat.T @ flat
-            for k in range(classes):
-                mine = features[:, k if features.shape[1] > 1 else 0]
-                block = slice(k * size, (k + 1) * size)
-                result[block, block] += mine.T @ (mine * (masses * probs[:, k : k + 1]))
-        result[np.diag_indices_from(result)] += 2 * self.penalty.ravel()
+        rows = max(256, CHUNK_VALUES // theta.size)
+        chunks = [slice(i, i + rows) for i in range(0, len(self.logits), rows)]
+        result = np.diag(2 * self.penalty.ravel())
+        with ThreadPoolExecutor(min(len(chunks), os.cpu_count() or 1)) as pool:
+            for part in pool.map(lambda rows: self._curvature(rows, theta), chunks):
+                result += part
         return result
 
-    def _chunks(self, theta: FloatArray) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-        """Yield features (n, K or 1, F), masses (n, 1) and probabilities (n, K)."""
-        rows = max(256, CHUNK_VALUES // theta.size)
-        for start in range(0, len(self.logits), rows):
-            logits = self.logits[start : start + rows]
-            if is_diagonal(theta):
-                features = np.stack((logits, np.ones_like(logits)), axis=2)
-            else:
-                features = np.column_stack((logits, np.ones(len(logits))))[:, None, :]
-            masses = self.targets[start : start + rows].sum(axis=1, keepdims=True)
-            yield features, masses, np.exp(_log_probs(logits, theta))
+    def _curvature(self, rows: slice, theta: FloatArray) -> FloatArray:
+        """Return the share of some cases in the second derivatives."""
+        logits, (classes, size) = self.logits[rows], theta.shape
+        if is_diagonal(theta):
+            features = np.stack((logits, np.ones_like(logits)), axis=2)
+        else:
+            features = np.column_stack((logits, np.ones(len(logits))))[:, None, :]
+        masses = self.targets[rows].sum(axis=1, keepdims=True)
+        probs = np.exp(_log_probs(logits, theta))
+        flat = ((probs * np.sqrt(masses))[:, :, None] * features).reshape(len(logits), -1)
+        result = -(flat.T @ flat)
+        for k in range(classes):
+            mine = features[:, k if features.shape[1] > 1 else 0]
+            block = slice(k * size, (k + 1) * size)
+            result[block, block] += mine.T @ (mine * (masses * probs[:, k : k + 1]))
+        return np.asarray(result)
 
 
 def is_diagonal(theta: FloatArray) -> bool:
     """Tell [v | b] from [W | b]: a full matrix has at least three columns."""
-    return theta.shape[1] == 2
+    return bool(theta.shape[1] == 2)
 
 
 def apply_linear(logits: FloatArray, theta: FloatArray) -> FloatArray:

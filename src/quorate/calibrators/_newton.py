@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-__all__ = ["GRADIENT_NORM", "Minimum", "Objective", "minimise", "warn_unless_settled"]
+__all__ = ["GRADIENT_NORM", "Minimum", "Objective", "minimise"]
 
 FloatArray = NDArray[np.float64]
 
@@ -48,13 +47,35 @@ class Minimum:
     gradient_norm: float
     iterations: int
 
+    @property
+    def doubt(self) -> str | None:
+        """What to warn of: the optimum was not reached, or there is none."""
+        if self.gradient_norm > GRADIENT_NORM:
+            return (
+                f"stopped at a gradient norm of {self.gradient_norm:.1e} after {self.iterations} "
+                "Newton steps; a penalty or a larger max_iter may help"
+            )
+        if self.likelihood_loss < SEPARATED:
+            return (
+                "the calibration set is told apart without a mistake, so that no finite "
+                "parameters are best, and calibrated probabilities will be all but 0 and 1; "
+                "a penalty or more cases are needed"
+            )
+        return None
+
 
 def minimise(objective: Objective, start: FloatArray, max_iter: int = 100) -> Minimum:
     """Return the minimum of a convex objective.
 
     Directions in which the loss does not change at all (the same number added to every class's
-    intercept) keep their value at `start`.
+    intercept) keep their value at `start`. Linear algebra runs in one thread of its library, so
+    that the digits do not depend on the number of cores; objectives may use threads of their own.
     """
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _minimise(objective, start, max_iter)
+
+
+def _minimise(objective: Objective, start: FloatArray, max_iter: int) -> Minimum:
     theta, gradient = start, objective.gradient(start)
     loss, likelihood_loss = objective.value(start)
     norm = float(np.linalg.norm(gradient))
@@ -77,24 +98,6 @@ def minimise(objective: Objective, start: FloatArray, max_iter: int = 100) -> Mi
             break  # nothing but rounding is left
         theta, loss, likelihood_loss, norm = closer, new_loss, new_likelihood_loss, new_norm
     return Minimum(theta, loss, likelihood_loss, norm, iterations)
-
-
-def warn_unless_settled(name: str, found: Minimum) -> None:
-    """Warn where the optimum was not reached, or where there is none."""
-    if found.gradient_norm > GRADIENT_NORM:
-        message = (
-            f"stopped at a gradient norm of {found.gradient_norm:.1e} after {found.iterations} "
-            "iterations; a penalty or a larger max_iter may help"
-        )
-    elif found.likelihood_loss < SEPARATED:
-        message = (
-            "the calibration set is told apart without a mistake, so that no finite parameters "
-            "are best; calibrated probabilities will be all but 0 and 1. More cases, or a penalty, "
-            "are needed"
-        )
-    else:
-        return
-    warnings.warn(f"{name}: {message}", ConvergenceWarning, stacklevel=4)
 
 
 def _newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.calibrators._base import CalibrationSet
+from quorate.calibrators._cases import CalibrationSet
 from quorate.errors import InvalidInputError
 from quorate.kernels import _scaling as kernels
 from quorate.predictions import CHUNK_VALUES
@@ -39,6 +39,18 @@ class TemperatureFit:
     passes: int
     limit: str | None
     """"zero" or "infinity" where no T is best: the loss falls towards T = 0 or T = ∞."""
+
+    @property
+    def doubt(self) -> str | None:
+        """What to warn of: there is no best T."""
+        reasons = {
+            "zero": "every rater chose the class of the largest logit",
+            "infinity": "the logits say nothing about the labels",
+        }
+        if self.limit is None:
+            return None
+        where = f"stopped at T = {1 / self.beta:.3g}"
+        return f"{reasons[self.limit]}, so that no temperature is best; {where}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,7 @@ def _search(sums: _Sums) -> TemperatureFit:
     if sums.mean_gap >= sums.observed_gap:  # the derivative at β = 0 is not negative
         return _follow(sums, beta, 0.1, "infinity")
     low, high = 0.0, np.inf
-    for passes in range(1, MOST_PASSES + 1):
+    for _ in range(MOST_PASSES):
         point = sums.at(beta)
         if point.first < 0:
             low = beta
@@ -99,23 +111,24 @@ def _search(sums: _Sums) -> TemperatureFit:
         if abs(point.slope) <= SLOPE or abs(closer - beta) <= 1e-15 * beta:
             break
         beta = closer
-    return TemperatureFit(point.beta, point.loss, -point.slope, passes, None)
+    return TemperatureFit(point.beta, point.loss, -point.slope, sums.passes, None)
 
 
 def _follow(sums: _Sums, beta: float, factor: float, limit: str) -> TemperatureFit:
     """Go towards a limit until there is nothing left to gain."""
-    for passes in range(1, MOST_PASSES + 1):
+    for _ in range(MOST_PASSES):
         point = sums.at(beta)
         if abs(point.slope) <= SLOPE_WITHOUT_OPTIMUM:
             break
         beta *= factor
-    return TemperatureFit(point.beta, point.loss, -point.slope, passes, limit)
+    return TemperatureFit(point.beta, point.loss, -point.slope, sums.passes, limit)
 
 
 class _Sums:
     """Sums over all cases, chunk by chunk in threads, added up in a fixed order."""
 
     def __init__(self, cases: CalibrationSet, pool: ThreadPoolExecutor) -> None:
+        self.passes = 0
         self._pool = pool
         self._logits = cases.logits
         rows = max(1024, CHUNK_VALUES // cases.num_classes)
@@ -127,7 +140,8 @@ class _Sums:
             self._masses = weights
         else:
             classes, counts = np.empty(0, np.int64), labels.counts.astype(np.int64)
-            self._masses = labels.num_raters * (1.0 if cases.weights is None else weights)
+            raters = labels.num_raters.astype(np.float64)
+            self._masses = raters if cases.weights is None else raters * weights
 
         def observed(rows: slice, out: FloatArray) -> None:
             kernels.add_observed_gaps(
@@ -140,6 +154,7 @@ class _Sums:
 
     def at(self, beta: float) -> _Point:
         """Return the loss and its derivatives at β."""
+        self.passes += 1
 
         def tempered(rows: slice, out: FloatArray) -> None:
             kernels.add_tempered_sums(self._logits[rows], self._masses[rows], beta, out)

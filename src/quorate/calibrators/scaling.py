@@ -10,27 +10,29 @@ digits every time, no learning rate.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from quorate.arrays import choose, positive_integer
-from quorate.calibrators._base import (
-    CalibrationSet,
-    Calibrator,
-    log_probabilities,
-    nonnegative,
-    probabilities,
-)
-from quorate.calibrators._linear import LinearLikelihood, apply_linear
-from quorate.calibrators._newton import Minimum, minimise, warn_unless_settled
-from quorate.calibrators._temperature import TemperatureFit, best_inverse_temperature
+from quorate.calibrators._base import Calibrator, nonnegative
+from quorate.calibrators._cases import CalibrationSet, log_probabilities, probabilities
+from quorate.calibrators._linear import LinearLikelihood, apply_linear, is_diagonal
+from quorate.calibrators._newton import Minimum, minimise
+from quorate.calibrators._temperature import best_inverse_temperature
 from quorate.errors import InvalidInputError
 
-__all__ = ["DirichletCalibration", "MatrixScaling", "TemperatureScaling", "VectorScaling"]
+__all__ = [
+    "DirichletCalibration",
+    "LinearCalibrator",
+    "MatrixScaling",
+    "TemperatureScaling",
+    "VectorScaling",
+    "diagonal_penalty",
+    "fit_linear",
+    "full_penalty",
+]
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
@@ -81,19 +83,55 @@ class TemperatureScaling(Calibrator):
     def __init__(self, input: str = "logits") -> None:
         self.input = input
 
-    def _fit(self, cases: CalibrationSet) -> None:
+    def _fit(self, cases: CalibrationSet) -> str | None:
         found = best_inverse_temperature(cases)
-        _warn_at_limit(type(self).__name__, found)
         self.temperature_ = 1 / found.beta
         self.loss_ = found.loss
         self.gradient_norm_ = abs(found.slope)
         self.n_iter_ = found.passes
+        return found.doubt
 
     def _calibrated(self, logits: Array) -> FloatArray:
         return _tempered(logits, 1 / self.temperature_)
 
 
-class VectorScaling(Calibrator):
+class LinearCalibrator(Calibrator):
+    """What vector, matrix and Dirichlet calibration share: softmax(W u + b)."""
+
+    coef_: FloatArray
+    intercept_: FloatArray
+    max_iter: int
+
+    _fitted: ClassVar[dict[str, Any]] = {
+        "coef_": ("K", "K"),
+        "intercept_": ("K",),
+        "loss_": (),
+        "gradient_norm_": (),
+        "n_iter_": (),
+    }
+
+    def _inputs(self, logits: Array) -> FloatArray:
+        """Return what is mapped linearly, (N, K)."""
+        return logits.astype(np.float64, copy=False)
+
+    def _calibrated(self, logits: Array) -> FloatArray:
+        theta = np.column_stack((self.coef_, self.intercept_))
+        return probabilities(apply_linear(self._inputs(logits), theta))
+
+    def _solve(self, cases: CalibrationSet, penalty: FloatArray) -> str | None:
+        found = fit_linear(cases, self._inputs(cases.logits), penalty, self.max_iter)
+        self._describe(found)
+        return found.doubt
+
+    def _describe(self, found: Minimum) -> None:
+        slopes = found.theta[:, 0] if is_diagonal(found.theta) else found.theta[:, :-1]
+        self.coef_, self.intercept_ = slopes.copy(), found.theta[:, -1].copy()
+        self.loss_ = found.loss
+        self.gradient_norm_ = found.gradient_norm
+        self.n_iter_ = found.iterations
+
+
+class VectorScaling(LinearCalibrator):
     """Scale and shift each logit, softmax(v u + b) (Guo et al. 2017; LH appendix D.1).
 
     Minimises LH eq 82 + λ_b 1/K Σ_k b_k² (eq 48).
@@ -123,38 +161,19 @@ class VectorScaling(Calibrator):
     ((3,), True)
     """
 
-    _fitted: ClassVar[dict[str, Any]] = {
-        "coef_": ("K",),
-        "intercept_": ("K",),
-        "loss_": (),
-        "gradient_norm_": (),
-        "n_iter_": (),
-    }
+    _fitted: ClassVar[dict[str, Any]] = {**LinearCalibrator._fitted, "coef_": ("K",)}
 
-    def __init__(
-        self, bias_l2: float = 0.0, input: str = "logits", max_iter: int = 100
-    ) -> None:
+    def __init__(self, bias_l2: float = 0.0, input: str = "logits", max_iter: int = 100) -> None:
         self.bias_l2 = bias_l2
         self.input = input
         self.max_iter = max_iter
 
-    def _fit(self, cases: CalibrationSet) -> None:
-        logits = cases.logits.astype(np.float64, copy=False)
-        penalty = diagonal_penalty(cases.num_classes, nonnegative("bias_l2", self.bias_l2))
-        found = fit_linear(cases, logits, penalty, self.max_iter)
-        warn_unless_settled(type(self).__name__, found)
-        self._describe(found)
-
-    def _describe(self, found: Minimum) -> None:
-        self.coef_, self.intercept_ = found.theta[:, 0].copy(), found.theta[:, 1].copy()
-        _describe_optimum(self, found)
-
-    def _calibrated(self, logits: Array) -> FloatArray:
-        theta = np.column_stack((self.coef_, self.intercept_))
-        return probabilities(apply_linear(logits.astype(np.float64, copy=False), theta))
+    def _fit(self, cases: CalibrationSet) -> str | None:
+        bias = nonnegative("bias_l2", self.bias_l2)
+        return self._solve(cases, diagonal_penalty(cases.num_classes, bias))
 
 
-class MatrixScaling(Calibrator):
+class MatrixScaling(LinearCalibrator):
     """Map the logits linearly, softmax(W u + b) (Guo et al. 2017; LH appendix D.1).
 
     Minimises LH eq 82 + λ_w 1/(K(K-1)) Σ_{k≠k'} W_kk'² + λ_b 1/K Σ_k b_k² (ODIR, eq 49).
@@ -182,8 +201,6 @@ class MatrixScaling(Calibrator):
     ((3, 3), True)
     """
 
-    _fitted: ClassVar[dict[str, Any]] = {**VectorScaling._fitted, "coef_": ("K", "K")}
-
     def __init__(
         self,
         off_diagonal_l2: float = 0.0,
@@ -196,27 +213,13 @@ class MatrixScaling(Calibrator):
         self.input = input
         self.max_iter = max_iter
 
-    def _fit(self, cases: CalibrationSet) -> None:
-        penalty = full_penalty(
-            cases.num_classes,
-            nonnegative("off_diagonal_l2", self.off_diagonal_l2),
-            nonnegative("bias_l2", self.bias_l2),
-        )
-        logits = cases.logits.astype(np.float64, copy=False)
-        found = fit_linear(cases, logits, penalty, self.max_iter)
-        warn_unless_settled(type(self).__name__, found)
-        self._describe(found)
-
-    def _describe(self, found: Minimum) -> None:
-        self.coef_, self.intercept_ = found.theta[:, :-1].copy(), found.theta[:, -1].copy()
-        _describe_optimum(self, found)
-
-    def _calibrated(self, logits: Array) -> FloatArray:
-        theta = np.column_stack((self.coef_, self.intercept_))
-        return probabilities(apply_linear(logits.astype(np.float64, copy=False), theta))
+    def _fit(self, cases: CalibrationSet) -> str | None:
+        off_diagonal = nonnegative("off_diagonal_l2", self.off_diagonal_l2)
+        bias = nonnegative("bias_l2", self.bias_l2)
+        return self._solve(cases, full_penalty(cases.num_classes, off_diagonal, bias))
 
 
-class DirichletCalibration(Calibrator):
+class DirichletCalibration(LinearCalibrator):
     """Map log-probabilities linearly, softmax(W ln q + b) (Kull et al. 2019).
 
     What the posterior of the class is if the predicted probabilities q are Dirichlet distributed
@@ -245,11 +248,9 @@ class DirichletCalibration(Calibrator):
 
     >>> q = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]] * 2
     >>> calibrator = DirichletCalibration("diagonal", input="probs").fit(q, [0, 1, 2, 1, 2, 0])
-    >>> np.count_nonzero(calibrator.coef_)
+    >>> int(np.count_nonzero(calibrator.coef_))
     3
     """
-
-    _fitted: ClassVar[dict[str, Any]] = MatrixScaling._fitted
 
     def __init__(
         self,
@@ -267,43 +268,42 @@ class DirichletCalibration(Calibrator):
         self.input = input
         self.max_iter = max_iter
 
-    def _fit(self, cases: CalibrationSet) -> None:
+    def _fit(self, cases: CalibrationSet) -> str | None:
         form = choose("form", self.form, FORMS)
         off_diagonal, bias, everything = (
             nonnegative(name, getattr(self, name)) for name in ("off_diagonal_l2", "bias_l2", "l2")
         )
-        classes = cases.num_classes
-        if form == "fixed_diagonal":
-            if off_diagonal or bias or everything:
-                raise InvalidInputError('penalties: must be 0 for form="fixed_diagonal"')
-            found = best_inverse_temperature(cases)
-            _warn_at_limit(type(self).__name__, found)
-            theta = found.beta * np.eye(classes, classes + 1)
-            self._describe(Minimum(theta, found.loss, found.loss, abs(found.slope), found.passes))
-            return
-        if form == "diagonal" and off_diagonal:
+        if form != "full" and off_diagonal:
             raise InvalidInputError(
-                f'off_diagonal_l2: must be 0 for form="diagonal"; got {off_diagonal}'
+                f"off_diagonal_l2: must be 0 for form={form!r}; got {off_diagonal}"
             )
-        full = form == "full"
-        penalty = (
-            full_penalty(classes, off_diagonal, bias) if full else diagonal_penalty(classes, bias)
-        )
-        penalty += everything / (classes * (classes + 1))
-        logs = log_probabilities(cases.logits, self.input)
-        found = fit_linear(cases, logs, penalty, self.max_iter)
-        warn_unless_settled(type(self).__name__, found)
-        self._describe(found)
+        if form == "fixed_diagonal":
+            if bias or everything:
+                name, value = ("bias_l2", bias) if bias else ("l2", everything)
+                raise InvalidInputError(f"{name}: must be 0 for form={form!r}; got {value}")
+            return self._fit_one_number(cases)
+        classes = cases.num_classes
+        if form == "full":
+            penalty = full_penalty(classes, off_diagonal, bias)
+        else:
+            penalty = diagonal_penalty(classes, bias)
+        return self._solve(cases, penalty + everything / (classes * (classes + 1)))
+
+    def _fit_one_number(self, cases: CalibrationSet) -> str | None:
+        found = best_inverse_temperature(cases)
+        self.coef_ = found.beta * np.eye(cases.num_classes)
+        self.intercept_ = np.zeros(cases.num_classes)
+        self.loss_, self.gradient_norm_ = found.loss, abs(found.slope)
+        self.n_iter_ = found.passes
+        return found.doubt
+
+    def _inputs(self, logits: Array) -> FloatArray:
+        return log_probabilities(logits, self.input)
 
     def _describe(self, found: Minimum) -> None:
-        slopes = found.theta[:, :-1]
-        self.coef_ = np.diag(slopes[:, 0]) if slopes.shape[1] == 1 else slopes.copy()
-        self.intercept_ = found.theta[:, -1].copy()
-        _describe_optimum(self, found)
-
-    def _calibrated(self, logits: Array) -> FloatArray:
-        theta = np.column_stack((self.coef_, self.intercept_))
-        return probabilities(apply_linear(log_probabilities(logits, self.input), theta))
+        super()._describe(found)
+        if self.coef_.ndim == 1:
+            self.coef_ = np.diag(self.coef_)
 
 
 def diagonal_penalty(classes: int, bias_l2: float) -> FloatArray:
@@ -339,12 +339,6 @@ def fit_linear(
     return minimise(LinearLikelihood(logits, cases.targets, penalty), start, most)
 
 
-def _describe_optimum(calibrator: Any, found: Minimum) -> None:
-    calibrator.loss_ = found.loss
-    calibrator.gradient_norm_ = found.gradient_norm
-    calibrator.n_iter_ = found.iterations
-
-
 def _tempered(logits: Array, beta: float) -> FloatArray:
     """Return softmax(β u), in which the largest logit keeps the largest probability."""
     gaps = logits.astype(np.float64, copy=False)
@@ -356,15 +350,3 @@ def _tempered(logits: Array, beta: float) -> FloatArray:
     tied = np.flatnonzero(probs.argmax(axis=1) != top)
     probs[tied, top[tied]] = np.nextafter(probs[tied].max(axis=1), 2)
     return np.asarray(probs)
-
-
-def _warn_at_limit(name: str, found: TemperatureFit) -> None:
-    if found.limit is None:
-        return
-    reason = {
-        "zero": "every rater chose the class of the largest logit, so that no temperature is best",
-        "infinity": "the logits say nothing about the labels, so that no temperature is best",
-    }[found.limit]
-    warnings.warn(
-        f"{name}: {reason}; stopped at T = {1 / found.beta:.3g}", ConvergenceWarning, stacklevel=4
-    )

@@ -46,7 +46,8 @@ def ece(
 
     With several raters every label counts (MR-ECE); `per="case"` lets every case count once.
     `question` is "top_label" for any number of classes; "positive" for the probability of class 1
-    of two; "per_class" averages over all classes; "predicted_class" asks within each prediction.
+    of two; "per_class" averages over all classes; "predicted_class" keeps the cases predicted as
+    each class apart (K times `sce`).
 
     >>> round(ece([[0.9, 0.1], [0.9, 0.1], [0.3, 0.7]], [0, 1, 1]), 4)
     0.3667

@@ -192,6 +192,7 @@ def _table(
     labels.require_raters(order, on_single)
     enough = labels.num_raters >= order
     w = check_weights(weights, len(labels))
+    enough = enough if w is None else enough & (w > 0)
     scored = ScoredCases(
         np.ascontiguousarray(z[enough]),
         observed(labels.counts[enough]),

@@ -15,7 +15,6 @@ from numba import njit
 __all__ = [
     "FIELDS",
     "add_bin_sums",
-    "add_class_sums",
     "add_soft_bin_sums",
     "concordance",
     "gaussian_shares",
@@ -27,6 +26,8 @@ Array = Any
 FIELDS = 8
 """Sums kept per bin: cases, w, w², w z, w μ, w (μ-z)², w μ², w v. One cache line."""
 COPIES = 4
+MOST_COPIED = 8192
+"""Sums in a table of which copies still fit the cache."""
 
 
 @njit(nogil=True, cache=True)
@@ -56,12 +57,14 @@ def read_rows(probs: Array, tolerance: float, confidence: Array, predicted: Arra
 @njit(inline="always")
 def _bin_of(score: float, bins: int, edges: Array) -> int:
     """Return the bin of a score: `[a, b)`, the last one closed."""
-    b = min(max(int(score * bins), 0), bins - 1)
-    # The product may round across an edge, and edges need not be equal: step to the bin.
-    while b + 1 < bins and score >= edges[b + 1]:
-        b += 1
-    while b > 0 and score < edges[b]:
-        b -= 1
+    b = np.uint64(min(max(int(score * bins), 0), bins - 1))
+    # The product may round across an edge, and edges need not be equal: step to the bin. What is
+    # nearly never true is asked first, so that the processor guesses right.
+    one = np.uint64(1)
+    while score >= edges[b + one] and b + one < np.uint64(bins):
+        b += one
+    while score < edges[b] and b > np.uint64(0):
+        b -= one
     return b
 
 
@@ -77,13 +80,15 @@ def add_bin_sums(
     rows, columns = z.shape
     _, channels, bins, _ = table.shape
     has_v, has_channel, has_unit = v.size > 0, channel.size > 0, unit.size > 0
-    # A table of one unit is summed in copies: an addition to a bin need not wait for the one
-    # before, which with saturated confidences was to the same bin.
-    copies = 1 if has_unit else COPIES
-    sums = table.reshape(-1) if has_unit else np.zeros(copies * table.size)
+    # Cases with one score each are summed in copies of the table: an addition to a bin need not
+    # wait for the one before, which with saturated confidences was to the same bin.
+    copied = columns == 1 and not has_unit and table.size <= MOST_COPIED
+    sums = np.zeros(COPIES * table.size) if copied else table.reshape(-1)
     for i in range(rows):
         w = weights[i]
-        first = (unit[i] if has_unit else i % COPIES) * channels
+        if w == 0.0:  # such a case is none, even where its score is infinite
+            continue
+        first = (unit[i] if has_unit else i % COPIES if copied else 0) * channels
         for c in range(columns):
             score = float(z[i, c])
             m = mu[i, c]
@@ -91,48 +96,19 @@ def add_bin_sums(
             b = _bin_of(score, bins, edges)
             # A flat index: a view of the bin's fields would be counted in and out, at ten times
             # the cost of the sums themselves.
-            at = ((first + (channel[i] if has_channel else c)) * bins + b) * FIELDS
+            row = first + (channel[i] if has_channel else c)
+            at = (np.uint64(row * bins) + b) * np.uint64(FIELDS)
             sums[at] += 1.0
-            sums[at + 1] += w
-            sums[at + 2] += w * w
-            sums[at + 3] += w * score
-            sums[at + 4] += w * m
-            sums[at + 5] += w * d * d
-            sums[at + 6] += w * m * m
+            sums[at + np.uint64(1)] += w
+            sums[at + np.uint64(2)] += w * w
+            sums[at + np.uint64(3)] += w * score
+            sums[at + np.uint64(4)] += w * m
+            sums[at + np.uint64(5)] += w * d * d
+            sums[at + np.uint64(6)] += w * m * m
             if has_v:
-                sums[at + 7] += w * v[i, c]
-    if not has_unit:
+                sums[at + np.uint64(7)] += w * v[i, c]
+    if copied:
         _add_copies(sums, table.reshape(-1))
-
-
-@njit(nogil=True, cache=True)
-def add_class_sums(
-    probs: Array, classes: Array, weights: Array, unit: Array, edges: Array, table: Array
-) -> None:
-    """Add single labels (n,) to `table` (units, K, bins, FIELDS): is it class k?, for every k.
-
-    The same sums as `add_bin_sums` over one-hot labels, without making these. `weights` and
-    `unit` may be empty: all 1, one unit.
-    """
-    rows, columns = probs.shape
-    bins = table.shape[2]
-    has_unit = unit.size > 0
-    sums = table.reshape(-1)
-    for i in range(rows):
-        w = weights[i] if weights.size > 0 else 1.0
-        first = (unit[i] if has_unit else 0) * columns
-        for c in range(columns):
-            score = float(probs[i, c])
-            at = ((first + c) * bins + _bin_of(score, bins, edges)) * FIELDS
-            hit = 1.0 if classes[i] == c else 0.0
-            d = hit - score
-            sums[at] += 1.0
-            sums[at + 1] += w
-            sums[at + 2] += w * w
-            sums[at + 3] += w * score
-            sums[at + 4] += w * hit
-            sums[at + 5] += w * d * d
-            sums[at + 6] += w * hit
 
 
 @njit(nogil=True, cache=True)
@@ -181,6 +157,8 @@ def add_soft_bin_sums(
     rows, bins = share.shape
     has_unit = unit.size > 0
     for i in range(rows):
+        if weights[i] == 0.0:
+            continue
         u = unit[i] if has_unit else 0
         score = z[i]
         table[u, _bin_of(score, bins, edges), 0] += 1.0

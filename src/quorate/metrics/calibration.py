@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.arrays import positive_integer
 from quorate.binning import MAX_BINS, equal_mass_cuts, equal_mass_edges
 from quorate.summaries.bin_sums import BinTable
 from quorate.summaries.sorted_scores import ScoreMasses
@@ -30,10 +31,16 @@ __all__ = [
 FloatArray = NDArray[Any]
 
 
+def _all_weight(table: BinTable) -> FloatArray:
+    return np.asarray(table.weight.sum(axis=(-2, -1)))
+
+
 def ece(table: BinTable) -> FloatArray:
-    """ECE = Σ_m b_m/N |A_m - C_m| (RECE eq 2), the mean over channels where there are several."""
-    error = np.abs(table.deviation).sum(axis=-1) / table.weight.sum(axis=-1)
-    return np.asarray(error.mean(axis=-1))
+    """ECE = Σ_m b_m/N |A_m - C_m| (RECE eq 2).
+
+    Where every case is in every channel, dividing by the weight of all makes it their mean.
+    """
+    return np.asarray(np.abs(table.deviation).sum(axis=(-2, -1)) / _all_weight(table))
 
 
 def mce(table: BinTable) -> FloatArray:
@@ -45,14 +52,12 @@ def mce(table: BinTable) -> FloatArray:
 def rms_ce(table: BinTable) -> FloatArray:
     """RMS-CE = sqrt(Σ_m b_m/N (A_m - C_m)²), the mean over channels inside the root."""
     squares = table.deviation**2 / np.where(table.weight > 0, table.weight, 1)
-    return np.asarray(np.sqrt((squares.sum(axis=-1) / table.weight.sum(axis=-1)).mean(axis=-1)))
+    return np.asarray(np.sqrt(squares.sum(axis=(-2, -1)) / _all_weight(table)))
 
 
 def sce(table: BinTable) -> FloatArray:
     """SCE = 1/K Σ_m Σ_k B_mk/N |A_mk - C_mk|, over the cases predicted as k (RECE eqs 4-5)."""
-    classes = table.sums.shape[-3]
-    total = table.weight.sum(axis=(-2, -1))
-    return np.asarray(np.abs(table.deviation).sum(axis=(-2, -1)) / total / classes)
+    return ece(table) / table.sums.shape[-3]
 
 
 def robust_ece(table: BinTable, *, observed_bins_only: bool = False) -> FloatArray:
@@ -63,7 +68,7 @@ def robust_ece(table: BinTable, *, observed_bins_only: bool = False) -> FloatArr
     error = np.abs(table.deviation)
     if observed_bins_only:
         error = np.where(table.cases > 0, error, 0)
-    return np.asarray((error.sum(axis=-1) / table.weight.sum(axis=-1)).mean(axis=-1))
+    return np.asarray(error.sum(axis=(-2, -1)) / _all_weight(table))
 
 
 def mixture_responsibilities(
@@ -86,6 +91,7 @@ def mixture_responsibilities(
 
 def adaptive_edges(scores: ScoreMasses, bins: int) -> FloatArray:
     """Return equal-mass edges that hold every case: fewer bins where cases or scores are few."""
+    positive_integer("bins", bins)
     return equal_mass_edges(scores.score, scores.mass, bins)
 
 
@@ -109,4 +115,4 @@ def sweep_edges(scores: ScoreMasses) -> FloatArray:
 def ks_error(table: BinTable) -> FloatArray:
     """KS = max over thresholds t of |Σ_{z <= t} w (μ - z)| / W (Gupta et al. 2021, eq 8)."""
     gap = np.cumsum(table.deviation, axis=-1)
-    return np.asarray((np.abs(gap).max(axis=-1) / table.weight.sum(axis=-1)).mean(axis=-1))
+    return np.asarray(np.abs(gap).max(axis=-1).sum(axis=-1) / _all_weight(table))

@@ -119,11 +119,14 @@ class _TiedScores(NamedTuple):
     group: NDArray[np.int64]
 
 
-def _tied_scores(z: FloatArray, hits: FloatArray, masses: FloatArray) -> _TiedScores:
+def _tied_scores(
+    z: FloatArray, hits: FloatArray, masses: FloatArray, leave_out: LeaveOut
+) -> _TiedScores:
     order = np.flatnonzero(masses > 0)
     order = order[np.argsort(z[order], kind="stable")]
     sorted_z = np.asarray(z, np.float64)[order]
-    if len(order) < 2:
+    copies = leave_out == "copy" and float(masses.sum()) > 1
+    if len(order) < 2 and not copies:
         raise UndefinedMetricError(
             f"kde_ece: needs at least two cases, to compare one with the others; got {len(order)}"
         )
@@ -164,7 +167,7 @@ def top_label_kde(
     >>> top_label_kde(z, np.array([0.0, 1.0]), np.ones(2), bandwidth=0.1)
     0.75
     """
-    tied = _tied_scores(z, hits, masses)
+    tied = _tied_scores(z, hits, masses, leave_out)
     alone = tied.cases == 1 if leave_out == "case" else tied.mass <= 1
     sums = sum_beta_kernels(beta_terms(tied.scores, bandwidth), tied.mass, tied.hits, alone)
     if leave_out == "copy":

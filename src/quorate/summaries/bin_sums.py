@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from quorate.binning import bin_edges, locate
 from quorate.errors import MergeError
-from quorate.predictions import Predictions, Rows, row_sum_tolerance
-from quorate.questions import NO_INDEX, PerCaseScore, Question, ScoredCases
+from quorate.predictions import Predictions, Rows
+from quorate.questions import PerCaseScore, Question, ScoredCases
 from quorate.summaries.sorted_scores import SortedScores
 
 __all__ = ["BinPlan", "BinSums", "BinTable", "SoftBinPlan"]
 
 FloatArray = NDArray[np.float64]
 
-NO_WEIGHTS = np.empty(0)
 DirectLoop = Callable[[int, int, FloatArray], bool]
 """loop(start, stop, table) adds those cases to `table` (bins, fields), or says False."""
 
@@ -129,12 +128,13 @@ class BinPlan:
             and probs.size >= DIRECT_VALUES
         ):
             return None
-        from quorate.kernels import _top_label as kernels
+        from quorate.kernels import _tiles as kernels
 
-        if not kernels.can_add(probs, self.edges):
+        many = probs.shape[1] > kernels.MOST_CLASSES
+        if many or not kernels.has_usual_edges(probs, self.edges):
             return None
         add = kernels.top_label_kernel(probs.shape[1])
-        bins, tolerance = len(self.edges) - 1, row_sum_tolerance(probs)
+        bins, tolerance = len(self.edges) - 1, predictions.tolerance
 
         def loop(start: int, stop: int, table: FloatArray) -> bool:
             flat = probs[start:stop].reshape(-1)
@@ -256,24 +256,26 @@ class BinSums:
         rows = rows.with_raters(self.plan.least_raters)
         if len(rows.probs) == 0:
             return
-        single = isinstance(self.plan, BinPlan) and rows.classes is not None
-        if single and self.plan.question.name == "per_class":
-            self._absorb_classes(rows)
+        if self._is_plain(rows):
+            from quorate.kernels import _tiles as kernels
+
+            kernels.add_class_sums(rows.probs, rows.classes, self.sums.shape[2], self.sums[0])
         else:
             self._absorb_scored(self.plan.question.score(rows))
 
-    def _absorb_classes(self, rows: Rows) -> None:
-        """Add single labels, which need not be written out as zeros and ones."""
-        from quorate.kernels import _numba as kernels
+    def _is_plain(self, rows: Rows) -> bool:
+        """Say whether these are single labels of weight 1, asked for class by class."""
+        if not (
+            isinstance(self.plan, BinPlan)
+            and self.plan.question.name == "per_class"
+            and rows.classes is not None
+            and rows.weights is None
+            and rows.units is None
+        ):
+            return False
+        from quorate.kernels import _tiles as kernels
 
-        kernels.add_class_sums(
-            rows.probs,
-            rows.classes,
-            NO_WEIGHTS if rows.weights is None else rows.weights,
-            NO_INDEX if rows.units is None else rows.units,
-            self.plan.edges,
-            self.sums,
-        )
+        return kernels.has_usual_edges(rows.probs, self.plan.edges)
 
     def absorb_directly(self, loop: DirectLoop, start: int, stop: int) -> bool:
         """Add cases start … stop-1 by a `direct_loop`; return whether they were added.

@@ -1,10 +1,10 @@
-"""The shortest way to the commonest table: confidences of single labels in equal bins.
+"""Loops over tiles of sixteen probabilities or rows, as fast as memory delivers them.
 
-One read of the probabilities does everything: it checks the rows, finds the largest probability
-and its class, and adds the case to its bin. To keep up with the memory this takes about six
-cycles a row, so rows are taken sixteen at a time and every step is done on sixteen rows at once.
-The compiler does not find that form by itself; `read_tile` writes it in LLVM's vector
-instructions, which any processor has in one width or another. Four ideas carry it:
+The two tables that are asked of the largest data, the confidences of single labels and every
+class's probability, in equal bins. To keep up with the memory a row may take about six cycles,
+so every step is done on sixteen at once. The compiler does not find that form by itself;
+`read_rows` and `read_values` write it in LLVM's vector instructions, which any processor has in
+one width or another. Five ideas carry it:
 
 * **A key instead of an arg-max.** A probability in [2⁻¹⁵, 1] begins with the same five bits, so
   these are shifted out and the class goes in at the other end. The largest key is the largest
@@ -12,10 +12,12 @@ instructions, which any processor has in one width or another. Four ideas carry 
 * **Rows are folded, not transposed.** A row is cut into pieces of 16, 8, 4, 2 and 1 classes;
   pieces of several rows fill a vector, and adding even to odd lanes halves the pieces until a
   lane is a row.
+* **A product instead of a search.** A float32 times the number of bins is exact in float64, and
+  its whole part is the bin.
 * **Doubt is somebody else's job.** Anything odd (NaN, a negative, -0.0, a sum that is off by
   nearly the tolerance) raises a flag, and the caller reads those rows again, slowly and exactly.
-* **Four copies of every sum.** Saturated confidences all fall in one bin, and each addition would
-  wait for the last one to reach memory; neighbouring rows add to different copies.
+* **Copies of every sum.** Saturated confidences all fall in one bin, and each addition would wait
+  for the last one to reach memory; neighbouring rows add to different copies.
 """
 
 from __future__ import annotations
@@ -30,7 +32,13 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["MOST_BINS", "MOST_CLASSES", "can_add", "top_label_kernel"]
+__all__ = [
+    "MOST_BINS",
+    "MOST_CLASSES",
+    "add_class_sums",
+    "has_usual_edges",
+    "top_label_kernel",
+]
 
 Array = Any
 Value = Any
@@ -126,7 +134,7 @@ class _Lanes:
         return self.call("fshl", raised, self.constant(classes), self.all(INDEX_BITS))
 
 
-def _read_rows(lanes: _Lanes, load: Callable[[int, int], Value], classes: int) -> list[Value]:
+def _fold_rows(lanes: _Lanes, load: Callable[[int, int], Value], classes: int) -> list[Value]:
     """Return the key, the sum and the joined sign bits of sixteen rows."""
     builder = lanes.builder
     as_bits = ir.VectorType(lanes.bits, ROWS)
@@ -152,7 +160,7 @@ def _read_rows(lanes: _Lanes, load: Callable[[int, int], Value], classes: int) -
 
 
 def _bin_of(lanes: _Lanes, z: Value, bins: Value) -> Value:
-    """Return the bin of each score, of `bins` equal ones with usual edges (`can_add`).
+    """Return the bin of each score, of `bins` equal ones with usual edges.
 
     A float32 times M is exact in float64, so its whole part is the bin. A float64 times M may
     round across an edge, and the edges themselves, i times 1 / M, decide.
@@ -186,7 +194,7 @@ def _is_hit(lanes: _Lanes, key: Value, labels: Value) -> Value:
 
 
 @intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
-def read_tile(
+def read_rows(
     typing: Any, probs: Any, classes: Any, labels: Any, first: Any, bins: Any, tolerance: Any,
     score: Any, squared_gap: Any, cell: Any, doubt: Any, place: Any,
 ) -> Any:  # fmt: skip
@@ -215,7 +223,7 @@ def read_tile(
         for byte in range(0, ROWS * count * width // 8, CACHE_LINE):
             index = builder.add(origin, ir.Constant(INT64, (AHEAD + byte) * 8 // width))
             lanes.prefetch(at(0, index, lanes.float))
-        key, total, odd = _read_rows(lanes, load, count)
+        key, total, odd = _fold_rows(lanes, load, count)
         one, doubles = lanes.all(1.0, lanes.float), ir.VectorType(DOUBLE, ROWS)
         kept = builder.lshr(key, lanes.all(INDEX_BITS))
         own = builder.bitcast(builder.or_(kept, lanes.all(lanes.prefix)), one.type)
@@ -245,18 +253,17 @@ def read_tile(
     return signature, generate
 
 
-def can_add(probs: Array, edges: Array) -> bool:
-    """Say whether there is a loop for these probabilities (n, K) and edges of bins."""
+def has_usual_edges(probs: Array, edges: Array) -> bool:
+    """Say whether the loops here put these probabilities where these edges do."""
     return bool(
         probs.dtype in (np.float32, np.float64)
-        and probs.shape[1] <= MOST_CLASSES
         and len(edges) <= MOST_BINS + 1
-        and _has_usual_edges(tuple(edges.tolist()), 8 * probs.dtype.itemsize)
+        and _are_usual(tuple(edges.tolist()), 8 * probs.dtype.itemsize)
     )
 
 
 @lru_cache(maxsize=64)
-def _has_usual_edges(edges: tuple[float, ...], width: int) -> bool:
+def _are_usual(edges: tuple[float, ...], width: int) -> bool:
     """Say whether `_bin_of` puts every float of that width where these edges do.
 
     For float64 the edges must be i times 1 / M. For float32 the first score of bin i must be the
@@ -295,7 +302,7 @@ def top_label_kernel(classes: int) -> Callable[[Array, Array, int, float, Array]
         for start in range(0, rows, BLOCK):
             size = min(BLOCK, rows - start)
             for r in range(0, size - ROWS + 1, ROWS):
-                read_tile(
+                read_rows(
                     probs, classes, labels, start + r, bins, sure,
                     score, squared_gap, cell, doubt, r,
                 )  # fmt: skip
@@ -307,7 +314,7 @@ def top_label_kernel(classes: int) -> Callable[[Array, Array, int, float, Array]
                     rest_labels[r] = labels[rows - rest + r]
                     for k in range(classes):
                         rest_probs[r * classes + k] = probs[(rows - rest + r) * classes + k]
-                read_tile(
+                read_rows(
                     rest_probs, classes, rest_labels, 0, bins, sure,
                     score, squared_gap, cell, doubt, size - rest,
                 )  # fmt: skip
@@ -340,3 +347,77 @@ def _gather(counts: Array, sums: Array, table: Array) -> None:
                 table[b, 4] += hit * number
                 table[b, 5] += sums[2 * i + 1]
                 table[b, 6] += hit * number
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def read_values(
+    typing: Any, probs: Any, first: Any, bins: Any, offset: Any,
+    score: Any, squared_gap: Any, cell: Any, place: Any,
+) -> Any:  # fmt: skip
+    """Read values first … first+15 and write their z, z² and bin + offset at `place`."""
+    signature = types.void(
+        probs, types.int64, types.int64, offset, score, squared_gap, cell, types.int64
+    )
+    width = probs.dtype.bitwidth
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = _Lanes(context, builder, width)
+
+        def at(i: int, index: Value, element: Any) -> Value:
+            return lanes.pointer(signature.args[i], args[i], index, ROWS, element)
+
+        own = builder.load(at(0, args[1], lanes.float), align=width // 8)
+        z = own if width == 64 else builder.fpext(own, ir.VectorType(DOUBLE, ROWS))
+        start = builder.load(at(3, args[7], INT32), align=4)
+        builder.store(z, at(4, args[7], DOUBLE), align=8)
+        builder.store(builder.fmul(z, z), at(5, args[7], DOUBLE), align=8)
+        slot = builder.add(start, _bin_of(lanes, z, args[2]))
+        builder.store(slot, at(6, args[7], INT32), align=4)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def add_class_sums(probs: Array, labels: Array, bins: int, table: Array) -> None:
+    """Add single labels (n,) to `table` (K, bins, FIELDS): is it class k?, for every k.
+
+    The rows of `probs` (n, K) are checked already. A multiple of sixteen rows is a multiple of
+    sixteen values, whatever the number of classes; the last few are copied to fill such a block.
+    """
+    rows, classes = probs.shape
+    size = ROWS * classes
+    values, rest = probs.reshape(-1), np.zeros(size, probs.dtype)
+    score, squared_gap, cell = np.empty(size), np.empty(size), np.empty(size, np.uint32)
+    offset = np.empty(size, np.int32)
+    for i in range(size):
+        offset[i] = i % classes * bins
+    counts, hits = np.zeros(classes * bins, np.int64), np.zeros(classes * bins, np.int64)
+    sums = np.zeros(2 * classes * bins)
+    for first in range(0, rows, ROWS):
+        number = min(ROWS, rows - first)
+        source, start = values, first * classes
+        if number < ROWS:
+            for i in range(number * classes):
+                rest[i] = values[start + i]
+            source, start = rest, 0
+        for i in range(0, size, ROWS):
+            read_values(source, start + i, bins, offset, score, squared_gap, cell, i)
+        for r in range(number):
+            i = np.uint64(r * classes + labels[first + r])
+            hits[cell[i]] += 1
+            squared_gap[i] = (1.0 - score[i]) * (1.0 - score[i])
+        for v in range(number * classes):
+            i = np.uint64(cell[v])
+            counts[i] += 1
+            sums[np.uint64(2) * i] += score[v]
+            sums[np.uint64(2) * i + np.uint64(1)] += squared_gap[v]
+    for c in range(classes):
+        for b in range(bins):
+            i = c * bins + b
+            for field in range(3):
+                table[c, b, field] += counts[i]
+            table[c, b, 3] += sums[2 * i]
+            table[c, b, 4] += hits[i]
+            table[c, b, 5] += sums[2 * i + 1]
+            table[c, b, 6] += hits[i]

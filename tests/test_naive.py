@@ -1,0 +1,267 @@
+"""Every metric of the catalog against a slow and obvious loop; a row without one fails the suite.
+
+What `oracle` has already is used from there; the rest stands here, one line per equation.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+from quorate.catalog import CATALOG
+from strategies import CONCENTRATION, Array, Counts, ordinary, problems_for, same, value
+
+
+def mean(values: Any) -> float:
+    """Return the mean, summed exactly."""
+    return math.fsum(values) / len(values)
+
+
+def half_for_two(loss: float, num_classes: int) -> float:
+    """scikit-learn's Brier score is halved for two classes."""
+    return loss / 2 if num_classes == 2 else loss
+
+
+def naive_nll(probs: Array, counts: Counts) -> float:
+    """Return the mean over cases of the mean over raters of -log p."""
+    with np.errstate(divide="ignore"):
+        log = np.log(probs)
+    return mean([mean([-log[i, k] for k in oracle.label_list(y)]) for i, y in enumerate(counts)])
+
+
+def naive_ranked_score(probs: Array, counts: Counts) -> float:
+    """Return the mean over cases and raters of Σ_k (P(class <= k) - 1[label <= k])²."""
+
+    def of(p: Array, label: int) -> float:
+        cumulative = [math.fsum(p[: k + 1]) for k in range(len(p) - 1)]
+        return math.fsum((f - (label <= k)) ** 2 for k, f in enumerate(cumulative))
+
+    return mean(
+        [mean([of(p, k) for k in oracle.label_list(y)]) for p, y in zip(probs, counts, strict=True)]
+    )
+
+
+def naive_calibration_error(probs: Array, counts: Counts) -> float:
+    """Return the root of LH eq 14, floored at 0."""
+    return math.sqrt(max(oracle.calibration_loss(probs, counts), 0))
+
+
+def predicted_disagreement(probs: Array) -> Array:
+    """Return the probability that two labels drawn from p differ."""
+    return np.array([1 - math.fsum(x * x for x in p) for p in probs]).clip(0, 1)
+
+
+def naive_disagreement_loss(probs: Array, counts: Counts) -> float:
+    """LH eq 40, enumerating the pairs of raters."""
+    return oracle.statistic_loss(oracle.disagree, predicted_disagreement(probs), counts, 2)
+
+
+def naive_disagreement_calibration(probs: Array, counts: Counts) -> float:
+    """LH eqs 42-45, enumerating the pairs of raters."""
+    predicted = predicted_disagreement(probs)
+    return oracle.statistic_calibration_loss(oracle.disagree, predicted, counts, 2)
+
+
+def naive_sweep(probs: Array, counts: Counts) -> float:
+    """Roelofs et al. 2022, algorithm 1: add equal-mass bins while the frequencies increase."""
+    scores, outcome = oracle.top_label(probs, counts)
+    best = [list(range(len(scores)))]
+    for bins in range(2, len(set(scores)) + 1):
+        groups = oracle.equal_mass_members(scores, bins)
+        frequency = [mean([outcome[i] for i in group]) for group in groups]
+        if (np.diff(frequency) < -1e-9).any():
+            break
+        best = groups
+    return oracle.ece_of(scores, outcome, best)
+
+
+def naive_aurc(probs: Array, counts: Counts) -> float:
+    """Return the mean selective risk; tied cases come in random order, in expectation."""
+    scores, outcome = oracle.top_label(probs, counts)
+    risks, accepted, lost = [], 0, 0.0
+    for score in sorted(set(scores), reverse=True):
+        tied = [1 - o for s, o in zip(scores, outcome, strict=True) if s == score]
+        for j in range(1, len(tied) + 1):
+            risks.append((lost + j * mean(tied)) / (accepted + j))
+        accepted, lost = accepted + len(tied), lost + math.fsum(tied)
+    return mean(risks)
+
+
+def naive_augrc(probs: Array, counts: Counts) -> float:
+    """Return the area under the generalised risk, pair by pair."""
+    scores, outcome = oracle.top_label(probs, counts)
+    return oracle.augrc_by_pairs(scores, 1 - outcome)
+
+
+def naive_auccc(probs: Array, counts: Counts) -> float | None:
+    """Return the probability that a right case is surer than a wrong one; None without both."""
+    scores, outcome = oracle.top_label(probs, counts)
+    return oracle.auccc(scores, outcome) if 0 < outcome.sum() < len(outcome) else None
+
+
+def naive_smooth(probs: Array, counts: Counts) -> float:
+    """Return the σ at which ∫ |Σ_i (μ_i - z_i) K_σ(t, z_i)| dt / N is σ, K reflected at 0 and 1."""
+    scores, outcome = oracle.top_label(probs, counts)
+    t = (np.arange(1000) + 0.5)[:, None, None] / 1000
+    images = np.stack([sign * scores + 2 * m for sign in (-1, 1) for m in range(-3, 4)])
+
+    def smoothed(sigma: float) -> float:
+        bells = np.exp(-(((t - images) / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
+        return float(np.abs(((outcome - scores) * bells).sum(axis=(1, 2))).mean() / len(scores))
+
+    low, high = 2e-3, 1.0
+    for _ in range(11):
+        middle = (low + high) / 2
+        low, high = (middle, high) if smoothed(middle) > middle else (low, middle)
+    return smoothed(low) if low == 2e-3 else low
+
+
+def naive_kde(probs: Array, counts: Counts) -> float | None:
+    """Popordanoska et al. 2022, every other case in turn; None for a single case."""
+    if len(probs) < 2:
+        return None
+    scores, outcome = oracle.top_label(probs, counts)
+    inside = scores.clip(np.finfo(float).eps, 1 - np.finfo(float).eps)
+    points, raters = np.stack((inside, 1 - inside), axis=1), counts.sum(axis=1)
+    gaps = oracle.kde_gaps(points, outcome[:, None], 0.05, 1, copies=raters.tolist())
+    return math.fsum(raters * gaps[:, 0]) / int(raters.sum())
+
+
+def naive_fleiss(probs: Array, counts: Counts) -> float | None:
+    """Return κ from the pairs of raters of each case, a case weighted by n - 1."""
+    labels = [oracle.label_list(y) for y in counts]
+    share = counts.sum(axis=0) / counts.sum()
+    chance = math.fsum(share**2)
+    if max(share) == 1:
+        return None
+    alike = [mean([a == b for a, b in itertools.combinations(of, 2)]) for of in labels]
+    weights = [len(of) - 1 for of in labels]
+    observed = math.fsum(np.multiply(weights, alike)) / sum(weights)
+    return (observed - chance) / (1 - chance)
+
+
+def naive_alpha(probs: Array, counts: Counts) -> float | None:
+    """Return 1 - D_o / D_e from pairs within a case and pairs among all labels."""
+    labels = [oracle.label_list(y) for y in counts]
+    everything = [label for of in labels for label in of]
+    expected = mean([a != b for a, b in itertools.permutations(everything, 2)])
+    if expected == 0:
+        return None
+    pairs = [sum(a != b for a, b in itertools.permutations(of, 2)) / (len(of) - 1) for of in labels]
+    return 1 - math.fsum(pairs) / len(everything) / expected
+
+
+def naive_expert(probs: Array, counts: Counts, label_seen: bool) -> float:
+    """LH Table 2: set each rater aside in turn; judge the mean, or the mean given their label."""
+    losses = []
+    for p, y in zip(probs, counts, strict=True):
+        each = []
+        for k in oracle.label_list(y):
+            said = np.eye(len(p))[k]
+            z = (CONCENTRATION * p + said) / (CONCENTRATION + 1) if label_seen else p
+            judges = y - said.astype(int)
+            each.append(oracle.epistemic_loss(z[None], judges[None]))
+        losses.append(mean(each))
+    return mean(losses)
+
+
+Naive = Callable[[Array, Counts], float | None]
+
+
+def per_annotation(naive: Naive) -> Naive:
+    """Return the multi-rater version of a naive loop: MR eq 4."""
+    return lambda probs, counts: naive(*oracle.repeat_per_annotation(probs, counts))
+
+
+NAIVE: dict[str, Naive] = {
+    "accuracy": lambda probs, counts: mean(oracle.top_label(probs, counts)[1]),
+    "brier": lambda probs, counts: half_for_two(
+        oracle.expected_squared_loss(probs, counts), probs.shape[1]
+    ),
+    "nll": naive_nll,
+    "ranked_probability_score": naive_ranked_score,
+    "expected_squared_loss": oracle.expected_squared_loss,
+    "epistemic_loss": oracle.epistemic_loss,
+    "irreducible_loss": lambda probs, counts: (
+        oracle.expected_squared_loss(probs, counts) - oracle.epistemic_loss(probs, counts)
+    ),
+    "calibration_loss": oracle.calibration_loss,
+    "calibration_error": naive_calibration_error,
+    "dispersion_loss": oracle.dispersion_loss,
+    "disagreement_loss": naive_disagreement_loss,
+    "disagreement_calibration_loss": naive_disagreement_calibration,
+    "disagreement_calibration_error": lambda probs, counts: math.sqrt(
+        max(naive_disagreement_calibration(probs, counts), 0)
+    ),
+    "prior_epistemic_loss": lambda probs, counts: naive_expert(probs, counts, False),
+    "posterior_epistemic_loss": lambda probs, counts: naive_expert(probs, counts, True),
+    "posterior_gain": lambda probs, counts: (
+        naive_expert(probs, counts, False) - naive_expert(probs, counts, True)
+    ),
+    "ece": oracle.multi_rater_ece,
+    "mce": per_annotation(oracle.mce),
+    "rms_ce": per_annotation(oracle.rms_ce),
+    "adaptive_ece": per_annotation(oracle.adaptive_ece),
+    "ece_sweep": per_annotation(naive_sweep),
+    "classwise_ece": per_annotation(oracle.classwise_ece),
+    "sce": per_annotation(oracle.sce),
+    "robust_ece": per_annotation(oracle.robust_ece),
+    "ks_error": per_annotation(
+        lambda probs, counts: oracle.ks_error(*oracle.top_label(probs, counts))
+    ),
+    "smooth_ece": per_annotation(naive_smooth),
+    "kde_ece": naive_kde,
+    "auccc": per_annotation(naive_auccc),
+    "aurc": per_annotation(naive_aurc),
+    "augrc": per_annotation(naive_augrc),
+    "fleiss_kappa": naive_fleiss,
+    "krippendorff_alpha": naive_alpha,
+}
+
+NAIVE_OPTIONS: dict[str, dict[str, Any]] = {"kde_ece": {"bandwidth": 0.05}}
+"""What a naive loop takes as given."""
+
+DIGITS = {
+    "calibration_error": 1e-7,  # a root: 1e-16 more or less under it is 1e-8
+    "disagreement_calibration_error": 1e-7,
+    "smooth_ece": 2e-3,  # the loop's grid
+}
+"""How far a value may be from its loop where that is more than 1e-12."""
+
+
+def test_every_metric_has_a_naive_loop() -> None:
+    """A metric that nobody wrote down slowly is not in the catalog, and the other way round."""
+    assert set(NAIVE) == set(CATALOG)
+
+
+@pytest.mark.parametrize("name", NAIVE)
+@pytest.mark.parametrize("num_classes", [2, 3, 22])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_the_value_is_that_of_the_naive_loop(
+    name: str, num_classes: int, data: st.DataObject
+) -> None:
+    """Two classes and 22, unequal numbers of raters, zeros, ones, edges, ties, lone cases."""
+    most = 12 if num_classes < 22 else 6
+    problem = data.draw(problems_for(name, num_classes=num_classes, max_cases=most))
+    expected = NAIVE[name](problem.probs, problem.counts)
+    mine = value(name, problem, **NAIVE_OPTIONS.get(name, {}))
+    assert mine == same(expected, rel=1e-10, absolute=DIGITS.get(name, 1e-12))
+
+
+@pytest.mark.parametrize("name", NAIVE)
+def test_an_ordinary_set_has_the_value_of_the_naive_loop(name: str) -> None:
+    """Sixty cases of five classes, two to six raters each."""
+    problem = ordinary(60)
+    expected = NAIVE[name](problem.probs, problem.counts)
+    assert expected is not None
+    mine = value(name, problem, **NAIVE_OPTIONS.get(name, {}))
+    assert mine == same(expected, rel=1e-11, absolute=DIGITS.get(name, 1e-12))
