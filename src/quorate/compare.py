@@ -117,12 +117,16 @@ def compare(
         progress("done", 1.0)
     differences: list[Difference] = []
     for metric, drawn_by in replicates.items():
-        differences += _differences(metric, drawn_by, results, level)
+        differences += _differences(metric, drawn_by, results, level, pass_.units)
     return Comparison(results, tuple(differences), _ranking(replicates, results))
 
 
 def _differences(
-    metric: str, drawn: Mapping[str, FloatArray], results: Mapping[str, Results], level: float
+    metric: str,
+    drawn: Mapping[str, FloatArray],
+    results: Mapping[str, Results],
+    level: float,
+    units: int | None,
 ) -> list[Difference]:
     found = []
     for first, second in combinations(drawn, 2):
@@ -131,7 +135,7 @@ def _differences(
         gap = drawn[first] - drawn[second]
         if np.isnan(gap).all():
             continue
-        ends = intervals.bias_corrected_interval(a - b, gap, level)
+        ends = intervals.bias_corrected_interval(a - b, gap, level, units=units)
         p = _p_value(gap)
         found.append((first, second, a - b, ends.low, ends.high, p))
     adjusted = _holm([row[-1] for row in found])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from quorate.engines.local import summarise
 from quorate.errors import InvalidInputError, QuorateError
 from quorate.predictions import Predictions
 from quorate.resample import multiplicities, resampled_raters, resampling_units
+from quorate.questions import Question
 from quorate.results import Estimate
+from quorate.summaries import BinPlan, SoftBinPlan
 
 __all__ = ["RATERS_SHARE", "Draws", "Pass", "Progress", "Settings", "estimate", "mean_estimate"]
 
@@ -29,6 +32,8 @@ Progress = Callable[[str, float], None]
 Options = Mapping[str, Any]
 FloatArray = NDArray[Any]
 
+PAIRS = BinPlan(Question("disagreement", "case"), 1, least_raters=2)
+"""The plan of how often two raters differ, and how often the probabilities say so."""
 RATERS_SHARE = 0.5
 """How much of the progress is resampling raters, where that is done."""
 
@@ -97,10 +102,13 @@ class Pass:
         self._plans = {row.name: row.plan(own) for row, own in asked}
         self._tables: dict[Any, Any] = {}
         self._stacks: dict[Any, Any] = {}
+        self.raters = float(predictions.labels.num_raters.mean())
+        self.cases = _independent_cases(predictions)
         plans = list(self._plans.values())
+        several = predictions.labels.classes is None and self.raters > 1
         self._summaries = summarise(
             predictions,
-            plans,
+            [*plans, PAIRS] if several else plans,
             units=None if draws is None else draws.units,
             num_units=1 if draws is None else draws.number,
             threads=settings.threads,
@@ -117,6 +125,19 @@ class Pass:
     def units(self) -> int | None:
         """How many units were resampled."""
         return None if self.draws is None else self.draws.number
+
+    @cached_property
+    def agreement(self) -> float:
+        """How far two raters of a case agree beyond what its probabilities say: 0 … 1.
+
+        1 - observed / predicted disagreement; 1 where no case has two labels, so that nothing is
+        taken for granted.
+        """
+        if PAIRS not in self._summaries:
+            return 1.0
+        table = self._summaries[PAIRS].table
+        predicted, observed = float(table.score.sum()), float(table.positive.sum())
+        return float(np.clip(1 - observed / predicted, 0, 1)) if predicted > 0 else 1.0
 
     def value(self, row: Metric, own: Options) -> tuple[float, float | None]:
         """Return the metric on all cases, and a bound on its error where it is approximate."""
@@ -139,6 +160,19 @@ class Pass:
                 self._stacks[key] = type(drawn[0])(np.stack([t.sums for t in drawn]))
         return self._stacks[key]
 
+    def least_noise(self, row: Metric, own: Options) -> FloatArray | None:
+        """Return the noise of a calibrated model per cell; None where cells share cases."""
+        per_unit = self._per_unit(row, own)
+        if isinstance(per_unit.plan, SoftBinPlan) or per_unit.smoother is not None:
+            return None
+        table = per_unit.table
+        # Where every case is in every channel, the weight of all counts it as often.
+        often = len(table.weight) if per_unit.plan.question.name == "per_class" else 1
+        share = table.weight / (table.weight.sum() / often)
+        score = table.score / np.where(table.weight > 0, table.weight, 1)
+        noise = intervals.calibrated_noise(score, share, self.cases, self.raters, self.agreement)
+        return np.asarray(noise / often)
+
     def replicates(self, row: Metric, own: Options, value: float) -> FloatArray:
         """Return the metric on every resample (NaN where it is undefined)."""
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -154,6 +188,14 @@ class Pass:
 
     def _key(self, row: Metric, own: Options) -> Any:
         return self._plans[row.name], row.prepare, repr(own.get("bins"))
+
+
+def _independent_cases(predictions: Predictions) -> float:
+    """Return (Σ w)² / Σ w²: how many cases of equal weight would carry as much."""
+    weights = predictions.labels.num_raters.astype(np.float64)
+    if predictions.weights is not None:
+        weights = weights * predictions.weights
+    return float(weights.sum() ** 2 / (weights**2).sum())
 
 
 def estimate(row: Metric, own: Options, blank: Estimate, pass_: Pass) -> Estimate:
@@ -191,13 +233,15 @@ def _with_interval(
         found = _invert(row, own, point.value, [pass_ for pass_, _ in parts])
         return replace(point, low=found.low, high=found.high, debiased=found.debiased)
     each = [p.replicates(row, o, value) for (p, value), o in zip(parts, own, strict=True)]
-    replicates = np.mean(each, axis=0)
+    replicates, units = np.mean(each, axis=0), parts[0][0].units
     if np.isnan(replicates).all():
         return point
     if settings.interval == "percentile":
-        ends = intervals.percentile_interval(replicates, settings.level)
+        ends = intervals.percentile_interval(replicates, settings.level, units=units)
     else:
-        ends = intervals.bias_corrected_interval(point.value, replicates, settings.level)
+        ends = intervals.bias_corrected_interval(
+            point.value, replicates, settings.level, units=units
+        )
     return replace(point, low=ends.low, high=ends.high)
 
 
@@ -225,9 +269,14 @@ def _invert(
         ]
         return np.asarray(np.mean(errors, axis=0))
 
+    floors = [part.least_noise for part in parts]
+    least = None
+    if all(floor is not None for floor in floors):
+        padded = [p.padded(p.least_noise, bins) for p in parts if p.least_noise is not None]
+        least = np.concatenate(padded, axis=-2)
     settings, units = passes[0].settings, passes[0].units
     return intervals.calibration_interval(
-        norm, observed, noise, settings.level, value=value, units=units
+        norm, observed, noise, settings.level, value=value, least_noise=least, units=units
     )
 
 
@@ -237,6 +286,8 @@ class _Deviations:
 
     observed: FloatArray
     noise: FloatArray
+    least_noise: FloatArray | None
+    """What noise a calibrated model would have, where a cell resamples to next to none."""
     norm: Callable[[FloatArray], FloatArray]
 
     @staticmethod
@@ -247,6 +298,7 @@ class _Deviations:
         return _Deviations(
             observed,
             stack.deviation / totals - observed,
+            pass_.least_noise(row, own),
             lambda deviation: row.over(table.with_deviation(deviation * total), own),
         )
 

@@ -55,7 +55,7 @@ Options = Mapping[str, Any]
 Prepare = Callable[..., Any]
 """prepare(summary, options, like=None) -> table per unit; `like` is that of the original sample."""
 
-INTERVAL_CELLS = 512
+INTERVAL_CELLS = 256
 """Into how many equal-mass cells sorted scores are gathered for the resamples of an interval."""
 EXACT_KDE_CASES = 20_000
 """Up to how many cases the kernel error of one score is exact unless told otherwise."""

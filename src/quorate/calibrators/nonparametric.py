@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, log_expit, logit, logsumexp
 from sklearn.isotonic import IsotonicRegression
 
 from quorate.arrays import choose, positive_integer
@@ -237,10 +237,13 @@ def _best_with_nonnegative_slopes(likelihood: _BinomialLikelihood, max_iter: int
     The loss is convex, so the constrained optimum is the best of those on each face of the
     quadrant (a and b free, a = 0, b = 0, both) that lie in the quadrant.
     """
+    # At a = b = 0 no case is saturated, however close to 0 or 1 its probability.
+    frequency = likelihood.hits.sum() / likelihood.masses.sum()
+    start = np.array([0.0, 0.0, logit(frequency)])
     best: Minimum | None = None
     for a_free, b_free in product((True, False), repeat=2):
         face = likelihood.without([i for i, free in enumerate((a_free, b_free)) if not free])
-        found = minimise(face, np.array([float(a_free), float(b_free), 0.0]), max_iter)
+        found = minimise(face, start, max_iter)
         inside = (found.theta[:2] >= 0).all()
         if inside and (best is None or found.loss < best.loss):
             best = found

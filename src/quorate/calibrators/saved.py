@@ -61,9 +61,7 @@ def save(calibrator: Any, path: str | PathLike[str]) -> Path:
     """
     kind = type(calibrator).__name__
     if KINDS.get(kind) is not type(calibrator):
-        raise InvalidInputError(
-            f"calibrator: must be one of {', '.join(KINDS)}; got {type(calibrator).__name__}"
-        )
+        raise InvalidInputError(f"calibrator: must be one of {', '.join(KINDS)}; got {kind}")
     content = {
         "schema_version": SCHEMA_VERSION,
         "kind": kind,
@@ -90,7 +88,8 @@ def load(path: str | PathLike[str]) -> Any:
             f"{file.name}: schema_version must be {SCHEMA_VERSION}; got {version!r}, written by "
             f"quorate {content.get('quorate_version', 'of unknown version')}; this is {__version__}"
         )
-    if (kind := content.get("kind")) not in KINDS:
+    kind = content.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidInputError(
             f"{file.name}: kind must be one of {', '.join(KINDS)}; got {kind!r}"
         )

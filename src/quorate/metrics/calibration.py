@@ -57,7 +57,7 @@ def rms_ce(table: BinTable) -> FloatArray:
 
 def sce(table: BinTable) -> FloatArray:
     """SCE = 1/K Σ_m Σ_k B_mk/N |A_mk - C_mk|, over the cases predicted as k (RECE eqs 4-5)."""
-    return ece(table) / table.sums.shape[-3]
+    return np.asarray(ece(table) / table.sums.shape[-3])
 
 
 def robust_ece(table: BinTable, *, observed_bins_only: bool = False) -> FloatArray:

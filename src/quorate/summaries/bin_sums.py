@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from quorate.binning import bin_edges, locate
 from quorate.errors import MergeError
 from quorate.predictions import Predictions, Rows
-from quorate.questions import PerCaseScore, Question, ScoredCases
+from quorate.questions import NO_INDEX, PerCaseScore, Question, ScoredCases
 from quorate.summaries.sorted_scores import SortedScores
 
 __all__ = ["BinPlan", "BinSums", "BinTable", "SoftBinPlan"]
@@ -81,10 +82,28 @@ class BinTable:
         return self.positive - self.score
 
     def with_deviation(self, deviation: FloatArray) -> BinTable:
-        """Return the table with the observed sums moved so that the deviation is as given."""
-        sums = np.broadcast_to(self.sums, (*deviation.shape, self.sums.shape[-1])).copy()
-        sums[..., 4] = sums[..., 3] + deviation
-        return BinTable(sums)
+        """Return the table with the observed sums moved so that the deviation is as given.
+
+        `deviation` may have leading axes that this table has not; the other sums are shared.
+        """
+        return _MovedTable(self.sums, deviation)
+
+
+@dataclass(frozen=True)
+class _MovedTable(BinTable):
+    """A table whose observed sums were moved; intervals make them by the thousand."""
+
+    moved: FloatArray
+
+    @property
+    def positive(self) -> FloatArray:
+        """Σ w μ: observed."""
+        return self.score + self.moved
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Σ w (μ - z): observed minus predicted."""
+        return self.moved
 
 
 @dataclass(frozen=True)
@@ -202,10 +221,10 @@ class BinSums:
             )
         return BinSums(self.plan, self.sums + other.sums)
 
-    @property
+    @cached_property
     def table(self) -> BinTable:
         """The sums over all units."""
-        return BinTable(self.sums.sum(axis=0))
+        return BinTable(self._smooth(self.sums.sum(axis=0)))
 
     @staticmethod
     def of_scores(scores: SortedScores, edges: Sequence[FloatArray]) -> BinSums:
@@ -213,21 +232,15 @@ class BinSums:
 
         It has the sums of weight, score and hits alone; channels with fewer bins end in empty ones.
         """
+        from quorate.kernels import _numba as kernels
+
         bins = max(len(e) - 1 for e in edges)
         sums = np.zeros((scores.units, scores.channels, bins, 5))
         for c, channel_edges in enumerate(edges):
             masses = scores.channel(c)
             cell = locate(masses.score, channel_edges)
-            if masses.unit is not None:
-                cell = masses.unit * bins + cell
-            for field, values in (
-                (0, (masses.mass > 0).astype(np.float64)),
-                (1, masses.mass),
-                (3, masses.mass * masses.score),
-                (4, masses.hits),
-            ):
-                flat = np.bincount(cell, values, scores.units * bins)
-                sums[:, c, :, field] = flat.reshape(scores.units, bins)
+            unit = NO_INDEX if masses.unit is None else masses.unit
+            kernels.add_masses(masses.score, masses.mass, masses.hits, cell, unit, sums[:, c])
         plan = BinPlan(scores.plan.question, bins)
         return BinSums(plan, sums, tuple(edges))
 
@@ -235,21 +248,42 @@ class BinSums:
         """Return a table whose deviations are smoothed: `smoother` (cells out, cells in) × d.
 
         Cells out keep the weight of cells in where they are as many; otherwise they share it.
+        Units are added up first, and their sum is smoothed, which is the same and much less work.
         """
-        deviation = (self.sums[..., 4] - self.sums[..., 3]) @ smoother.T
-        sums = np.zeros((*deviation.shape, self.sums.shape[-1]))
-        if len(smoother) == self.sums.shape[2]:
-            sums[..., :3] = self.sums[..., :3]
+        return BinSums(self.plan, self.sums, self.channel_edges, smoother)
+
+    def _smooth(self, sums: FloatArray) -> FloatArray:
+        if self.smoother is None:
+            return sums
+        deviation = (sums[..., 4] - sums[..., 3]) @ self.smoother.T
+        out = np.zeros((*deviation.shape, sums.shape[-1]))
+        if len(self.smoother) == sums.shape[-2]:
+            out[..., :3] = sums[..., :3]
         else:
-            sums[..., 1] = self.sums[..., 1].sum(axis=-1, keepdims=True) / len(smoother)
-        sums[..., 4] = deviation
-        return BinSums(self.plan, sums, self.channel_edges, smoother)
+            out[..., 1] = sums[..., 1].sum(axis=-1, keepdims=True) / len(self.smoother)
+        out[..., 4] = deviation
+        return out
 
     def resampled(self, multiplicities: NDArray[Any]) -> BinTable:
-        """Return the tables of resamples: `multiplicities` (B, units) says how often each unit."""
-        flat = self.sums.reshape(len(self.sums), -1)
-        product = multiplicities.astype(np.float64) @ flat
-        return BinTable(product.reshape(len(multiplicities), *self.sums.shape[1:]))
+        """Return the tables of resamples: `multiplicities` (B, units) says how often each unit.
+
+        Most units are in few bins, so their occupied bins alone are gathered first.
+        """
+        from quorate.kernels import _numba as kernels
+        from quorate.kernels._threads import in_threads
+
+        units, *shape, fields = self.sums.shape
+        cells = self.sums.reshape(units, -1, fields)
+        times = multiplicities.astype(np.float64, copy=False)
+        first, cell, values = kernels.occupied_cells(cells)
+        out = np.empty((len(times), cells.shape[1], fields))
+
+        def block(start: int) -> None:
+            stop = start + kernels.TOGETHER
+            kernels.resample_cells(times[start:stop], first, cell, values, out[start:stop])
+
+        in_threads(block, range(0, len(times), kernels.TOGETHER))
+        return BinTable(self._smooth(out.reshape(len(times), *shape, fields)))
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made this table and has not shown it yet."""

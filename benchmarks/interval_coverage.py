@@ -1,6 +1,6 @@
 """How often the intervals contain the truth: a simulation in which the truth is known.
 
-    python benchmarks/coverage.py --replications 200 > coverage.md
+    python benchmarks/interval_coverage.py --replications 200 > coverage.md
 
 Cases have logits and true class probabilities q = softmax(logits); raters draw their labels from
 q. A *calibrated* model predicts q, an *overconfident* one softmax(1.75 · logits), a *one class
