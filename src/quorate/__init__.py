@@ -1,13 +1,16 @@
 """How far the probabilities of a medical-imaging model can be trusted.
 
-    import quorate as qr
+import quorate as qr
 
-    labels = qr.Labels.from_ratings(ratings, num_classes=5)   # what the raters said
-    qr.ece(probs, labels)                                     # one metric
-    results = qr.evaluate(probs, labels, groups=patients)     # all, with intervals
+labels = qr.Labels.from_ratings(ratings, num_classes=5)   # what the raters said
+qr.ece(probs, labels)                                     # one metric
+results = qr.evaluate(probs, labels, groups=patients)     # all, with intervals
 """
 
-from quorate import stability
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from quorate import planning, stability
 from quorate.beliefs import (
     DirichletBelief,
     DirichletMixtureBelief,
@@ -70,19 +73,41 @@ from quorate.multilabel import MultilabelResults, evaluate_multilabel
 from quorate.predictions import Predictions
 from quorate.results import Estimate, Results
 
+if TYPE_CHECKING:
+    from quorate.calibrators.alpha import AlphaCalibration
+    from quorate.calibrators.cross_validation import MatrixScalingCV, VectorScalingCV
+    from quorate.calibrators.nonparametric import (
+        BetaCalibration,
+        HistogramBinning,
+        IsotonicCalibration,
+    )
+    from quorate.calibrators.scaling import (
+        DirichletCalibration,
+        MatrixScaling,
+        TemperatureScaling,
+        VectorScaling,
+    )
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "AlphaCalibration",
+    "BetaCalibration",
     "Comparison",
     "Difference",
     "DirichletBelief",
+    "DirichletCalibration",
     "DirichletMixtureBelief",
     "EnsembleBelief",
     "Estimate",
     "ExchangeabilityTest",
+    "HistogramBinning",
     "InvalidInputError",
     "InvalidTypeError",
+    "IsotonicCalibration",
     "Labels",
+    "MatrixScaling",
+    "MatrixScalingCV",
     "MergeError",
     "MissingExtraError",
     "MultilabelResults",
@@ -91,7 +116,10 @@ __all__ = [
     "QuorateError",
     "RaterDeviation",
     "Results",
+    "TemperatureScaling",
     "UndefinedMetricError",
+    "VectorScaling",
+    "VectorScalingCV",
     "accuracy",
     "adaptive_ece",
     "auccc",
@@ -123,6 +151,7 @@ __all__ = [
     "mce",
     "multi_rater",
     "nll",
+    "planning",
     "ranked_probability_score",
     "rms_ce",
     "robust_ece",
@@ -133,3 +162,27 @@ __all__ = [
     "statistic_calibration_loss",
     "statistic_loss",
 ]
+
+# Calibrators are scikit-learn estimators; it is imported when one of them is asked for.
+_LATER = {
+    "AlphaCalibration": "alpha",
+    "BetaCalibration": "nonparametric",
+    "DirichletCalibration": "scaling",
+    "HistogramBinning": "nonparametric",
+    "IsotonicCalibration": "nonparametric",
+    "MatrixScaling": "scaling",
+    "MatrixScalingCV": "cross_validation",
+    "TemperatureScaling": "scaling",
+    "VectorScaling": "scaling",
+    "VectorScalingCV": "cross_validation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(f"quorate.calibrators.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'quorate' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -14,23 +14,17 @@ from numba import njit
 
 __all__ = [
     "FIELDS",
-    "TOGETHER",
     "add_bin_sums",
-    "add_masses",
     "add_soft_bin_sums",
     "concordance",
     "gaussian_shares",
-    "occupied_cells",
     "read_rows",
-    "resample_cells",
 ]
 
 Array = Any
 
 FIELDS = 8
 """Sums kept per bin: cases, w, w², w z, w μ, w (μ-z)², w μ², w v. One cache line."""
-TOGETHER = 8
-"""How many resamples are added up at once: the floats of one cache line."""
 COPIES = 4
 MOST_COPIED = 8192
 """Sums in a table of which copies still fit the cache."""
@@ -173,76 +167,6 @@ def add_soft_bin_sums(
             table[u, k, 1] += s
             table[u, k, 3] += s * score
             table[u, k, 4] += s * mu[i]
-
-
-@njit(nogil=True, cache=True)
-def add_masses(
-    score: Array, mass: Array, hits: Array, cell: Array, unit: Array, table: Array
-) -> None:
-    """Add masses at scores, in the cells given, to `table` (units, cells, five fields)."""
-    has_unit = unit.size > 0
-    for i in range(len(score)):
-        u, c = unit[i] if has_unit else 0, cell[i]
-        if mass[i] > 0.0:
-            table[u, c, 0] += 1.0
-        table[u, c, 1] += mass[i]
-        table[u, c, 3] += mass[i] * score[i]
-        table[u, c, 4] += hits[i]
-
-
-@njit(nogil=True, cache=True)
-def occupied_cells(table: Array) -> tuple[Array, Array, Array]:
-    """Return the cells of `table` (units, cells, fields) that hold anything.
-
-    Those of unit u are first[u] … first[u+1] - 1: which cell, and its fields.
-    """
-    units, cells, fields = table.shape
-    occupied = np.zeros((units, cells), np.bool_)
-    first = np.zeros(units + 1, np.int64)
-    for u in range(units):
-        number = 0
-        for c in range(cells):
-            for f in range(fields):
-                if table[u, c, f] != 0.0:
-                    occupied[u, c] = True
-            number += occupied[u, c]
-        first[u + 1] = first[u] + number
-    cell, values = np.empty(first[units], np.int64), np.empty((first[units], fields))
-    j = 0
-    for u in range(units):
-        for c in range(cells):
-            if occupied[u, c]:
-                cell[j] = c
-                for f in range(fields):
-                    values[j, f] = table[u, c, f]
-                j += 1
-    return first, cell, values
-
-
-@njit(nogil=True, cache=True)
-def resample_cells(times: Array, first: Array, cell: Array, values: Array, out: Array) -> None:
-    """Add up the cells of each unit as often as at most TOGETHER resamples draw the unit.
-
-    `times` is (resamples, units), `out` (resamples, cells, fields). The resamples of one sum lie
-    side by side, so one vector instruction serves them all, and each adds in the order of units.
-    """
-    resamples, units = times.shape
-    _, cells, fields = out.shape
-    sums = np.zeros(cells * fields * TOGETHER)
-    drawn = np.zeros(TOGETHER)
-    for u in range(units):
-        for b in range(resamples):
-            drawn[b] = times[b, u]
-        for j in range(first[u], first[u + 1]):
-            for f in range(fields):
-                value = values[j, f]
-                at = np.uint64((cell[j] * fields + f) * TOGETHER)
-                for b in range(TOGETHER):
-                    sums[at + np.uint64(b)] += drawn[b] * value
-    for b in range(resamples):
-        for c in range(cells):
-            for f in range(fields):
-                out[b, c, f] = sums[(c * fields + f) * TOGETHER + b]
 
 
 @njit(nogil=True, cache=True)

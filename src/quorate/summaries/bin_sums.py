@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from quorate.binning import bin_edges, locate
 from quorate.errors import MergeError
 from quorate.predictions import Predictions, Rows
-from quorate.questions import NO_INDEX, PerCaseScore, Question, ScoredCases
+from quorate.questions import PerCaseScore, Question, ScoredCases
 from quorate.summaries.sorted_scores import SortedScores
 
 __all__ = ["BinPlan", "BinSums", "BinTable", "SoftBinPlan"]
@@ -182,6 +182,61 @@ class SoftBinPlan:
 
 
 @dataclass(frozen=True, eq=False)
+class _Entries:
+    """The sums per unit × cell that there are: most units are in few cells."""
+
+    unit: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    values: FloatArray
+    """(entries, fields)."""
+
+    @staticmethod
+    def of_table(table: FloatArray) -> _Entries:
+        """Return the entries of a table (units, cells, fields)."""
+        from quorate.kernels import _resample as kernels
+
+        return _Entries(*kernels.occupied_cells(table))
+
+    @staticmethod
+    def of_scores(scores: SortedScores, edges: Sequence[FloatArray], bins: int) -> _Entries:
+        """Return an entry for every score of every unit, in the cells of its channel."""
+        units, cells, values = [], [], []
+        for c, channel_edges in enumerate(edges):
+            masses = scores.channel(c)
+            cells.append(c * bins + locate(masses.score, channel_edges))
+            units.append(np.zeros_like(cells[-1]) if masses.unit is None else masses.unit)
+            own = np.zeros((len(masses.mass), 5))
+            own[:, 0] = masses.mass > 0
+            own[:, 1] = masses.mass
+            own[:, 3] = masses.mass * masses.score
+            own[:, 4] = masses.hits
+            values.append(own)
+        return _Entries(np.concatenate(units), np.concatenate(cells), np.concatenate(values))
+
+    def total(self, cells: int) -> FloatArray:
+        """Return the sums of all units (cells, fields)."""
+        fields = self.values.T
+        return np.stack([np.bincount(self.cell, field, cells) for field in fields], axis=-1)
+
+    def resampled(self, multiplicities: NDArray[Any], cells: int) -> FloatArray:
+        """Return the sums of each resample (B, cells, fields)."""
+        from quorate.kernels import _resample as kernels
+        from quorate.kernels._threads import in_threads
+
+        times = multiplicities.astype(np.float64, copy=False)
+        out = np.empty((len(times), cells, self.values.shape[1]))
+
+        def some(start: int) -> None:
+            stop = start + kernels.TOGETHER
+            kernels.resample_entries(
+                times[start:stop], self.unit, self.cell, self.values, out[start:stop]
+            )
+
+        in_threads(some, range(0, len(times), kernels.TOGETHER))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
 class BinSums:
     """Sums of scored cases per unit × channel × bin; `a + b` is the table of all their cases."""
 
@@ -192,6 +247,10 @@ class BinSums:
     """The edges of each channel, where they follow from the scores and so differ."""
     smoother: FloatArray | None = None
     """What the deviations were multiplied by, where they are smoothed."""
+    entries: _Entries | None = None
+    """The sums of each unit, where `sums` has those of all units together."""
+    stacks: dict[int, tuple[NDArray[Any], FloatArray]] = field(default_factory=dict, repr=False)
+    """Resampled tables that were asked for, which tables smoothed in several ways share."""
 
     @staticmethod
     def of(plan: BinPlan | SoftBinPlan, rows: Rows, units: int = 1) -> BinSums:
@@ -232,17 +291,16 @@ class BinSums:
 
         It has the sums of weight, score and hits alone; channels with fewer bins end in empty ones.
         """
-        from quorate.kernels import _numba as kernels
-
-        bins = max(len(e) - 1 for e in edges)
-        sums = np.zeros((scores.units, scores.channels, bins, 5))
-        for c, channel_edges in enumerate(edges):
-            masses = scores.channel(c)
-            cell = locate(masses.score, channel_edges)
-            unit = NO_INDEX if masses.unit is None else masses.unit
-            kernels.add_masses(masses.score, masses.mass, masses.hits, cell, unit, sums[:, c])
-        plan = BinPlan(scores.plan.question, bins)
-        return BinSums(plan, sums, tuple(edges))
+        known = scores.tables
+        key = tuple(e.tobytes() for e in edges)
+        if key not in known:
+            bins = max(len(e) - 1 for e in edges)
+            entries = _Entries.of_scores(scores, edges, bins)
+            sums = entries.total(scores.channels * bins).reshape(1, scores.channels, bins, -1)
+            plan = BinPlan(scores.plan.question, bins)
+            known[key] = BinSums(plan, sums, tuple(edges), entries=entries)
+        table: BinSums = known[key]
+        return table
 
     def smoothed(self, smoother: FloatArray) -> BinSums:
         """Return a table whose deviations are smoothed: `smoother` (cells out, cells in) × d.
@@ -250,7 +308,7 @@ class BinSums:
         Cells out keep the weight of cells in where they are as many; otherwise they share it.
         Units are added up first, and their sum is smoothed, which is the same and much less work.
         """
-        return BinSums(self.plan, self.sums, self.channel_edges, smoother)
+        return replace(self, smoother=smoother)
 
     def _smooth(self, sums: FloatArray) -> FloatArray:
         if self.smoother is None:
@@ -265,25 +323,16 @@ class BinSums:
         return out
 
     def resampled(self, multiplicities: NDArray[Any]) -> BinTable:
-        """Return the tables of resamples: `multiplicities` (B, units) says how often each unit.
-
-        Most units are in few bins, so their occupied bins alone are gathered first.
-        """
-        from quorate.kernels import _numba as kernels
-        from quorate.kernels._threads import in_threads
-
+        """Return the tables of resamples: `multiplicities` (B, units) says how often each unit."""
         units, *shape, fields = self.sums.shape
-        cells = self.sums.reshape(units, -1, fields)
-        times = multiplicities.astype(np.float64, copy=False)
-        first, cell, values = kernels.occupied_cells(cells)
-        out = np.empty((len(times), cells.shape[1], fields))
-
-        def block(start: int) -> None:
-            stop = start + kernels.TOGETHER
-            kernels.resample_cells(times[start:stop], first, cell, values, out[start:stop])
-
-        in_threads(block, range(0, len(times), kernels.TOGETHER))
-        return BinTable(self._smooth(out.reshape(len(times), *shape, fields)))
+        if id(multiplicities) not in self.stacks:
+            cells = self.sums.reshape(units, -1, fields)
+            entries = _Entries.of_table(cells) if self.entries is None else self.entries
+            stack = entries.resampled(multiplicities, cells.shape[1])
+            # Holding the multiplicities, too, keeps their identity from passing to others.
+            self.stacks[id(multiplicities)] = multiplicities, stack
+        _, stack = self.stacks[id(multiplicities)]
+        return BinTable(self._smooth(stack.reshape(len(stack), *shape, fields)))
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made this table and has not shown it yet."""

@@ -101,6 +101,11 @@ class SortedScores:
         piece = _own(self.plan.question.score(rows))
         object.__setattr__(self, "pieces", (*self.pieces, piece))
 
+    @cached_property
+    def tables(self) -> dict[Any, Any]:
+        """What was made of these scores already, by the edges of its bins: metrics share it."""
+        return {}
+
     def channel(self, c: int = 0) -> ScoreMasses:
         """Return the sorted scores of one channel."""
         return self._sorted[c]
