@@ -217,7 +217,7 @@ def test_written_tables(tmp_path: Path) -> None:
     written = np.array([[float(row[f"prob_{k}"]) for k in range(5)] for row in rows])
     np.testing.assert_array_equal(written, demo.probs)
     with ratings.open(newline="") as stream:
-        long = [(r["case"], int(r["reader"]), int(r["malignancy"])) for r in csv.DictReader(stream)]
+        long = [(r["case"], int(r["reader"]), int(r["rating"])) for r in csv.DictReader(stream)]
     arrays = (demo.ratings_item, demo.ratings_rater, demo.ratings_class)
     assert long == list(zip(*(array.tolist() for array in arrays), strict=True))
 

@@ -68,7 +68,7 @@ class Labels:
 
     @staticmethod
     def from_classes(
-        y: Any, *, num_classes: int, class_names: Sequence[str] | None = None
+        y: Any, num_classes: int, *, class_names: Sequence[str] | None = None
     ) -> Labels:
         """Return the labels of cases with one rater each: `y` is (N,), classes 0 … K-1."""
         num_classes = positive_integer("num_classes", num_classes, least=2)
@@ -78,7 +78,7 @@ class Labels:
 
     @staticmethod
     def from_ratings(
-        r: Any, *, num_classes: int, missing: float = -1, class_names: Sequence[str] | None = None
+        r: Any, num_classes: int, missing: float = -1, *, class_names: Sequence[str] | None = None
     ) -> Labels:
         """Return the labels of a rating matrix (N, R): one column per rater, `missing` allowed.
 
@@ -112,8 +112,8 @@ class Labels:
         items: Any,
         raters: Any,
         classes: Any,
-        *,
         num_classes: int,
+        *,
         class_names: Sequence[str] | None = None,
         order: Iterable[Hashable] | None = None,
     ) -> Labels:

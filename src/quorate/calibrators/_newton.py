@@ -17,8 +17,6 @@ FloatArray = NDArray[np.float64]
 GRADIENT_NORM = 1e-8
 """What is promised. Newton squares the error in each step, so that it is usually far less."""
 ROUNDING = 1e-13
-FLAT = 1e-10
-"""A direction whose curvature (as a fraction) and slope are both below this is left alone."""
 SEPARATED = 1e-6
 """A mean negative log-likelihood below this: the labels leave no doubt about any case."""
 HALVINGS = 40
@@ -101,12 +99,11 @@ def _minimise(objective: Objective, start: FloatArray, max_iter: int) -> Minimum
 
 
 def _newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Return -H⁻¹ g, without the directions in which there is neither curvature nor slope."""
+    """Return -H⁻¹ g, without the directions whose curvature is nothing but rounding."""
     diagonal = np.diag(hessian)
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), 1.0)
     curvature, directions = eigh(hessian * np.outer(scale, scale), check_finite=False)
     slope = directions.T @ (scale * gradient)
-    moves = (curvature > FLAT * curvature[-1]) | (np.abs(slope) > FLAT)
-    least = max(curvature[-1], np.finfo(float).tiny) * 1e-14
-    lengths = np.where(moves, slope / np.maximum(curvature, least), 0.0)
+    curved = curvature > 4 * len(curvature) * np.finfo(float).eps * curvature[-1]
+    lengths = np.divide(slope, curvature, out=np.zeros_like(slope), where=curved)
     return np.asarray(-scale * (directions @ lengths))

@@ -68,11 +68,13 @@ class _Point:
         return self.beta * self.first
 
     def step(self) -> float:
-        """Return Halley's step to the zero of the first derivative."""
-        determinant = 2 * self.second**2 - self.first * self.third
-        if determinant > self.second**2:  # not far from Newton's, at most twice as long
-            return -2 * self.first * self.second / determinant
-        return -self.first / self.second if self.second > 0 else np.inf * -np.sign(self.first)
+        """Return the step to the zero of the first derivative: Halley's near it, else Newton's.
+
+        Far from it, where every case is saturated, Halley's step would be far too short.
+        """
+        if abs(self.first * self.third) < self.second**2:
+            return -2 * self.first * self.second / (2 * self.second**2 - self.first * self.third)
+        return -self.first / self.second if self.second > 0 else -np.inf * np.sign(self.first)
 
 
 def best_inverse_temperature(cases: CalibrationSet) -> TemperatureFit:

@@ -138,7 +138,7 @@ def _write_files(
     predictions, ratings = write_demo_tables(folder)
     results.to_json(folder / "results.json")
     command = ["quorate", "evaluate", str(predictions), "--ratings", str(ratings)]
-    command += ["--rating-column", "malignancy", "--class-names", ",".join(class_names)]
+    command += ["--class-names", ",".join(class_names)]
     command += ["--group-column", "patient", "--on-single", "drop"]
     command += ["--resamples", str(resamples)] if resamples != 1000 else []
     command += ["--seed", str(seed)] if seed else []

@@ -168,7 +168,7 @@ def write_demo_tables(folder: str | PathLike[str]) -> tuple[Path, Path]:
     """Write predictions.csv and ratings.csv into `folder`, to try the command line on.
 
     `predictions.csv` has case, patient, prob_0 … prob_4; `ratings.csv` has case, reader and
-    malignancy, the class 0 … 4 (the index of the prob_ column).
+    rating, the malignancy class 0 … 4 (the index of the prob_ column).
     """
     demo = load_lidc_malignancy()
     folder = Path(folder)
@@ -181,7 +181,7 @@ def write_demo_tables(folder: str | PathLike[str]) -> tuple[Path, Path]:
     ratings = zip(demo.ratings_item, demo.ratings_rater, demo.ratings_class, strict=True)
     return (
         _write_csv(folder / "predictions.csv", ["case", "patient", *names], predictions),
-        _write_csv(folder / "ratings.csv", ["case", "reader", "malignancy"], ratings),
+        _write_csv(folder / "ratings.csv", ["case", "reader", "rating"], ratings),
     )
 
 

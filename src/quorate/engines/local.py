@@ -17,8 +17,9 @@ __all__ = ["Plan", "Summary", "summarise"]
 
 STRIPES = 8
 """Into how many parts the cases are split: fixed, so that sums do not depend on the threads."""
-STRIPES_WITH_UNITS = 2
-"""The same where each part has a table per resampling unit, which is large."""
+CHUNKS_AT_ONCE = 64
+"""How many chunks are held in memory where the summaries, not the cases, are shared out."""
+
 
 class Summary(Protocol):
     """A mergeable table."""
@@ -49,31 +50,64 @@ def summarise(
     `units` (N,) is the resampling unit of each case; without it all cases are one unit.
     """
     distinct = list(dict.fromkeys(plans))
+    if units is None:
+        return dict(zip(distinct, _by_stripes(predictions, distinct, threads), strict=True))
+    summaries = [plan.empty(predictions.num_classes, num_units) for plan in distinct]
+    _by_summary(predictions, summaries, units, threads)
+    return dict(zip(distinct, summaries, strict=True))
+
+
+def _by_stripes(
+    predictions: Predictions, plans: Sequence[Plan], threads: int | None
+) -> list[Summary]:
+    """Split the cases: each stripe has small summaries of its own, merged at the end."""
     cases, step = len(predictions), predictions.chunk_rows
     chunks = -(-cases // step)
-    stripes = STRIPES if num_units == 1 else STRIPES_WITH_UNITS
-    bounds = [s * chunks // stripes * step for s in range(stripes)] + [cases]
-
-    alone = distinct[0] if len(distinct) == 1 and units is None else None
+    bounds = [s * chunks // STRIPES * step for s in range(STRIPES)] + [cases]
+    alone = plans[0] if len(plans) == 1 else None
     direct = alone.direct_loop(predictions) if isinstance(alone, BinPlan) else None
 
     def stripe(s: int) -> list[Any]:
         first, last = bounds[s], bounds[s + 1]
-        summaries: list[Any] = [p.empty(predictions.num_classes, num_units) for p in distinct]
+        summaries: list[Any] = [plan.empty(predictions.num_classes) for plan in plans]
         if direct is not None and summaries[0].absorb_directly(direct, first, last):
             return summaries
         for start in range(first, last, step):
-            stop = min(start + step, last)
-            rows = predictions.read(start, stop)
-            if units is not None:
-                rows = replace(rows, units=units[start:stop])
+            rows = predictions.read(start, min(start + step, last))
             for summary in summaries:
                 summary.absorb(rows)
         return summaries
 
-    busy = [s for s in range(stripes) if bounds[s] < bounds[s + 1]]
+    busy = [s for s in range(STRIPES) if bounds[s] < bounds[s + 1]]
     parts = in_threads(stripe, busy, threads)
     merged = parts[0]
     for part in parts[1:]:
         merged = [a + b for a, b in zip(merged, part, strict=True)]
-    return dict(zip(distinct, merged, strict=True))
+    return merged
+
+
+def _by_summary(
+    predictions: Predictions,
+    summaries: Sequence[Summary],
+    units: NDArray[np.int64],
+    threads: int | None,
+) -> None:
+    """Split the summaries: with a table per unit they are large, and there should be one of each.
+
+    Chunks are read by all threads, then each summary takes them in, in their order, in a thread.
+    """
+    cases, step = len(predictions), predictions.chunk_rows
+
+    def read(start: int) -> Rows:
+        stop = min(start + step, cases)
+        return replace(predictions.read(start, stop), units=units[start:stop])
+
+    for first in range(0, cases, step * CHUNKS_AT_ONCE):
+        starts = range(first, min(first + step * CHUNKS_AT_ONCE, cases), step)
+        chunks = in_threads(read, starts, threads)
+
+        def take_in(i: int, chunks: list[Rows] = chunks) -> None:
+            for rows in chunks:
+                summaries[i].absorb(rows)
+
+        in_threads(take_in, range(len(summaries)), threads)

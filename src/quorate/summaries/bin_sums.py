@@ -183,7 +183,7 @@ class SoftBinPlan:
 
 @dataclass(frozen=True, eq=False)
 class _Entries:
-    """The sums per unit × cell that there are: most units are in few cells."""
+    """The sums per unit × cell that there are, cell by cell: most units are in few of them."""
 
     unit: NDArray[np.int64]
     cell: NDArray[np.int64]
@@ -224,13 +224,13 @@ class _Entries:
         from quorate.kernels._threads import in_threads
 
         times = multiplicities.astype(np.float64, copy=False)
-        out = np.empty((len(times), cells, self.values.shape[1]))
+        fields = self.values.shape[1]
+        out = np.empty((len(times), cells, fields))
+        add = kernels.resampling_kernel(fields)
 
         def some(start: int) -> None:
             stop = start + kernels.TOGETHER
-            kernels.resample_entries(
-                times[start:stop], self.unit, self.cell, self.values, out[start:stop]
-            )
+            add(times[start:stop], self.unit, self.cell, self.values, out[start:stop])
 
         in_threads(some, range(0, len(times), kernels.TOGETHER))
         return out

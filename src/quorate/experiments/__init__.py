@@ -1,0 +1,1 @@
+"""The papers' experiments on real data; each can be stopped and taken up again."""
