@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Derandomised: a red suite means a changed project, never an unlucky draw. No deadline: the
@@ -15,3 +16,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("quorate")
+
+
+@pytest.fixture(autouse=True)
+def _no_terminal_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output is as wide as it is anywhere: xdist gives its workers a width of their own."""
+    monkeypatch.delenv("COLUMNS", raising=False)

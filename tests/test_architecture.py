@@ -20,7 +20,7 @@ import pytest
 # its own, and its own package; never its neighbours in the line, never what comes later. A dotted
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "palette"),
     ("arrays", "kernels", "io.files"),
     ("binning", "labels"),
     ("predictions",),
@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("results", "intervals"),
     ("resample",),
     ("inference",),
+    ("curves",),
     ("evaluate", "functions"),
     ("multilabel", "compare"),
     ("stability", "calibrators", "segmentation", "io", "worklist"),
@@ -50,14 +51,14 @@ KNOWS_ONLY: dict[str, set[str]] = {
         *("errors", "arrays", "binning", "labels", "predictions", "questions"),
         *("kernels", "summaries", "metrics", "catalog", "engines"),
     },
-    "plots": {"errors", "results"},
-    "report": {"errors", "results"},
+    "plots": {"errors", "palette", "results", "curves"},
+    "report": {"errors", "io.files", "palette", "results", "curves"},
 }
 
 # The leaves: only those named may import them.
 IMPORTED_ONLY_BY: dict[str, set[str]] = {
     "torch": {"experiments"},
-    "report": {"experiments", "cli"},
+    "report": {"experiments", "cli", "results", "compare"},
     "experiments": {"cli"},
     "cli": {"__main__"},
 }

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -191,6 +191,20 @@ def test_penalised_optimum_against_scipy(
     assert fitted.loss_ == pytest.approx(found.fun, abs=1e-11)
     ours = np.append(fitted.coef_.ravel(), fitted.intercept_)
     np.testing.assert_allclose(ours, found.x, rtol=0, atol=1e-4)
+
+
+def test_temperature_of_many_cases_is_the_zero_of_the_naive_slope() -> None:
+    """With enough cases for a thinned start, T is where SciPy finds dL/dβ = 0."""
+    logits, labels = simulated(cases=5000, classes=4, raters=1, seed=2)
+    chosen = logits[np.arange(5000), labels.majority()].mean()
+    root = brentq(
+        lambda beta: (softmax(beta * logits) * logits).sum(axis=1).mean() - chosen,
+        0.1,
+        2,
+        xtol=1e-14,
+    )
+    calibrator = TemperatureScaling().fit(logits, labels)
+    assert 1 / calibrator.temperature_ == pytest.approx(root, rel=1e-11)
 
 
 def test_known_truths_are_found() -> None:

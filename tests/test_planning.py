@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import quorate as qr
-from quorate.planning import plan
+from quorate.planning import Design, StudyPlan, plan
 
 LEVEL = 2 * 1.959964
 
@@ -49,6 +49,45 @@ def test_simulated_width_and_bias_of_ece() -> None:
     assert one.width > four.width
 
 
+def test_simulated_widths_are_those_of_real_studies() -> None:
+    """The foreseen width of the ECE's interval is the mean width in studies of the real world."""
+    probs, labels = study(1500, 3, np.random.default_rng(7))
+    found = plan("ece", probs, labels, cases=(150,), raters=(1, 4), repeats=30, resamples=100)
+    random = np.random.default_rng(8)
+    for design in found.designs:
+        results = [
+            qr.evaluate(*study(150, design.raters, random), metrics="ece", resamples=100)["ece"]
+            for _ in range(30)
+        ]
+        widths = [result.high - result.low for result in results]
+        error = np.std(widths, ddof=1) / np.sqrt(len(widths))
+        assert design.width_error == pytest.approx(error, rel=0.5)
+        assert abs(design.width - np.mean(widths)) < 3.5 * np.hypot(error, design.width_error)
+
+
+def test_the_standard_errors_are_those_of_the_simulation() -> None:
+    """Bias of the mean of repeats scatters over seeds by what `bias_error` says."""
+    probs, labels = study(400, 3, np.random.default_rng(9))
+    options = {"cases": (60,), "raters": (2,), "repeats": 15, "resamples": 2}
+    designs = [plan("ece", probs, labels, seed=s, **options).designs[0] for s in range(20)]
+    scatter = np.std([design.bias for design in designs], ddof=1)
+    said = np.mean([design.bias_error for design in designs])
+    # 20 draws: the standard deviation of a standard deviation is 16 %; the truth adds a little.
+    assert said == pytest.approx(scatter, rel=0.55)
+
+
+def test_advice_admits_what_the_simulation_cannot_tell() -> None:
+    """Designs whose widths differ by less than twice their standard errors are called close."""
+    clear = Design(100, 1, 0.20, 0.0, "simulation", 0.001), Design(50, 2, 0.25, 0.0, "simulation")
+    close = Design(100, 1, 0.20, 0.0, "simulation", 0.04), Design(50, 2, 0.25, 0.0, "simulation")
+    for designs, doubt in ((clear, False), (close, True)):
+        said = StudyPlan("ece", 0.95, designs).advice(100)
+        assert "100 cases with 1 rater each: expected interval width 0.2." in said
+        assert "50 cases with 2 raters each: 0.25" in said
+        assert ("too close" in said) == doubt
+    assert "next reading" not in StudyPlan("ece", 0.95, clear[:1]).advice(100)
+
+
 def test_patients_widen_the_plan() -> None:
     """Copies of a case are no new information: five per patient multiply the variance by five."""
     probs, labels = study(400, 2, np.random.default_rng(3))
@@ -69,8 +108,8 @@ def test_the_best_design_by_cost() -> None:
     found = plan("brier", probs, labels, cases=sizes, raters=(1, 2, 4, 8))
     assert found.best(400).raters == 1
     assert found.best(4000, case_cost=30).raters > 1
-    assert "a new case" in found.advice(400)
-    assert "another rater" in found.advice(4000, case_cost=30)
+    assert "better spent on a new case than" in found.advice(400)
+    assert "better spent on another rater of" in found.advice(4000, case_cost=30)
     with pytest.raises(ValueError, match="budget: must pay for one of the designs; got 10"):
         found.best(10)
 
@@ -82,6 +121,13 @@ def test_metrics_that_need_two_raters_are_planned_with_two() -> None:
     assert [design.raters for design in found.designs] == [2]
     with pytest.raises(ValueError, match="must hold a design with at least 2 raters"):
         plan("epistemic_loss", probs, labels, cases=(100,), raters=(1,))
+
+
+def test_metrics_of_a_belief_cannot_be_planned() -> None:
+    """What needs a distribution over class probabilities is refused by its name."""
+    probs, labels = study(50, 3, np.random.default_rng(6))
+    with pytest.raises(ValueError, match="posterior_gain needs a belief"):
+        plan("posterior_gain", probs, labels)
 
 
 def test_a_pilot_of_single_labels_cannot_tell_raters_from_cases() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import intervals
+from quorate.curves import curves_of
 from quorate.errors import InvalidInputError
 from quorate.evaluate import blanks, facts, predictions_of, rows_of, warnings_about
 from quorate.inference import Draws, Pass, Progress, Settings, estimate
@@ -112,7 +113,10 @@ def compare(
                 drawn = pass_.replicates(row, own, value)
                 replicates.setdefault(metric, {})[name] = drawn
         options = {"bins": bins, **asdict(settings)}
-        results[name] = Results(estimates, facts(predictions), options, warnings_about(predictions))
+        curves = curves_of(pass_, asked, predictions.class_names)
+        results[name] = Results(
+            estimates, facts(predictions), options, warnings_about(predictions), curves
+        )
     if progress:
         progress("done", 1.0)
     differences: list[Difference] = []

@@ -10,6 +10,7 @@ import numpy as np
 
 from quorate.binning import bin_edges
 from quorate.catalog import CATALOG, Metric, find
+from quorate.curves import curves_of
 from quorate.errors import InvalidInputError, QuorateError
 from quorate.inference import RATERS_SHARE, Draws, Pass, Progress, Settings, estimate
 from quorate.predictions import Predictions
@@ -119,18 +120,21 @@ def evaluate_predictions(
     estimates, asked = blanks(predictions, rows, options, settings)
     report("reading the cases", 0.0)
     begin = RATERS_SHARE if settings.resample == "raters" and settings.resamples else 0.0
+    curves: dict[str, Any] = {}
     if asked:
         draws = Draws.of(predictions, settings)
         pass_ = Pass(predictions, list(asked.values()), settings, draws, progress)
         for i, (name, (row, own)) in enumerate(asked.items()):
             report(row.title, begin + (1 - begin) * i / len(asked))
             estimates[name] = estimate(row, own, estimates[name], pass_)
+        curves = curves_of(pass_, asked, predictions.class_names)
     report("done", 1.0)
     return Results(
         estimates,
         data=facts(predictions),
         options={**options, **asdict(settings)},
         warnings=warnings_about(predictions),
+        curves=curves,
     )
 
 

@@ -34,6 +34,8 @@ FloatArray = NDArray[Any]
 
 PAIRS = BinPlan(Question("disagreement", "case"), 1, least_raters=2)
 """The plan of how often two raters differ, and how often the probabilities say so."""
+_WITHOUT_BIAS = ("debiased", "unbiased")
+"""What the options call an estimator that is right on average."""
 RATERS_SHARE = 0.5
 """How much of the progress is resampling raters, where that is done."""
 
@@ -143,6 +145,10 @@ class Pass:
         """Return the metric on all cases, and a bound on its error where it is approximate."""
         return row.estimate_with_bound(self._summaries[self._plans[row.name]], own)
 
+    def summary(self, row: Metric) -> Any:
+        """Return the summary that was kept for `row`."""
+        return self._summaries[self._plans[row.name]]
+
     def table(self, row: Metric, own: Options) -> Any:
         """Return the table that `row` is a formula over."""
         return self._per_unit(row, own).table
@@ -177,6 +183,11 @@ class Pass:
         """Return the metric on every resample (NaN where it is undefined)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             replicates = row.over(self.stack(row, own), own)
+        if own.get("estimator") in _WITHOUT_BIAS and not row.error:
+            # A resample holds cases twice, and a correction for chance takes copies for
+            # independent cases: resampled values gather where the plugin is, far from the value
+            # of data with many sparse bins. The estimator has no bias, so they belong around it.
+            return np.asarray(replicates + (value - np.nanmean(replicates)))
         # Cells stand in for scores in the resamples; what they shift, they shift alike.
         return np.asarray(replicates + (value - float(row.over(self.table(row, own), own))))
 

@@ -39,6 +39,10 @@ class Design:
     """Expected value minus the value of an endless study with endless raters."""
     method: str
     """"formula" or "simulation"."""
+    width_error: float = 0.0
+    """Standard error of the width, where it was simulated."""
+    bias_error: float = 0.0
+    """Standard error of the bias, where it was simulated."""
 
     @property
     def readings(self) -> int:
@@ -59,7 +63,7 @@ class StudyPlan:
 
         By default a cost is a number of readings; a new case may cost more than its readings.
         """
-        price = [d.cases * case_cost + d.readings * reading_cost for d in self.designs]
+        price = [_price(d, case_cost=case_cost, reading_cost=reading_cost) for d in self.designs]
         within = [d for d, cost in zip(self.designs, price, strict=True) if cost <= budget]
         if not within:
             raise InvalidInputError(
@@ -70,13 +74,32 @@ class StudyPlan:
 
     def advice(self, budget: float, *, case_cost: float = 0.0, reading_cost: float = 1.0) -> str:
         """Say whether the next reading is better spent on a new case or on another rater."""
-        best = self.best(budget, case_cost=case_cost, reading_cost=reading_cost)
-        fewest = min(d.raters for d in self.designs)
-        where = "a new case" if best.raters == fewest else "another rater of the same case"
+        costs = {"case_cost": case_cost, "reading_cost": reading_cost}
+        best = self.best(budget, **costs)
+        words = f"{_in_words(best)}: expected interval width {best.width:.3g}."
+        others = [d for d in self.designs if d.raters != best.raters]
+        affordable = [d for d in others if _price(d, **costs) <= budget]
+        if not affordable:
+            return words
+        next_best = min(affordable, key=lambda d: (d.width, d.readings))
+        new, other = "a new case", "another rater of the same case"
+        better, worse = (new, other) if best.raters < next_best.raters else (other, new)
+        noise = np.hypot(best.width_error, next_best.width_error)
+        clear = best.method == "formula" or next_best.width - best.width > 2 * noise
         return (
-            f"{best.cases} cases with {best.raters} rater{'s' * (best.raters > 1)} each: expected "
-            f"interval width {best.width:.4g}. The next reading is better spent on {where}."
+            f"{words} The best with another number of raters is {_in_words(next_best)}: "
+            f"{next_best.width:.3g}. The next reading is better spent on {better} than on {worse}."
+            + ("" if clear else " The two are too close for the simulation to tell them apart.")
         )
+
+
+def _price(design: Design, *, case_cost: float, reading_cost: float) -> float:
+    return design.cases * case_cost + design.readings * reading_cost
+
+
+def _in_words(design: Design) -> str:
+    raters = "1 rater" if design.raters == 1 else f"{design.raters} raters"
+    return f"{design.cases} cases with {raters} each"
 
 
 def plan(
@@ -114,6 +137,10 @@ def plan(
     400
     """
     row = find(metric)
+    if row.needs_belief:
+        raise InvalidInputError(
+            f"metric: must be one of class probabilities; {metric} needs a belief over them"
+        )
     pilot = Predictions.of(probs, labels, groups=groups)
     sizes = [positive_integer("cases", n, least=2) for n in cases]
     numbers = [positive_integer("raters", n) for n in raters if n >= row.least_raters]
@@ -233,8 +260,16 @@ def _simulated(
                 f"cases: {row.name} is undefined in every simulated study of {cases} cases"
             )
         bias = float(np.nanmean(values)) - truth
-        found.append(Design(cases, raters, float(np.nanmean(widths)), bias, "simulation"))
+        errors = _standard_error(widths), _standard_error(values)
+        width = float(np.nanmean(widths))
+        found.append(Design(cases, raters, width, bias, "simulation", *errors))
     return found
+
+
+def _standard_error(values: FloatArray) -> float:
+    """Return the standard error of the mean of simulated values; NaN of one alone."""
+    known = values[~np.isnan(values)]
+    return float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else np.nan
 
 
 def _label_model(pilot: Predictions) -> FloatArray:

@@ -57,6 +57,8 @@ class Results(Mapping[str, Estimate]):
     data: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    curves: Mapping[str, Any] = field(default_factory=dict)
+    """The tables that pictures are drawn from, as `quorate.curves` writes them down."""
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -88,6 +90,7 @@ class Results(Mapping[str, Estimate]):
             "options": _plain(dict(self.options)),
             "warnings": list(self.warnings),
             "versions": _versions(),
+            "curves": _plain(dict(self.curves)),
         }
 
     def to_json(self, path: str | Path) -> None:
@@ -96,6 +99,16 @@ class Results(Mapping[str, Estimate]):
 
         text = json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False)
         write_text_atomically(path, text + "\n")
+
+    def to_html(self, path: str | Path, **parts: Any) -> None:
+        """Write a report for people: one file that opens without a network.
+
+        `parts` are further things to show, such as `single=` (the same with one rater per case);
+        see `quorate.report.write_report`.
+        """
+        from quorate.report import write_report
+
+        write_report(self, path, **parts)
 
     @staticmethod
     def from_json(path: str | Path) -> Results:
@@ -108,7 +121,13 @@ class Results(Mapping[str, Estimate]):
                     f"{path}: schema_version must be {SCHEMA_VERSION}; got {version!r}"
                 )
             metrics = {name: Estimate(**row) for name, row in content["metrics"].items()}
-            return Results(metrics, content["data"], content["options"], tuple(content["warnings"]))
+            return Results(
+                metrics,
+                content["data"],
+                content["options"],
+                tuple(content["warnings"]),
+                content.get("curves", {}),
+            )
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
             raise InvalidInputError(f"{path}: is not a quorate result file ({error})") from error
 

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from threadpoolctl import threadpool_limits
 
 __all__ = ["GRADIENT_NORM", "Minimum", "Objective", "minimise"]
 
@@ -19,6 +19,7 @@ GRADIENT_NORM = 1e-8
 ROUNDING = 1e-13
 SEPARATED = 1e-6
 """A mean negative log-likelihood below this: the labels leave no doubt about any case."""
+WELL_CONDITIONED = 1e-8
 HALVINGS = 40
 
 
@@ -102,7 +103,15 @@ def _newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     """Return -H⁻¹ g, without the directions whose curvature is nothing but rounding."""
     diagonal = np.diag(hessian)
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1)), 1.0)
-    curvature, directions = eigh(hessian * np.outer(scale, scale), check_finite=False)
+    scaled = hessian * np.outer(scale, scale)
+    try:
+        factor = cho_factor(scaled, lower=True, check_finite=False)
+    except LinAlgError:
+        factor = None
+    # The smallest squared pivot is not far above the smallest curvature.
+    if factor is not None and np.diag(factor[0]).min() ** 2 > WELL_CONDITIONED:
+        return np.asarray(-scale * cho_solve(factor, scale * gradient, check_finite=False))
+    curvature, directions = eigh(scaled, check_finite=False)
     slope = directions.T @ (scale * gradient)
     curved = curvature > 4 * len(curvature) * np.finfo(float).eps * curvature[-1]
     lengths = np.divide(slope, curvature, out=np.zeros_like(slope), where=curved)

@@ -12,9 +12,16 @@ import typer
 from typer.core import TyperGroup
 
 from quorate import __version__
+from quorate.cli.calibrate import EXAMPLES as CALIBRATE_EXAMPLES
+from quorate.cli.calibrate import calibrate
 from quorate.cli.demo import demo
 from quorate.cli.evaluate import EXAMPLES, evaluate
+from quorate.cli.plan import EXAMPLES as PLAN_EXAMPLES
+from quorate.cli.plan import plan
+from quorate.cli.reproduce import reproduce
 from quorate.cli.show import as_options
+from quorate.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES
+from quorate.cli.worklist import worklist
 from quorate.errors import QuorateError
 
 __all__ = ["app", "main"]
@@ -48,7 +55,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=EXAMPLES)(evaluate)
+app.command(epilog=CALIBRATE_EXAMPLES)(calibrate)
+app.command(epilog=WORKLIST_EXAMPLES)(worklist)
+app.command(epilog=PLAN_EXAMPLES)(plan)
 app.command()(demo)
+app.add_typer(reproduce, name="reproduce")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""The options of `quorate evaluate`, each with its help, in the panels that --help shows."""
+"""The options of the commands, each with its help, in the panels that --help shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Layout", "OnProblem", "Resample", "comma_list"]
+from quorate.errors import InvalidInputError
+
+__all__ = ["Input", "Layout", "Method", "OnProblem", "Order", "Resample", "comma_list", "integers"]
 
 
 class Layout(StrEnum):
@@ -35,6 +37,33 @@ class OnProblem(StrEnum):
     drop = "drop"
 
 
+class Method(StrEnum):
+    """How class probabilities are calibrated."""
+
+    temperature = "temperature"
+    vector = "vector"
+    matrix = "matrix"
+    dirichlet = "dirichlet"
+    isotonic = "isotonic"
+    beta = "beta"
+    histogram = "histogram"
+    none = "none"
+
+
+class Input(StrEnum):
+    """What a model's outputs are."""
+
+    probs = "probs"
+    logits = "logits"
+
+
+class Order(StrEnum):
+    """What a worklist is sorted by."""
+
+    gain = "gain"
+    disagreement = "disagreement"
+
+
 def comma_list(text: str | None) -> Sequence[str]:
     """Return the parts of a,b,c; a part that has a comma itself stands in double quotes.
 
@@ -44,13 +73,30 @@ def comma_list(text: str | None) -> Sequence[str]:
     return next(csv.reader([text]), []) if text else []
 
 
+def integers(name: str, text: str) -> list[int]:
+    """Return the whole numbers of 100,200,500; `name` is the option that they are of.
+
+    >>> integers("--cases", "100,200")
+    [100, 200]
+    """
+    try:
+        return [int(part) for part in comma_list(text)]
+    except ValueError:
+        raise InvalidInputError(
+            f"{name}: must be whole numbers with commas between them, such as 100,200; got {text!r}"
+        ) from None
+
+
 def _option(panel: str, help: str, *names: str) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel)
 
 
 COLUMNS = "Predictions: which columns are what"
 RATINGS = "Ratings: which columns are what"
+MODEL = "The model's outputs"
+CALIBRATION = "Calibration"
 EVALUATION = "Evaluation"
+DESIGNS = "Designs"
 OUTPUT = "Output"
 
 PredictionsFile = Annotated[
@@ -128,3 +174,76 @@ OnSingle = Annotated[
 Out = Annotated[Path | None, _option(OUTPUT, "Write everything to this JSON file.")]
 CsvOut = Annotated[Path | None, _option(OUTPUT, "Write the metrics to this CSV file.", "--csv")]
 Quiet = Annotated[bool, _option(OUTPUT, "Print no table.", "--quiet", "-q")]
+
+FitFile = Annotated[
+    Path, typer.Option("--fit", help="Predictions to fit on: CSV, Parquet, Arrow or NPZ.")
+]
+ApplyFile = Annotated[
+    Path, typer.Option("--apply", help="Predictions to calibrate, of other cases.")
+]
+FitRatings = Annotated[Path | None, typer.Option(help="File of the ratings of --fit.")]
+ApplyRatings = Annotated[
+    Path | None,
+    typer.Option(help="File of the ratings of --apply; without ratings nothing is compared."),
+]
+InputKind = Annotated[
+    Input, _option(MODEL, "What the files hold. logits: the columns of --logit-prefix.", "--input")
+]
+LogitPrefix = Annotated[
+    str, _option(MODEL, "How the names of the logit columns begin; the class follows.")
+]
+FeaturesPrefix = Annotated[
+    str | None,
+    _option(MODEL, "How the names of the columns that α0 may depend on begin, such as feat_."),
+]
+MethodName = Annotated[
+    Method, _option(CALIBRATION, "none leaves the class probabilities as they are.", "--method")
+]
+CrossValidate = Annotated[
+    bool,
+    _option(CALIBRATION, "vector, matrix: choose the penalties by patient.", "--cross-validate"),
+]
+Alpha = Annotated[
+    bool,
+    _option(CALIBRATION, "Also find how sure of them to be: α0, disagreement.", "--alpha"),
+]
+AlphaL2 = Annotated[float, _option(CALIBRATION, "The penalty that draws α0 towards 1.")]
+AllowOverlap = Annotated[
+    bool,
+    _option(CALIBRATION, "Go on though cases or patients are in both files.", "--allow-overlap"),
+]
+ComparedMetrics = Annotated[
+    str | None, _option(EVALUATION, "all, or names: ece,brier. Default: about a dozen.")
+]
+OutFolder = Annotated[
+    Path, _option(OUTPUT, "Folder to write into; it is made if need be.", "--out")
+]
+
+CalibratorFile = Annotated[
+    Path | None, _option(MODEL, "calibrator.json of quorate calibrate, applied first.")
+]
+AlphaModel = Annotated[
+    Path | None, _option(MODEL, "alpha.json of quorate calibrate: how sure to be of each case.")
+]
+AlphaColumn = Annotated[
+    str | None, _option(MODEL, "Or the column that says it. Default: alpha0, if there is one.")
+]
+WorklistBy = Annotated[
+    Order, typer.Option("--by", help="Rank by what a label is worth, or by disagreement.")
+]
+Top = Annotated[int | None, typer.Option(help="How many cases to list. Default: all.")]
+WorklistRatings = Annotated[
+    Path | None, typer.Option(help="Ratings that are there already; the belief takes them in.")
+]
+WorklistOut = Annotated[Path | None, _option(OUTPUT, "Write the list to this CSV file.", "--out")]
+
+MetricName = Annotated[str, typer.Argument(help="The metric to plan for, such as brier or ece.")]
+PilotFile = Annotated[Path, typer.Argument(help="Predictions of the pilot study.")]
+DesignCases = Annotated[str, _option(DESIGNS, "How many cases, say 100,200,500.", "--cases")]
+DesignRaters = Annotated[str, _option(DESIGNS, "How many raters a case, say 1,2,3.", "--raters")]
+Budget = Annotated[
+    float | None, _option(DESIGNS, "What may be spent; by default in readings.", "--budget")
+]
+CaseCost = Annotated[float, _option(DESIGNS, "What a new case costs besides its readings.")]
+ReadingCost = Annotated[float, _option(DESIGNS, "What one reading costs.")]
+Repeats = Annotated[int, _option(DESIGNS, "Simulated studies per design.")]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from quorate.cli import options
 from quorate.cli.options import OnProblem, comma_list
 from quorate.errors import InvalidInputError
-from quorate.io.scores import read_features, read_logits_table
+from quorate.io.scores import read_features, read_logits
 from quorate.io.tables import (
     PredictionTable,
     RatingColumns,
@@ -28,7 +27,14 @@ from quorate.io.tables import (
 )
 from quorate.labels import Labels
 
-__all__ = ["Cases", "TableOptions", "heard_warnings", "read_cases", "with_table_options"]
+__all__ = [
+    "Cases",
+    "TableOptions",
+    "heard_warnings",
+    "read_cases",
+    "shared_names",
+    "with_table_options",
+]
 
 Array = NDArray[Any]
 
@@ -69,6 +75,11 @@ class TableOptions:
             count_columns=comma_list(self.count_columns),
             count_prefix=self.count_prefix,
         )
+
+    def refuse_weights(self, command: str) -> None:
+        """Refuse a column of weights where it would be left unread."""
+        if self.weight_column is not None:
+            raise InvalidInputError(f"weight_column: quorate {command} knows no weights of cases")
 
     def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
         """Return the file to read ratings from: the one given, that of the predictions, or none."""
@@ -161,7 +172,7 @@ def read_cases(
     With `rated="some"` a case without ratings is no mistake.
     """
     source = tables.file_of_ratings(predictions, ratings)
-    columns = {
+    columns: dict[str, Any] = {
         "class_names": comma_list(tables.class_names) or None,
         "id_column": tables.id_column,
         "label_column": tables.label_column,
@@ -171,17 +182,18 @@ def read_cases(
         "delimiter": tables.delimiter,
     }
     if input == "logits":
-        table, scores = read_logits_table(predictions, logit_prefix=logit_prefix, **columns)
+        table, scores = read_logits(predictions, logit_prefix=logit_prefix, **columns)
     else:
-        names = comma_list(tables.prob_columns)
+        given = comma_list(tables.prob_columns)
         table = read_predictions(
-            predictions, prob_prefix=tables.prob_prefix, prob_columns=names, **columns
+            predictions, prob_prefix=tables.prob_prefix, prob_columns=given, **columns
         )
         scores = table.probs
-    features, names = None, ()
+    features: Array | None = None
+    names: tuple[str, ...] = ()
     if features_prefix is not None:
         features, names = read_features(predictions, features_prefix, tables.delimiter)
-    found = Cases(table, scores, features, tuple(names), np.arange(len(table.probs)), None, {})
+    found = Cases(table, scores, features, names, np.arange(len(table.probs)), None, {})
     if source is not None or table.labels is not None:
         found = _with_labels(found, source, tables, rated)
     return found

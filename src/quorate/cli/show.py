@@ -15,14 +15,18 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from quorate.compare import Comparison
 from quorate.results import Estimate, Results
 
 __all__ = [
     "ProgressBar",
     "as_options",
     "comparison_table",
+    "difference_table",
     "facts_in_words",
     "new_console",
+    "number",
+    "plain_table",
     "print_notes",
     "print_results",
 ]
@@ -33,7 +37,8 @@ PIPED_WIDTH = 160
 ARGUMENT = re.compile(
     r"""(?<![\w'"-])(?P<name>
         on_(?:single|unrated) | allow_unmatched | ratings_layout | class_names
-        | (?:id|prob|label|group|weight|rater|rating|count)_(?:columns?|prefix)
+        | (?:logit|features)_prefix
+        | (?:id|prob|label|group|weight|rater|rating|count|alpha)_(?:columns?|prefix)
         | (?:missing|delimiter)(?=="))
     \b(?:="(?P<value>[^"]*)")?""",
     re.VERBOSE,
@@ -188,6 +193,40 @@ def comparison_table(columns: Mapping[str, Results], metrics: Iterable[str]) -> 
         direction = estimates[0].direction
         cells = [estimates[0].title, *cells, direction if direction != "none" else ""]
         table.add_row(*map(Text, cells))
+    return table
+
+
+def difference_table(comparison: Comparison, first: str, second: str) -> Table:
+    """Return each metric of two models, and first minus second with the interval of that."""
+    level = 100 * comparison.models[first].options.get("level", 0.95)
+    table = plain_table("metric")
+    for heading in (second, first, "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column(f"{level:g}% interval", no_wrap=True)
+    table.add_column("p", justify="right", no_wrap=True)
+    table.add_column("better", no_wrap=True)
+    made = {d.metric: d for d in comparison.differences if (d.first, d.second) == (first, second)}
+    for name, estimate in comparison.models[first].items():
+        values = [comparison.models[model][name].value for model in (second, first)]
+        cells = ["undefined" if value is None else number(value) for value in values]
+        if name in made:
+            d = made[name]
+            # What two equal models differ by is the last digit of their sums, which is nothing.
+            gap, low, high = (round(value, 12) + 0.0 for value in (d.difference, d.low, d.high))
+            sign = "+" if gap > 0 else ""
+            cells += [f"{sign}{number(gap)}", f"[{number(low)}, {number(high)}]"]
+            cells += [f"{d.p_value:.3f}"]
+        else:
+            cells += ["", "", ""]
+        better = estimate.direction if estimate.direction != "none" else ""
+        table.add_row(*map(Text, (estimate.title, *cells, better)))
+    return table
+
+
+def plain_table(first: str) -> Table:
+    """Return a table without lines, with one column that is not broken."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column(first, no_wrap=True)
     return table
 
 

@@ -44,8 +44,8 @@ def _section(data: str, parts: Sequence[Found]) -> list[str]:
         f"Fitted on {first['cases']['fit']} cases, judged on {first['cases']['test']}{patients}: "
         f"{counted['disagreement_loss']} have the two raters that disagreement needs, "
         f"{counted['posterior_epistemic_loss']} the three that EL before and after a label needs. "
-        f"Two raters differ with probability {first['disagreement']['observed']:.3f}; *predicted* is "
-        "the mean of what the model says of that.",
+        f"Two raters differ with probability {first['disagreement']['observed']:.3f}; *predicted* "
+        "is the mean of what the model says of that.",
         "",
         *_values(parts),
         "",

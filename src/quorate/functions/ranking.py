@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import as_float_array
+from quorate.arrays import as_array, as_float_array
 from quorate.errors import InvalidInputError, UndefinedMetricError
+from quorate.kernels._threads import in_threads
 from quorate.metrics import ranking
 from quorate.predictions import check_weights
 from quorate.summaries import ScoreMasses
@@ -112,12 +113,19 @@ def _scores(confidence: Any, correct: Any, weights: Any, out_confidence: Any) ->
 def _auccc_of_hits(confidence: Any, correct: Any) -> float | None:
     """Return AUCCC where every case is simply right or wrong: two plain sorts, no arg-sort."""
     score = _numbers(confidence, "confidence")
-    hits = _correct(correct, len(score))
-    right = hits == 1
-    if not (right | (hits == 0)).all():
-        return None
-    _require_both("auccc", float(right.sum()), float((~right).sum()))
-    return _area(np.sort(score[right]), np.sort(score[~right]))
+    given = as_array(correct, "correct")
+    if given.dtype == bool and given.shape == score.shape:
+        right = given
+    else:
+        hits = _correct(correct, len(score))
+        right = hits == 1
+        if not (right | (hits == 0)).all():
+            return None
+    number = int(right.sum())
+    _require_both("auccc", float(number), float(len(right) - number))
+    chosen = (right, ~right)
+    upper, lower = in_threads(lambda i: np.sort(score[chosen[i]]), range(2))
+    return _area(upper, lower)
 
 
 def _area(upper: NDArray[Any], lower: NDArray[Any]) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from quorate.errors import InvalidInputError
 
-__all__ = ["check_can_write", "write_text_atomically"]
+__all__ = ["check_can_write", "write_bytes_atomically", "write_text_atomically"]
 
 
 def check_can_write(path: str | PathLike[str]) -> Path:
@@ -39,13 +39,18 @@ def write_text_atomically(path: str | PathLike[str], text: str) -> Path:
     >>> write_text_atomically(folder / "a.txt", "one").read_text()
     'one'
     """
+    return write_bytes_atomically(path, text.encode("utf-8"))
+
+
+def write_bytes_atomically(path: str | PathLike[str], content: bytes) -> Path:
+    """Write bytes as `write_text_atomically` writes text."""
     target = check_can_write(path)
     # A link stays a link: the file behind it is replaced.
     target = target.resolve() if target.is_symlink() else target
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(partial, "x", encoding="utf-8", newline="") as stream:
-            stream.write(text)
+        with open(partial, "xb") as stream:
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         if target.exists():

@@ -55,7 +55,7 @@ def read_rows(probs: Array, tolerance: float, confidence: Array, predicted: Arra
 
 
 @njit(inline="always")
-def _bin_of(score: float, bins: int, edges: Array) -> int:
+def _bin_of(score: float, bins: int, edges: Array) -> Any:
     """Return the bin of a score: `[a, b)`, the last one closed."""
     b = np.uint64(min(max(int(score * bins), 0), bins - 1))
     # The product may round across an edge, and edges need not be equal: step to the bin. What is

@@ -13,20 +13,20 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import core, extending, njit, types
 
 __all__ = ["TOGETHER", "occupied_cells", "resampling_kernel"]
 
 Array = Any
+intrinsic: Any = extending.intrinsic
+cgutils: Any = core.cgutils
 
 TOGETHER = 16
 """How many resamples are added up at once: with eight fields, half of the wide registers."""
 
 
-@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+@intrinsic(prefer_literal=True)
 def _add_entries(
     typing: Any, sums: Any, times: Any, unit: Any, values: Any, start: Any, stop: Any, fields: Any
 ) -> Any:

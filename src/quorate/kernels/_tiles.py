@@ -28,9 +28,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import extending, njit, types
 
 __all__ = [
     "MOST_BINS",
@@ -42,6 +41,7 @@ __all__ = [
 
 Array = Any
 Value = Any
+intrinsic: Any = extending.intrinsic
 
 MOST_CLASSES = 32
 """The class has five bits of the key."""
@@ -193,7 +193,7 @@ def _is_hit(lanes: _Lanes, key: Value, labels: Value) -> Value:
     return builder.icmp_unsigned("==", predicted, labels)
 
 
-@intrinsic(prefer_literal=True)  # type: ignore[untyped-decorator]
+@intrinsic(prefer_literal=True)
 def read_rows(
     typing: Any, probs: Any, classes: Any, labels: Any, first: Any, bins: Any, tolerance: Any,
     score: Any, squared_gap: Any, cell: Any, doubt: Any, place: Any,
@@ -247,7 +247,9 @@ def read_rows(
         off = builder.or_(off, builder.fcmp_unordered(">", own, one))
         odd = builder.or_(odd, builder.select(off, lanes.all(lanes.sign), lanes.all(0)))
         flags = at(9, ir.Constant(INT64, 0), lanes.bits)
-        builder.store(builder.or_(builder.load(flags, align=width // 8), odd), flags, align=width // 8)
+        builder.store(
+            builder.or_(builder.load(flags, align=width // 8), odd), flags, align=width // 8
+        )
         return context.get_dummy_value()
 
     return signature, generate
@@ -349,7 +351,7 @@ def _gather(counts: Array, sums: Array, table: Array) -> None:
                 table[b, 6] += hit * number
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def read_values(
     typing: Any, probs: Any, first: Any, bins: Any, offset: Any,
     score: Any, squared_gap: Any, cell: Any, place: Any,
@@ -404,14 +406,14 @@ def add_class_sums(probs: Array, labels: Array, bins: int, table: Array) -> None
         for i in range(0, size, ROWS):
             read_values(source, start + i, bins, offset, score, squared_gap, cell, i)
         for r in range(number):
-            i = np.uint64(r * classes + labels[first + r])
-            hits[cell[i]] += 1
-            squared_gap[i] = (1.0 - score[i]) * (1.0 - score[i])
+            own = np.uint64(r * classes + labels[first + r])
+            hits[cell[own]] += 1
+            squared_gap[own] = (1.0 - score[own]) * (1.0 - score[own])
         for v in range(number * classes):
-            i = np.uint64(cell[v])
-            counts[i] += 1
-            sums[np.uint64(2) * i] += score[v]
-            sums[np.uint64(2) * i + np.uint64(1)] += squared_gap[v]
+            at = np.uint64(cell[v])
+            counts[at] += 1
+            sums[np.uint64(2) * at] += score[v]
+            sums[np.uint64(2) * at + np.uint64(1)] += squared_gap[v]
     for c in range(classes):
         for b in range(bins):
             i = c * bins + b

@@ -12,7 +12,6 @@ cells are split geometrically.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,45 +20,9 @@ from scipy.special import polygamma
 
 from quorate.errors import UndefinedMetricError
 from quorate.metrics.kernel import BetaTerms, FloatArray, beta_terms, cutoff, in_threads
+from quorate.summaries.cells import cells_of, fine_cells
 
 __all__ = ["ScoreCells", "beta_kde_from_cells", "cells_of", "fine_cells", "score_cells"]
-
-EQUAL_CELLS = 5040
-FINEST = 25  # the tails are fine down to 2^-25, half the gap between 1 and the next float32
-TAIL_CELLS = 820  # equal cells at either end that are split, at least in two
-
-
-@lru_cache(maxsize=1)
-def fine_cells() -> FloatArray:
-    """Edges of the fine cells: 5040 equal ones, those near 0 and 1 split further.
-
-    Every edge i / 5040 is present. At the distance x from 0 a cell is no wider than x / 32, for
-    kernels as wide as x, and no wider than sqrt(x) / 2000, since the standard deviation of a kernel
-    is about sqrt(x h); this holds down to 2^-25, and from there to 2^-52 there are four cells an
-    octave. The upper end mirrors the lower one. The float32 number 1.0 has the last cell to
-    itself.
-
-    >>> edges = fine_cells()
-    >>> bool(np.isin(np.arange(5041) / 5040, edges).all())
-    True
-    """
-    tail = [np.exp2(np.arange(-52, -FINEST, 0.25))]
-    for i in range(TAIL_CELLS):
-        low, high = max(i / EQUAL_CELLS, 2.0**-FINEST), (i + 1) / EQUAL_CELLS
-        narrow = np.ceil((high - low) * 2000 / np.sqrt(low if i else high))
-        pieces = int(max(narrow, np.ceil(np.log(high / low) * 32)))
-        tail.append(low * (high / low) ** (np.arange(1 if i else 0, pieces) / pieces))
-    lower = np.concatenate(tail)
-    edges = np.concatenate((np.arange(EQUAL_CELLS + 1) / EQUAL_CELLS, lower, 1 - lower))
-    edges = np.unique(edges)
-    edges.setflags(write=False)
-    return edges
-
-
-def cells_of(scores: FloatArray) -> NDArray[np.int64]:
-    """Return the fine cell of each score: `[a, b)`, the last cell closed."""
-    edges = fine_cells()
-    return np.clip(np.searchsorted(edges, scores, side="right") - 1, 0, len(edges) - 2)
 
 
 def sum_by_cell(cell: NDArray[np.int64], term: FloatArray) -> FloatArray:

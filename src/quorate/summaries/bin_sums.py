@@ -86,7 +86,8 @@ class BinTable:
 
         `deviation` may have leading axes that this table has not; the other sums are shared.
         """
-        return _MovedTable(self.sums, deviation)
+        shared = np.broadcast_to(self.sums, (*deviation.shape, self.sums.shape[-1]))
+        return _MovedTable(shared, deviation)
 
 
 @dataclass(frozen=True)
@@ -272,7 +273,9 @@ class BinSums:
         if not isinstance(other, BinSums):
             return NotImplemented
         if self.plan != other.plan:
-            raise MergeError(f"cannot add {other.plan} to {self.plan}: made for different questions")
+            raise MergeError(
+                f"cannot add {other.plan} to {self.plan}: made for different questions"
+            )
         if self.sums.shape != other.sums.shape:
             raise MergeError(
                 f"cannot add tables of shapes {self.sums.shape} and {other.sums.shape}: "

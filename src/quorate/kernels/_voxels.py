@@ -1,0 +1,200 @@
+"""CPU loops over voxels: rater masks to label histograms, and two classes straight to bins.
+
+Where there are two classes, what the raters said of a voxel is one number, how many of them chose
+class 1. With the probability of that class it answers every question, without a table of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from quorate.kernels._numba import FIELDS, _bin_of
+
+__all__ = [
+    "QUESTION_CODES",
+    "add_binary_voxels",
+    "count_labels",
+    "count_one_hot",
+    "count_votes",
+    "first_bad_probability",
+    "score_binary_voxels",
+]
+
+Array = Any
+
+TOP_LABEL, POSITIVE, PER_CLASS, PREDICTED_CLASS, DISAGREEMENT, LOG = range(6)
+QUESTION_CODES = {
+    "top_label": TOP_LABEL,
+    "positive": POSITIVE,
+    "per_class": PER_CLASS,
+    "predicted_class": PREDICTED_CLASS,
+    "disagreement": DISAGREEMENT,
+    "log": LOG,
+}
+COPIES = 4
+
+
+@njit(nogil=True, cache=True)
+def count_labels(
+    labels: Array, chosen: Array, ignored: int, has_ignored: bool, counts: Array
+) -> int:
+    """Add one rater's labels (n,) to label histograms (m, K); return the first bad voxel, or -1.
+
+    `chosen` are the m voxels to count, or is empty for all of them. A voxel of the label `ignored`
+    was not rated by this rater.
+    """
+    classes = counts.shape[1]
+    every = chosen.size == 0
+    for i in range(len(counts)):
+        at = i if every else chosen[i]
+        label = int(labels[at])
+        if has_ignored and label == ignored:
+            continue
+        if label < 0 or label >= classes or label != labels[at]:
+            return at
+        counts[i, label] += 1
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def count_one_hot(onehot: Array, chosen: Array, counts: Array) -> int:
+    """Add one rater's one-hot masks (K, n) likewise; a voxel without a class was not rated."""
+    classes = counts.shape[1]
+    every = chosen.size == 0
+    for i in range(len(counts)):
+        at = i if every else chosen[i]
+        marked = 0
+        for k in range(classes):
+            value = onehot[k, at]
+            if value == 1:
+                counts[i, k] += 1
+                marked += 1
+            elif value != 0:
+                return at
+        if marked > 1:
+            return at
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def count_votes(labels: Array, votes: Array) -> int:
+    """Add one rater's labels 0 and 1 (n,) to the votes for class 1; return the first bad voxel."""
+    bad = -1
+    for i in range(len(labels) - 1, -1, -1):
+        label = labels[i]
+        if label != 0 and label != 1:
+            bad = i
+        votes[i] += label == 1
+    return bad
+
+
+@njit(nogil=True, cache=True)
+def first_bad_probability(positive: Array) -> int:
+    """Return the first value that is NaN or outside [0, 1], or -1."""
+    for i in range(len(positive)):
+        if not (positive[i] >= 0 and positive[i] <= 1):
+            return i
+    return -1
+
+
+@njit(inline="always")
+def _event(p: float, other: float, share: float, question: int, c: int) -> tuple[float, float]:
+    """Return z and μ of a question about a voxel: p and 1 - p, and the share of class 1."""
+    if question == POSITIVE or (question == PER_CLASS and c == 1):
+        return p, share
+    if question == PER_CLASS:
+        return other, 1.0 - share
+    if p > other:  # a tie goes to class 0
+        return p, share
+    return other, 1.0 - share
+
+
+@njit(nogil=True, cache=True)
+def score_binary_voxels(
+    positive: Array, votes: Array, raters: int, question: int, z: Array, mu: Array
+) -> None:
+    """Fill in the scores (n, 1) and frequencies of a question with one channel."""
+    one = positive.dtype.type(1)
+    for i in range(len(positive)):
+        other = np.float64(one - positive[i])  # in the precision of the input, as its own column
+        z[i, 0], mu[i, 0] = _event(np.float64(positive[i]), other, votes[i] / raters, question, 0)
+
+
+@njit(nogil=True, cache=True)
+def add_binary_voxels(
+    positive: Array, votes: Array, raters: int, question: int, per_annotation: bool,
+    edges: Array, table: Array,
+) -> None:  # fmt: skip
+    """Add voxels of two classes to `table` (channels, bins, FIELDS).
+
+    `positive` (n,) is the probability of class 1 and `votes` (n,) how many of the raters, all of
+    whom rated every voxel, chose it.
+    """
+    channels, bins, _ = table.shape
+    columns = 2 if question == PER_CLASS else 1
+    one = positive.dtype.type(1)
+    shares = np.arange(raters + 1) / raters
+    # Copies: with saturated probabilities the addition before went to the same bin.
+    sums = np.zeros(COPIES * channels * bins * FIELDS)
+    for i in range(len(positive)):
+        p, other = np.float64(positive[i]), np.float64(one - positive[i])
+        n = votes[i]
+        for c in range(columns):
+            row = c
+            if question == DISAGREEMENT:
+                z = min(max(1.0 - (other * other + p * p), 0.0), 1.0)
+                m = 2.0 * n * (raters - n) / (raters * (raters - 1.0))
+            elif question == LOG:
+                z, m = 0.0, _log_score(p, other, shares[n])
+            else:
+                z, m = _event(p, other, shares[n], question, c)
+                if question == PREDICTED_CLASS:
+                    row = 1 if p > other else 0
+            gap = m - z
+            # A flat index: a view of the bin's sums would be counted in and out.
+            b = _bin_of(z, bins, edges)
+            at = (np.uint64(((i % COPIES) * channels + row) * bins) + b) * np.uint64(FIELDS)
+            sums[at] += 1.0
+            sums[at + np.uint64(1)] += z
+            sums[at + np.uint64(2)] += m
+            sums[at + np.uint64(3)] += gap * gap
+            sums[at + np.uint64(4)] += m * m
+    # A score of the voxel itself has no second label to be corrected by.
+    corrected = not per_annotation and raters > 1 and question != LOG
+    _add_weighted(sums, float(raters) if per_annotation else 1.0, corrected, raters, table)
+
+
+@njit(inline="always")
+def _log_score(p: float, other: float, share: float) -> float:
+    """Return -Σ_k μ_k log p_k."""
+    score = 0.0
+    if share > 0.0:
+        score -= share * math.log(p) if p > 0.0 else -math.inf
+    if share < 1.0:
+        score -= (1.0 - share) * math.log(other) if other > 0.0 else -math.inf
+    return score
+
+
+@njit(nogil=True, cache=True)
+def _add_weighted(
+    sums: Array, weight: float, corrected: bool, raters: int, table: Array
+) -> None:
+    """Add the copies of sums over voxels of one weight, in a fixed order, to `table`."""
+    flat = table.reshape(-1)
+    for copy in range(COPIES):
+        for j in range(0, table.size, FIELDS):
+            at = copy * table.size + j
+            cases, z, m, gap, square = sums[at], sums[at + 1], sums[at + 2], sums[at + 3], sums[at + 4]
+            flat[j] += cases
+            flat[j + 1] += weight * cases
+            flat[j + 2] += weight * weight * cases
+            flat[j + 3] += weight * z
+            flat[j + 4] += weight * m
+            flat[j + 5] += weight * gap
+            flat[j + 6] += weight * square
+            if corrected:
+                flat[j + 7] += weight * (m - square) / (raters - 1.0)

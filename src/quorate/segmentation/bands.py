@@ -1,0 +1,111 @@
+"""Which voxels matter: those near a rater's boundary, or those that anybody calls foreground."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from quorate.segmentation.cases import Selection
+
+__all__ = ["boundary_band", "boundary_voxels", "foreground", "selected"]
+
+Array = NDArray[Any]
+Flags = NDArray[np.bool_]
+
+
+def selected(
+    probs: Array,
+    masks: Sequence[Array],
+    one_hot: bool,
+    spacing: Sequence[float] | None,
+    selection: Selection,
+) -> Flags:
+    """Return the voxels (*spatial) that a selection asks for."""
+    labels = [mask.argmax(axis=0) for mask in masks] if one_hot else masks
+    shape = labels[0].shape
+    kept = np.ones(shape, np.bool_)
+    if selection.boundary_mm is not None:
+        kept &= boundary_band(labels, selection.boundary_mm, spacing, selection.ignore_label)
+    if selection.foreground_only:
+        kept &= foreground(probs, labels, selection.ignore_label)
+    return kept
+
+
+def foreground(probs: Array, labels: Sequence[Array], ignore_label: int | None = None) -> Flags:
+    """Return the voxels that the prediction or any rater calls other than class 0.
+
+    Both: by the raters' foreground alone, false alarms would never count.
+    """
+    if probs.shape == labels[0].shape:
+        kept = np.asarray(probs > 0.5)
+    else:
+        kept = np.asarray(probs[1:].max(axis=0) > probs[0])
+    for label in labels:
+        kept |= label != 0 if ignore_label is None else (label != 0) & (label != ignore_label)
+    return kept
+
+
+def boundary_voxels(label: Array, ignore_label: int | None = None) -> Flags:
+    """Return the voxels with a neighbour, across a face, of another label.
+
+    >>> boundary_voxels(np.array([0, 0, 1, 1, 0])).astype(int)
+    array([0, 1, 1, 1, 1])
+    """
+    found = np.zeros(label.shape, np.bool_)
+    for axis in range(label.ndim):
+        before = tuple(slice(None, -1) if a == axis else slice(None) for a in range(label.ndim))
+        after = tuple(slice(1, None) if a == axis else slice(None) for a in range(label.ndim))
+        differs = label[before] != label[after]
+        if ignore_label is not None:
+            differs &= (label[before] != ignore_label) & (label[after] != ignore_label)
+        found[before] |= differs
+        found[after] |= differs
+    return found
+
+
+def boundary_band(
+    labels: Sequence[Array],
+    distance: float,
+    spacing: Sequence[float] | None,
+    ignore_label: int | None = None,
+) -> Flags:
+    """Return the voxels within `distance` mm of a boundary voxel of any rater.
+
+    Boundary voxels lie on both sides of a boundary; distances are between centres of voxels.
+
+    >>> masks = [np.array([0, 0, 0, 0, 1, 1, 1, 1])]
+    >>> boundary_band(masks, 2.0, (1.5,)).astype(int)
+    array([0, 0, 1, 1, 1, 1, 0, 0])
+    """
+    from scipy.ndimage import distance_transform_edt, find_objects
+
+    shape = labels[0].shape
+    if spacing is None:
+        raise InvalidInputError("spacing: must be given in mm where boundary_mm is")
+    sizes = [float(size) for size in spacing]
+    if len(sizes) != len(shape) or not all(math.isfinite(s) and s > 0 for s in sizes):
+        raise InvalidInputError(
+            f"spacing: must be {len(shape)} positive sizes, one per axis; got {tuple(spacing)}"
+        )
+    boundary = np.zeros(shape, np.bool_)
+    for label in labels:
+        boundary |= boundary_voxels(label, ignore_label)
+    band = np.zeros(shape, np.bool_)
+    around = find_objects(boundary.view(np.uint8))
+    if not around or around[0] is None:
+        return band
+    # Nothing beyond the box of the boundaries and the distance around it can be in the band.
+    box = tuple(
+        slice(max(0, part.start - math.ceil(distance / size)), part.stop + math.ceil(distance / size))
+        for part, size in zip(around[0], sizes, strict=True)
+    )
+    far = distance_transform_edt(~boundary[box], sampling=sizes)
+    band[box] = far <= distance * (1 + 1e-9)
+    return band

@@ -1,0 +1,218 @@
+"""A digest: what a part of the cases comes down to, every summary and the facts about them.
+
+Digests add up, in memory, on a cluster or from files (`quorate.summaries.saved`), and results are
+made of the sum (`quorate.merged`). Cases are counted and forgotten, so the size of a digest does
+not depend on how many there were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quorate.errors import InvalidInputError, MergeError
+from quorate.predictions import Predictions
+from quorate.summaries.agreement_sums import AgreementSums
+from quorate.summaries.bin_sums import BinSums
+from quorate.summaries.cells import CellPlan, CellSums
+from quorate.summaries.sorted_scores import SortedPlan
+
+__all__ = ["Digest", "Facts", "bounded", "merged_in_order", "stacked_units", "tree_levels"]
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What numbers rest on: counts that add up."""
+
+    classes: int
+    cases: int = 0
+    ratings: int = 0
+    fewest: int = 0
+    """Raters of the case that has the fewest; 0 where there are no cases."""
+    most: int = 0
+    under_two: int = 0
+    """Cases with fewer than two labels."""
+    under_three: int = 0
+    weight: float = 0.0
+    """Σ w n over the cases, with n labels each."""
+    squared_weight: float = 0.0
+    class_names: tuple[str, ...] | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(predictions: Predictions) -> Facts:
+        """Return the facts about some predictions."""
+        raters = predictions.labels.num_raters
+        weights = raters.astype(np.float64)
+        if predictions.weights is not None:
+            weights = weights * predictions.weights
+        return Facts(
+            predictions.num_classes,
+            len(predictions),
+            int(raters.sum()),
+            int(raters.min(initial=np.iinfo(np.int64).max)) if len(raters) else 0,
+            int(raters.max(initial=0)),
+            int((raters < 2).sum()),
+            int((raters < 3).sum()),
+            float(weights.sum()),
+            float((weights**2).sum()),
+            predictions.class_names,
+            dict(predictions.dropped),
+        )
+
+    def __add__(self, other: Facts) -> Facts:
+        if (self.classes, self.class_names) != (other.classes, other.class_names):
+            raise MergeError(
+                f"cannot add cases of {other._classes()} to cases of {self._classes()}"
+            )
+        held = [facts for facts in (self, other) if facts.cases]
+        dropped = {
+            reason: self.dropped.get(reason, 0) + other.dropped.get(reason, 0)
+            for reason in {**self.dropped, **other.dropped}
+        }
+        return Facts(
+            self.classes,
+            self.cases + other.cases,
+            self.ratings + other.ratings,
+            min((facts.fewest for facts in held), default=0),
+            max(self.most, other.most),
+            self.under_two + other.under_two,
+            self.under_three + other.under_three,
+            self.weight + other.weight,
+            self.squared_weight + other.squared_weight,
+            self.class_names,
+            dropped,
+        )
+
+    def _classes(self) -> str:
+        names = "" if self.class_names is None else f" ({', '.join(self.class_names)})"
+        return f"{self.classes} classes{names}"
+
+    def too_few(self, least: int) -> int:
+        """Return how many cases have fewer than `least` labels, 1 to 3."""
+        return (0, 0, self.under_two, self.under_three)[least]
+
+    def require_raters(self, least: int, on_single: str) -> int:
+        """Return how many cases have too few labels; with "error" there may be none."""
+        few = self.too_few(least)
+        if few and on_single == "error":
+            raise InvalidInputError(
+                f"labels: needs at least {least} labels per case; {few} of {self.cases} cases "
+                'have fewer; on_single="drop" leaves them out'
+            )
+        if few == self.cases:
+            raise InvalidInputError(
+                f"labels: needs at least {least} labels per case; no case has that many"
+            )
+        return few
+
+
+@dataclass(frozen=True, eq=False)
+class Digest:
+    """The summaries of some cases by their plans; `a + b` is the digest of all their cases."""
+
+    summaries: Mapping[Any, Any]
+    facts: Facts
+    unit_cases: IntArray
+    """(units,): how many cases each resampling unit has."""
+    unit: str = "cases"
+    """What the resampling units are blocks of: "cases" or "patients"."""
+
+    def __add__(self, other: Digest) -> Digest:
+        if not isinstance(other, Digest):
+            return NotImplemented
+        if set(self.summaries) != set(other.summaries):
+            different = set(self.summaries) ^ set(other.summaries)
+            raise MergeError(
+                "cannot add digests of different metrics or options; only one of them has "
+                + ", ".join(sorted(map(str, different))[:3])
+            )
+        if (self.unit, len(self.unit_cases)) != (other.unit, len(other.unit_cases)):
+            raise MergeError(
+                f"cannot add {len(other.unit_cases)} blocks of {other.unit} to "
+                f"{len(self.unit_cases)} blocks of {self.unit}"
+            )
+        return Digest(
+            {plan: summary + other.summaries[plan] for plan, summary in self.summaries.items()},
+            self.facts + other.facts,
+            self.unit_cases + other.unit_cases,
+            self.unit,
+        )
+
+    def occupied(self) -> Digest:
+        """Return the digest without the units that have no cases."""
+        kept = np.flatnonzero(self.unit_cases)
+        if len(kept) == len(self.unit_cases):
+            return self
+        units = {plan: _units(summary, kept) for plan, summary in self.summaries.items()}
+        return replace(self, summaries=units, unit_cases=self.unit_cases[kept])
+
+
+def bounded(plan: Any) -> Any:
+    """Return the plan of the same metric in memory that does not grow with the cases."""
+    return CellPlan(plan.question) if isinstance(plan, SortedPlan) else plan
+
+
+def stacked_units(digests: Iterable[Digest], unit: str) -> Digest:
+    """Return one digest whose units are those of all digests, one after the other."""
+    parts = list(digests)
+    facts = parts[0].facts
+    for part in parts[1:]:
+        facts = facts + part.facts
+    stacks = {
+        plan: _stacked([part.summaries[plan] for part in parts]) for plan in parts[0].summaries
+    }
+    return Digest(stacks, facts, np.concatenate([part.unit_cases for part in parts]), unit)
+
+
+def merged_in_order(digests: Iterable[Digest]) -> Digest:
+    """Return the sum of all digests, added pairwise as in a tree that their number alone decides.
+
+    ((0 + 1) + (2 + 3)) + … in whatever process the additions are done: floating-point sums are
+    the same digits locally and on a cluster, and no more than log2 of them wait at a time.
+    """
+    waiting: list[tuple[int, Digest]] = []
+    for digest in digests:
+        size = 1
+        while waiting and waiting[-1][0] == size:
+            _, before = waiting.pop()
+            digest, size = before + digest, 2 * size
+        waiting.append((size, digest))
+    if not waiting:
+        raise InvalidInputError("cases: must be at least one; got none")
+    *rest, (_, total) = waiting
+    for _, before in reversed(rest):
+        total = before + total
+    return total
+
+
+def tree_levels(number: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield, level by level, which neighbours `merged_in_order` adds: pairs of positions.
+
+    >>> [level for level in tree_levels(5)]
+    [[(0, 1), (2, 3)], [(0, 2)], [(0, 4)]]
+    """
+    step = 1
+    while step < number:
+        yield [(i, i + step) for i in range(0, number - step, 2 * step)]
+        step *= 2
+
+
+def _units(summary: Any, kept: NDArray[Any]) -> Any:
+    if isinstance(summary, CellSums):
+        return replace(summary, per_unit=summary.per_unit[kept])
+    return replace(summary, sums=summary.sums[kept])
+
+
+def _stacked(summaries: list[Any]) -> Any:
+    first = summaries[0]
+    if isinstance(first, CellSums):
+        return CellSums.stacked(summaries)
+    assert isinstance(first, BinSums | AgreementSums)
+    return replace(first, sums=np.concatenate([summary.sums for summary in summaries]))

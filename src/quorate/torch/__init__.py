@@ -1,0 +1,18 @@
+"""PyTorch: training losses, metrics in the loop, ensembles and uncertainty distillation.
+
+    from quorate.torch import losses, metrics, ensembles, distillation
+
+Needs the extra "torch"; nothing else in quorate imports this package.
+"""
+
+from quorate.errors import MissingExtraError
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError(
+        'quorate.torch: needs PyTorch and torchmetrics; pip install "quorate[torch]"'
+    ) from error
+
+
+__all__ = ["distillation", "ensembles", "losses", "metrics"]  # noqa: F822
