@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,6 +112,16 @@ def finished(path: Path, settings: Settings) -> dict[str, dict[str, Any]]:
     return done
 
 
+def append(path: Path, line: str) -> None:
+    """Add a line to the file, apart from one that a killed run left unfinished."""
+    with path.open("a+b") as file:
+        begin = file.seek(0, os.SEEK_END)
+        if begin:
+            file.seek(begin - 1)
+            line = line if file.read() == b"\n" else "\n" + line
+        file.write(line.encode() + b"\n")
+
+
 def run(designs: Sequence[Design], settings: Settings, path: Path, jobs: int) -> dict[str, Any]:
     """Simulate the designs that the file lacks; return the records of all."""
     done = finished(path, settings)
@@ -126,8 +137,7 @@ def run(designs: Sequence[Design], settings: Settings, path: Path, jobs: int) ->
         for number, task in enumerate(as_completed(tasks), start=1):
             record = task.result()
             done[record["design"]] = record
-            with path.open("a") as file:
-                file.write(json.dumps(record) + "\n")
+            append(path, json.dumps(record))
             minutes = (time.perf_counter() - start) / 60
             print(
                 f"{number}/{len(tasks)} {minutes:.1f} min {record['design']} "
@@ -194,14 +204,20 @@ def main() -> None:
         "--large-replications", type=int, help=f"the same for {LARGE} cases (default: as many)"
     )
     parser.add_argument("--resamples", type=int, default=400, help="of each bootstrap")
-    parser.add_argument("--interval", default="auto", choices=("auto", "percentile"))
+    parser.add_argument(
+        "--interval", default="auto", choices=("auto", "percentile"), help="as in qr.evaluate"
+    )
     parser.add_argument("--seed", type=int, default=0, help="another seed: other test sets")
     parser.add_argument(
         "--designs", nargs="+", default=["*"], help='patterns of names, such as "n200-k2-*-r3-*"'
     )
-    parser.add_argument("--metrics", nargs="+", default=[*METRICS, *OF_SEVERAL_RATERS])
+    parser.add_argument(
+        "--metrics", nargs="+", default=[*METRICS, *OF_SEVERAL_RATERS], help="names"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--out", type=Path, default=Path("coverage.jsonl"))
+    parser.add_argument(
+        "--out", type=Path, default=Path("coverage.jsonl"), help="one line per finished design"
+    )
     given = parser.parse_args()
     settings = Settings(
         tuple(given.metrics),

@@ -176,7 +176,8 @@ def test_alpha_finds_the_concentration(studies: str, features: str) -> None:
     probs = np.array([column("out/calibrated.csv", f"prob_{k}") for k in "abc"])
     told = np.array(alpha0) / (np.array(alpha0) + 1) * (1 - (probs**2).sum(axis=0))  # LH eq 19
     assert column("out/calibrated.csv", "disagreement") == pytest.approx(told)
-    assert probs.T == pytest.approx(np.array([column("test.csv", f"prob_{k}") for k in "abc"]).T)
+    for k, row in zip("abc", probs, strict=True):
+        assert row.tolist() == column("test.csv", f"prob_{k}")
     by_name = {row["metric"]: row for row in found["differences"]}
     assert by_name["brier"]["difference"] == pytest.approx(0, abs=1e-12)
     for metric in ("disagreement_loss", "posterior_epistemic_loss"):
@@ -191,6 +192,15 @@ def test_penalties_by_cross_validation(studies: str) -> None:
     chosen = load("out/calibrator.json")
     assert type(chosen).__name__ == "MatrixScalingCV"
     assert f"bias_l2 {chosen.bias_l2_:.4g}" in found["fitted"]
+
+
+def test_the_penalty_of_alpha_by_cross_validation(studies: str) -> None:
+    """--cross-validate chooses λ of LH eq 50 too, and the saved model has it."""
+    options = f"{studies} --alpha --cross-validate --features-prefix feat_ --metrics brier"
+    found = done(options)
+    chosen = load("out/alpha.json").l2
+    assert chosen in (0.05, 0.005, 0.0005, 0.00005)
+    assert f"l2 {chosen:g}" in found["fitted"]
 
 
 # Files -------------------------------------------------------------------------------------------
@@ -309,7 +319,7 @@ ERRORS = {
     "no labels": (BOTH, "fit.csv holds no labels; give a file of ratings"),
     "nothing to do": (f"{LABELLED} --method none", "--method: none leaves nothing to do"),
     "no such column": (f"{BOTH} --label-column y", "--label-column: must name a column"),
-    "no cross-validation": (f"{LABELLED} --cross-validate", "must be used with vector or matrix"),
+    "no cross-validation": (f"{LABELLED} --cross-validate", "must be used with vector, matrix"),
     "no features": (
         f"{LABELLED} --alpha --features-prefix x_",
         "--features-prefix: must be the beginning of a column's name in fit.csv",

@@ -42,22 +42,22 @@ def numpy_table(z: Any, hit: Any, bins: int) -> Any:
 
 
 def top_label_table(probs: Any, labels: Any, bins: int) -> tuple[bool, Any]:
-    """Run the loop over tiles of rows."""
-    table = np.zeros((bins, 8))
-    add = tiles.top_label_kernel(probs.shape[1])
-    return add(probs.reshape(-1), labels, bins, 1e-4, table), table
+    """Run the loop over tiles of rows: were they added, and the table."""
+    table = np.zeros((1, bins, 8))
+    add = tiles.top_label_loop(probs.shape[1])
+    return add(probs.reshape(-1), labels, bins, 1e-4, table), table[0]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("classes", [2, 7, 10, 32])
 def test_confidences_are_summed_as_numpy_does(classes: int, dtype: Any) -> None:
-    """Counts to the last case and sums to rounding, for whole tiles, parts of one, and few bins."""
-    for number, spread, bins in ((1, 1, 15), (16, 1, 1), (1003, 2, 10), (4097, 30, 200)):
+    """Counts to the last case and sums to rounding, for one tile and many, few bins and many."""
+    for number, spread, bins in ((16, 1, 1), (1008, 2, 10), (4096, 30, 200)):
         probs, labels = rows_of(number, classes, dtype, spread)
-        doubt, table = top_label_table(probs, labels, bins)
+        added, table = top_label_table(probs, labels, bins)
         hit = probs.argmax(axis=1) == labels
         expected = numpy_table(probs.max(axis=1), hit, bins)
-        assert not doubt
+        assert added
         np.testing.assert_array_equal(table[:, [0, 1, 2, 4, 6, 7]], expected[:, [0, 1, 2, 4, 6, 7]])
         np.testing.assert_allclose(table[:, [3, 5]], expected[:, [3, 5]], rtol=1e-13)
 
@@ -72,14 +72,15 @@ def test_scores_on_and_beside_every_edge_are_in_their_bin(dtype: Any) -> None:
         near = near.astype(dtype)
         near = np.concatenate([near, np.nextafter(near, dtype(2)), np.nextafter(near, dtype(-1))])
         near = near[(near >= 0.1) & (near <= 1)]
+        near = np.resize(near, -(-len(near) // tiles.ROWS) * tiles.ROWS)
         probs = np.repeat(((1 - near) / 9).astype(dtype)[:, None], 10, axis=1)
         predicted = random.integers(0, 10, len(near))
         probs[np.arange(len(near)), predicted] = near
         labels = random.integers(0, 10, len(near))
-        doubt, table = top_label_table(probs, labels, bins)
+        added, table = top_label_table(probs, labels, bins)
         hit = probs.argmax(axis=1) == labels
         expected = numpy_table(probs.max(axis=1), hit, bins)
-        assert not doubt
+        assert added
         np.testing.assert_array_equal(table[:, [0, 4]], expected[:, [0, 4]])
 
 
@@ -89,22 +90,26 @@ def test_ties_go_to_the_first_class(dtype: Any) -> None:
     random = np.random.default_rng(2)
     votes = random.multinomial(10, np.full(10, 0.1), 20_000)
     probs, labels = (votes / 10).astype(dtype), random.integers(0, 10, 20_000)
-    doubt, table = top_label_table(probs, labels, 15)
-    assert not doubt
+    added, table = top_label_table(probs, labels, 15)
+    assert added
     assert table[:, 4].sum() == (probs.argmax(axis=1) == labels).sum()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1e-30, -0.0, -1, 1.00001, 2, 0.5])
 def test_a_doubtful_row_is_noticed_wherever_it_stands(value: float, dtype: Any) -> None:
-    """First, last, at the seam of two tiles, in the part of a tile: the table stays as it was."""
+    """First, last, at the seam of two tiles: the table stays as it was."""
     column = 3 if value > 0 and np.isfinite(value) else 7
-    for row in (0, 15, 16, 37, 39):
-        probs = np.zeros((40, 10), dtype)
+    labels = np.zeros(48, np.int64)
+    for row in (0, 15, 16, 37, 47):
+        probs = np.zeros((48, 10), dtype)
         probs[:, 3] = 1
         probs[row, column] = value
-        doubt, table = top_label_table(probs, np.zeros(40, np.int64), 15)
-        assert doubt and not table.any()
+        added, table = top_label_table(probs, labels, 15)
+        assert not added and not table.any()
+        tables = np.zeros((10, 15, 8))
+        assert not tiles.per_class_loop(10)(probs.reshape(-1), labels, 15, 1e-4, tables)
+        assert not tables.any()
 
 
 def test_edges_that_a_product_does_not_find_are_left_to_others() -> None:
@@ -116,16 +121,20 @@ def test_edges_that_a_product_does_not_find_are_left_to_others() -> None:
     assert not tiles.has_usual_edges(probs.astype(np.float16), np.linspace(0, 1, 16))
 
 
-def test_the_fast_loop_is_used_and_right_on_large_data() -> None:
-    """ECE of 1.2 million probabilities, against NumPy, with saturated and with -0.0 values."""
-    probs, labels = rows_of(120_000, 10, spread=12)
-    table = numpy_table(probs.max(axis=1), probs.argmax(axis=1) == labels, 15)
-    expected = np.abs(table[:, 4] - table[:, 3]).sum() / len(probs)
+def test_the_fast_loops_are_used_and_right_on_large_data() -> None:
+    """1.2 million probabilities, some rows left over, against NumPy; with -0.0 as well."""
+    probs, labels = rows_of(120_007, 10, spread=12)
     predictions = Predictions.of(probs, labels)
-    assert BinPlan(Question("top_label")).direct_loop(predictions) is not None
-    assert qr.ece(probs, labels) == pytest.approx(expected, rel=1e-12)
-    probs[probs == 0] = -0.0
-    assert qr.ece(probs, labels) == pytest.approx(expected, rel=1e-12)
+    for name, scores, hit in (
+        ("top_label", probs.max(axis=1), probs.argmax(axis=1) == labels),
+        ("per_class", probs.reshape(-1), (labels[:, None] == np.arange(10)).reshape(-1)),
+    ):
+        plan = BinPlan(Question(name))
+        assert plan.direct_loop(predictions) is not None
+        table = numpy_table(scores, hit, 15)
+        for values in (probs, np.where(probs == 0, np.float32(-0.0), probs)):
+            found = summarise(Predictions.of(values, labels), [plan])[plan].table.sums
+            np.testing.assert_allclose(found.sum(axis=0), table, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -153,11 +162,11 @@ def test_any_number_of_threads_gives_the_same_digits(question: str) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("classes", [2, 3, 10])
 def test_every_class_is_summed_as_numpy_does(classes: int, dtype: Any) -> None:
-    """Single labels, class by class, for whole tiles and parts of one."""
-    for number, spread, bins in ((1, 1, 15), (16, 1, 10), (1003, 20, 15), (500, 2, 200)):
+    """Single labels, class by class."""
+    for number, spread, bins in ((16, 1, 10), (1008, 20, 15), (496, 2, 200)):
         probs, labels = rows_of(number, classes, dtype, spread)
         table = np.zeros((classes, bins, 8))
-        tiles.add_class_sums(probs, labels, bins, table)
+        assert tiles.per_class_loop(classes)(probs.reshape(-1), labels, bins, 1e-4, table)
         for c in range(classes):
             expected = numpy_table(probs[:, c], labels == c, bins)
             np.testing.assert_allclose(table[c], expected, rtol=1e-12, atol=1e-300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,12 @@ class Comparison:
         raise InvalidInputError(
             f"no difference of {metric!r} between {first!r} and {second!r} was made, in that order"
         )
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the comparison for people: one file that opens without a network."""
+        from quorate.report import write_comparison
+
+        write_comparison(self, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values."""

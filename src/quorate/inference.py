@@ -24,7 +24,7 @@ from quorate.predictions import Predictions
 from quorate.resample import multiplicities, resampled_raters, resampling_units
 from quorate.questions import Question
 from quorate.results import Estimate
-from quorate.summaries import BinPlan, SoftBinPlan
+from quorate.summaries import BinPlan, BinTable, SoftBinPlan
 
 __all__ = ["RATERS_SHARE", "Draws", "Pass", "Progress", "Settings", "estimate", "mean_estimate"]
 
@@ -34,8 +34,8 @@ FloatArray = NDArray[Any]
 
 PAIRS = BinPlan(Question("disagreement", "case"), 1, least_raters=2)
 """The plan of how often two raters differ, and how often the probabilities say so."""
-_WITHOUT_BIAS = ("debiased", "unbiased")
-"""What the options call an estimator that is right on average."""
+LEFT_OUT_TOGETHER = 256
+"""How many units are left out one by one in the memory of one step."""
 RATERS_SHARE = 0.5
 """How much of the progress is resampling raters, where that is done."""
 
@@ -183,13 +183,44 @@ class Pass:
         """Return the metric on every resample (NaN where it is undefined)."""
         with np.errstate(invalid="ignore", divide="ignore"):
             replicates = row.over(self.stack(row, own), own)
-        if own.get("estimator") in _WITHOUT_BIAS and not row.error:
-            # A resample holds cases twice, and a correction for chance takes copies for
-            # independent cases: resampled values gather where the plugin is, far from the value
-            # of data with many sparse bins. The estimator has no bias, so they belong around it.
-            return np.asarray(replicates + (value - np.nanmean(replicates)))
+        if own.get("estimator") == "debiased" and not row.error:
+            return self._around(value, replicates, row, own)
         # Cells stand in for scores in the resamples; what they shift, they shift alike.
         return np.asarray(replicates + (value - float(row.over(self.table(row, own), own))))
+
+    def _around(
+        self, value: float, replicates: FloatArray, row: Metric, own: Options
+    ) -> FloatArray:
+        """Return the resampled values of a debiased estimator, moved and spread as they should be.
+
+        A resample holds cases twice, and a correction for chance takes copies for independent
+        cases. In bins of few cases the resampled values therefore gather around the plugin, and
+        too closely. The estimator is right on average, so they belong around its value; its
+        standard error is that of leaving out one unit at a time, which makes no copies.
+        """
+        spread = np.nanstd(replicates)
+        error = self._jackknife_error(row, own)
+        scale = error / spread if error is not None and spread > 0 else 1.0
+        return np.asarray(value + scale * (replicates - np.nanmean(replicates)))
+
+    def _jackknife_error(self, row: Metric, own: Options) -> float | None:
+        """Return (G-1)/G sqrt(Σ (θᵢ - θ̄)²), θᵢ the metric without unit i of G.
+
+        That is the jackknife's error times sqrt((G-1)/G): of a mean it is what the bootstrap has,
+        and what every interval expands. None where raters are resampled.
+        """
+        if self.draws is None:
+            return None
+        per_unit = self._per_unit(row, own)
+        total, units = per_unit.sums.sum(axis=0), len(per_unit.sums)
+        without = np.concatenate(
+            [
+                row.over(BinTable(total - per_unit.sums[first : first + LEFT_OUT_TOGETHER]), own)
+                for first in range(0, units, LEFT_OUT_TOGETHER)
+            ]
+        )
+        squares = np.nansum((without - np.nanmean(without)) ** 2)
+        return float((units - 1) / units * np.sqrt(squares))
 
     def _per_unit(self, row: Metric, own: Options) -> Any:
         key = self._key(row, own)

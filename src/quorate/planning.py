@@ -241,6 +241,7 @@ def _simulated(
     progress: Progress | None,
 ) -> list[Design]:
     positive_integer("repeats", repeats)
+    positive_integer("resamples", settings.resamples, least=2)
     concentrations = _label_model(pilot)
     truth = _truth(row, pilot, concentrations, options, settings.seed)
     found = []

@@ -14,10 +14,14 @@ from typer.core import TyperGroup
 from quorate import __version__
 from quorate.cli.calibrate import EXAMPLES as CALIBRATE_EXAMPLES
 from quorate.cli.calibrate import calibrate
+from quorate.cli.compare import EXAMPLES as COMPARE_EXAMPLES
+from quorate.cli.compare import compare
 from quorate.cli.demo import demo
 from quorate.cli.evaluate import EXAMPLES, evaluate
 from quorate.cli.plan import EXAMPLES as PLAN_EXAMPLES
 from quorate.cli.plan import plan
+from quorate.cli.report import EXAMPLES as REPORT_EXAMPLES
+from quorate.cli.report import report
 from quorate.cli.reproduce import reproduce
 from quorate.cli.show import as_options
 from quorate.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES
@@ -55,6 +59,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=EXAMPLES)(evaluate)
+app.command(epilog=COMPARE_EXAMPLES)(compare)
+app.command(epilog=REPORT_EXAMPLES)(report)
 app.command(epilog=CALIBRATE_EXAMPLES)(calibrate)
 app.command(epilog=WORKLIST_EXAMPLES)(worklist)
 app.command(epilog=PLAN_EXAMPLES)(plan)

@@ -38,13 +38,14 @@ FloatArray = NDArray[np.float64]
 
 EXAMPLES = """[bold]Examples[/bold]
 
-[dim]# one temperature, fitted on the validation set; ratings.csv has readers of both sets[/dim]
-quorate calibrate --fit validation.csv --apply test.csv --fit-ratings ratings.csv
-    --apply-ratings ratings.csv --allow-unmatched --group-column patient --out calibrated
+[dim]# one temperature; ratings.csv has the readers of both sets[/dim]
+quorate calibrate --fit validation.csv --apply test.csv --out calibrated \\
+    --fit-ratings ratings.csv --apply-ratings ratings.csv \\
+    --allow-unmatched --group-column patient
 
-[dim]# logits in, and α0, which says how often readers will disagree, from features feat_…[/dim]
-quorate calibrate --fit val.parquet --apply test.parquet --input logits --count-prefix count_
-    --alpha --features-prefix feat_ --out calibrated
+[dim]# logits in; α0, and so how often readers will disagree, from columns feat_…[/dim]
+quorate calibrate --fit val.parquet --apply test.parquet --out calibrated \\
+    --input logits --count-prefix count_ --alpha --features-prefix feat_
 
 [dim]# then: which cases are most worth a second opinion?[/dim]
 quorate worklist calibrated/calibrated.csv"""
@@ -97,7 +98,9 @@ class Calibrated:
             words.append(f"{name} ({', '.join(parts)})" if parts else name)
         if self.belief is not None:
             low, middle, high = np.quantile(self.belief.concentration, (0.25, 0.5, 0.75))
-            words.append(f"α0 {middle:.3g} (half of the cases within {low:.3g} … {high:.3g})")
+            penalty = "" if self.alpha is None else f", l2 {self.alpha.l2:g}"
+            within = f"half of the cases within {low:.3g} … {high:.3g}"
+            words.append(f"α0 {middle:.3g} ({within}{penalty})")
         return "; ".join(words)
 
 
@@ -125,11 +128,12 @@ def calibrate(
     on_single: options.OnSingle = OnProblem.error,
     quiet: options.Quiet = False,
 ) -> None:
-    """Fit a calibrator to one table, apply it to another, and show what it has changed.
+    """Fit a calibrator to one table, apply it to another, show what it changes.
 
-    Labels may be those of several raters: every rating counts. With --alpha each case
-    also gets α0, how sure to be of its probabilities, and the probability that two raters
-    disagree about it. The same column options hold for both files.
+    Labels may be those of several raters: every rating counts. With --alpha
+    each case also gets α0, which says how sure to be of its probabilities, and
+    the probability that two raters disagree about it. The same column options
+    hold for both files.
     """
     check_folder(out)
     if method is Method.none and not alpha:
@@ -150,7 +154,9 @@ def calibrate(
         overlap = _overlap(known, new, same=_same_file(fit, apply), allowed=allow_overlap)
         _check_alike(known, new)
         report("fitting", 0.1)
-        found = _calibrated(known, new, method, alpha, alpha_l2, cross_validate, input)
+        penalty = None if cross_validate else alpha_l2
+        calibrator = _new_calibrator(method, cross_validate, alpha, input)
+        found = _calibrated(known, new, calibrator, alpha, penalty, seed)
         comparison = None
         if new.labels is not None:
             comparison = _compared(
@@ -219,43 +225,43 @@ def _check_alike(known: Cases, new: Cases) -> None:
 
 
 def _calibrated(
-    known: Cases,
-    new: Cases,
-    method: Method,
-    alpha: bool,
-    alpha_l2: float,
-    cross_validate: bool,
-    input: Input,
+    known: Cases, new: Cases, calibrator: Any, alpha: bool, penalty: float | None, seed: int
 ) -> Calibrated:
+    """Fit to the known cases and apply to the new; a penalty of None is to be chosen."""
     from quorate.beliefs import PointBelief
     from quorate.calibrators.alpha import AlphaCalibration
+    from quorate.calibrators.alpha_penalty import best_alpha_penalty
 
-    labels = known.require_labels()
+    labels, groups = known.require_labels(), known.of_rated(known.table.groups)
     weights = known.of_rated(known.table.weights)
-    before = PointBelief(new.table.probs).mean
-    fitted_probs, probs, calibrator = known.of_rated(known.table.probs), before, None
-    if method is not Method.none:
-        calibrator = _new_calibrator(method, cross_validate, input)
+    fitted_probs, probs = known.of_rated(known.table.probs), PointBelief(new.table.probs).mean
+    if calibrator is not None:
         scores = known.of_rated(known.scores)
-        groups = {"groups": known.of_rated(known.table.groups)} if cross_validate else {}
-        calibrator.fit(scores, labels, sample_weight=weights, **groups)
+        by_patient = {"groups": groups} if type(calibrator).__name__.endswith("CV") else {}
+        calibrator.fit(scores, labels, sample_weight=weights, **by_patient)
         fitted_probs, probs = calibrator.predict_proba(scores), calibrator.predict_proba(new.scores)
     if not alpha:
         return Calibrated(calibrator, None, probs, None)
     features = known.of_rated(known.features)
-    model = AlphaCalibration(l2=alpha_l2).fit(features, fitted_probs, labels, weights)
+    if penalty is None:
+        penalty = best_alpha_penalty(features, fitted_probs, labels, groups, seed=seed)
+    model = AlphaCalibration(l2=penalty).fit(features, fitted_probs, labels, weights)
     return Calibrated(calibrator, model, probs, model.predict(new.features, probs))
 
 
-def _new_calibrator(method: Method, cross_validate: bool, input: Input) -> Any:
+def _new_calibrator(method: Method, cross_validate: bool, alpha: bool, input: Input) -> Any:
+    """Return the calibrator to fit; None where the class probabilities stay as they are."""
     from quorate.calibrators.saved import KINDS
 
-    name = CALIBRATORS[method] + ("CV" if cross_validate else "")
-    if name not in KINDS:
+    if method is Method.none:
+        return None
+    name = CALIBRATORS[method]
+    has_choice = f"{name}CV" in KINDS
+    if cross_validate and not (has_choice or alpha):
         raise InvalidInputError(
-            f"--cross-validate: must be used with vector or matrix; got {method.value}"
+            f"--cross-validate: must be used with vector, matrix or --alpha; got {method.value}"
         )
-    return KINDS[name](input=input.value)
+    return KINDS[f"{name}CV" if cross_validate and has_choice else name](input=input.value)
 
 
 def _compared(new: Cases, found: Calibrated, metrics: str | None, **chosen: Any) -> Comparison:

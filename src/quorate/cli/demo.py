@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from quorate.cli.report import open_in_browser
 from quorate.cli.show import (
     ProgressBar,
     comparison_table,
@@ -19,6 +20,7 @@ from quorate.cli.show import (
     new_console,
     print_notes,
 )
+from quorate.errors import MissingExtraError
 from quorate.results import Estimate, Results
 
 if TYPE_CHECKING:
@@ -35,16 +37,21 @@ SHOWN = (
 """Enough to see the point; the results file has every metric."""
 
 
+REPORT = Path("quorate-demo.html")
+"""Where the report goes if no folder is named."""
+
+
 def demo(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Also write predictions.csv, ratings.csv and results.json into this folder.",
+            help="Write the report, the tables and results.json into this folder.",
             show_default=False,
         ),
     ] = None,
     resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
     seed: Annotated[int, typer.Option(help="Of the bootstrap, and of the one rater.")] = 0,
+    show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
     """Evaluate a small model on lung nodules that several radiologists rated (LIDC-IDRI).
 
@@ -76,6 +83,7 @@ def demo(
     _print_story(console, data, everybody, single)
     if out is not None:
         _write_files(console, out, everybody, data.class_names, resamples, seed)
+    _write_report(console, out, everybody, single, show=show)
 
 
 def one_rater_each(labels: Labels, seed: int) -> Labels:
@@ -122,6 +130,22 @@ def width(estimate: Estimate) -> float:
     if estimate.low is None or estimate.high is None:
         return 0.0
     return estimate.high - estimate.low
+
+
+def _write_report(
+    console: Console, folder: Path | None, results: Results, single: Results, *, show: bool
+) -> None:
+    """Write the report and say where it is; without the extra that it needs, say how to get it."""
+    path = REPORT if folder is None else folder / "report.html"
+    console.print()
+    try:
+        results.to_html(path, single=single, title="Lung nodules: how likely malignant?")
+    except MissingExtraError as error:
+        console.print(Text(f"No report was written: {error}", style="yellow"))
+        return
+    console.print(Text(f"Report: {path.resolve()}"), soft_wrap=True)
+    if show:
+        open_in_browser(path)
 
 
 def _write_files(

@@ -201,7 +201,7 @@ MethodName = Annotated[
 ]
 CrossValidate = Annotated[
     bool,
-    _option(CALIBRATION, "vector, matrix: choose the penalties by patient.", "--cross-validate"),
+    _option(CALIBRATION, "vector, matrix, --alpha: choose the penalties.", "--cross-validate"),
 ]
 Alpha = Annotated[
     bool,

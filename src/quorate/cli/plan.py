@@ -26,11 +26,11 @@ __all__ = ["EXAMPLES", "plan"]
 EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# how wide will the interval of the ECE be?[/dim]
-quorate plan ece pilot.csv --ratings ratings.csv --cases 100,200,500 --raters 1,2,3
+quorate plan ece pilot.csv --ratings r.csv --cases 100,200 --raters 1,2,3
 
 [dim]# 600 readings to spend; a new case costs as much as four readings[/dim]
-quorate plan brier pilot.csv --ratings ratings.csv --cases 50,100,200 --raters 1,2,4,8
-    --budget 600 --case-cost 4"""
+quorate plan brier pilot.csv --ratings r.csv --cases 50,100,200 \\
+    --raters 1,2,4,8 --budget 600 --case-cost 4"""
 
 SCHEMA_VERSION = 1
 
@@ -55,11 +55,11 @@ def plan(
     csv_out: options.CsvOut = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say how wide an interval each design would give, from a pilot study with several raters.
+    """Say how wide an interval each design would give, from a pilot study.
 
-    A design is a number of cases and of raters per case. With --budget the best one that
-    it pays for is named, and whether the next reading should go to a new case or to
-    another rater.
+    A design is a number of cases and of raters per case; the pilot needs cases
+    with two raters. With --budget the best design that it pays for is named,
+    and whether the next reading should go to a new case or to another rater.
     """
     from quorate.planning import plan as planned
 

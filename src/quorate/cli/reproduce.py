@@ -43,8 +43,8 @@ def expert_labels(
 ) -> None:
     """α-calibration on real people: LH Tables 1 and 2 with CIFAR-10H and LIDC-IDRI.
 
-    Calibrators see two raters of half of the cases; they are judged by all raters of the
-    other half.
+    Calibrators see two raters of half of the cases, and are judged by all raters
+    of the other half.
     """
     from quorate.experiments.expert_labels import Settings, run
 

@@ -17,7 +17,7 @@ from quorate.errors import InvalidInputError
 from quorate.io.files import check_can_write
 from quorate.io.npz import is_npz
 from quorate.io.scores import read_numbers
-from quorate.io.sources import open_table
+from quorate.io.sources import listed, open_table
 
 if TYPE_CHECKING:
     from quorate.beliefs import Belief
@@ -31,11 +31,11 @@ EXAMPLES = """[bold]Examples[/bold]
 quorate worklist calibrated/calibrated.csv --top 20
 
 [dim]# new cases, with the calibrators that were saved; the list as a file[/dim]
-quorate worklist today.csv --calibrator calibrated/calibrator.json
+quorate worklist today.csv --calibrator calibrated/calibrator.json \\
     --alpha-model calibrated/alpha.json --out worklist.csv
 
 [dim]# after the first readings are in[/dim]
-quorate worklist calibrated/calibrated.csv --ratings first.csv --rating-column label"""
+quorate worklist calibrated/calibrated.csv --ratings first.csv"""
 
 MOST_SHOWN, MOST_ANSWERS = 30, 5
 """Cases that a terminal shows unless --top says otherwise, and answers beside each."""
@@ -57,10 +57,11 @@ def worklist(
     out: options.WorklistOut = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Rank cases by what one more expert's label would be worth, or by predicted disagreement.
+    """Rank cases by what one more expert's label is worth, or by disagreement.
 
-    Shows for each case what would be believed after each answer that the expert may give.
-    How sure to be of a case (α0) comes from quorate calibrate --alpha.
+    Each case is shown with what would be believed after each answer that the
+    expert may give. How sure to be of a case (α0) comes from
+    quorate calibrate --alpha.
     """
     from quorate.worklist import worklist as ranked
 
@@ -78,7 +79,10 @@ def worklist(
         features_prefix=features_prefix,
         rated="some",
     )
-    probs: Any = cases.table.probs if fitted is None else fitted.predict_proba(cases.scores)
+    probs: Any = cases.table.probs
+    if fitted is not None:
+        _check_classes(fitted, calibrator, cases)
+        probs = fitted.predict_proba(cases.scores)
     belief = _belief(cases, probs, sure, predictions, alpha_column, tables.delimiter, by)
     belief = _updated(belief, cases)
     ids = None if cases.table.ids is None else cases.table.ids.tolist()
@@ -103,6 +107,17 @@ def _load(path: Path | None, option: str, *, alpha: bool) -> Any:
             f"{option}: must be {wanted}; {path.name} holds {type(model).__name__}"
         )
     return model
+
+
+def _check_classes(fitted: Any, path: Path | None, cases: Cases) -> None:
+    """Refuse a calibrator whose classes have other names, or another order."""
+    assert path is not None
+    names = cases.table.class_names
+    if fitted.class_names_ is not None and tuple(fitted.class_names_) != names:
+        raise InvalidInputError(
+            f"--calibrator: must be of the same classes in the same order; {path.name} has "
+            f"{listed(fitted.class_names_)} and {cases.table.source} {listed(names)}"
+        )
 
 
 def _belief(

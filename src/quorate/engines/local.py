@@ -17,6 +17,7 @@ __all__ = ["Plan", "Summary", "summarise"]
 
 STRIPES = 8
 """Into how many parts the cases are split: fixed, so that sums do not depend on the threads."""
+TILE = 16
 CHUNKS_AT_ONCE = 64
 """How many chunks are held in memory where the summaries, not the cases, are shared out."""
 
@@ -63,15 +64,16 @@ def _by_stripes(
     """Split the cases: each stripe has small summaries of its own, merged at the end."""
     cases, step = len(predictions), predictions.chunk_rows
     chunks = -(-cases // step)
-    bounds = [s * chunks // STRIPES * step for s in range(STRIPES)] + [cases]
+    # Whole tiles, so that the direct loops leave nothing but the last few cases to the others.
+    bounds = [s * chunks // STRIPES * step // TILE * TILE for s in range(STRIPES)] + [cases]
     alone = plans[0] if len(plans) == 1 else None
     direct = alone.direct_loop(predictions) if isinstance(alone, BinPlan) else None
 
     def stripe(s: int) -> list[Any]:
         first, last = bounds[s], bounds[s + 1]
         summaries: list[Any] = [plan.empty(predictions.num_classes) for plan in plans]
-        if direct is not None and summaries[0].absorb_directly(direct, first, last):
-            return summaries
+        if direct is not None:
+            first = summaries[0].absorb_directly(direct, first, last)
         for start in range(first, last, step):
             rows = predictions.read(start, min(start + step, last))
             for summary in summaries:

@@ -14,6 +14,7 @@ NAMES = {
     "temperature": "+ temperature",
     "alpha": "+ α",
     "temperature+alpha": "+ temperature + α",
+    "temperature+alpha-cv": "+ temperature + α, λ chosen",
 }
 LEVELS = {
     "disagreement_loss": "L_φD",
@@ -21,7 +22,11 @@ LEVELS = {
     "prior_epistemic_loss": "EL, prior",
     "posterior_epistemic_loss": "EL, posterior",
 }
-PAIRS = (("raw", "alpha"), ("temperature", "temperature+alpha"))
+PAIRS = {
+    "raw": ("raw", "alpha"),
+    "temperature": ("temperature", "temperature+alpha"),
+    "temperature, λ chosen": ("temperature", "temperature+alpha-cv"),
+}
 """Without and with α, all else the same."""
 CHANGES = ("disagreement_loss", "disagreement_calibration_error", "posterior_epistemic_loss")
 
@@ -67,15 +72,12 @@ def _values(parts: Sequence[Found]) -> list[str]:
 
 
 def _changes(parts: Sequence[Found]) -> list[str]:
-    lines = _head(("model", "α added to", *(LEVELS[metric] for metric in CHANGES), "largest p"))
+    lines = _head(("model", "α added to", *(LEVELS[metric] for metric in CHANGES)))
     for part in parts:
-        for before, after in PAIRS:
+        for label, (before, after) in PAIRS.items():
             rows = [_change(part, metric, before, after) for metric in CHANGES]
-            worst = max((row["p_value"] for row in rows if row), default=None)
-            shown = "" if worst is None else f"{worst:.3f}"
-            label = "raw" if before == "raw" else "temperature"
             name = part["model"] if before == "raw" else ""
-            lines.append(_row((name, label, *map(_signed, rows), shown)))
+            lines.append(_row((name, label, *map(_signed, rows))))
     return lines
 
 
@@ -99,7 +101,8 @@ def _cell(estimate: Mapping[str, Any]) -> str:
 def _signed(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return "undefined"
-    return f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
+    ends = f"[{row['low']:+.4f}, {row['high']:+.4f}]"
+    return f"{row['difference']:+.4f} {ends} (p {row['p_value']:.3f})"
 
 
 def _head(names: Sequence[str]) -> list[str]:

@@ -22,7 +22,6 @@ one width or another. Five ideas carry it:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -34,9 +33,10 @@ from numba import extending, njit, types
 __all__ = [
     "MOST_BINS",
     "MOST_CLASSES",
-    "add_class_sums",
+    "ROWS",
     "has_usual_edges",
-    "top_label_kernel",
+    "per_class_loop",
+    "top_label_loop",
 ]
 
 Array = Any
@@ -70,7 +70,6 @@ class _Lanes:
         self.bits = ir.IntType(width)
         # Bits 0 0111: the sign and the leading exponent bits of every float in [2⁻¹⁵, 2).
         self.prefix = 0b00111 << (width - INDEX_BITS)
-        self.sign = 1 << (width - 1)
 
     def constant(self, values: Sequence[float], kind: Any = None) -> Value:
         return ir.Constant(ir.VectorType(kind or self.bits, len(values)), list(values))
@@ -98,6 +97,11 @@ class _Lanes:
             f"llvm.{name}.v{ROWS}{element}", (), ir.FunctionType(kind, [kind] * len(values))
         )
         return self.builder.call(function, values)
+
+    def as_double(self, values: Value) -> Value:
+        if self.width == 64:
+            return values
+        return self.builder.fpext(values, ir.VectorType(DOUBLE, ROWS))
 
     def prefetch(self, pointer: Value) -> None:
         """Ask for the cache line at `pointer`, which need not be inside the array."""
@@ -193,63 +197,116 @@ def _is_hit(lanes: _Lanes, key: Value, labels: Value) -> Value:
     return builder.icmp_unsigned("==", predicted, labels)
 
 
+class _Tile:
+    """Sixteen rows: their keys, what they hold, and what about them is doubtful."""
+
+    def __init__(self, lanes: _Lanes, probs: Any, array: Value, first: Value, classes: int) -> None:
+        builder, width = lanes.builder, lanes.width
+        origin = builder.mul(first, ir.Constant(INT64, classes))
+
+        def at(offset: int, size: int = ROWS) -> Value:
+            index = builder.add(origin, ir.Constant(INT64, offset))
+            return lanes.pointer(probs, array, index, size, lanes.float)
+
+        for byte in range(0, ROWS * classes * width // 8, CACHE_LINE):
+            lanes.prefetch(at((AHEAD + byte) * 8 // width))
+        key, total, signs = _fold_rows(
+            lanes, lambda offset, size: builder.load(at(offset, size), align=width // 8), classes
+        )
+        kept = builder.lshr(key, lanes.all(INDEX_BITS))
+        self.lanes, self.key, self._total, self._signs = lanes, key, total, signs
+        self.largest = builder.bitcast(builder.or_(kept, lanes.all(lanes.prefix)), total.type)
+
+    def is_doubtful(self, tolerance: Value) -> Value:
+        """Say whether a row has a negative value or one above 1, or does not sum to 1."""
+        lanes, builder = self.lanes, self.lanes.builder
+        one = lanes.all(1.0, lanes.float)
+        allowed = tolerance if lanes.width == 64 else builder.fptrunc(tolerance, lanes.float)
+        off = lanes.call("fabs", builder.fsub(self._total, one))
+        wrong = builder.icmp_signed("<", self._signs, lanes.all(0))
+        # Unordered: a sum that is NaN is off, too.
+        for beyond in (
+            builder.fcmp_unordered(">", off, lanes.splat(allowed)),
+            builder.fcmp_unordered(">", self.largest, one),
+        ):
+            wrong = builder.or_(wrong, beyond)
+        whole = builder.bitcast(wrong, ir.IntType(ROWS))
+        return builder.icmp_unsigned("!=", whole, ir.Constant(ir.IntType(ROWS), 0))
+
+
 @intrinsic(prefer_literal=True)
 def read_rows(
     typing: Any, probs: Any, classes: Any, labels: Any, first: Any, bins: Any, tolerance: Any,
-    score: Any, squared_gap: Any, cell: Any, doubt: Any, place: Any,
+    score: Any, squared_gap: Any, cell: Any, place: Any,
 ) -> Any:  # fmt: skip
-    """Read rows first … first+15 and write their z, (μ-z)² and cell at `place`; collect doubts.
+    """Read rows first … first+15, write their z, (μ-z)² and cell at `place`; return any doubt.
 
     A cell is one of the copies of the sums of a bin's hits or misses: (bin, hit, lane % COPIES).
     """
-    signature = types.void(
+    signature = types.boolean(
         probs, types.int64, labels, types.int64, types.int64, types.float64,
-        score, squared_gap, cell, doubt, types.int64,
+        score, squared_gap, cell, types.int64,
     )  # fmt: skip
-    width, count = probs.dtype.bitwidth, classes.literal_value
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lanes = _Lanes(context, builder, width)
+        lanes = _Lanes(context, builder, probs.dtype.bitwidth)
 
-        def at(i: int, index: Value, element: Any, size: int = ROWS) -> Value:
-            return lanes.pointer(signature.args[i], args[i], index, size, element)
+        def at(i: int, index: Value, element: Any) -> Value:
+            return lanes.pointer(signature.args[i], args[i], index, ROWS, element)
 
-        origin = builder.mul(args[3], ir.Constant(INT64, count))
-
-        def load(offset: int, size: int) -> Value:
-            index = builder.add(origin, ir.Constant(INT64, offset))
-            return builder.load(at(0, index, lanes.float, size), align=width // 8)
-
-        for byte in range(0, ROWS * count * width // 8, CACHE_LINE):
-            index = builder.add(origin, ir.Constant(INT64, (AHEAD + byte) * 8 // width))
-            lanes.prefetch(at(0, index, lanes.float))
-        key, total, odd = _fold_rows(lanes, load, count)
-        one, doubles = lanes.all(1.0, lanes.float), ir.VectorType(DOUBLE, ROWS)
-        kept = builder.lshr(key, lanes.all(INDEX_BITS))
-        own = builder.bitcast(builder.or_(kept, lanes.all(lanes.prefix)), one.type)
-        z = own if width == 64 else builder.fpext(own, doubles)
-
-        label_type = ir.IntType(labels.dtype.bitwidth)
-        said = builder.load(at(2, args[3], label_type), align=labels.dtype.bitwidth // 8)
-        hit = _is_hit(lanes, key, said)
+        tile = _Tile(lanes, probs, args[0], args[3], classes.literal_value)
+        z = lanes.as_double(tile.largest)
+        label_bits = labels.dtype.bitwidth
+        said = builder.load(at(2, args[3], ir.IntType(label_bits)), align=label_bits // 8)
+        hit = _is_hit(lanes, tile.key, said)
         slot = builder.shl(_bin_of(lanes, z, args[4]), lanes.all(1, INT32))
         slot = builder.or_(slot, builder.zext(hit, slot.type))
         copy = lanes.constant([lane % COPIES for lane in range(ROWS)], INT32)
         slot = builder.add(builder.mul(slot, lanes.all(COPIES, INT32)), copy)
         gap = builder.select(hit, builder.fsub(lanes.all(1.0, DOUBLE), z), z)
-        builder.store(z, at(6, args[10], DOUBLE), align=8)
-        builder.store(builder.fmul(gap, gap), at(7, args[10], DOUBLE), align=8)
-        builder.store(slot, at(8, args[10], INT32), align=4)
+        builder.store(z, at(6, args[9], DOUBLE), align=8)
+        builder.store(builder.fmul(gap, gap), at(7, args[9], DOUBLE), align=8)
+        builder.store(slot, at(8, args[9], INT32), align=4)
+        return tile.is_doubtful(args[5])
 
-        # Unordered: a sum that is NaN is off, too.
-        allowed = lanes.splat(args[5] if width == 64 else builder.fptrunc(args[5], lanes.float))
-        off = builder.fcmp_unordered(">", lanes.call("fabs", builder.fsub(total, one)), allowed)
-        off = builder.or_(off, builder.fcmp_unordered(">", own, one))
-        odd = builder.or_(odd, builder.select(off, lanes.all(lanes.sign), lanes.all(0)))
-        flags = at(9, ir.Constant(INT64, 0), lanes.bits)
-        builder.store(
-            builder.or_(builder.load(flags, align=width // 8), odd), flags, align=width // 8
-        )
+    return signature, generate
+
+
+@intrinsic(prefer_literal=True)
+def check_rows(typing: Any, probs: Any, classes: Any, first: Any, tolerance: Any) -> Any:
+    """Return whether there is a doubt about rows first … first+15."""
+    signature = types.boolean(probs, types.int64, types.int64, types.float64)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = _Lanes(context, builder, probs.dtype.bitwidth)
+        tile = _Tile(lanes, probs, args[0], args[2], classes.literal_value)
+        return tile.is_doubtful(args[3])
+
+    return signature, generate
+
+
+@intrinsic
+def read_values(
+    typing: Any, probs: Any, first: Any, bins: Any, offset: Any,
+    score: Any, squared_gap: Any, cell: Any, place: Any,
+) -> Any:  # fmt: skip
+    """Read values first … first+15 and write their z, z² and bin + offset at `place`."""
+    signature = types.void(
+        probs, types.int64, types.int64, offset, score, squared_gap, cell, types.int64
+    )
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        lanes = _Lanes(context, builder, probs.dtype.bitwidth)
+
+        def at(i: int, index: Value, element: Any) -> Value:
+            return lanes.pointer(signature.args[i], args[i], index, ROWS, element)
+
+        z = lanes.as_double(builder.load(at(0, args[1], lanes.float), align=lanes.width // 8))
+        start = builder.load(at(3, args[7], INT32), align=4)
+        builder.store(z, at(4, args[7], DOUBLE), align=8)
+        builder.store(builder.fmul(z, z), at(5, args[7], DOUBLE), align=8)
+        slot = builder.add(start, _bin_of(lanes, z, args[2]))
+        builder.store(slot, at(6, args[7], INT32), align=4)
         return context.get_dummy_value()
 
     return signature, generate
@@ -281,145 +338,91 @@ def _are_usual(edges: tuple[float, ...], width: int) -> bool:
     return bool(((first.astype(np.float64) * bins >= index) & (before * bins < index)).all())
 
 
-@lru_cache(maxsize=MOST_CLASSES)
-def top_label_kernel(classes: int) -> Callable[[Array, Array, int, float, Array], bool]:
-    """Return the loop for that many classes, which is a constant in it.
+Loop = Callable[[Array, Array, int, float, Array], bool]
+"""add(probs, labels, bins, tolerance, table) adds rows of probabilities (n·K,), flat, with their
+labels (n,) to `table` (channels, bins, FIELDS), n a multiple of ROWS. It returns whether they were
+added; they are not where there is a doubt about one of them."""
 
-    add(probs, labels, bins, tolerance, table) adds rows of probabilities (n·K,), flat, with their
-    labels (n,) to `table` (bins, FIELDS). It returns whether there is a doubt about any row; then
-    the table is as it was.
-    """
+
+@lru_cache(maxsize=MOST_CLASSES)
+def top_label_loop(classes: int) -> Loop:
+    """Return the loop over confidences for that many classes, which is a constant in it."""
 
     @njit(nogil=True, cache=True, error_model="numpy")
     def add(probs: Array, labels: Array, bins: int, tolerance: float, table: Array) -> bool:
-        rows = len(labels)
-        score, squared_gap = np.empty(BLOCK), np.empty(BLOCK)
-        cell = np.empty(BLOCK, np.uint32)
-        doubt = np.zeros(ROWS, probs.dtype)
+        score, squared_gap, cell = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.uint32)
         counts = np.zeros(bins * 2 * COPIES, np.int64)
         sums = np.zeros(bins * 2 * COPIES * 2)
-        rest_probs = np.zeros(ROWS * classes, probs.dtype)
-        rest_labels = np.zeros(ROWS, labels.dtype)
-        sure = DOUBT * tolerance
-        for start in range(0, rows, BLOCK):
-            size = min(BLOCK, rows - start)
-            for r in range(0, size - ROWS + 1, ROWS):
-                read_rows(
-                    probs, classes, labels, start + r, bins, sure,
-                    score, squared_gap, cell, doubt, r,
+        for start in range(0, len(labels), BLOCK):
+            size = min(BLOCK, len(labels) - start)
+            doubt = False
+            for r in range(0, size, ROWS):
+                doubt |= read_rows(
+                    probs, classes, labels, start + r, bins, DOUBT * tolerance,
+                    score, squared_gap, cell, r,
                 )  # fmt: skip
-            rest = size % ROWS
-            if rest > 0:  # the last rows, filled up with rows that are right and not added
-                for r in range(ROWS):
-                    rest_probs[r * classes] = 1.0
-                for r in range(rest):
-                    rest_labels[r] = labels[rows - rest + r]
-                    for k in range(classes):
-                        rest_probs[r * classes + k] = probs[(rows - rest + r) * classes + k]
-                read_rows(
-                    rest_probs, classes, rest_labels, 0, bins, sure,
-                    score, squared_gap, cell, doubt, size - rest,
-                )  # fmt: skip
+            if doubt:
+                return False
             for r in range(size):
-                i = np.uint64(cell[r])
-                counts[i] += 1
-                sums[np.uint64(2) * i] += score[r]
-                sums[np.uint64(2) * i + np.uint64(1)] += squared_gap[r]
-        for lane in range(ROWS):
-            if math.copysign(1.0, doubt[lane]) < 0.0:
-                return True
-        _gather(counts, sums, table)
-        return False
+                at = np.uint64(cell[r])
+                counts[at] += 1
+                sums[np.uint64(2) * at] += score[r]
+                sums[np.uint64(2) * at + np.uint64(1)] += squared_gap[r]
+        for b in range(bins):
+            for i in range(b * 2 * COPIES, (b + 1) * 2 * COPIES):
+                hits = counts[i] * (i // COPIES % 2)
+                _add_fields(table, 0, b, counts[i], hits, sums[2 * i], sums[2 * i + 1])
+        return True
+
+    return add
+
+
+@lru_cache(maxsize=MOST_CLASSES)
+def per_class_loop(classes: int) -> Loop:
+    """Return the loop over every class's probability: is it class k?, for every k."""
+
+    @njit(nogil=True, cache=True, error_model="numpy")
+    def add(probs: Array, labels: Array, bins: int, tolerance: float, table: Array) -> bool:
+        size = ROWS * classes  # a whole number of vectors, whatever the number of classes
+        score, squared_gap, cell = np.empty(size), np.empty(size), np.empty(size, np.uint32)
+        offset = np.empty(size, np.int32)
+        for i in range(size):
+            offset[i] = i % classes * bins
+        counts, hits = np.zeros(classes * bins, np.int64), np.zeros(classes * bins, np.int64)
+        sums = np.zeros(2 * classes * bins)
+        for start in range(0, len(labels), ROWS):
+            if check_rows(probs, classes, start, DOUBT * tolerance):
+                return False
+            for i in range(0, size, ROWS):
+                first = start * classes + i
+                read_values(probs, first, bins, offset, score, squared_gap, cell, i)
+            for r in range(ROWS):
+                own = np.uint64(r * classes + labels[start + r])
+                hits[cell[own]] += 1
+                squared_gap[own] = (1.0 - score[own]) * (1.0 - score[own])
+            for v in range(size):
+                at = np.uint64(cell[v])
+                counts[at] += 1
+                sums[np.uint64(2) * at] += score[v]
+                sums[np.uint64(2) * at + np.uint64(1)] += squared_gap[v]
+        for c in range(classes):
+            for b in range(bins):
+                i = c * bins + b
+                _add_fields(table, c, b, counts[i], hits[i], sums[2 * i], sums[2 * i + 1])
+        return True
 
     return add
 
 
 @njit(nogil=True, cache=True)
-def _gather(counts: Array, sums: Array, table: Array) -> None:
-    """Add the copies up, in a fixed order, and put them into the table's fields."""
-    for b in range(table.shape[0]):
-        for hit in range(2):
-            for copy in range(COPIES):
-                i = (2 * b + hit) * COPIES + copy
-                number = float(counts[i])
-                table[b, 0] += number
-                table[b, 1] += number
-                table[b, 2] += number
-                table[b, 3] += sums[2 * i]
-                table[b, 4] += hit * number
-                table[b, 5] += sums[2 * i + 1]
-                table[b, 6] += hit * number
-
-
-@intrinsic
-def read_values(
-    typing: Any, probs: Any, first: Any, bins: Any, offset: Any,
-    score: Any, squared_gap: Any, cell: Any, place: Any,
-) -> Any:  # fmt: skip
-    """Read values first … first+15 and write their z, z² and bin + offset at `place`."""
-    signature = types.void(
-        probs, types.int64, types.int64, offset, score, squared_gap, cell, types.int64
-    )
-    width = probs.dtype.bitwidth
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        lanes = _Lanes(context, builder, width)
-
-        def at(i: int, index: Value, element: Any) -> Value:
-            return lanes.pointer(signature.args[i], args[i], index, ROWS, element)
-
-        own = builder.load(at(0, args[1], lanes.float), align=width // 8)
-        z = own if width == 64 else builder.fpext(own, ir.VectorType(DOUBLE, ROWS))
-        start = builder.load(at(3, args[7], INT32), align=4)
-        builder.store(z, at(4, args[7], DOUBLE), align=8)
-        builder.store(builder.fmul(z, z), at(5, args[7], DOUBLE), align=8)
-        slot = builder.add(start, _bin_of(lanes, z, args[2]))
-        builder.store(slot, at(6, args[7], INT32), align=4)
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def add_class_sums(probs: Array, labels: Array, bins: int, table: Array) -> None:
-    """Add single labels (n,) to `table` (K, bins, FIELDS): is it class k?, for every k.
-
-    The rows of `probs` (n, K) are checked already. A multiple of sixteen rows is a multiple of
-    sixteen values, whatever the number of classes; the last few are copied to fill such a block.
-    """
-    rows, classes = probs.shape
-    size = ROWS * classes
-    values, rest = probs.reshape(-1), np.zeros(size, probs.dtype)
-    score, squared_gap, cell = np.empty(size), np.empty(size), np.empty(size, np.uint32)
-    offset = np.empty(size, np.int32)
-    for i in range(size):
-        offset[i] = i % classes * bins
-    counts, hits = np.zeros(classes * bins, np.int64), np.zeros(classes * bins, np.int64)
-    sums = np.zeros(2 * classes * bins)
-    for first in range(0, rows, ROWS):
-        number = min(ROWS, rows - first)
-        source, start = values, first * classes
-        if number < ROWS:
-            for i in range(number * classes):
-                rest[i] = values[start + i]
-            source, start = rest, 0
-        for i in range(0, size, ROWS):
-            read_values(source, start + i, bins, offset, score, squared_gap, cell, i)
-        for r in range(number):
-            own = np.uint64(r * classes + labels[first + r])
-            hits[cell[own]] += 1
-            squared_gap[own] = (1.0 - score[own]) * (1.0 - score[own])
-        for v in range(number * classes):
-            at = np.uint64(cell[v])
-            counts[at] += 1
-            sums[np.uint64(2) * at] += score[v]
-            sums[np.uint64(2) * at + np.uint64(1)] += squared_gap[v]
-    for c in range(classes):
-        for b in range(bins):
-            i = c * bins + b
-            for field in range(3):
-                table[c, b, field] += counts[i]
-            table[c, b, 3] += sums[2 * i]
-            table[c, b, 4] += hits[i]
-            table[c, b, 5] += sums[2 * i + 1]
-            table[c, b, 6] += hits[i]
+def _add_fields(
+    table: Array, c: int, b: int, cases: int, hits: int, score: float, squared_gap: float
+) -> None:
+    """Write out the fields of single labels of weight 1."""
+    table[c, b, 0] += cases
+    table[c, b, 1] += cases
+    table[c, b, 2] += cases
+    table[c, b, 3] += score
+    table[c, b, 4] += hits
+    table[c, b, 5] += squared_gap
+    table[c, b, 6] += hits

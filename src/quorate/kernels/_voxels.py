@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from quorate.kernels._numba import FIELDS, _bin_of
+from quorate.kernels._numba import FIELDS
 
 __all__ = [
     "QUESTION_CODES",
@@ -36,6 +36,7 @@ QUESTION_CODES = {
     "log": LOG,
 }
 COPIES = 4
+"""A power of two."""
 
 
 @njit(nogil=True, cache=True)
@@ -108,9 +109,8 @@ def _event(p: float, other: float, share: float, question: int, c: int) -> tuple
         return p, share
     if question == PER_CLASS:
         return other, 1.0 - share
-    if p > other:  # a tie goes to class 0
-        return p, share
-    return other, 1.0 - share
+    first = p > other  # a tie goes to class 0
+    return (p if first else other), (share if first else 1.0 - share)
 
 
 @njit(nogil=True, cache=True)
@@ -132,7 +132,7 @@ def add_binary_voxels(
     """Add voxels of two classes to `table` (channels, bins, FIELDS).
 
     `positive` (n,) is the probability of class 1 and `votes` (n,) how many of the raters, all of
-    whom rated every voxel, chose it.
+    whom rated every voxel, chose it. The bins are equal ones.
     """
     channels, bins, _ = table.shape
     columns = 2 if question == PER_CLASS else 1
@@ -155,14 +155,17 @@ def add_binary_voxels(
                 if question == PREDICTED_CLASS:
                     row = 1 if p > other else 0
             gap = m - z
-            # A flat index: a view of the bin's sums would be counted in and out.
-            b = _bin_of(z, bins, edges)
-            at = (np.uint64(((i % COPIES) * channels + row) * bins) + b) * np.uint64(FIELDS)
+            # Of equal bins; the product may round across an edge. No branches: scores of
+            # neighbouring voxels are often alike, but which bin comes next cannot be guessed.
+            b = min(int(z * bins), bins - 1)
+            b += (b + 1 < bins) & (z >= edges[b + 1])
+            b -= z < edges[b]
+            at = (((i & (COPIES - 1)) * channels + row) * bins + b) * FIELDS
             sums[at] += 1.0
-            sums[at + np.uint64(1)] += z
-            sums[at + np.uint64(2)] += m
-            sums[at + np.uint64(3)] += gap * gap
-            sums[at + np.uint64(4)] += m * m
+            sums[at + 1] += z
+            sums[at + 2] += m
+            sums[at + 3] += gap * gap
+            sums[at + 4] += m * m
     # A score of the voxel itself has no second label to be corrected by.
     corrected = not per_annotation and raters > 1 and question != LOG
     _add_weighted(sums, float(raters) if per_annotation else 1.0, corrected, raters, table)

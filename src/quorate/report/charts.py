@@ -108,9 +108,9 @@ def reliability(curves: Mapping[str, ReliabilityCurve], *, x: str, y: str, overl
     )
     dots = base.mark_circle(size=70, opacity=1).encode(x=across, y=up, color=colour, tooltip=tips)
     return compiled(
-        alt.layer(ideal, line, whiskers, dots).add_params(what).properties(
-            width="container", height=320
-        )
+        alt.layer(ideal, line, whiskers, dots)
+        .add_params(what)
+        .properties(width="container", height=360)
     )
 
 
@@ -164,8 +164,9 @@ def _with_operating_point(
     colour = _colour(alt, names) if several else alt.value(SERIES[0])
     domain = alt.Scale(domain=[0, 1])
     x = alt.X("x:Q", title=titles[0], scale=domain, axis=_percent_axis(alt))
-    scale = domain if ideal else alt.Scale(zero=True)
-    y = alt.Y("y:Q", title=titles[1], scale=scale, axis=_percent_axis(alt))
+    # A fixed domain: a layer that is empty for a moment has no extent of its own.
+    top = 1.0 if ideal else min(1.0, 1.05 * max(row["y"] for row in rows)) or 1.0
+    y = alt.Y("y:Q", title=titles[1], scale=alt.Scale(domain=[0, top]), axis=_percent_axis(alt))
     tips = [alt.Tooltip("name:N", title="model")] if several else []
     tips += [
         alt.Tooltip("from:N", title="accept from"),
@@ -177,7 +178,9 @@ def _with_operating_point(
     touch = base.mark_circle(size=120, opacity=0).encode(x=x, y=y, tooltip=tips)
     layers = [line, touch]
     if ideal:
-        dashes = alt.Chart(_data(alt, ideal)).mark_line(color=FAINT, strokeDash=[5, 4])
+        dashes = alt.Chart(_data(alt, ideal)).mark_line(
+            color=FAINT, strokeDash=[5, 4], strokeWidth=1
+        )
         layers = [dashes.encode(x=x, y=y), *layers]
     point = alt.param(name="point", value=-1)
     if not several:
@@ -195,8 +198,9 @@ def calibration_dispersion(models: Mapping[str, Results]) -> Spec:
     rows = [_losses(name, results) for name, results in models.items()]
     base = alt.Chart(_data(alt, rows))
     colour = _colour(alt, list(models))
-    x = alt.X("dispersion:Q", title="Dispersion loss", scale=alt.Scale(zero=False, nice=True))
-    y = alt.Y("calibration:Q", title="Calibration loss", scale=alt.Scale(zero=False, nice=True))
+    few, free = alt.Axis(tickCount=5), alt.Scale(zero=False, nice=True)
+    x = alt.X("dispersion:Q", title="Dispersion loss", scale=free, axis=few)
+    y = alt.Y("calibration:Q", title="Calibration loss", scale=free, axis=few)
     tips = [
         alt.Tooltip("name:N", title="model"),
         alt.Tooltip("calibration:Q", format=".4f"),
@@ -233,9 +237,9 @@ def stability(curves: Mapping[str, Any]) -> Spec:
     ]
     base = alt.Chart(_data(alt, rows))
     colour = _colour(alt, list(curves))
-    x = alt.X("cases:Q", title="Cases in the subset", scale=alt.Scale(type="log"),
+    x = alt.X("cases:Q", title="Cases in the subset", scale=alt.Scale(type="log", nice=False),
               axis=alt.Axis(tickCount=5, format="d"))  # fmt: skip
-    band = base.mark_area(opacity=0.2).encode(
+    band = base.mark_area(fillOpacity=0.2).encode(
         x=x, y=alt.Y("low:Q", title="Mean ± standard deviation"), y2="high:Q", color=colour
     )
     tips = ["name:N", "cases:Q", alt.Tooltip("mean:Q", format=".4f")]

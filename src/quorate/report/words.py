@@ -10,12 +10,25 @@ import numpy as np
 from quorate.curves import ReliabilityCurve
 from quorate.results import Estimate, Results
 
-__all__ = ["Verdict", "basis", "findings", "number", "percent", "span", "verdict"]
+__all__ = [
+    "Verdict",
+    "basis",
+    "classes_in_words",
+    "findings",
+    "number",
+    "percent",
+    "span",
+    "verdict",
+]
 
 SLIGHT = 0.02
 """A gap between confidence and agreement below this is called slight."""
 ENOUGH = 10
 """Cases that a bin needs to be the example in the verdict, where some bin has them."""
+
+
+MANY = 12
+"""More classes than this are counted, not named."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +42,13 @@ class Verdict:
 
 
 def percent(value: float) -> str:
-    """Return a proportion as a percentage.
+    r"""Return a proportion as a percentage, which is not broken at the end of a line.
 
     >>> percent(0.778), percent(0.0007), percent(0.9996)
-    ('78 %', '0.1 %', '100 %')
+    ('78\xa0%', '0.1\xa0%', '100\xa0%')
     """
     digits = 1 if 0 < abs(value) < 0.0095 else 0
-    return f"{100 * value:.{digits}f}\u202f%".replace("\u202f", "\u00a0")
+    return f"{100 * value:.{digits}f}\u00a0%"
 
 
 def points(value: float) -> str:
@@ -77,6 +90,14 @@ def basis(data: Any) -> str:
     return f"{data['cases']:,} cases{patients}, {each} {noun} per case"
 
 
+def classes_in_words(data: Any) -> str:
+    """Return the names of the classes, where there are names and not too many."""
+    names = data.get("class_names")
+    if not names or len(names) > MANY:
+        return f"{data['classes']:,} classes"
+    return f"Classes: {', '.join(names)}"
+
+
 def verdict(results: Results) -> Verdict:
     """Return the verdict on the confidence in the predicted class."""
     content = results.curves.get("top_label")
@@ -101,7 +122,7 @@ def verdict(results: Results) -> Verdict:
             f"{too} sure than the raters bear out{_points_span(curve)}.{chance}"
         )
         return Verdict(headline, text, tone)
-    ece = results["ece"] if "ece" in results else None
+    ece = results.get("ece")
     if ece is not None and ece.low is not None and ece.low > 0:
         text = (
             f"{_example(curve)} Too sure in some places and not sure enough in others, it is right "

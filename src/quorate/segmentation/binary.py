@@ -17,7 +17,7 @@ from quorate.kernels._threads import in_threads
 from quorate.predictions import Rows
 from quorate.questions import ScoredCases
 from quorate.segmentation.cases import Voxels
-from quorate.summaries import AgreementPlan, BinPlan, SoftBinPlan
+from quorate.summaries import AgreementPlan, BinPlan, SoftBinPlan, SortedPlan, SortedScores
 from quorate.summaries.cells import CellPlan
 from quorate.summaries.digest import Digest, Facts
 
@@ -39,20 +39,20 @@ def has_binary_digest(voxels: Voxels, plans: Sequence[Any]) -> bool:
         and voxels.concentration is None
         and len(voxels.raters) <= MOST_RATERS
         and voxels.probs.dtype in (np.float32, np.float64)
-        and all(_is_known(plan, len(voxels.raters)) for plan in plans)
+        and all(_is_known(plan) for plan in plans)
     )
 
 
-def _is_known(plan: Any, raters: int) -> bool:
+def _is_known(plan: Any) -> bool:
     from quorate.kernels._voxels import QUESTION_CODES
 
     if isinstance(plan, AgreementPlan):
-        return raters >= 2
+        return True
     if isinstance(plan, BinPlan):
-        known = plan.question.name in QUESTION_CODES and plan.least_raters <= raters
-        return known and (plan.question.name != "disagreement" or raters >= 2)
+        known = plan.question.name in QUESTION_CODES and isinstance(plan.bins, int)
+        return known and (plan.question.name != "disagreement" or plan.least_raters >= 2)
     single = ("top_label", "positive")
-    return isinstance(plan, CellPlan | SoftBinPlan) and plan.question.name in single
+    return isinstance(plan, CellPlan | SoftBinPlan | SortedPlan) and plan.question.name in single
 
 
 def binary_digest(voxels: Voxels, plans: Sequence[Any], threads: int | None = None) -> Digest:
@@ -109,8 +109,8 @@ def _absorb(
     bad = kernels.first_bad_probability(positive)
     if bad >= 0:
         raise voxels.bad_probability(first, last, bad)
-    for plan, summary in zip(plans, summaries, strict=True):
-        _add(plan, summary, positive, votes, raters)
+    for i, plan in enumerate(plans):
+        summaries[i] = _with(plan, summaries[i], positive, votes, raters)
 
 
 def _first_bad(labels: Array, chosen: NDArray[np.bool_] | None) -> int:
@@ -119,12 +119,15 @@ def _first_bad(labels: Array, chosen: NDArray[np.bool_] | None) -> int:
     return int(found[0]) if len(found) else -1
 
 
-def _add(plan: Any, summary: Any, positive: Array, votes: Array, raters: int) -> None:
+def _with(plan: Any, summary: Any, positive: Array, votes: Array, raters: int) -> Any:
+    """Return the summary with some voxels added, most often in place."""
     from quorate.kernels import _voxels as kernels
 
+    if raters < getattr(plan, "least_raters", 1):
+        return summary
     if isinstance(plan, AgreementPlan):
         summary.absorb(_rows_by_votes(votes, raters))
-        return
+        return summary
     question = plan.question
     code = kernels.QUESTION_CODES[question.name]
     per_annotation = question.per == "annotation"
@@ -132,11 +135,15 @@ def _add(plan: Any, summary: Any, positive: Array, votes: Array, raters: int) ->
         kernels.add_binary_voxels(
             positive, votes, raters, code, per_annotation, plan.edges, summary.sums[0]
         )
-        return
+        return summary
     z, mu = np.empty((len(positive), 1)), np.empty((len(positive), 1))
     kernels.score_binary_voxels(positive, votes, raters, code, z, mu)
     weights = np.full(len(positive), float(raters) if per_annotation else 1.0)
-    summary._absorb_scored(ScoredCases(z, mu, weights))
+    scored = ScoredCases(z, mu, weights)
+    if isinstance(plan, SortedPlan):
+        return summary + SortedScores(plan, 1, 1, (scored,))
+    summary._absorb_scored(scored)
+    return summary
 
 
 def _rows_by_votes(votes: Array, raters: int) -> Rows:

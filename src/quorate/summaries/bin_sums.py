@@ -20,8 +20,9 @@ __all__ = ["BinPlan", "BinSums", "BinTable", "SoftBinPlan"]
 
 FloatArray = NDArray[np.float64]
 
-DirectLoop = Callable[[int, int, FloatArray], bool]
-"""loop(start, stop, table) adds those cases to `table` (bins, fields), or says False."""
+DirectLoop = Callable[[int, int, FloatArray], int]
+"""loop(start, stop, table) adds cases from `start` on to `table` (channels, bins, fields) and
+returns up to where: nearly to `stop`, or `start` where it left them all to others."""
 
 DIRECT_VALUES = 1 << 20
 """From how many probabilities on a loop for their number of classes is worth compiling."""
@@ -132,12 +133,12 @@ class BinPlan:
         """Return a loop from these arrays straight to the table, where there is one worth having.
 
         It is for what is asked most of the largest data: single labels, one unit, equal weights,
-        the confidence of the predicted class, equal bins.
+        equal bins.
         """
         probs, labels = predictions.probs, predictions.labels.classes
         if not (
             isinstance(self.question, Question)
-            and self.question.name == "top_label"
+            and self.question.name in ("top_label", "per_class")
             and self.least_raters <= 1
             and predictions.weights is None
             and labels is not None
@@ -153,12 +154,14 @@ class BinPlan:
         many = probs.shape[1] > kernels.MOST_CLASSES
         if many or not kernels.has_usual_edges(probs, self.edges):
             return None
-        add = kernels.top_label_kernel(probs.shape[1])
+        loops = {"top_label": kernels.top_label_loop, "per_class": kernels.per_class_loop}
+        add = loops[self.question.name](probs.shape[1])
         bins, tolerance = len(self.edges) - 1, predictions.tolerance
 
-        def loop(start: int, stop: int, table: FloatArray) -> bool:
-            flat = probs[start:stop].reshape(-1)
-            return not add(flat, labels[start:stop], bins, tolerance, table)
+        def loop(start: int, stop: int, table: FloatArray) -> int:
+            stop -= (stop - start) % kernels.ROWS
+            flat, said = probs[start:stop].reshape(-1), labels[start:stop]
+            return stop if add(flat, said, bins, tolerance, table) else start
 
         return loop
 
@@ -340,36 +343,16 @@ class BinSums:
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made this table and has not shown it yet."""
         rows = rows.with_raters(self.plan.least_raters)
-        if len(rows.probs) == 0:
-            return
-        if self._is_plain(rows):
-            from quorate.kernels import _tiles as kernels
-
-            kernels.add_class_sums(rows.probs, rows.classes, self.sums.shape[2], self.sums[0])
-        else:
+        if len(rows.probs):
             self._absorb_scored(self.plan.question.score(rows))
 
-    def _is_plain(self, rows: Rows) -> bool:
-        """Say whether these are single labels of weight 1, asked for class by class."""
-        if not (
-            isinstance(self.plan, BinPlan)
-            and self.plan.question.name == "per_class"
-            and rows.classes is not None
-            and rows.weights is None
-            and rows.units is None
-        ):
-            return False
-        from quorate.kernels import _tiles as kernels
+    def absorb_directly(self, loop: DirectLoop, start: int, stop: int) -> int:
+        """Add cases from `start` on by a `direct_loop`, and return where it stopped.
 
-        return kernels.has_usual_edges(rows.probs, self.plan.edges)
-
-    def absorb_directly(self, loop: DirectLoop, start: int, stop: int) -> bool:
-        """Add cases start … stop-1 by a `direct_loop`; return whether they were added.
-
-        They are not where one of them needs a closer look: then `Predictions.read` says what is
-        wrong, if anything is.
+        That is at `start` itself where one of the cases needs a closer look: `Predictions.read`
+        then says what is wrong, if anything is.
         """
-        return loop(start, stop, self.sums[0, 0])
+        return loop(start, stop, self.sums[0])
 
     def _absorb_scored(self, scored: ScoredCases) -> None:
         from quorate.kernels import _numba as kernels

@@ -7,7 +7,6 @@ many the cases. For the intervals each resampling unit has a table of coarser ce
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -157,18 +156,6 @@ class CellSums:
             np.maximum(self.highest, other.highest),
             self.per_unit + other.per_unit,
         )
-
-    @staticmethod
-    def stacked(parts: Sequence[CellSums]) -> CellSums:
-        """Return the sums of several sets of units, one after the other."""
-        whole = parts[0]
-        fine, lowest, highest = whole.fine.copy(), whole.lowest.copy(), whole.highest.copy()
-        for part in parts[1:]:
-            fine += part.fine
-            np.minimum(lowest, part.lowest, out=lowest)
-            np.maximum(highest, part.highest, out=highest)
-        units = np.concatenate([part.per_unit for part in parts])
-        return CellSums(whole.plan, fine, lowest, highest, units)
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made these sums and has not shown them yet."""

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from quorate.errors import InvalidInputError, MergeError
 from quorate.predictions import Predictions
-from quorate.summaries.agreement_sums import AgreementSums
-from quorate.summaries.bin_sums import BinSums
 from quorate.summaries.cells import CellPlan, CellSums
 from quorate.summaries.sorted_scores import SortedPlan
 
-__all__ = ["Digest", "Facts", "bounded", "merged_in_order", "stacked_units", "tree_levels"]
+__all__ = ["Digest", "Facts", "UnitStack", "bounded", "merged_in_order", "tree_levels"]
 
 IntArray = NDArray[np.int64]
 
@@ -159,16 +157,49 @@ def bounded(plan: Any) -> Any:
     return CellPlan(plan.question) if isinstance(plan, SortedPlan) else plan
 
 
-def stacked_units(digests: Iterable[Digest], unit: str) -> Digest:
-    """Return one digest whose units are those of all digests, one after the other."""
-    parts = list(digests)
-    facts = parts[0].facts
-    for part in parts[1:]:
-        facts = facts + part.facts
-    stacks = {
-        plan: _stacked([part.summaries[plan] for part in parts]) for plan in parts[0].summaries
-    }
-    return Digest(stacks, facts, np.concatenate([part.unit_cases for part in parts]), unit)
+class UnitStack:
+    """Digests of one unit each, such as an image, gathered into one with a unit per patient."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+        self._facts: Facts | None = None
+        self._cases: list[int] = []
+        self._tables: dict[Any, list[NDArray[Any]]] = {}
+        self._cells: dict[Any, CellSums] = {}
+        self._kinds: dict[Any, Any] = {}
+
+    def add(self, digest: Digest, unit: int) -> None:
+        """Add a digest to a unit that is there, or to the next new one."""
+        self._facts = digest.facts if self._facts is None else self._facts + digest.facts
+        for plan, summary in digest.summaries.items():
+            tables = self._tables.setdefault(plan, [])
+            if isinstance(summary, CellSums):
+                table = summary.per_unit[0]
+                self._cells[plan] = self._cells[plan] + summary if plan in self._cells else summary
+            else:
+                table = summary.sums[0]
+                self._kinds[plan] = summary
+            if unit < len(tables):
+                tables[unit] = tables[unit] + table
+            else:
+                tables.append(table)
+        if unit < len(self._cases):
+            self._cases[unit] += digest.facts.cases
+        else:
+            self._cases.append(digest.facts.cases)
+
+    def digest(self) -> Digest:
+        """Return the digest of all that was added."""
+        if self._facts is None:
+            raise InvalidInputError("cases: must be at least one; got none")
+        summaries = {}
+        for plan, tables in self._tables.items():
+            stack = np.stack(tables)
+            if plan in self._cells:
+                summaries[plan] = replace(self._cells[plan], per_unit=stack)
+            else:
+                summaries[plan] = replace(self._kinds[plan], sums=stack)
+        return Digest(summaries, self._facts, np.array(self._cases), self._unit)
 
 
 def merged_in_order(digests: Iterable[Digest]) -> Digest:
@@ -208,11 +239,3 @@ def _units(summary: Any, kept: NDArray[Any]) -> Any:
     if isinstance(summary, CellSums):
         return replace(summary, per_unit=summary.per_unit[kept])
     return replace(summary, sums=summary.sums[kept])
-
-
-def _stacked(summaries: list[Any]) -> Any:
-    first = summaries[0]
-    if isinstance(first, CellSums):
-        return CellSums.stacked(summaries)
-    assert isinstance(first, BinSums | AgreementSums)
-    return replace(first, sums=np.concatenate([summary.sums for summary in summaries]))

@@ -15,4 +15,4 @@ except ImportError as error:
     ) from error
 
 
-__all__ = ["distillation", "ensembles", "losses", "metrics"]  # noqa: F822
+__all__ = ["distillation", "ensembles", "losses", "metrics"]

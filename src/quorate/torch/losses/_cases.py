@@ -12,7 +12,16 @@ from torch import Tensor
 
 from quorate.errors import InvalidInputError, InvalidTypeError
 
-__all__ = ["Cases", "choose", "class_weights", "full_precision", "ratio", "read_cases", "reduce", "subset"]
+__all__ = [
+    "Cases",
+    "choose",
+    "class_weights",
+    "full_precision",
+    "ratio",
+    "read_cases",
+    "reduce",
+    "subset",
+]
 
 Params = ParamSpec("Params")
 
@@ -198,6 +207,4 @@ def subset(cases: Cases, most: int) -> Cases:
     i = torch.arange(most, device=cases.keep.device)
     spread = (torch.frac(i.double() * GOLDEN_RATIO) * kept).long()
     rows = kept_first[torch.where(kept > most, spread, i)]
-    return Cases(
-        cases.log_probs[rows], cases.counts[rows], (i < kept).to(cases.keep), (most,)
-    )
+    return Cases(cases.log_probs[rows], cases.counts[rows], (i < kept).to(cases.keep), (most,))

@@ -6,7 +6,6 @@ value and no reduction. `Regularized` adds one to a loss.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from quorate.torch.losses._cases import Cases, class_weights, full_precision, ratio, read_cases
@@ -38,6 +37,7 @@ def mdca_term(
 
     `weight` (K,) weighs the classes in the mean over k.
 
+    >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> mdca_term(p.log(), torch.tensor([0, 1]))  # |0.75 - 0.5| for both classes
     tensor(0.2500)
@@ -55,6 +55,7 @@ def dca_term(
 
     `weight` (K,) weighs the cases by their label.
 
+    >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> dca_term(p.log(), torch.tensor([0, 1]))  # |0.75 - 0.5|
     tensor(0.2500)
@@ -80,6 +81,7 @@ class BatchTerm(nn.Module):
 class MDCA(BatchTerm):
     """The multi-class difference of confidence and accuracy; see `mdca_term`.
 
+    >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> MDCA()(p.log(), torch.tensor([0, 1]))
     tensor(0.2500)
@@ -93,6 +95,7 @@ class MDCA(BatchTerm):
 class DCA(BatchTerm):
     """The difference of mean confidence and accuracy; see `dca_term`.
 
+    >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> DCA()(p.log(), torch.tensor([0, 1]))
     tensor(0.2500)

@@ -52,9 +52,7 @@ def _smoothed_error(
     return torch.where((weights > 0).sum() > 1, error, torch.zeros_like(error))
 
 
-def _error(
-    cases: Cases, kind: str, p: int, bandwidth: float, weight: Tensor | None
-) -> Tensor:
+def _error(cases: Cases, kind: str, p: int, bandwidth: float, weight: Tensor | None) -> Tensor:
     class_weights(weight, cases.log_probs.shape[1])
     weights = cases.label_weights(weight)
     if kind == "canonical":

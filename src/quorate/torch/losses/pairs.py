@@ -11,7 +11,6 @@ from torch import Tensor
 
 from quorate.errors import InvalidInputError
 from quorate.torch.losses._cases import (
-    Cases,
     choose,
     class_weights,
     full_precision,

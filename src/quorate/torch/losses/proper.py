@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from quorate.errors import InvalidInputError
@@ -30,6 +29,7 @@ def brier_loss(
 
     Never halved, also for two classes: `quorate.expected_squared_loss` of the same batch.
 
+    >>> import torch
     >>> brier_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     tensor(0.5000)
     """
@@ -52,6 +52,7 @@ def histogram_cross_entropy(
     `targets` are label counts y (N, K, …), or classes. `reduction="sum"` leaves the division out;
     "none" is -Σ_k y_k log p_k of each case.
 
+    >>> import torch
     >>> counts = torch.tensor([[3, 0], [0, 1]])
     >>> p = torch.tensor([[0.5, 0.5], [0.75, 0.25]])
     >>> histogram_cross_entropy(p.log(), counts)  # (3 log 2 + log 4) / 4
@@ -76,6 +77,7 @@ def label_smoothing_loss(
     The convention of RECE's released code. `torch.nn.CrossEntropyLoss(label_smoothing=ε)` gives
     the label its share of ε too: it is this loss with α = ε (K-1)/K.
 
+    >>> import torch
     >>> label_smoothing_loss(torch.tensor([[0.0, 0.0, 0.0]]), torch.tensor([1]))  # log(3)
     tensor(1.0986)
     """
@@ -112,6 +114,7 @@ class _PerCaseLoss(nn.Module):
 class Brier(_PerCaseLoss):
     """The Brier loss Σ_k (p_k - 1[label = k])²; see `brier_loss`.
 
+    >>> import torch
     >>> Brier()(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     tensor(0.5000)
     """
@@ -124,6 +127,7 @@ class Brier(_PerCaseLoss):
 class HistogramCrossEntropy(_PerCaseLoss):
     """Cross-entropy of label histograms, every annotation counting once (LH eq 82).
 
+    >>> import torch
     >>> logits, counts = torch.zeros(1, 2), torch.tensor([[3, 1]])
     >>> HistogramCrossEntropy()(logits, counts)
     tensor(0.6931)
@@ -139,6 +143,7 @@ class HistogramCrossEntropy(_PerCaseLoss):
 class LabelSmoothing(_PerCaseLoss):
     """Cross-entropy with a smoothed label; see `label_smoothing_loss`.
 
+    >>> import torch
     >>> LabelSmoothing(0.1)(torch.zeros(1, 3), torch.tensor([1]))
     tensor(1.0986)
     """

@@ -1,0 +1,244 @@
+"""`quorate compare`: several models on the same cases, with paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
+
+from quorate.cli import options
+from quorate.cli.options import OnProblem, comma_list
+from quorate.cli.reading import Cases, TableOptions, heard_warnings, read_cases, with_table_options
+from quorate.cli.show import (
+    ProgressBar,
+    comparison_table,
+    facts_in_words,
+    new_console,
+    number,
+    plain_table,
+    print_notes,
+)
+from quorate.cli.writing import write_json
+from quorate.errors import InvalidInputError
+from quorate.io.files import check_can_write, write_text_atomically
+from quorate.labels import Labels
+
+if TYPE_CHECKING:
+    from quorate.compare import Comparison
+
+__all__ = ["EXAMPLES", "compare"]
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[dim]# two models, the same cases, the same readers[/dim]
+quorate compare old.csv new.csv --ratings ratings.csv --group-column patient
+
+[dim]# a table for the paper and a page for everybody[/dim]
+quorate compare a.csv b.csv c.csv --ratings ratings.csv --metrics ece,brier,auccc
+    --names "ResNet,ViT,ensemble" --latex table.tex --out comparison.html"""
+
+SCHEMA_VERSION = 1
+OUTPUT = options.OUTPUT
+
+Files = Annotated[
+    list[Path], typer.Argument(help="Files of predictions, one per model, of the same cases.")
+]
+Names = Annotated[
+    str | None, typer.Option(help="Names of the models: a,b. Default: those of the files.")
+]
+Outs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--out", help="Write everything to this .json or .html file; may be repeated.",
+        rich_help_panel=OUTPUT,
+    ),
+]  # fmt: skip
+CsvFile = Annotated[
+    Path | None,
+    typer.Option("--csv", help="Write the differences to this file.", rich_help_panel=OUTPUT),
+]
+LatexFile = Annotated[
+    Path | None, typer.Option("--latex", help="Write a LaTeX table.", rich_help_panel=OUTPUT)
+]
+MarkdownFile = Annotated[
+    Path | None, typer.Option("--markdown", help="Write a Markdown table.", rich_help_panel=OUTPUT)
+]
+
+
+@with_table_options
+def compare(
+    tables: TableOptions,
+    predictions: Files,
+    ratings: options.RatingsFile = None,
+    names: Names = None,
+    metrics: options.Metrics = "all",
+    bins: options.Bins = 15,
+    resamples: options.Resamples = 1000,
+    level: options.Level = 0.95,
+    seed: options.Seed = 0,
+    on_single: options.OnSingle = OnProblem.error,
+    out: Outs = None,
+    csv_out: CsvFile = None,
+    latex: LatexFile = None,
+    markdown: MarkdownFile = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Say which of several models is better, and whether the difference is more than chance.
+
+    Every file holds the predictions of one model for the same cases. The cases are resampled for
+    all models together, and p-values are adjusted for the number of pairs.
+    """
+    from quorate.compare import compare as compared
+
+    for file in (*(out or ()), *filter(None, (csv_out, latex, markdown))):
+        check_can_write(file)
+    for file in out or ():
+        if file.suffix.lower() not in (".json", ".html"):
+            raise InvalidInputError(f"--out: must end in .json or .html; got {file}")
+    titles = _names(predictions, comma_list(names))
+    with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
+        report("reading", 0.0)
+        models = _read(predictions, titles, ratings, tables)
+        found = compared(
+            models.probs,
+            models.labels,
+            metrics=metrics,
+            groups=models.groups,
+            class_names=models.class_names,
+            weights=models.weights,
+            bins=bins,
+            resamples=resamples,
+            level=level,
+            seed=seed,
+            on_single=on_single.value,
+            progress=report,
+        )
+    _write(found, out or [], csv_out, latex, markdown)
+    if not quiet:
+        console = new_console()
+        _print(console, found)
+        for warning in heard:
+            console.print(Text(f"warning: {warning}", style="yellow"))
+
+
+def _names(files: Sequence[Path], given: Sequence[str]) -> list[str]:
+    if len(files) < 2:
+        raise InvalidInputError(f"PREDICTIONS: must be at least two files; got {len(files)}")
+    for file in files:
+        if file.suffix.lower() == ".json":
+            raise InvalidInputError(
+                f"{file}: must be predictions; results hold no cases that could be paired"
+            )
+    if given and len(given) != len(files):
+        raise InvalidInputError(
+            f"--names: must name each of the {len(files)} files; got {len(given)}"
+        )
+    stems = [file.stem for file in files]
+    chosen = list(given) or (stems if len(set(stems)) == len(stems) else [str(f) for f in files])
+    if len(set(chosen)) != len(chosen):
+        raise InvalidInputError(f"--names: must differ; got {', '.join(chosen)}")
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Models:
+    """The probabilities of every model for the same cases, in the order of the first file."""
+
+    probs: Mapping[str, NDArray[Any]]
+    labels: Labels
+    groups: Any
+    weights: Any
+    class_names: tuple[str, ...]
+
+
+def _read(
+    files: Sequence[Path], names: Sequence[str], ratings: Path | None, tables: TableOptions
+) -> _Models:
+    cases = [read_cases(file, ratings, tables) for file in files]
+    first = cases[0]
+    labels = first.require_labels()
+    probs = {names[0]: first.of_rated(first.table.probs)}
+    for name, other in zip(names[1:], cases[1:], strict=True):
+        if other.table.class_names != first.table.class_names:
+            raise InvalidInputError(
+                f"{other.table.source}: must have the classes of {first.table.source}, "
+                f"{', '.join(first.table.class_names)}; got {', '.join(other.table.class_names)}"
+            )
+        probs[name] = other.table.probs[_same_cases(first, other)]
+    return _Models(
+        {name: np.asarray(values) for name, values in probs.items()},
+        labels,
+        first.of_rated(first.table.groups),
+        first.of_rated(first.table.weights),
+        first.table.class_names,
+    )
+
+
+def _same_cases(first: Cases, other: Cases) -> NDArray[np.int64]:
+    """Return the rows of `other` that hold the rated cases of `first`, in their order."""
+    ids, others = first.table.ids, other.table.ids
+    if ids is None or others is None:
+        if len(first.rated) != len(other.rated):
+            raise InvalidInputError(
+                f"{other.table.source}: must hold the cases of {first.table.source}; got "
+                f"{len(other.rated)} for {len(first.rated)}, and no ids to match them by"
+            )
+        return other.rated
+    row = {name: i for i, name in enumerate(others.tolist())}
+    wanted = ids[first.rated].tolist()
+    missing = [name for name in wanted if name not in row]
+    extra = len(other.rated) - (len(wanted) - len(missing))
+    if missing or extra:
+        what = f"lacks case {missing[0]!r}" if missing else f"has {extra} more"
+        raise InvalidInputError(
+            f"{other.table.source}: must hold the cases of {first.table.source}; it {what}"
+        )
+    return np.array([row[name] for name in wanted], np.int64)
+
+
+def _write(
+    found: Comparison,
+    out: Sequence[Path],
+    csv_out: Path | None,
+    latex: Path | None,
+    markdown: Path | None,
+) -> None:
+    from quorate.report import as_csv, as_latex, as_markdown
+
+    for file in out:
+        if file.suffix.lower() == ".html":
+            found.to_html(file)
+        else:
+            write_json(file, {"schema_version": SCHEMA_VERSION, **found.to_dict()})
+    for path, text in ((csv_out, as_csv), (latex, as_latex), (markdown, as_markdown)):
+        if path is not None:
+            write_text_atomically(path, text(found))
+
+
+def _print(console: Console, found: Comparison) -> None:
+    first = next(iter(found.models.values()))
+    console.print(Text(facts_in_words(first.data), style="bold"))
+    console.print(comparison_table(found.models, list(first)))
+    console.print()
+    table = plain_table("metric")
+    for name in ("models", "difference", "interval", "p", "adjusted p", "best"):
+        table.add_column(name, no_wrap=True)
+    for d in found.differences:
+        shares = found.ranking.get(d.metric, {})
+        best = max(shares, key=lambda name: shares[name]) if shares else ""
+        share = f"{best} ({shares[best]:.0%})" if shares else ""
+        cells = [first[d.metric].title, f"{d.first} - {d.second}", number(d.difference)]
+        cells += [f"[{number(d.low)}, {number(d.high)}]", number(d.p_value, 3)]
+        cells += [number(d.adjusted_p_value, 3), share]
+        table.add_row(*map(Text, cells))
+    console.print(table)
+    console.print()
+    console.print(Text("best: the model that is the best in most resamples, and in how many."))
+    print_notes(first, console)

@@ -1,0 +1,179 @@
+"""Parts of the cases on a Dask cluster: the same parts, added in the same order, the same digits.
+
+Dask does the scheduling, the retries and the transport; a part that was on a worker that died is
+done again elsewhere. Ours is the function of a part, and `+`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from quorate.engines.checkpoint import Checkpoint
+from quorate.errors import InvalidInputError, MissingExtraError, QuorateError
+from quorate.summaries.digest import Digest, merged_in_order, tree_levels
+
+__all__ = ["connected", "merged_on_cluster", "results_on_cluster"]
+
+Progress = Callable[[str, float], None]
+IN_FLIGHT = 4
+"""Parts per thread of the cluster that are scheduled ahead; more would only fill the scheduler."""
+
+
+@contextlib.contextmanager
+def connected(cluster: Any, workers: int | None = None) -> Iterator[Any]:
+    """Give a Dask client for "local", an address such as "tcp://10.0.0.1:8786", or a client.
+
+    "local" starts worker processes on this machine, as many as it has processors unless told
+    otherwise, and stops them afterwards. A client that was given is left open.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise MissingExtraError("a cluster needs Dask: pip install 'quorate[dask]'") from error
+    if isinstance(cluster, Client):
+        yield cluster
+        return
+    if not isinstance(cluster, str):
+        raise InvalidInputError(
+            f'cluster: must be "local", an address or a Dask client; got {cluster!r}'
+        )
+    if cluster == "local":
+        with LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as own, Client(own) as client:
+            yield client
+        return
+    try:
+        client = Client(cluster, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"cluster: no scheduler answers at {cluster!r} ({error})"
+        ) from error
+    with client:
+        yield client
+
+
+def results_on_cluster(
+    function: Callable[[Any], Any],
+    parts: Sequence[Any],
+    client: Any,
+    *,
+    names: Sequence[str],
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+    retries: int = 1,
+) -> Iterator[Any]:
+    """Yield function(part) of every part, in order; an error names the part it comes from.
+
+    Results that are in the checkpoint are read, not made again. Whoever stops early, by an error
+    or Ctrl-C, cancels what is still on the cluster.
+    """
+    waiting: dict[int, Any] = {}
+    ahead = max(IN_FLIGHT * sum(client.nthreads().values()), 8)
+    todo = iter([i for i in range(len(parts)) if checkpoint is None or not checkpoint.has(i)])
+
+    def submit() -> None:
+        for i in todo:
+            key = f"quorate-{client.id[-8:]}-{id(waiting)}-{i}"
+            waiting[i] = client.submit(
+                _named, function, parts[i], names[i], key=key, retries=retries, pure=False
+            )
+            if len(waiting) >= ahead:
+                return
+
+    try:
+        submit()
+        for i in range(len(parts)):
+            if i in waiting:
+                result = _result(waiting[i], names[i])
+                if checkpoint is not None:
+                    checkpoint.put(i, result)
+                del waiting[i]
+                submit()
+            else:
+                assert checkpoint is not None
+                result = checkpoint.get(i)
+            if progress:
+                progress(f"part {i + 1} of {len(parts)}", (i + 1) / len(parts))
+            yield result
+    finally:
+        if waiting:
+            client.cancel(list(waiting.values()))
+
+
+def merged_on_cluster(
+    function: Callable[[Any], Digest],
+    parts: Sequence[Any],
+    client: Any,
+    *,
+    names: Sequence[str],
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+    retries: int = 1,
+) -> Digest:
+    """Return the sum of the digests of all parts, added on the workers as in `merged_in_order`.
+
+    With a checkpoint every digest comes to this process to be kept, and is added here.
+    """
+    if checkpoint is not None:
+        return merged_in_order(
+            results_on_cluster(
+                function, parts, client, names=names, checkpoint=checkpoint, progress=progress,
+                retries=retries,
+            )
+        )  # fmt: skip
+    if not parts:
+        raise InvalidInputError("cases: must be at least one; got none")
+    from distributed import as_completed
+
+    nodes: dict[int, Any] = {}
+    try:
+        for i, part in enumerate(parts):
+            nodes[i] = client.submit(
+                _named, function, part, names[i], retries=retries, pure=False, priority=-i
+            )
+        place = {future.key: i for i, future in nodes.items()}
+        leaves = list(nodes.values())
+        for level in tree_levels(len(parts)):
+            for left, right in level:
+                nodes[left] = client.submit(_add, nodes[left], nodes[right], pure=False)
+        for done, future in enumerate(as_completed(leaves), start=1):
+            if future.status == "error":
+                raise _explained(future, names[place[future.key]])
+            if progress:
+                progress(f"part {done} of {len(parts)}", done / len(parts))
+            future.release()
+        del leaves
+        total: Digest = _result(nodes[0], "the sum of all parts")
+        return total
+    finally:
+        client.cancel(list(nodes.values()))
+
+
+def _named(function: Callable[[Any], Any], part: Any, name: str) -> Any:
+    """Run on a worker: whatever goes wrong says with which part."""
+    try:
+        return function(part)
+    except QuorateError as error:
+        text = str(error)
+        raise InvalidInputError(text if name in text else f"{name}: {text}") from error
+
+
+def _add(left: Digest, right: Digest) -> Digest:
+    return left + right
+
+
+def _result(future: Any, name: str) -> Any:
+    future.exception()  # waits; Ctrl-C ends the waiting
+    if future.status == "finished":
+        return future.result()
+    raise _explained(future, name)
+
+
+def _explained(future: Any, name: str) -> QuorateError:
+    error = future.exception()
+    if isinstance(error, QuorateError):
+        return error
+    return InvalidInputError(f"{name}: failed on the cluster ({type(error).__name__}: {error})")

@@ -1,0 +1,141 @@
+"""`quorate plan` on a pilot whose plan can be worked out by hand.
+
+Every case has the probabilities 3/4 and 1/4 and one rater for each class, so the Brier losses of
+its raters are 1/16 and 9/16: their variance within a case is 1/8, between cases nothing is left,
+and the width of N cases with n raters is 2 · 1.96 · √(1/8 / (n N)).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import quorate as qr
+from quorate.cli import app
+from quorate.planning import plan
+
+TWICE = 2 * 1.959963984540054
+
+
+@pytest.fixture(name="folder")
+def folder_of_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put the pilot into an empty working folder."""
+    lines = [f"n{i},p{i // 2},0.75,0.25,1,1,2" for i in range(40)]
+    head = "case,patient,prob_a,prob_b,count_a,count_b,importance"
+    (tmp_path / "pilot.csv").write_text("\n".join((head, *lines)), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(command: str) -> Result:
+    """Run the command line within this process."""
+    return CliRunner().invoke(app, shlex.split(command))
+
+
+def planned(options: str) -> dict[str, Any]:
+    """Run `quorate plan` quietly and return its JSON."""
+    result = run(f"plan {options} --count-prefix count_ --quiet --out plan.json")
+    assert result.exit_code == 0, result.output
+    assert result.output == ""
+    content: dict[str, Any] = json.loads(Path("plan.json").read_text(encoding="utf-8"))
+    return content
+
+
+def test_widths_by_hand(folder: Path) -> None:
+    """Four designs of the Brier score, by the formula of the docstring above."""
+    found = planned("brier pilot.csv --cases 100,400 --raters 1,2 --csv plan.csv")
+    for row in found["designs"]:
+        expected = TWICE * np.sqrt(1 / 8 / (row["raters"] * row["cases"]))
+        assert row["width"] == pytest.approx(expected)
+        assert row["bias"] == 0 and row["method"] == "formula"
+        assert row["cost"] == row["readings"] == row["cases"] * row["raters"]
+    assert found["metric"] == "brier" and found["level"] == 0.95 and found["advice"] is None
+    with open("plan.csv", newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [float(row["width"]) for row in rows] == [row["width"] for row in found["designs"]]
+
+
+def test_the_best_design_by_hand(folder: Path) -> None:
+    """At 300 a case costs 2 and a reading 1: 100 cases with 1 rater, or 75 with 2: the latter."""
+    options = "brier pilot.csv --cases 50,75,100 --raters 1,2 --budget 300 --case-cost 2"
+    found = planned(options)
+    best = [row for row in found["designs"] if row["best"]]
+    assert [(row["cases"], row["raters"], row["cost"]) for row in best] == [(75, 2, 300)]
+    assert "better spent on another rater of the same case than on a new case" in found["advice"]
+    shown = run(f"plan {options} --count-prefix count_").stdout
+    assert "75 cases with 2 raters each: expected interval width 0.113." in shown
+    assert re.search(r"75 +2 +150 +300 +0\.1132 +0\.0000 +formula ← best within the budget", shown)
+    dear = planned(options.replace("--case-cost 2", "--reading-cost 3"))
+    assert [row["cost"] for row in dear["designs"]][:2] == [150, 300]
+
+
+def test_simulation_is_that_of_the_library(folder: Path) -> None:
+    """A metric without a formula: the numbers of `planning.plan`, with standard errors shown."""
+    random = np.random.default_rng(0)
+    p = random.beta(2, 2, 40)
+    counts = random.multinomial(3, np.column_stack((1 - p, p)))
+    lines = [
+        f"n{i},p{i // 2},{float(q)!r},{a},{b}"
+        for i, (q, (a, b)) in enumerate(zip(p, counts, strict=True))
+    ]
+    text = "\n".join(("case,patient,prob_b,count_0,count_1", *lines))
+    (folder / "varied.csv").write_text(text, encoding="utf-8")
+    options = "--cases 50 --raters 1,2 --repeats 4 --resamples 20 --seed 3 --group-column patient"
+    found = planned(f"ece varied.csv {options}")
+    labels, groups = qr.Labels.from_counts(counts), np.arange(40) // 2
+    again = plan("ece", p, labels, (50,), (1, 2), 3, groups=groups, repeats=4, resamples=20)
+    assert [row["width"] for row in found["designs"]] == [d.width for d in again.designs]
+    assert [row["bias_error"] for row in found["designs"]] == [d.bias_error for d in again.designs]
+    shown = run(f"plan ece varied.csv --count-prefix count_ {options}").stdout
+    assert re.search(r"width +± +bias +± +by", shown)
+    assert "±: standard error of the simulation" in shown
+
+
+def test_doubts_of_the_label_model_are_shown(folder: Path) -> None:
+    """Probabilities that say nothing about the labels have no best temperature; a line says so."""
+    options = "--cases 50 --raters 2 --repeats 2 --resamples 2"
+    found = planned(f"ece pilot.csv {options}")
+    assert "TemperatureScaling: the logits say nothing about the labels" in found["warnings"][0]
+    assert "warning: Temp" in run(f"plan ece pilot.csv --count-prefix count_ {options}").stdout
+
+
+ERRORS = {
+    "no metric": ("exe pilot.csv", "'exe'"),
+    "of a belief": ("posterior_gain pilot.csv", "posterior_gain needs a belief"),
+    "no numbers": ("brier pilot.csv --cases many", "--cases: must be whole numbers"),
+    "no cases": ("brier pilot.csv --cases 0", "cases: must be at least 2; got 0"),
+    "too dear": ("brier pilot.csv --cases 100 --budget 10", "budget: must pay for one of the"),
+    "too few raters": ("epistemic_loss pilot.csv --raters 1", "with at least 2 raters"),
+    "no resamples": ("ece pilot.csv --resamples 0", "resamples: must be at least 2; got 0"),
+    "weights": ("brier pilot.csv --weight-column importance", "--weight-column: quorate plan"),
+    "no folder": ("brier pilot.csv --out no/plan.json", "the folder no must exist"),
+}
+
+
+@pytest.mark.parametrize(("command", "message"), ERRORS.values(), ids=ERRORS)
+def test_bad_input_is_one_line_and_exit_code_2(folder: Path, command: str, message: str) -> None:
+    """The message is one line on stderr, and nothing is written."""
+    before = sorted(folder.iterdir())
+    result = run(f"plan {command} --count-prefix count_")
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("quorate: ") and result.stderr.count("\n") == 1
+    assert message in result.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def test_single_labels_are_no_pilot(folder: Path) -> None:
+    """One label per case cannot tell raters from cases."""
+    text = "case,prob_a,prob_b,truth\nn1,0.75,0.25,a\nn2,0.75,0.25,b\n"
+    (folder / "single.csv").write_text(text, encoding="utf-8")
+    result = run("plan brier single.csv --label-column truth")
+    assert result.exit_code == 2
+    assert "the pilot needs cases with two labels" in result.stderr
