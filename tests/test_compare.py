@@ -111,3 +111,14 @@ def test_bad_input() -> None:
     found = qr.compare(models, y, "brier", resamples=20)
     with pytest.raises(ValueError, match="no difference of 'brier' between 'noisy' and 'true'"):
         found.difference("brier", "noisy", "true")
+
+
+def test_the_p_value_and_the_interval_agree() -> None:
+    """An interval of level 1 - p just reaches 0: where p < 0.05 the 95 % interval excludes 0."""
+    models, y = three_models(300, seed=3)
+    for level in (0.5, 0.8, 0.95):
+        found = qr.compare(models, y, "brier,ece,calibration_error", resamples=999, level=level)
+        for each in found.differences:
+            excludes = each.low > 0 or each.high < 0
+            if abs(each.p_value - (1 - level)) > 0.05:  # beyond the Student expansion and ties
+                assert excludes == (each.p_value < 1 - level), each

@@ -147,17 +147,29 @@ def _differences(
         if np.isnan(gap).all():
             continue
         ends = intervals.bias_corrected_interval(a - b, gap, level, units=units)
-        p = _p_value(gap)
+        p = _p_value(a - b, gap)
         found.append((first, second, a - b, ends.low, ends.high, p))
     adjusted = _holm([row[-1] for row in found])
     return [Difference(metric, *row, q) for row, q in zip(found, adjusted, strict=True)]
 
 
-def _p_value(gap: FloatArray) -> float:
-    """Return twice the share of resamples on the rarer side of 0, never 0."""
+def _p_value(value: float, gap: FloatArray) -> float:
+    """Return the smallest p at which the bias-corrected interval of level 1 - p excludes 0.
+
+    With z₀ the bias of the resamples, that is 2 (1 - Φ(|Φ⁻¹(share below 0) - 2 z₀|)); never below
+    what the number of resamples can show.
+    """
+    from scipy.special import ndtr, ndtri
+
     gap = gap[~np.isnan(gap)]
-    below, above = np.sum(gap <= 0), np.sum(gap >= 0)
-    return float(min(1.0, 2 * (min(below, above) + 1) / (len(gap) + 1)))
+    half = 0.5 / len(gap)
+
+    def place(point: float) -> float:
+        share = float(np.mean(gap < point) + np.mean(gap == point) / 2)
+        return float(ndtri(min(max(share, half), 1 - half)))
+
+    p = 2 * (1 - float(ndtr(abs(place(0.0) - 2 * place(value)))))
+    return float(min(1.0, max(p, 2 / (len(gap) + 1))))
 
 
 def _holm(p_values: Sequence[float]) -> list[float]:

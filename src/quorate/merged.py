@@ -50,20 +50,19 @@ def value_of(row: Metric, own: Options, summary: Any) -> tuple[float, float | No
 
 def results_of(
     digest: Digest,
-    rows: Sequence[Metric],
+    asked: Asked,
     options: Options,
     settings: Settings,
     progress: Progress | None = None,
 ) -> Results:
-    """Return the results of catalog rows on a digest."""
+    """Return the results of metrics, asked with their options, on a digest."""
     report = progress or (lambda what, done: None)
     if settings.resample == "raters":
         raise InvalidInputError(
             'resample: "raters" needs the cases themselves; summaries have "cases" or patients'
         )
     digest = digest.occupied()
-    asked = asked_of(rows, options)
-    estimates = {row.name: blank(row) for row in rows}
+    estimates = {name: blank(row) for name, (row, _) in asked.items()}
     pass_ = _DigestPass(digest, asked, settings)
     for i, (name, (row, own)) in enumerate(asked.items()):
         report(row.title, i / len(asked))

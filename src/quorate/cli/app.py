@@ -18,11 +18,15 @@ from quorate.cli.compare import EXAMPLES as COMPARE_EXAMPLES
 from quorate.cli.compare import compare
 from quorate.cli.demo import demo
 from quorate.cli.evaluate import EXAMPLES, evaluate
+from quorate.cli.merge import EXAMPLES as MERGE_EXAMPLES
+from quorate.cli.merge import merge
 from quorate.cli.plan import EXAMPLES as PLAN_EXAMPLES
 from quorate.cli.plan import plan
 from quorate.cli.report import EXAMPLES as REPORT_EXAMPLES
 from quorate.cli.report import report
 from quorate.cli.reproduce import reproduce
+from quorate.cli.segment import EXAMPLES as SEGMENT_EXAMPLES
+from quorate.cli.segment import segment
 from quorate.cli.show import as_options
 from quorate.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES
 from quorate.cli.worklist import worklist
@@ -64,6 +68,8 @@ app.command(epilog=REPORT_EXAMPLES)(report)
 app.command(epilog=CALIBRATE_EXAMPLES)(calibrate)
 app.command(epilog=WORKLIST_EXAMPLES)(worklist)
 app.command(epilog=PLAN_EXAMPLES)(plan)
+app.command(epilog=SEGMENT_EXAMPLES)(segment)
+app.command(epilog=MERGE_EXAMPLES)(merge)
 app.command()(demo)
 app.add_typer(reproduce, name="reproduce")
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quorate.cli import options
+from quorate.cli import stream as streaming
 from quorate.cli.options import OnProblem, Resample, comma_list
 from quorate.cli.show import ProgressBar, print_results
 from quorate.errors import InvalidInputError
@@ -72,6 +73,11 @@ def evaluate(
     resample: options.ResampleWhat = Resample.cases,
     on_unrated: options.OnUnrated = OnProblem.error,
     on_single: options.OnSingle = OnProblem.error,
+    stream: streaming.Stream = False,
+    save_summary: streaming.SaveSummary = None,
+    cluster: streaming.Clustered = None,
+    workers: streaming.Workers = None,
+    checkpoint: streaming.Checkpointing = None,
     out: options.Out = None,
     csv_out: options.CsvOut = None,
     quiet: options.Quiet = False,
@@ -83,9 +89,28 @@ def evaluate(
     An empty cell is no rating.
     """
     from quorate.evaluate import evaluate as compute
+    from quorate.inference import Settings
 
     for file in filter(None, (out, csv_out)):
         check_can_write(file)  # before the work, not after it
+    request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
+    if request.wanted:
+        given = streaming.stream_columns(
+            ratings=ratings, id_column=id_column, prob_prefix=prob_prefix,
+            prob_columns=prob_columns, class_names=class_names, label_column=label_column,
+            group_column=group_column, weight_column=weight_column, delimiter=delimiter,
+            ratings_layout=ratings_layout, ratings_id_column=ratings_id_column,
+            rater_columns=rater_columns, rater_prefix=rater_prefix, rater_column=rater_column,
+            rating_column=rating_column, count_columns=count_columns, count_prefix=count_prefix,
+            missing=missing, allow_unmatched=allow_unmatched,
+        )  # fmt: skip
+        settings = Settings(resamples, level, seed, resample.value, "auto", on_single.value)
+        with ProgressBar(shown=not quiet) as report:
+            streamed = request.evaluate(
+                predictions, given, metrics, bins, settings, on_unrated, report
+            )
+        _deliver(streamed, out, csv_out, quiet=quiet)
+        return
     columns = RatingColumns(
         layout=ratings_layout and ratings_layout.value,
         rater_columns=comma_list(rater_columns),

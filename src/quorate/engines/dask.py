@@ -64,10 +64,12 @@ def results_on_cluster(
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
     retries: int = 1,
+    keep: Callable[[Any], bool] = lambda result: True,
 ) -> Iterator[Any]:
     """Yield function(part) of every part, in order; an error names the part it comes from.
 
-    Results that are in the checkpoint are read, not made again. Whoever stops early, by an error
+    Results that are in the checkpoint are read, not made again, and those that are made are put
+    there if `keep` says so. Whoever stops early, by an error
     or Ctrl-C, cancels what is still on the cluster.
     """
     waiting: dict[int, Any] = {}
@@ -88,7 +90,7 @@ def results_on_cluster(
         for i in range(len(parts)):
             if i in waiting:
                 result = _result(waiting[i], names[i])
-                if checkpoint is not None:
+                if checkpoint is not None and keep(result):
                     checkpoint.put(i, result)
                 del waiting[i]
                 submit()

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from quorate.errors import InvalidInputError
 from quorate.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
@@ -116,7 +115,7 @@ def read_logits(
         labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
     groups = as_ids(*column("group_column")) if "group_column" in chosen else None
     weights = as_numbers(*column("weight_column")) if "weight_column" in chosen else None
-    probs = softmax(logits, axis=1)
+    probs = _softmax(logits)
     return PredictionTable(probs, names, file.name, ids, groups, weights, labels), logits
 
 
@@ -133,9 +132,15 @@ def _logits_of_npz(
         )
     ids = file.ids_of(rows) if "ids" in file.arrays else None
     groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
-    probs = softmax(logits, axis=1)
+    probs = _softmax(logits)
     table = PredictionTable(probs, names, file.name, ids, groups, file.weights(rows), labels)
     return table, logits
+
+
+def _softmax(logits: Array) -> Array:
+    from scipy.special import softmax
+
+    return np.asarray(softmax(logits, axis=1))
 
 
 def _class_names(names: Sequence[str], logits: Array) -> tuple[str, ...]:

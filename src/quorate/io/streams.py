@@ -284,7 +284,7 @@ def digest_of_part(job: PartJob, part: Part) -> Digest:
         assert codes is not None
         blocks = blocks_of_groups(predictions.group_ids, job.seed)[codes]
     elif job.intervals:
-        # Cases that were dropped leave their numbers unused, so the others keep theirs.
+        # Blocks are random: which of the cases were dropped before makes no difference.
         blocks = blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
     return digest(
         replace(predictions, groups=None, group_ids=()),

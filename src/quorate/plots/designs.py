@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from quorate.palette import IDEAL
-from quorate.plots.style import axes, colour_of, in_style, tidy
+from quorate.plots.style import axes, colour_of, in_style, plain, tidy
 
 if TYPE_CHECKING:
     from quorate.planning import StudyPlan
     from quorate.stability import SubsampleCurve
 
 __all__ = ["PlanDisplay", "StabilityDisplay"]
+
+
+MOST_TICKS = 8
 
 
 class StabilityDisplay:
@@ -41,11 +44,14 @@ class StabilityDisplay:
             colour = colour_of(ax, None)
             mean, std = curve.mean, curve.std
             ax.fill_between(curve.sizes, mean - std, mean + std, color=colour, alpha=0.18, lw=0)
-            line = ax.plot(curve.sizes, mean, "-o", color=colour, mec="white", mew=0.5, label=name)
+            line = ax.plot(
+                curve.sizes, mean, "-o", color=colour, mec="white", mew=0.5, label=plain(name)
+            )
             line[0].set_gid("series")
             ax.axhline(curve.full, color=colour, lw=0.7, ls=(0, (4, 3)), zorder=1)
         ax.set_xscale("log")
-        _plain_numbers(ax.xaxis)
+        sizes = {size for curve in self.curves.values() for size in curve.sizes}
+        _plain_numbers(ax.xaxis, sorted(sizes))
         tidy(ax, x="Cases in the subset", y="Metric, mean ± standard deviation")
         ax.legend(loc="best", frameon=False)
         return self
@@ -97,11 +103,11 @@ def _cases(design: Any) -> int:
     return int(design.cases)
 
 
-def _plain_numbers(axis: Any, ticks: Any = None) -> None:
+def _plain_numbers(axis: Any, ticks: Sequence[int]) -> None:
     """Write 200, not 2 × 10², on a logarithmic axis."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-    if ticks is not None:
-        axis.set_major_locator(FixedLocator([float(tick) for tick in ticks]))
+    every = -(-len(ticks) // MOST_TICKS)
+    axis.set_major_locator(FixedLocator([float(tick) for tick in ticks[::every]]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())

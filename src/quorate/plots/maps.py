@@ -9,7 +9,7 @@ import numpy as np
 
 from quorate.errors import InvalidInputError
 from quorate.palette import IDEAL, SERIES
-from quorate.plots.style import axes, in_style, tidy
+from quorate.plots.style import axes, in_style, plain, tidy
 from quorate.results import Results
 
 __all__ = ["CalibrationDispersionDisplay"]
@@ -52,7 +52,7 @@ class CalibrationDispersionDisplay:
             if y.low is not None and y.high is not None:
                 ax.vlines(x.value, y.low, y.high, color=colour, lw=0.8, alpha=0.7)
             marker = MARKERS[i % len(MARKERS)]
-            ax.plot(x.value, y.value, marker, color=colour, mec="white", mew=0.6, label=name)
+            ax.plot(x.value, y.value, marker, color=colour, mec="white", mew=0.6, label=plain(name))
         tidy(ax, x="Dispersion loss", y="Calibration loss")
         ax.margins(0.1)
         self._contours(ax)

@@ -9,7 +9,15 @@ import numpy as np
 from quorate.curves import ReliabilityCurve, reliability_curve
 from quorate.errors import InvalidInputError
 from quorate.palette import IDEAL
-from quorate.plots.style import axes, colour_of, curve_in, identity, in_style, tidy
+from quorate.plots.style import (
+    axes,
+    colour_of,
+    curve_in,
+    identity,
+    in_style,
+    plain,
+    tidy,
+)
 from quorate.results import Results
 
 __all__ = ["DisagreementReliabilityDisplay", "ReliabilityDisplay"]
@@ -112,14 +120,14 @@ class ReliabilityDisplay:
             "mew": 0.5,
             "clip_on": False,
         }
-        style = {**style, "label": name or "_nolegend_", "zorder": 3, **line}
+        style = {**style, "label": plain(name) if name else "_nolegend_", "zorder": 3, **line}
         self.line_ = ax.plot(x, y, **style)[0]
         self.line_.set_gid("series")
         if np.isfinite(curve.low[seen]).all():
             ax.vlines(x, curve.low[seen], curve.high[seen], color=colour, lw=0.9, zorder=2)
         classwise = self.question == "top_label" and curve.name not in ("top label", "positive")
-        x_label = f"Predicted probability of {curve.name}" if classwise else self.x_label
-        y_label = f"Raters who say {curve.name}" if classwise else self.y_label
+        x_label = f"Predicted probability of {plain(curve.name)}" if classwise else self.x_label
+        y_label = f"Raters who say {plain(curve.name)}" if classwise else self.y_label
         tidy(ax, x=x_label, y=y_label, unit_square=True)
         self.histogram_ax_ = self._counts(colour) if histogram else None
         if name is not None:

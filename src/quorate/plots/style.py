@@ -9,7 +9,16 @@ from typing import Any, TypeVar
 from quorate.errors import InvalidInputError, MissingExtraError
 from quorate.palette import SERIES
 
-__all__ = ["axes", "colour_of", "curve_in", "identity", "in_style", "journal_style", "tidy"]
+__all__ = [
+    "axes",
+    "colour_of",
+    "curve_in",
+    "identity",
+    "in_style",
+    "journal_style",
+    "plain",
+    "tidy",
+]
 
 Draws = TypeVar("Draws", bound=Callable[..., Any])
 
@@ -101,6 +110,11 @@ def identity(ax: Any, colour: str, label: str | None) -> None:
         line = ax.plot([0, 1], [0, 1], color=colour, lw=0.8, ls=(0, (4, 3)), zorder=1)[0]
         line.set_gid("identity")
         line.set_label(label or "_nolegend_")
+
+
+def plain(name: str) -> str:
+    """Return a name from outside as text: its dollar signs begin no formula."""
+    return name.replace("$", r"\$")
 
 
 def colour_of(ax: Any, colour: str | None) -> str:

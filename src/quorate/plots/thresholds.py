@@ -8,7 +8,15 @@ import numpy as np
 
 from quorate.curves import ThresholdCurve, threshold_curve
 from quorate.palette import IDEAL
-from quorate.plots.style import axes, colour_of, curve_in, identity, in_style, tidy
+from quorate.plots.style import (
+    axes,
+    colour_of,
+    curve_in,
+    identity,
+    in_style,
+    plain,
+    tidy,
+)
 from quorate.results import Results
 
 __all__ = ["CCCDisplay", "RiskCoverageDisplay"]
@@ -86,7 +94,7 @@ class _ThresholdDisplay:
         raise NotImplementedError
 
     def _label(self, name: str | None) -> str | None:
-        return name
+        return None if name is None else plain(name)
 
     def _frame(self, ax: Any) -> None:
         raise NotImplementedError
@@ -103,7 +111,7 @@ class CCCDisplay(_ThresholdDisplay):
 
     def _label(self, name: str | None) -> str | None:
         area = f"AUCCC {self.curve.area:.3f}"
-        return area if name is None else f"{name} ({area})"
+        return area if name is None else f"{plain(name)} ({area})"
 
     def _frame(self, ax: Any) -> None:
         identity(ax, IDEAL, None)

@@ -188,7 +188,10 @@ class Request:
     @property
     def asked(self) -> dict[str, tuple[Metric, dict[str, Any]]]:
         """The metrics with their options."""
-        return asked_of(self.rows, self.options)
+        asked = asked_of(self.rows, self.options)
+        if "question" in self.options and "kde_ece" in asked:  # its row has no such option
+            asked["kde_ece"][1]["question"] = self.options["question"]
+        return asked
 
     def plans(self, voxels: int) -> list[Any]:
         """Return what to keep of an image of so many voxels."""
@@ -306,6 +309,10 @@ class Reduction:
                 raise InvalidInputError(
                     f"class_names: must name each of the {facts.classes} classes; got {len(names)}"
                 )
+        if facts.classes != self.num_classes:
+            raise InvalidInputError(
+                f"case {name}: has {facts.classes} classes; those before it have {self.num_classes}"
+            )
         if isinstance(kept, CaseValues):
             self._values.append(kept)
         else:
@@ -322,7 +329,7 @@ class Reduction:
 
     def _pooled(self) -> SegmentationResults:
         request, digest = self.request, self._stack.digest()
-        found = results_of(digest, request.rows, request.options, request.settings)
+        found = results_of(digest, request.asked, request.options, request.settings)
         by_class = CaseValues.of(digest, request).per_class
         return self._with_facts(found.estimates, {}, by_class)
 

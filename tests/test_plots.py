@@ -1,0 +1,251 @@
+"""Figures: what is drawn is the data, and looks as it did.
+
+The numbers are given by hand, so that the images depend on nothing but the drawing. After a change
+that is meant, `python tests/test_plots.py` draws the images in tests/baseline again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.testing.compare import compare_images
+
+from quorate import plots
+from quorate.curves import ReliabilityCurve, ThresholdCurve
+from quorate.errors import InvalidInputError, MissingExtraError
+from quorate.labels import Labels
+from quorate.palette import SERIES
+from quorate.planning import Design, StudyPlan
+from quorate.results import Estimate, Results
+from quorate.stability import SubsampleCurve
+
+matplotlib.use("Agg")
+
+BASELINE = Path(__file__).parent / "baseline"
+TOLERANCE = 4.0
+"""Root mean square of the grey levels: fonts are rendered a little differently elsewhere."""
+
+
+def reliability(name: str = "top label", shift: float = 0.0) -> ReliabilityCurve:
+    """Return five bins, the first empty."""
+    observed = np.array([np.nan, 0.3, 0.42, 0.6, 0.75]) + shift
+    return ReliabilityCurve(
+        name,
+        edges=np.linspace(0, 1, 6),
+        cases=np.array([0.0, 12, 40, 60, 25]),
+        share=np.array([0, 12, 40, 60, 25]) / 137,
+        predicted=np.array([np.nan, 0.32, 0.5, 0.7, 0.9]),
+        observed=observed,
+        low=observed - 0.1,
+        high=observed + 0.08,
+        level=0.95,
+        gap=0.1,
+        gap_low=0.05,
+        gap_high=0.15,
+    )
+
+
+def thresholds() -> ThresholdCurve:
+    """Return the curve of three cases and two raters: 2, 1 and 0 of them agree."""
+    return ThresholdCurve(
+        thresholds=np.array([np.inf, 0.9, 0.8, 0.6]),
+        correct_accepts=np.array([0.0, 2, 3, 3]),
+        incorrect_accepts=np.array([0.0, 0, 1, 3]),
+        correct_rejects=np.array([3.0, 3, 2, 0]),
+        incorrect_rejects=np.array([3.0, 1, 0, 0]),
+        accepted_cases=np.array([0.0, 1, 2, 3]),
+    )
+
+
+def results(calibration: float = 0.02, dispersion: float = 0.05) -> Results:
+    """Return results with the two losses and every curve."""
+    found = {
+        "calibration_loss": Estimate("calibration_loss", calibration, calibration / 2, 0.04),
+        "dispersion_loss": Estimate("dispersion_loss", dispersion, 0.04, 0.07),
+    }
+    curves = {
+        "top_label": reliability().to_dict(),
+        "per_class": [reliability("benign").to_dict(), reliability("$x_1$ <b>", 0.05).to_dict()],
+        "disagreement": reliability("disagreement").to_dict(),
+        "thresholds": thresholds().to_dict(),
+    }
+    return Results(found, curves=curves)
+
+
+def subsets(start: float) -> SubsampleCurve:
+    """Return a curve that falls to 0.1."""
+    spread = np.linspace(0.04, 0.0, 4)[:, None] * np.array([-1.0, 1.0])
+    values = np.linspace(start, 0.1, 4)[:, None] + spread
+    return SubsampleCurve((0.1, 0.25, 0.5, 1.0), (20, 50, 100, 200), values, 0.1)
+
+
+def plan() -> StudyPlan:
+    """Return six designs."""
+    designs = [
+        Design(cases, raters, 2.0 / np.sqrt(cases * (1 + raters) / 2), 0.0, "formula")
+        for cases in (50, 100, 200)
+        for raters in (1, 3)
+    ]
+    return StudyPlan("brier", 0.95, tuple(designs))
+
+
+def overlaid() -> Any:
+    """Draw two models in one diagram."""
+    first = plots.ReliabilityDisplay(reliability()).plot(name="A", histogram=False)
+    second = plots.ReliabilityDisplay(reliability(shift=0.1))
+    return second.plot(ax=first.ax_, name="B", histogram=False)
+
+
+FIGURES: dict[str, Callable[[], Any]] = {
+    "reliability": lambda: plots.ReliabilityDisplay.from_results(results(), name="model"),
+    "reliability_of_a_class": lambda: plots.ReliabilityDisplay.from_results(
+        results(), of_class="benign"
+    ),
+    "reliability_of_two": overlaid,
+    "disagreement": lambda: plots.DisagreementReliabilityDisplay.from_results(results()),
+    "ccc": lambda: plots.CCCDisplay.from_results(results(), threshold=0.8),
+    "risk_coverage": lambda: plots.RiskCoverageDisplay.from_results(results(), name="model"),
+    "calibration_dispersion": lambda: plots.CalibrationDispersionDisplay.from_results(
+        {"raw": results(), "scaled": results(0.008, 0.048)}
+    ),
+    "stability": lambda: plots.StabilityDisplay.from_curves(
+        {"ece": subsets(0.2), "robust_ece": subsets(0.12)}
+    ),
+    "plan": lambda: plots.PlanDisplay.from_plan(plan(), budget=200),
+}
+
+
+def save(name: str, folder: Path) -> Path:
+    """Draw a figure, small."""
+    path = folder / f"{name}.png"
+    with plots.journal_style():
+        FIGURES[name]().figure_.savefig(path, dpi=50, metadata={"Software": None})
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures() -> Iterator[None]:
+    """Close what a test has drawn."""
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_the_figure_looks_as_it_did(name: str, tmp_path: Path) -> None:
+    """Each display is drawn like the image in tests/baseline."""
+    drawn = save(name, tmp_path)
+    difference = compare_images(str(BASELINE / f"{name}.png"), str(drawn), tol=TOLERANCE)
+    assert difference is None, difference
+
+
+def test_another_picture_is_told_apart(tmp_path: Path) -> None:
+    """The tolerance is small enough to see a different curve in the same frame."""
+    display = plots.ReliabilityDisplay(reliability(shift=0.1)).plot(name="model")
+    with plots.journal_style():
+        display.figure_.savefig(tmp_path / "other.png", dpi=50)
+    baseline = str(BASELINE / "reliability.png")
+    assert compare_images(baseline, str(tmp_path / "other.png"), tol=TOLERANCE) is not None
+
+
+def test_what_is_drawn_is_the_data() -> None:
+    """The line runs through the bins that have cases; the bars are their counts."""
+    display = plots.ReliabilityDisplay(reliability()).plot()
+    assert display.line_.get_xdata().tolist() == [0.32, 0.5, 0.7, 0.9]
+    assert display.line_.get_ydata().tolist() == [0.3, 0.42, 0.6, 0.75]
+    heights = [bar.get_height() for bar in display.histogram_ax_.patches]
+    assert heights == [0, 12, 40, 60, 25]
+    curve = plots.RiskCoverageDisplay(thresholds()).plot()
+    assert curve.line_.get_xdata() == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert curve.line_.get_ydata()[1:] == pytest.approx([0, 0.25, 0.5])
+
+
+def test_models_in_one_diagram_have_the_colours_of_the_palette() -> None:
+    """The second curve in the same axes takes the second colour; the diagonal is drawn once."""
+    ax = overlaid().ax_
+    drawn = [line for line in ax.lines if line.get_gid() == "series"]
+    assert [line.get_color() for line in drawn] == list(SERIES[:2])
+    assert sum(line.get_gid() == "identity" for line in ax.lines) == 1
+
+
+def test_predictions_are_drawn_directly() -> None:
+    """Two bins by hand: 0.6 with nobody agreeing, 0.85 with three of four."""
+    probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
+    labels = Labels.from_counts([[2, 0], [1, 1], [0, 2]])
+    display = plots.ReliabilityDisplay.from_predictions(probs, labels, bins=4, resamples=0)
+    assert display.line_.get_ydata() == pytest.approx([0, 0.75])
+    one = plots.ReliabilityDisplay.from_predictions(
+        probs, labels, of_class=1, bins=1, resamples=0, class_names=["no", "yes"]
+    )
+    assert one.ax_.get_ylabel() == "Raters who say yes"
+    pairs = plots.DisagreementReliabilityDisplay.from_predictions(
+        probs, labels, bins=1, resamples=0
+    )
+    assert pairs.line_.get_ydata() == pytest.approx([1 / 3])
+    ccc = plots.CCCDisplay.from_predictions(probs, labels)
+    # Of 9 pairs of a right and a wrong label, the right one is more confident in 8, equally in 1.
+    assert ccc.line_.get_label() == f"AUCCC {8.5 / 9:.3f}"
+
+
+def test_dollar_signs_in_a_name_are_no_formula(tmp_path: Path) -> None:
+    """A class or a model may be called anything, also what would be a broken formula."""
+    name = r"$\frac$ <b>"
+    display = plots.ReliabilityDisplay(reliability(name)).plot(name=name)
+    models = {name: results(), "other": results()}
+    plots.CalibrationDispersionDisplay.from_results(models).figure_.savefig(tmp_path / "b.svg")
+    with plots.journal_style():
+        display.figure_.savefig(tmp_path / "a.svg")
+    assert "Raters who say $\\frac$ &lt;b&gt;" in (tmp_path / "a.svg").read_text(encoding="utf-8")
+
+
+def test_files_are_vectors_with_text(tmp_path: Path) -> None:
+    """An SVG keeps its words as text, which a journal can set in its own font."""
+    display = plots.CCCDisplay(thresholds()).plot()
+    with plots.journal_style():
+        display.figure_.savefig(tmp_path / "ccc.svg")
+    content = (tmp_path / "ccc.svg").read_text(encoding="utf-8")
+    assert "<text" in content and "Wrong predictions accepted" in content
+    assert "<image" not in content
+
+
+def test_what_a_display_refuses() -> None:
+    """Curves that results do not hold, a class they do not know, a model without the losses."""
+    empty = Results({})
+    with pytest.raises(InvalidInputError, match="metrics that include 'ece'"):
+        plots.ReliabilityDisplay.from_results(empty)
+    with pytest.raises(InvalidInputError, match="metrics that include 'auccc'"):
+        plots.CCCDisplay.from_results(empty)
+    with pytest.raises(InvalidInputError, match=r"of_class: must be one of .* got 'other'"):
+        plots.ReliabilityDisplay.from_results(results(), of_class="other")
+    with pytest.raises(InvalidInputError, match="disagreement has no classes"):
+        plots.DisagreementReliabilityDisplay.from_results(results(), of_class="benign")
+    with pytest.raises(InvalidInputError, match="'raw' has no dispersion_loss"):
+        plots.CalibrationDispersionDisplay({"raw": empty})
+
+
+def test_without_matplotlib_the_message_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A display without matplotlib is an error that names the extra."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"quorate\[report\]"):
+        plots.CCCDisplay(thresholds()).plot()
+
+
+def test_importing_plots_loads_no_matplotlib() -> None:
+    """The module is there before matplotlib is."""
+    code = "import sys, quorate.plots, quorate.report; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+if __name__ == "__main__":
+    for figure in FIGURES:
+        save(figure, BASELINE)

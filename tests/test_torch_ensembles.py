@@ -1,0 +1,313 @@
+"""Ensembles: which layers are switched on, what the seeds decide, what is restored."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+from quorate.errors import InvalidInputError, InvalidTypeError  # noqa: E402
+from quorate.torch import ensembles  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+class Scale(nn.Module):
+    """Logits (x, 0) of images, so that the probability of class 0 is a known sigmoid."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Return the logits of the mean of each image."""
+        x = images.flatten(1).mean(dim=1)
+        return torch.stack((x, torch.zeros_like(x)), dim=1)
+
+
+def network() -> nn.Sequential:
+    """Dropout beside batch normalisation, whose statistics must not move."""
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Linear(4, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 3)
+    )
+
+
+def images(cases: int = 10) -> torch.Tensor:
+    """Inputs of `network`."""
+    return torch.randn(cases, 4, generator=torch.Generator().manual_seed(1))
+
+
+def sigmoid(x: Any) -> Any:
+    """The logistic function."""
+    return 1 / (1 + np.exp(-np.asarray(x, np.float64)))
+
+
+# dropout -------------------------------------------------------------------------------------
+
+
+def test_dropout_alone_is_switched_on() -> None:
+    """In the passes dropout layers train and nothing else; afterwards every mode is as it was."""
+    model = network()
+    model[4].train()
+    model[0].eval()
+    before = {name: module.training for name, module in model.named_modules()}
+    seen: list[dict[str, bool]] = []
+    model.register_forward_pre_hook(
+        lambda module, _: seen.append({name: m.training for name, m in module.named_modules()})
+    )
+    statistics = model[1].running_mean.clone()
+    ensembles.mc_dropout(model, images(), samples=2)
+    assert len(seen) == 2
+    assert all([name for name, mode in each.items() if mode] == ["3"] for each in seen)
+    assert {name: module.training for name, module in model.named_modules()} == before
+    assert torch.equal(model[1].running_mean, statistics)
+
+
+def test_modes_are_restored_after_an_error() -> None:
+    """A model that fails in the middle is left as it came."""
+    model = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(7))
+    model.train()
+    with pytest.raises((RuntimeError, ValueError)):
+        ensembles.mc_dropout(model, images())
+    assert all(module.training for module in model.modules())
+
+
+def test_the_spread_is_that_of_dropout() -> None:
+    """Logit x is kept (as 2x) or dropped with probability one half: two values, half and half."""
+    model = nn.Sequential(nn.Dropout(0.5), Scale())
+    belief = ensembles.mc_dropout(model, torch.ones(1, 1), samples=400)
+    first = belief.samples[:, 0, 0]
+    values, counts = np.unique(first.round(6), return_counts=True)
+    np.testing.assert_allclose(values, sigmoid([0, 2]), atol=1e-6)
+    assert abs(counts[0] - 200) < 4 * np.sqrt(100)
+
+
+def test_the_seed_decides() -> None:
+    """The same seed gives the same digits, another one others; global generators are left alone."""
+    model = network()
+    state = torch.get_rng_state()
+    a, b, c = (ensembles.mc_dropout(model, images(), 3, seed).samples for seed in (0, 0, 1))
+    np.testing.assert_array_equal(a, b)
+    assert not np.array_equal(a, c)
+    assert not np.array_equal(a[0], a[1])
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_loader_is_the_tensor_in_batches() -> None:
+    """A DataLoader with labels gives the predictions of the tensor in batches of its size."""
+    model, x = network(), images(10)
+    loader = DataLoader(TensorDataset(x, torch.zeros(10)), batch_size=4)
+    ours = ensembles.mc_dropout(model, loader, samples=3).samples
+    expected = ensembles.mc_dropout(model, x, samples=3, batch_size=4).samples
+    np.testing.assert_array_equal(ours, expected)
+
+
+def test_dense_outputs_have_a_case_per_pixel() -> None:
+    """(N, K, H, W) becomes (S, N·H·W, K), pixels in order."""
+    model = nn.Sequential(nn.Dropout2d(0.0), nn.Conv2d(1, 3, 1))
+    x = torch.randn(2, 1, 4, 5)
+    belief = ensembles.mc_dropout(model, x, samples=2)
+    assert belief.samples.shape == (2, 40, 3)
+    expected = model(x).softmax(dim=1).movedim(1, -1).reshape(-1, 3)
+    np.testing.assert_allclose(belief.samples[0], expected.detach(), atol=1e-6)
+
+
+def test_probabilities_are_taken_as_they_are() -> None:
+    """A model that ends in a softmax says so; nothing is guessed."""
+    model = nn.Sequential(nn.Dropout(0.0), Scale(), nn.Softmax(dim=1))
+    belief = ensembles.mc_dropout(model, torch.ones(1, 1), samples=1, output="probabilities")
+    assert belief.mean[0, 0] == pytest.approx(sigmoid(1), abs=1e-6)
+
+
+def test_other_random_layers_can_be_named() -> None:
+    """Without dropout there is nothing to sample, unless a layer is said to be random."""
+
+    class Noise(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + torch.randn_like(x) if self.training else x
+
+    model = nn.Sequential(Noise(), Scale())
+    with pytest.raises(InvalidInputError, match="model: must have a dropout layer.*has none"):
+        ensembles.mc_dropout(model, torch.ones(3, 1))
+    belief = ensembles.mc_dropout(model, torch.ones(3, 1), samples=2, dropout_types=(Noise,))
+    assert not np.array_equal(belief.samples[0], belief.samples[1])
+
+
+# augmentation --------------------------------------------------------------------------------
+
+
+def test_each_image_and_draw_has_its_own_numbers() -> None:
+    """The draws of an image depend on the seed and its position, not on the batches."""
+
+    def shift(image: torch.Tensor) -> torch.Tensor:
+        return image + torch.randn(())
+
+    x = torch.zeros(6, 1, 2, 2)
+    whole = ensembles.test_time_augmentation(Scale(), x, shift, 5, seed=3).samples
+    parts = ensembles.test_time_augmentation(Scale(), x, shift, 5, seed=3, batch_size=2).samples
+    np.testing.assert_allclose(whole, parts, atol=1e-7)
+    assert len(np.unique(whole[:, :, 0].round(6))) == 30
+    other = ensembles.test_time_augmentation(Scale(), x, shift, 5, seed=4).samples
+    assert not np.array_equal(whole, other)
+
+
+def test_every_source_of_random_numbers_is_seeded_and_restored() -> None:
+    """Transforms that draw from NumPy, Python, a given generator or a state of their own."""
+
+    class Stateful:
+        def set_random_state(self, seed: int) -> None:
+            self.rng = np.random.default_rng(seed)
+
+        def __call__(self, image: torch.Tensor) -> torch.Tensor:
+            return image + self.rng.normal()
+
+    chain = [
+        lambda image: image + np.random.normal(),  # noqa: NPY002
+        lambda image: image + random.gauss(0, 1),
+        lambda image, generator: image + torch.randn((), generator=generator),
+        Stateful(),
+    ]
+    x = torch.zeros(2, 1, 2, 2)
+    numpy_state, python_state = np.random.get_state()[1], random.getstate()  # noqa: NPY002
+    for transform in [*chain, chain]:
+        a = ensembles.test_time_augmentation(Scale(), x, transform, 3).samples
+        b = ensembles.test_time_augmentation(Scale(), x, transform, 3).samples
+        np.testing.assert_array_equal(a, b)
+        assert len(np.unique(a)) > 6
+    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)  # noqa: NPY002
+    assert random.getstate() == python_state
+
+
+def test_augmentation_of_pixels_is_refused() -> None:
+    """A dense prediction would have to be transformed back: say so."""
+    with pytest.raises(InvalidInputError, match="one prediction per image"):
+        ensembles.test_time_augmentation(nn.Conv2d(1, 2, 1), torch.zeros(1, 1, 4, 4), torch.flip)
+    with pytest.raises(InvalidTypeError, match="transforms: must be functions of an image"):
+        ensembles.test_time_augmentation(Scale(), torch.zeros(1, 1), ())
+
+
+# several networks ----------------------------------------------------------------------------
+
+
+def test_models_and_checkpoints(tmp_path: Path) -> None:
+    """Members from memory and from files are the same ensemble, by hand the same mean."""
+    models = []
+    for seed in range(3):
+        torch.manual_seed(seed)
+        models.append(nn.Linear(4, 3))
+    paths = [tmp_path / f"{i}.pt" for i in range(3)]
+    for model, path in zip(models, paths, strict=True):
+        torch.save({"state_dict": model.state_dict()}, path)
+    x = images()
+    belief = ensembles.deep_ensemble(models, x)
+    loaded = ensembles.deep_ensemble(
+        [models[0], *paths[1:]], x, lambda: nn.Linear(4, 3), state_key="state_dict"
+    )
+    np.testing.assert_array_equal(belief.samples, loaded.samples)
+    expected = torch.stack([model(x).softmax(1) for model in models]).mean(0)
+    np.testing.assert_allclose(belief.mean, expected.detach(), atol=1e-6)
+
+
+def test_a_checkpoint_cannot_run_code(tmp_path: Path) -> None:
+    """A file that holds anything but weights is refused by PyTorch."""
+
+    class Trap:
+        def __reduce__(self) -> Any:
+            return (Path.touch, (tmp_path / "sprung",))
+
+    torch.save(Trap(), tmp_path / "trap.pt")
+    with pytest.raises(Exception, match="[Ww]eights.only"):
+        ensembles.deep_ensemble([tmp_path / "trap.pt"], images(), lambda: nn.Linear(4, 3))
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_wrong_members_and_inputs(tmp_path: Path) -> None:
+    """Nothing to run, no factory, a shuffling loader, an iterator, unlike members."""
+    x, model = images(), nn.Linear(4, 3)
+    with pytest.raises(InvalidInputError, match="members: must hold at least one"):
+        ensembles.deep_ensemble([], x)
+    with pytest.raises(InvalidTypeError, match=r"factory: must make the model .* in a.pt; got"):
+        ensembles.deep_ensemble([tmp_path / "a.pt"], x)
+    shuffling = DataLoader(TensorDataset(x), shuffle=True)
+    with pytest.raises(InvalidInputError, match="fixed order.*shuffles"):
+        ensembles.deep_ensemble([model, model], shuffling)
+    with pytest.raises(InvalidTypeError, match="once per member; got an iterator"):
+        ensembles.deep_ensemble([model, model], iter([x]))
+    with pytest.raises(InvalidInputError, match="members: must predict the same"):
+        ensembles.deep_ensemble([model, nn.Linear(4, 2)], x)
+    with pytest.raises(InvalidTypeError, match="a batch must be a tensor.*got str"):
+        ensembles.deep_ensemble([model], ["a"])
+    with pytest.raises(InvalidInputError, match="inputs: must hold at least one case"):
+        ensembles.deep_ensemble([model], [])
+    with pytest.raises(InvalidInputError, match="samples: must be at least 1; got 0"):
+        ensembles.mc_dropout(network(), x, samples=0)
+    with pytest.raises(InvalidInputError, match="output: must be one of logits, probabilities"):
+        ensembles.mc_dropout(network(), x, output="scores")
+    with pytest.raises(InvalidInputError, match=r"model: must give \(N, K\)"):
+        ensembles.deep_ensemble([nn.Flatten(0)], x)
+
+
+# memory and progress -------------------------------------------------------------------------
+
+
+def test_inputs_are_read_once_and_let_go() -> None:
+    """A stream of batches is read once for all samples, one batch in memory at a time."""
+    alive: list[Any] = []
+
+    def stream() -> Iterator[torch.Tensor]:
+        import weakref
+
+        for _ in range(4):
+            batch = torch.zeros(8, 4)
+            alive.append(weakref.ref(batch))
+            assert sum(ref() is not None for ref in alive) <= 2
+            yield batch
+            del batch
+
+    belief = ensembles.mc_dropout(network(), stream(), samples=5)
+    assert belief.samples.shape == (5, 32, 3)
+    assert len(alive) == 4
+
+
+def test_mappings_are_batches_too() -> None:
+    """A batch with "image", as MONAI's loaders give."""
+    belief = ensembles.deep_ensemble([Scale()], [{"image": torch.ones(2, 1), "label": None}])
+    np.testing.assert_allclose(belief.mean[:, 0], sigmoid(1), atol=1e-6)
+
+
+def test_progress_is_reported_in_order() -> None:
+    """A function hears increasing fractions that end at 1."""
+    heard: list[float] = []
+    ensembles.mc_dropout(
+        network(), images(), 4, batch_size=5, progress=lambda _, fraction: heard.append(fraction)
+    )
+    assert heard == sorted(heard)
+    assert heard[0] == pytest.approx(0.125)
+    assert heard[-1] == 1
+    heard.clear()
+    ensembles.deep_ensemble(
+        [nn.Linear(4, 3)] * 2, images(), batch_size=5, progress=lambda _, f: heard.append(f)
+    )
+    assert heard == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_the_bar_appears_after_two_seconds_in_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A short run, and a log file, see nothing; a terminal sees a bar."""
+    from quorate.torch import _progress
+
+    ensembles.mc_dropout(network(), images(), 2)
+    monkeypatch.setattr(_progress, "PATIENCE", -1.0)
+    ensembles.mc_dropout(network(), images(), 2)
+    assert capfd.readouterr().err == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    ensembles.mc_dropout(network(), images(), 2)
+    assert "MC dropout" in capfd.readouterr().err
