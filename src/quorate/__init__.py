@@ -10,7 +10,7 @@ results = qr.evaluate(probs, labels, groups=patients)     # all, with intervals
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from quorate import planning, stability
+from quorate import planning, segmentation, stability
 from quorate.beliefs import (
     DirichletBelief,
     DirichletMixtureBelief,
@@ -157,6 +157,7 @@ __all__ = [
     "robust_ece",
     "robust_ece_mixture",
     "sce",
+    "segmentation",
     "smooth_ece",
     "stability",
     "statistic_calibration_loss",

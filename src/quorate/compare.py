@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from quorate import intervals
 from quorate.curves import curves_of
+from quorate.catalog import find
 from quorate.errors import InvalidInputError
 from quorate.evaluate import blanks, facts, predictions_of, rows_of, warnings_about
 from quorate.inference import Draws, Pass, Progress, Settings, estimate
@@ -34,7 +35,7 @@ class Difference:
     low: float
     high: float
     p_value: float
-    """Two-sided, of no difference, by the paired bootstrap."""
+    """Two-sided, of no difference, by the paired bootstrap: below 0.05 where 0 is outside."""
     adjusted_p_value: float
     """Adjusted over the pairs of models of this metric (Holm 1979)."""
 
@@ -146,18 +147,25 @@ def _differences(
         gap = drawn[first] - drawn[second]
         if np.isnan(gap).all():
             continue
-        ends = intervals.bias_corrected_interval(a - b, gap, level, units=units)
-        p = _p_value(a - b, gap)
-        found.append((first, second, a - b, ends.low, ends.high, p))
+        corrected = intervals.bias_corrected_interval(a - b, gap, level, units=units)
+        low, high, p = corrected.low, corrected.high, _p_value(gap, a - b)
+        if find(metric).error:
+            # Noise pushes both errors up, and by how much cannot be told apart from the
+            # difference: the correction for it may be too much or too little, so take the wider.
+            plain = intervals.percentile_interval(gap, level, units=units)
+            low, high = min(low, plain.low), max(high, plain.high)
+            p = max(p, _p_value(gap))
+        found.append((first, second, a - b, low, high, p))
     adjusted = _holm([row[-1] for row in found])
     return [Difference(metric, *row, q) for row, q in zip(found, adjusted, strict=True)]
 
 
-def _p_value(value: float, gap: FloatArray) -> float:
-    """Return the smallest p at which the bias-corrected interval of level 1 - p excludes 0.
+def _p_value(gap: FloatArray, value: float | None = None) -> float:
+    """Return the smallest p at which the percentile interval of level 1 - p excludes 0.
 
-    With z₀ the bias of the resamples, that is 2 (1 - Φ(|Φ⁻¹(share below 0) - 2 z₀|)); never below
-    what the number of resamples can show.
+    That is 2 (1 - Φ(|Φ⁻¹(share below 0)|)), never below what the number of resamples can show.
+    Given the value, the interval is the bias-corrected one: Φ⁻¹(share below 0) - 2 z₀, with z₀
+    the bias of the resamples.
     """
     from scipy.special import ndtr, ndtri
 
@@ -168,7 +176,8 @@ def _p_value(value: float, gap: FloatArray) -> float:
         share = float(np.mean(gap < point) + np.mean(gap == point) / 2)
         return float(ndtri(min(max(share, half), 1 - half)))
 
-    p = 2 * (1 - float(ndtr(abs(place(0.0) - 2 * place(value)))))
+    bias = 0.0 if value is None else place(value)
+    p = 2 * (1 - float(ndtr(abs(place(0.0) - 2 * bias))))
     return float(min(1.0, max(p, 2 / (len(gap) + 1))))
 
 

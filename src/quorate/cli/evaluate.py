@@ -88,28 +88,14 @@ def evaluate(
     or numbers: 0 is the class of the first probability column, 1 of the next.
     An empty cell is no rating.
     """
+    told = dict(locals())  # every option by its name, for a stream
     from quorate.evaluate import evaluate as compute
-    from quorate.inference import Settings
 
     for file in filter(None, (out, csv_out)):
         check_can_write(file)  # before the work, not after it
     request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
     if request.wanted:
-        given = streaming.stream_columns(
-            ratings=ratings, id_column=id_column, prob_prefix=prob_prefix,
-            prob_columns=prob_columns, class_names=class_names, label_column=label_column,
-            group_column=group_column, weight_column=weight_column, delimiter=delimiter,
-            ratings_layout=ratings_layout, ratings_id_column=ratings_id_column,
-            rater_columns=rater_columns, rater_prefix=rater_prefix, rater_column=rater_column,
-            rating_column=rating_column, count_columns=count_columns, count_prefix=count_prefix,
-            missing=missing, allow_unmatched=allow_unmatched,
-        )  # fmt: skip
-        settings = Settings(resamples, level, seed, resample.value, "auto", on_single.value)
-        with ProgressBar(shown=not quiet) as report:
-            streamed = request.evaluate(
-                predictions, given, metrics, bins, settings, on_unrated, report
-            )
-        _deliver(streamed, out, csv_out, quiet=quiet)
+        _deliver(request.evaluate(told), out, csv_out, quiet=quiet)
         return
     columns = RatingColumns(
         layout=ratings_layout and ratings_layout.value,

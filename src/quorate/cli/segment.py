@@ -31,7 +31,8 @@ from quorate.io.files import check_can_write
 from quorate.io.volumes import CaseFiles, ImageSet, read_images, read_manifest, write_nifti
 
 if TYPE_CHECKING:
-    from quorate.segmentation.evaluation import Reduction, Request, SegmentationResults
+    from quorate.segmentation.reduction import Reduction, SegmentationResults
+    from quorate.segmentation.request import Request
 
 __all__ = ["EXAMPLES", "segment"]
 
@@ -131,7 +132,8 @@ def segment(
     """
     from quorate.inference import Settings
     from quorate.segmentation.cases import Selection
-    from quorate.segmentation.evaluation import Reduction, Request
+    from quorate.segmentation.reduction import Reduction
+    from quorate.segmentation.request import Request
 
     if out is not None:
         check_can_write(out)
@@ -190,7 +192,7 @@ def load(files: CaseFiles) -> ImageSet | Bad:
 def measure_images(job: Job, files: CaseFiles, images: ImageSet | Bad) -> Any:
     """Return what the reduction keeps of an image that was read."""
     from quorate.segmentation.cases import Case
-    from quorate.segmentation.evaluation import CaseValues
+    from quorate.segmentation.request import CaseValues
 
     if isinstance(images, Bad):
         return images
@@ -261,7 +263,7 @@ def _measured(
 
 def _checkpoint(folder: Path, job: Job, files: Sequence[CaseFiles]) -> Any:
     from quorate.engines.checkpoint import Checkpoint
-    from quorate.segmentation.evaluation import CaseValues
+    from quorate.segmentation.request import CaseValues
 
     about = {"job": asdict(job), "files": [asdict(f) for f in files]}
     if job.request.reduction == "pooled":
@@ -301,8 +303,7 @@ def _print(results: SegmentationResults, console: Console | None = None) -> None
     patients = f" of {data['patients']} patients" if data["patients"] else ""
     console.print(
         Text(
-            f"{data['cases']} images{patients}, {data['voxels']} voxels, "
-            f"{data['classes']} classes",
+            f"{data['cases']} images{patients}, {data['voxels']} voxels, {data['classes']} classes",
             style="bold",
         )
     )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from quorate.cli.options import OnProblem, comma_list
+from quorate.cli.options import comma_list
 from quorate.cli.show import ProgressBar
 from quorate.errors import InvalidInputError
 from quorate.io.files import check_can_write
 from quorate.results import Results
 
-__all__ = ["Checkpointing", "Clustered", "SaveSummary", "Stream", "StreamRequest", "Workers"]
+__all__ = ["StreamRequest"]
 
 SCALE = "More cases than memory"
 
@@ -70,38 +71,36 @@ class StreamRequest:
         """Whether any of the options asks for a stream."""
         return self.stream or any((self.save_summary, self.cluster, self.checkpoint))
 
-    def evaluate(
-        self,
-        predictions: Path,
-        columns: dict[str, Any],
-        metrics: str,
-        bins: int,
-        settings: Any,
-        on_unrated: OnProblem,
-        report: ProgressBar,
-    ) -> Results:
-        """Return the results of a table that is read part by part."""
+    def evaluate(self, told: Mapping[str, Any]) -> Results:
+        """Return the results of a table that is read part by part; `told` are all options."""
+        with ProgressBar(shown=not told["quiet"]) as report:
+            return self._evaluate(told, report)
+
+    def _evaluate(self, told: Mapping[str, Any], report: ProgressBar) -> Results:
         from quorate.binning import bin_edges
         from quorate.evaluate import rows_of
+        from quorate.inference import Settings
         from quorate.io.streams import PartJob, StreamColumns, digest_of_parts, parts_of
         from quorate.merged import asked_of, plans_of, results_of
         from quorate.summaries.saved import save_digest
 
         if self.save_summary is not None:
             check_can_write(self.save_summary)
-        if settings.resample == "raters":
+        if told["resample"].value == "raters":
             raise InvalidInputError('resample: a stream can resample "cases" or patients only')
-        bin_edges(bins)
-        given = {"bins": bins}
-        asked = asked_of(rows_of(metrics), given)
-        report(f"looking at {predictions.name}", 0.0)
-        parts, names = parts_of([predictions])
+        settings = Settings(
+            told["resamples"], told["level"], told["seed"], on_single=told["on_single"].value
+        )
+        bin_edges(told["bins"])
+        given = {"bins": told["bins"]}
+        asked = asked_of(rows_of(told["metrics"]), given)
+        parts, names = parts_of([told["predictions"]])
         job = PartJob(
-            StreamColumns.of(names, **columns),
+            StreamColumns.of(names, **stream_columns(told)),
             tuple(plans_of(asked)),
             settings.seed,
             settings.resamples > 0,
-            on_unrated.value,
+            told["on_unrated"].value,
         )
         digest = digest_of_parts(
             job,
@@ -113,22 +112,23 @@ class StreamRequest:
         )
         if self.save_summary is not None:
             about = {
-                "metrics": list(asked), "bins": bins, "seed": settings.seed,
+                "metrics": list(asked), **given, "seed": settings.seed,
                 "on_single": settings.on_single,
             }  # fmt: skip
             save_digest(self.save_summary, digest, about)
         return results_of(digest, asked, given, settings)
 
 
-def stream_columns(**given: Any) -> dict[str, Any]:
+def stream_columns(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of columns as `StreamColumns.of` takes them; refuse what streams lack."""
-    for name in ("ratings", "ratings_layout", "rater_column", "rating_column", "allow_unmatched"):
-        if given.pop(name, None):
+    for name in ("ratings", "ratings_layout", "rater_column", "rating_column"):
+        if told[name]:
             raise InvalidInputError(
                 f"{name}: a stream has its labels in the file of the probabilities, one row a case"
             )
-    for name in ("ratings_id_column", "id_column", "delimiter"):
-        given.pop(name, None)
-    for name in ("prob_columns", "class_names", "rater_columns", "count_columns", "missing"):
-        given[name] = comma_list(given[name])
-    return given
+    single = ("prob_prefix", "label_column", "rater_prefix", "count_prefix")
+    lists = ("prob_columns", "class_names", "rater_columns", "count_columns", "missing")
+    return {
+        **{name: told[name] for name in (*single, "group_column", "weight_column")},
+        **{name: comma_list(told[name]) for name in lists},
+    }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 from quorate.engines.checkpoint import Checkpoint
@@ -28,11 +29,8 @@ def connected(cluster: Any, workers: int | None = None) -> Iterator[Any]:
     "local" starts worker processes on this machine, as many as it has processors unless told
     otherwise, and stops them afterwards. A client that was given is left open.
     """
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError as error:
-        raise MissingExtraError("a cluster needs Dask: pip install 'quorate[dask]'") from error
-    if isinstance(cluster, Client):
+    distributed = _distributed()
+    if isinstance(cluster, distributed.Client):
         yield cluster
         return
     if not isinstance(cluster, str):
@@ -40,13 +38,16 @@ def connected(cluster: Any, workers: int | None = None) -> Iterator[Any]:
             f'cluster: must be "local", an address or a Dask client; got {cluster!r}'
         )
     if cluster == "local":
-        with LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as own, Client(own) as client:
+        with (
+            distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+            ) as own,
+            distributed.Client(own) as client,
+        ):
             yield client
         return
     try:
-        client = Client(cluster, timeout="10s")
+        client = distributed.Client(cluster, timeout="10s")
     except (OSError, ValueError) as error:
         raise InvalidInputError(
             f"cluster: no scheduler answers at {cluster!r} ({error})"
@@ -128,8 +129,6 @@ def merged_on_cluster(
         )  # fmt: skip
     if not parts:
         raise InvalidInputError("cases: must be at least one; got none")
-    from distributed import as_completed
-
     nodes: dict[int, Any] = {}
     try:
         for i, part in enumerate(parts):
@@ -141,7 +140,7 @@ def merged_on_cluster(
         for level in tree_levels(len(parts)):
             for left, right in level:
                 nodes[left] = client.submit(_add, nodes[left], nodes[right], pure=False)
-        for done, future in enumerate(as_completed(leaves), start=1):
+        for done, future in enumerate(_distributed().as_completed(leaves), start=1):
             if future.status == "error":
                 raise _explained(future, names[place[future.key]])
             if progress:
@@ -152,6 +151,13 @@ def merged_on_cluster(
         return total
     finally:
         client.cancel(list(nodes.values()))
+
+
+def _distributed() -> Any:
+    try:
+        return import_module("distributed")
+    except ImportError as error:
+        raise MissingExtraError("a cluster needs Dask: pip install 'quorate[dask]'") from error
 
 
 def _named(function: Callable[[Any], Any], part: Any, name: str) -> Any:

@@ -40,9 +40,7 @@ def digest(
     threads: int | None = None,
 ) -> Digest:
     """Return the digest of a part of the cases; `blocks` (n,) is the resampling unit of each."""
-    summaries = summarise(
-        predictions, plans, units=blocks, num_units=num_blocks, threads=threads
-    )
+    summaries = summarise(predictions, plans, units=blocks, num_units=num_blocks, threads=threads)
     if blocks is None:
         unit_cases = np.array([len(predictions)])
     else:

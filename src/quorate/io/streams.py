@@ -26,9 +26,10 @@ from quorate.engines.streaming import (
     digest,
     read_ahead,
 )
-from quorate.errors import InvalidInputError, MissingExtraError
+from quorate.errors import InvalidInputError
 from quorate.io.sources import existing_file, listed
 from quorate.io.values import as_class_codes, as_ids, as_numbers, as_whole_numbers
+from quorate.io.volumes import imaging_module
 from quorate.labels import Labels
 from quorate.predictions import Predictions
 from quorate.summaries.digest import Digest, merged_in_order
@@ -140,7 +141,7 @@ class Part:
 
 
 def parts_of(paths: Sequence[str | PathLike[str]]) -> tuple[list[Part], list[str]]:
-    """Return the parts of Parquet files or Zarr stores, in order, and the names of their columns."""
+    """Return the parts of Parquet files or Zarr stores, and the names of their columns."""
     files = [Path(name) for path in paths for name in sorted(glob.glob(str(path))) or [str(path)]]
     parts: list[Part] = []
     known: list[str] | None = None
@@ -177,12 +178,7 @@ def _parquet_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
 
 
 def _zarr_group(file: Path) -> Any:
-    try:
-        import zarr
-    except ImportError as error:
-        raise MissingExtraError(
-            f"reading {file.name} needs zarr: pip install 'quorate[imaging]'"
-        ) from error
+    zarr = imaging_module("zarr")
     if not file.is_dir():
         raise InvalidInputError(f"{file}: there is no such Zarr store")
     group = zarr.open(file, mode="r")

@@ -15,6 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,21 @@ from numpy.typing import NDArray
 from quorate.errors import InvalidInputError, MissingExtraError, QuorateError
 from quorate.io.files import check_can_write
 
-__all__ = ["CaseFiles", "ImageSet", "Volume", "read_images", "read_manifest", "read_volume", "write_nifti"]
+__all__ = [
+    "CaseFiles",
+    "ImageSet",
+    "Volume",
+    "imaging_module",
+    "read_images",
+    "read_manifest",
+    "read_volume",
+    "write_nifti",
+]
 
 Array = NDArray[Any]
 
-NEEDED = {"nifti": "nibabel", "zarr": "zarr", "png": "PIL", "tiff": "tifffile"}
+PACKAGES = {"PIL": "pillow"}
+"""Modules whose package is called otherwise."""
 SLICES = (".png", ".tif", ".tiff")
 REQUIRED = ("case", "probabilities", "raters")
 KNOWN = (*REQUIRED, "mask", "patient")
@@ -81,6 +92,17 @@ class ImageSet:
     affine: NDArray[np.float64] | None
 
 
+def imaging_module(name: str) -> Any:
+    """Return a module that reads images, or say how to install it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        package = PACKAGES.get(name, name)
+        raise MissingExtraError(
+            f"this kind of image needs {package}: pip install 'quorate[imaging]'"
+        ) from error
+
+
 def read_volume(path: str | PathLike[str]) -> Volume:
     """Return the image in a file, a Zarr store, or a folder of PNG or TIFF slices.
 
@@ -97,10 +119,6 @@ def read_volume(path: str | PathLike[str]) -> Volume:
     kind = _kind(file)
     try:
         array, affine = _READERS[kind](file)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"reading {file.name} needs {NEEDED[kind]}: pip install 'quorate[imaging]'"
-        ) from error
     except QuorateError:
         raise
     except (OSError, ValueError, EOFError, KeyError, TypeError, zlib.error,
@@ -138,9 +156,7 @@ def _kind(file: Path) -> str:
 
 
 def _read_nifti(file: Path) -> tuple[Array, NDArray[np.float64]]:
-    import nibabel
-
-    image = nibabel.load(file)
+    image = imaging_module("nibabel").load(file)
     array = np.asanyarray(image.dataobj)
     if array.ndim == 5 and array.shape[3] == 1:  # vectors are stored along the fifth axis
         array = array[:, :, :, 0]
@@ -161,8 +177,7 @@ def _read_npz(file: Path) -> tuple[Array, None]:
 
 
 def _read_zarr(file: Path) -> tuple[Array, None]:
-    import zarr
-
+    zarr = imaging_module("zarr")
     store = zarr.open(file, mode="r")
     if not isinstance(store, zarr.Array):
         raise InvalidInputError(f"{file.name}: must be a Zarr array, not a group")
@@ -170,9 +185,8 @@ def _read_zarr(file: Path) -> tuple[Array, None]:
 
 
 def _read_png(file: Path) -> tuple[Array, None]:
-    from PIL import Image
-
-    with Image.open(file) as image:
+    imaging_module("PIL")
+    with import_module("PIL.Image").open(file) as image:
         if image.mode not in ("1", "L", "I;16", "I", "F"):
             raise InvalidInputError(
                 f"{file.name}: must have one channel of grey values; its mode is {image.mode!r}"
@@ -181,9 +195,7 @@ def _read_png(file: Path) -> tuple[Array, None]:
 
 
 def _read_tiff(file: Path) -> tuple[Array, None]:
-    import tifffile
-
-    return np.asarray(tifffile.imread(file)), None
+    return np.asarray(imaging_module("tifffile").imread(file)), None
 
 
 def _read_slices(folder: Path) -> tuple[Array, None]:
@@ -279,9 +291,8 @@ def _check_affines(volumes: Sequence[Volume]) -> None:
 
 
 def _orientation(affine: NDArray[np.float64]) -> str:
-    import nibabel
-
-    return "".join(str(code) for code in nibabel.aff2axcodes(affine))
+    codes = imaging_module("nibabel").aff2axcodes(affine)
+    return "".join(str(code) for code in codes)
 
 
 def _is_grey(volume: Volume) -> bool:
@@ -340,11 +351,9 @@ def read_manifest(path: str | PathLike[str], delimiter: str = ",") -> list[CaseF
         )
     found = [_case_of(row, i, file) for i, row in enumerate(rows, start=1)]
     names = [case.case for case in found]
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(
-        names
-    ) else []
-    if twice:
-        raise InvalidInputError(f"{file.name}: cases must differ; {twice[0]!r} is there twice")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInputError(f"{file.name}: cases must differ; {twice!r} is there twice")
     return found
 
 
@@ -380,12 +389,7 @@ def write_nifti(
     path: str | PathLike[str], array: Array, affine: NDArray[np.float64] | None
 ) -> Path:
     """Write an image as NIfTI with an affine, whole or not at all."""
-    try:
-        import nibabel
-    except ImportError as error:
-        raise MissingExtraError(
-            "writing NIfTI needs nibabel: pip install 'quorate[imaging]'"
-        ) from error
+    nibabel = imaging_module("nibabel")
     target = check_can_write(path)
     if not target.name.endswith((".nii", ".nii.gz")):
         raise InvalidInputError(f"{target.name}: the name must end in .nii or .nii.gz")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import njit
 
 __all__ = ["FINE_FIELDS", "UNIT_FIELDS", "add_cell_sums"]
@@ -12,7 +11,8 @@ __all__ = ["FINE_FIELDS", "UNIT_FIELDS", "add_cell_sums"]
 Array = Any
 
 FINE_FIELDS = 10
-"""Sums kept per fine cell, d = z - lower edge: 1, w, w², w μ, w μ², w² μ, w d, w d², w μ d, w μ d²."""
+"""Sums kept per fine cell, with d = z - lower edge:
+1, w, w², w μ, w μ², w² μ, w d, w d², w μ d, w μ d²."""
 UNIT_FIELDS = 4
 """Sums kept per coarse cell and resampling unit: 1, w, w z, w μ."""
 
@@ -29,7 +29,7 @@ def _cell_of(score: float, edges: Array, first: Array) -> int:
         i -= 1
     while i + 1 < equal and score >= edges[first[i + 1]]:
         i += 1
-    low, high = first[i], first[i + 1]
+    low, high = int(first[i]), int(first[i + 1])
     while high - low > 1:
         middle = (low + high) // 2
         if score >= edges[middle]:

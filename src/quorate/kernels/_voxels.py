@@ -183,21 +183,16 @@ def _log_score(p: float, other: float, share: float) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _add_weighted(
-    sums: Array, weight: float, corrected: bool, raters: int, table: Array
-) -> None:
+def _add_weighted(sums: Array, weight: float, corrected: bool, raters: int, table: Array) -> None:
     """Add the copies of sums over voxels of one weight, in a fixed order, to `table`."""
     flat = table.reshape(-1)
     for copy in range(COPIES):
         for j in range(0, table.size, FIELDS):
             at = copy * table.size + j
-            cases, z, m, gap, square = sums[at], sums[at + 1], sums[at + 2], sums[at + 3], sums[at + 4]
-            flat[j] += cases
-            flat[j + 1] += weight * cases
-            flat[j + 2] += weight * weight * cases
-            flat[j + 3] += weight * z
-            flat[j + 4] += weight * m
-            flat[j + 5] += weight * gap
-            flat[j + 6] += weight * square
+            flat[j] += sums[at]
+            flat[j + 1] += weight * sums[at]
+            flat[j + 2] += weight * weight * sums[at]
+            for f in range(1, 5):  # z, μ, (μ - z)², μ²
+                flat[j + 2 + f] += weight * sums[at + f]
             if corrected:
-                flat[j + 7] += weight * (m - square) / (raters - 1.0)
+                flat[j + 7] += weight * (sums[at + 2] - sums[at + 4]) / (raters - 1.0)

@@ -29,8 +29,10 @@ class _Cells(NamedTuple):
     """The least score."""
     high: FloatArray
     mean: FloatArray
-    spread: FloatArray
-    """Σ w |z - mean| at most."""
+    lean: FloatArray
+    """Σ w (μ - z)(z - mean)."""
+    square: FloatArray
+    """Σ w (z - mean)²."""
     gap: FloatArray
     """Σ w |μ - z| at most."""
     tied: NDArray[np.bool_]
@@ -46,11 +48,12 @@ def _cells(sums: CellSums, channel: int) -> _Cells:
     variance = np.clip(dd / w - mean**2, 0, (highest - mean) * (mean - lowest))
     low, high = edge + lowest, np.minimum(edge + highest, 1)
     # Σ w (μ - z)² from the moments about the edge, and |μ - z| <= μ (1 - z) + (1 - μ) z.
-    square = mumu - 2 * (mud + edge * mu) + dd + 2 * edge * d + edge**2 * w
+    squares = mumu - 2 * (mud + edge * mu) + dd + 2 * edge * d + edge**2 * w
     rough = mu * (1 - low) + (w - mu) * high
-    gap = np.minimum(rough, np.sqrt(w * np.clip(square, 0, None)) * (1 + 1e-9) + 1e-12 * w)
-    spread = np.where(tied, 0.0, w * np.sqrt(variance))
-    return _Cells(w, mu, low, high, edge + mean, spread, gap, tied)
+    gap = np.minimum(rough, np.sqrt(w * np.clip(squares, 0, None)) * (1 + 1e-9) + 1e-12 * w)
+    lean = np.where(tied, 0.0, (mud - mean * mu) - (dd - mean * d))
+    square = np.where(tied, 0.0, w * variance)
+    return _Cells(w, mu, low, high, edge + mean, lean, square, gap, tied)
 
 
 def _auccc(sums: CellSums, value: float, options: Options) -> float:
@@ -142,14 +145,22 @@ def _sweep(sums: CellSums, value: float, options: Options) -> float:
 
 
 def _smooth(sums: CellSums, value: float, options: Options) -> float:
-    """Moving a residual by δ changes the smoothed residuals by δ sqrt(2/π) / σ of it at most.
+    """Moving residuals to the mean of their cell changes what the kernel K makes of them.
 
-    SmoothECE falls as σ grows, so the σ that equals it moves by no more than that.
+    By the first moment times ∫|K'| = sqrt(2/π) / σ, and by half the second times
+    ∫|K''| = 4 φ(1) / σ², or altogether by Σ w |z - mean| ∫|K'|. The grid of the transform adds
+    h²/8 ∫|K''| to a residual on either side. SmoothECE falls as σ grows, so the σ that equals it
+    moves by no more than its value at one σ does.
     """
     cells = _cells(sums, 0)
+    if cells.tied.all():
+        return 0.0
     sigma = max(value, 2.0**-12)  # the finest kernel of `metrics.smooth`
-    # Residuals |μ - z| are 1 at most; the grid of the transform adds next to nothing.
-    return float(1.01 * np.sqrt(2 / np.pi) / sigma * cells.spread.sum() / cells.mass.sum())
+    slope, bend = np.sqrt(2 / np.pi) / sigma, 0.96788 / sigma**2
+    grid = 2 * cells.gap.sum() * 2.0**-28 / 8 * bend
+    second = slope * np.abs(cells.lean).sum() + 0.5 * bend * cells.square.sum()
+    first = slope * np.sqrt(cells.mass * cells.square).sum()
+    return float((min(first, second) + grid) / cells.mass.sum())
 
 
 BOUNDS: dict[str, Callable[[CellSums, float, Options], float]] = {

@@ -93,7 +93,7 @@ class PlanDisplay:
             ax.plot(best.cases, best.width, "o", label=text, **ring)
         ax.set_xscale("log")
         _plain_numbers(ax.xaxis, sorted({d.cases for d in self.plan.designs}))
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(0, 1.3 * max(design.width for design in self.plan.designs))
         tidy(ax, x="Cases", y=f"Expected width of the {self.plan.level:.0%} interval")
         ax.legend(loc="upper right", frameon=False, title=self.plan.metric)
         return self

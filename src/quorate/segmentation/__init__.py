@@ -2,8 +2,9 @@
 
 from quorate.segmentation.bands import boundary_band
 from quorate.segmentation.cases import Case
-from quorate.segmentation.evaluation import CaseEstimate, SegmentationResults, evaluate
+from quorate.segmentation.evaluation import evaluate
 from quorate.segmentation.maps import disagreement_map
+from quorate.segmentation.reduction import CaseEstimate, SegmentationResults
 from quorate.segmentation.variation import total_variation
 
 __all__ = [

@@ -102,9 +102,10 @@ def boundary_band(
     if not around or around[0] is None:
         return band
     # Nothing beyond the box of the boundaries and the distance around it can be in the band.
+    margins = [math.ceil(distance / size) for size in sizes]
     box = tuple(
-        slice(max(0, part.start - math.ceil(distance / size)), part.stop + math.ceil(distance / size))
-        for part, size in zip(around[0], sizes, strict=True)
+        slice(max(0, part.start - margin), part.stop + margin)
+        for part, margin in zip(around[0], margins, strict=True)
     )
     far = distance_transform_edt(~boundary[box], sampling=sizes)
     band[box] = far <= distance * (1 + 1e-9)

@@ -142,9 +142,7 @@ class Voxels:
         if alpha is not None:
             both = np.stack((1 - rows, rows), axis=1) if rows.ndim == 1 else rows
             belief = DirichletBelief(both, alpha)
-        return Predictions(
-            rows, labels, belief=belief, tolerance=self.tolerance, dropped=dropped
-        )
+        return Predictions(rows, labels, belief=belief, tolerance=self.tolerance, dropped=dropped)
 
     def _labels(self, first: int, last: int, chosen: NDArray[np.int64]) -> Labels:
         from quorate.kernels import _voxels as kernels

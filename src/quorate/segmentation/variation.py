@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,7 +64,7 @@ def total_variation(
     if not 0 < step <= 1 - start:
         raise InvalidInputError(f"step: must be in (0, {1 - start:g}]; got {step}")
     selection = Selection(ignore_label, foreground_only, boundary_mm)
-    total = len(cases) if hasattr(cases, "__len__") else None
+    total = len(cases) if isinstance(cases, Sized) else None
     each = []
     for number, case in enumerate(cases):
         voxels = Voxels.of(case, None, selection, number)

@@ -74,7 +74,7 @@ def coarse_cells() -> FloatArray:
     wanted = np.concatenate((np.arange(COARSE_CELLS + 1) / COARSE_CELLS, wanted, 1 - wanted))
     at = np.searchsorted(fine, wanted).clip(1, len(fine) - 1)
     nearest = np.where(wanted - fine[at - 1] < fine[at] - wanted, at - 1, at)
-    edges = fine[np.unique(nearest)]
+    edges: FloatArray = fine[np.unique(nearest)]
     edges.setflags(write=False)
     return edges
 
@@ -200,6 +200,4 @@ def _scored(
     channel: NDArray[np.int64],
     unit: NDArray[np.int64],
 ) -> ScoredCases:
-    return ScoredCases(
-        score[:, None], (hits / mass)[:, None], mass, channel=channel, units=unit
-    )
+    return ScoredCases(score[:, None], (hits / mass)[:, None], mass, channel=channel, units=unit)

@@ -121,15 +121,17 @@ def total_cases(inputs: Inputs) -> int | None:
 def as_probabilities(output: str) -> Callable[[Tensor], Tensor]:
     """Return how to turn what a model gives into probabilities over axis 1."""
     choose("output", output, ("logits", "probabilities"))
-    if output == "logits":
-        return lambda values: values.float().softmax(dim=1)
-    return lambda values: values.float()
+
+    def convert(values: Tensor) -> Tensor:
+        if values.ndim < 2:
+            raise InvalidInputError(
+                f"model: must give (N, K) or (N, K, …) for each batch; got {tuple(values.shape)}"
+            )
+        return values.float().softmax(dim=1) if output == "logits" else values.float()
+
+    return convert
 
 
 def class_rows(values: Tensor) -> Tensor:
     """Return (N, K, …) as (M, K), on the CPU."""
-    if values.ndim < 2:
-        raise InvalidInputError(
-            f"model: must give (N, K) or (N, K, …) for each batch; got {tuple(values.shape)}"
-        )
     return values.movedim(1, -1).reshape(-1, values.shape[1]).cpu()

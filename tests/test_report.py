@@ -1,0 +1,403 @@
+"""Reports as files: one file, no address outside, nothing from outside becomes markup."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import json
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import quorate as qr
+import reports
+from quorate.cli import app
+from quorate.curves import ReliabilityCurve
+from quorate.report import as_csv, as_latex, as_markdown, comparison_html, report_html
+from quorate.report.markup import el, json_block
+from quorate.report.words import Verdict, basis, findings, verdict
+from quorate.results import Estimate, Results
+
+
+class Page(HTMLParser):
+    """The elements of a page, its text, its scripts and every attribute that could load a thing."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.scripts: list[str] = []
+        self.data = ""
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self._kind = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep the element."""
+        self.tags.append(tag)
+        self._open.append(tag)
+        self._kind = dict(attrs).get("type") or ""
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        """Forget which element is open."""
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, text: str) -> None:
+        """Keep scripts, data and words apart."""
+        inside = self._open[-1] if self._open else ""
+        if inside == "script" and self._kind == "application/json":
+            self.data += text
+        elif inside == "script":
+            self.scripts.append(text)
+        elif inside != "style":
+            self.words.append(text)
+
+
+@pytest.fixture(scope="module", name="page")
+def page_of_hostile_names() -> Page:
+    """The report of results whose class names try to break out."""
+    return Page(report_html(reports.results(), title="<i>model</i>", single=reports.results()))
+
+
+def curve(predicted: float, observed: float, gap: tuple[float, float, float]) -> dict[str, object]:
+    """Return a curve of one bin of 100 cases, with an interval of ±0.06."""
+    return ReliabilityCurve(
+        "top label", np.array([0.0, 1.0]), np.array([100.0]), np.array([1.0]),
+        np.array([predicted]), np.array([observed]), np.array([observed - 0.06]),
+        np.array([observed + 0.06]), 0.95, *gap,
+    ).to_dict()  # fmt: skip
+
+
+# Words -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("predicted", "observed", "gap", "ece", "headline", "tone"),
+    [
+        (0.9, 0.78, (0.12, 0.06, 0.18), (0.12, 0.05, 0.18), "Over-confident", "bad"),
+        (0.7, 0.78, (-0.08, -0.14, -0.02), (0.08, 0.01, 0.14), "Under-confident", "bad"),
+        (0.79, 0.78, (0.01, 0.005, 0.015), (0.01, 0, 0.02), "Slightly over-confident", "caution"),
+        (0.8, 0.78, (0.02, -0.02, 0.06), (0.06, 0.03, 0.09), "Miscalibrated in places", "caution"),
+        (0.8, 0.78, (0.02, -0.02, 0.06), (0.03, 0.0, 0.07), "No miscalibration found", "good"),
+        (0.8, 0.78, (0.02, -0.1, 0.14), (0.1, 0.0, 0.2), "No miscalibration found", "caution"),
+    ],
+)
+def test_the_verdict(
+    predicted: float,
+    observed: float,
+    gap: tuple[float, float, float],
+    ece: tuple[float, float, float],
+    headline: str,
+    tone: str,
+) -> None:
+    """The intervals of the gap and of the ECE decide the verdict; a bin is its example."""
+    found = verdict(
+        Results(
+            {"ece": Estimate("ece", *ece)}, curves={"top_label": curve(predicted, observed, gap)}
+        )
+    )
+    assert (found.headline, found.tone) == (headline, tone)
+    example = f"When it says {predicted:.0%}, the raters agree 78% of the time [72–84]."
+    assert found.explanation.replace("\u00a0%", "%").startswith(example)
+
+
+def test_the_verdict_says_how_far_off() -> None:
+    """Over-confidence in percentage points, with its interval; none without a curve."""
+    content = curve(0.9, 0.78, (0.12, 0.06, 0.18))
+    assert (
+        "12.0 percentage points more sure"
+        in verdict(Results({}, curves={"top_label": content})).explanation
+    )
+    assert "[6.0–18.0]" in verdict(Results({}, curves={"top_label": content})).explanation
+    without = verdict(Results({}))
+    assert without == Verdict("No verdict on calibration", without.explanation, "caution")
+    assert "metrics that include ece" in without.explanation
+    bare = {**content, "gap_low": None, "gap_high": None, "low": [None], "high": [None]}
+    assert "No interval was made" in verdict(Results({}, curves={"top_label": bare})).explanation
+
+
+def test_the_basis_and_the_findings() -> None:
+    """What it rests on, and how often raters agree with the model and with one another."""
+    data = {"cases": 1412, "patients": 300, "raters": {"mean": 3.12, "min": 1, "max": 4}}
+    assert basis(data) == "1,412 cases of 300 patients, 3.1 raters per case"
+    data = {"cases": 5, "patients": None, "raters": {"mean": 1.0, "min": 1, "max": 1}}
+    assert basis(data) == "5 cases, 1 rater per case"
+    pairs = curve(0.5, 0.4, (0.1, 0.05, 0.15))
+    found = dict(
+        findings(
+            Results(
+                {"accuracy": Estimate("accuracy", 0.7, 0.65, 0.75)}, curves={"disagreement": pairs}
+            )
+        )
+    )
+    assert "Two raters of the same case agree 60\u00a0%" in found["Is it right?"]
+    assert "expects too much disagreement" in found["Does it know when raters will differ?"]
+
+
+# Markup ------------------------------------------------------------------------------------------
+
+
+def test_text_is_never_markup() -> None:
+    """Children and attributes are escaped; data cannot end their script element."""
+    assert el("p", "<b>", title='"') == '<p title="&quot;">&lt;b&gt;</p>'
+    block = json_block("data", ["</script><!--", "\u2028"])
+    assert "</script><!--" not in block[:-9]
+    inside = block[block.index(">") + 1 : -len("</script>")]
+    assert json.loads(inside) == ["</script><!--", "\u2028"]
+
+
+def test_hostile_names_are_shown_as_text(page: Page) -> None:
+    """Scripts and images in class names and the title are words, never elements."""
+    assert not {"img", "i"} & set(page.tags)
+    assert len(page.scripts) == 2
+    text = "".join(page.words)
+    assert "<script>alert(1)</script>" in text and "<i>model</i>" in text
+    assert any("onerror" in str(row) for row in json.loads(page.data)["charts"].values())
+    assert "alert(" not in "".join(page.scripts[1:])
+
+
+def test_nothing_is_loaded_from_anywhere(page: Page) -> None:
+    """No element refers to another file, and the policy allows two scripts by their hashes."""
+    links = [(t, n, v) for t, n, v in page.attributes if n in ("src", "href", "action", "srcset")]
+    assert [value for _, _, value in links if not value.startswith(("#", "data:,"))] == []
+    policy = next(value for _, name, value in page.attributes if "default-src" in value)
+    assert "default-src 'none'" in policy and "unsafe-eval" not in policy
+    for script in page.scripts:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+
+
+def test_the_page_can_be_found_ones_way_in(page: Page) -> None:
+    """Landmarks, one main heading, a name for every chart, a label for every control."""
+    assert page.tags.count("h1") == 1 and page.tags.count("main") == 1
+    assert {"header", "footer", "section", "figcaption", "details", "caption"} <= set(page.tags)
+    charts = [v for t, n, v in page.attributes if n == "class" and v == "chart"]
+    named = [v for t, n, v in page.attributes if n == "aria-label" and t == "div" and len(v) > 15]
+    assert len(named) >= len(charts) == len(json.loads(page.data)["charts"])
+    ids = [v for _, n, v in page.attributes if n == "id"]
+    assert len(ids) == len(set(ids))
+    labelled = {v for t, n, v in page.attributes if t == "label" and n == "for"}
+    assert labelled == {"what", "threshold"} <= set(ids)
+
+
+def test_numbers_in_the_report_are_those_of_the_results(page: Page) -> None:
+    """Every metric's title, value and meaning stand in the page; the data tables have the bins."""
+    text = "".join(page.words)
+    for e in reports.results().values():
+        assert e.title in text and e.meaning in text
+        assert f"{e.value:.3f}".replace("-", "−") in text
+    assert "240 cases, 3 raters per case" in text
+    assert "Every rater" in page.words and "One rater a case" in page.words
+
+
+def test_the_file_is_small_and_whole(tmp_path: Path) -> None:
+    """The file is below 3 MB, and nothing else is in the folder."""
+    path = tmp_path / "report.html"
+    reports.results().to_html(path)
+    assert path.stat().st_size < 3_000_000
+    assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_report_of_one_number() -> None:
+    """Without curves there are no charts, no scripts, and a report all the same."""
+    bare = qr.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 0], "brier", resamples=0)
+    page = Page(report_html(bare))
+    assert page.scripts == []
+    assert "No verdict on calibration" in page.words
+    assert "No intervals were made." in page.words
+
+
+def test_what_is_undefined_or_left_out_is_told() -> None:
+    """The reasons of undefined metrics and the counts of dropped cases stand in the page."""
+    bare = qr.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1], "auccc,epistemic_loss", resamples=0)
+    counted = replace(bare, data={**bare.data, "dropped": {"unrated": 7}})
+    text = "".join(Page(report_html(counted)).words)
+    assert "Undefined: AUCCC: every prediction is right" in text
+    assert "Left out: 7 cases (unrated)." in text
+
+
+def test_all_the_further_parts_of_a_report() -> None:
+    """Stability, raters, worklist and a model before calibration each have their section."""
+    from quorate.worklist import worklist
+
+    probs, labels = reports.cases()
+    names = [f"<u>{i}</u>" for i in range(240)]
+    ratings = [[0, 0, 1], [1, 1, 1], [0, 1, 2], [2, 2, 2]] * 10
+    raters = qr.Labels.from_ratings(ratings, num_classes=3)
+    page = Page(
+        report_html(
+            reports.results(),
+            before=reports.results(),
+            stability={"ece": qr.stability.subsample_curve("ece", probs, labels, repeats=2)},
+            raters=qr.exchangeability_test(raters, permutations=99),
+            worklist=worklist(
+                qr.DirichletBelief(probs, np.full(240, 5.0)), names, class_names=reports.HOSTILE
+            ),
+        )
+    )
+    ids = {v for t, n, v in page.attributes if t == "section" and n == "id"}
+    assert {"stability", "raters", "worklist", "map"} <= ids
+    assert "u" not in page.tags
+    assert any(word.startswith("<u>") for word in page.words)
+
+
+def test_without_altair_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report without altair is an error that names the extra."""
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(qr.MissingExtraError, match=r"quorate\[report\]"):
+        report_html(reports.results())
+
+
+# Comparison --------------------------------------------------------------------------------------
+
+
+def test_the_comparison_as_a_page() -> None:
+    """Models' names are text; every difference stands in the page; the map has both models."""
+    found = reports.comparison()
+    page = Page(comparison_html(found))
+    text = "".join(page.words)
+    assert len(page.scripts) == 2
+    assert text.count("sharp − <script>alert(3)</script>") == len(found.differences)
+    assert set(json.loads(page.data)["charts"]) == {
+        *("reliability-chart", "ccc-chart", "risk-chart", "map-chart"),
+    }
+
+
+def test_the_comparison_as_tables() -> None:
+    """CSV has every digit; Markdown and LaTeX escape what they must and mark the best in bold."""
+    estimates = {
+        "a|b_c": {
+            "brier": Estimate("brier", 0.25, 0.2, 0.3, title="Brier & 50%", direction="lower")
+        },
+        "two": {"brier": Estimate("brier", 0.3, title="Brier & 50%", direction="lower")},
+    }
+    found = qr.Comparison(
+        {name: Results(e) for name, e in estimates.items()},
+        (qr.Difference("brier", "a|b_c", "two", -0.05, -0.1, 1 / 3, 0.2, 0.4),),
+        {},
+    )
+    assert as_markdown(found) == (
+        "| Metric | a\\|b\\_c | two |\n| --- | --- | --- |\n"
+        "| Brier & 50% | **0.250** [0.200, 0.300] | 0.300 |\n"
+    )
+    assert as_latex(found) == (
+        "\\begin{tabular}{lcc}\n\\toprule\nMetric & a|b\\_c & two \\\\\n\\midrule\n"
+        "Brier \\& 50\\% & \\textbf{0.250} {\\small [0.200, 0.300]} & 0.300 \\\\\n"
+        "\\bottomrule\n\\end{tabular}\n"
+    )
+    rows = list(csv.DictReader(as_csv(found).splitlines()))
+    assert rows[0]["first"] == "a|b_c" and float(rows[0]["high"]) == 1 / 3
+
+
+# Command line ------------------------------------------------------------------------------------
+
+
+def run(*words: str) -> Result:
+    """Run the command line within this process."""
+    return CliRunner().invoke(app, list(words))
+
+
+def write_predictions(path: Path, probs: np.ndarray, order: np.ndarray, extra: str = "") -> None:
+    """Write a table of predictions with the cases in some order."""
+    lines = ["case,prob_a,prob_b,prob_c"]
+    lines += [f"n{i},{probs[i, 0]!r},{probs[i, 1]!r},{probs[i, 2]!r}" for i in order]
+    text = "\n".join(lines).replace("np.float64(", "").replace(")", "") + extra
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+@pytest.fixture(name="folder")
+def folder_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two models of the same cases in different orders, and the ratings."""
+    probs, labels = reports.cases()
+    forward = np.arange(len(probs))
+    write_predictions(tmp_path / "sharp.csv", probs, forward)
+    write_predictions(tmp_path / "same.csv", probs, forward[::-1])
+    write_predictions(tmp_path / "blunt.csv", np.full_like(probs, 1 / 3), forward)
+    write_predictions(tmp_path / "short.csv", probs, forward[1:])
+    write_predictions(tmp_path / "long.csv", probs, forward, "\nother,0.2,0.3,0.5")
+    rows = [f"n{i},{a},{b},{c}" for i, (a, b, c) in enumerate(labels.counts)]
+    text = "\n".join(["case,count_a,count_b,count_c", *rows]) + "\n"
+    (tmp_path / "ratings.csv").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_compare_on_the_command_line(folder: Path) -> None:
+    """Differences in every format; two orders of the same cases are the same model."""
+    done = run(
+        *("compare", "sharp.csv", "blunt.csv", "same.csv", "--ratings", "ratings.csv"),
+        *("--metrics", "brier,ece", "--resamples", "50", "--names", "A,<b>,C"),
+        *("--out", "c.json", "--out", "c.html", "--csv", "c.csv", "--latex", "c.tex"),
+        *("--markdown", "c.md"),
+    )
+    assert done.exit_code == 0, done.output
+    assert "A - <b>" in done.output
+    content = json.loads((folder / "c.json").read_text(encoding="utf-8"))
+    assert content["schema_version"] == 1
+    rows = {(r["metric"], r["first"], r["second"]): r for r in content["differences"]}
+    assert rows["brier", "A", "C"]["difference"] == pytest.approx(0, abs=1e-12)
+    probs, labels = reports.cases()
+    gap = qr.brier(probs, labels) - qr.brier(np.full_like(probs, 1 / 3), labels)
+    assert rows["brier", "A", "<b>"]["difference"] == pytest.approx(gap)
+    assert (folder / "c.tex").read_text(encoding="utf-8").startswith("\\begin{tabular}{lccc}")
+    assert (folder / "c.md").read_text(encoding="utf-8").startswith("| Metric | A | &lt;b> | C |")
+    assert len((folder / "c.csv").read_text(encoding="utf-8").splitlines()) == 1 + 2 * 3
+    assert "&lt;b&gt;" in (folder / "c.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("sharp.csv", "must be at least two files; got 1"),
+        ("sharp.csv short.csv", "n0"),
+        ("sharp.csv long.csv", "other"),
+        ("sharp.csv results.json", "results hold no cases that could be paired"),
+        ("sharp.csv blunt.csv --names A", "--names: must name each of the 2 files; got 1"),
+        ("sharp.csv blunt.csv --names A,A", "--names: must differ"),
+        ("sharp.csv blunt.csv --out c.pdf", "--out: must end in .json or .html; got c.pdf"),
+    ],
+)
+def test_what_compare_refuses(folder: Path, words: str, message: str) -> None:
+    """One line on stderr that says what is wrong, and exit code 2."""
+    done = run("compare", *words.split(), "--ratings", "ratings.csv", "--resamples", "20")
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def test_report_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result file becomes a page with the versions that the file names; --open opens it."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
+    source = tmp_path / "results.json"
+    reports.results().to_json(source)
+    content = json.loads(source.read_text(encoding="utf-8"))
+    content["versions"]["numpy"] = "0.0.7"
+    source.write_text(json.dumps(content), encoding="utf-8")
+    out = tmp_path / "a report.html"
+    done = run(
+        "report", str(source), "-o", str(out), "--single", str(source), "--title", "M", "--open"
+    )
+    assert done.exit_code == 0, done.output
+    page = Page(out.read_text(encoding="utf-8"))
+    assert "M" in page.words and "0.0.7" in page.words
+    assert opened == [out.resolve().as_uri()]
+
+
+def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
+    """The message names the file; the exit code is 2."""
+    (tmp_path / "x.json").write_text("{}", encoding="utf-8")
+    done = run("report", str(tmp_path / "x.json"), "-o", str(tmp_path / "r.html"))
+    assert done.exit_code == 2
+    assert re.search(r"x\.json: is not a quorate result file", done.output)
+    assert not (tmp_path / "r.html").exists()

@@ -1,0 +1,243 @@
+"""Reports in a browser: headless Chromium opens the file, looks, and moves the controls.
+
+Needs Selenium (in the extra "dev") and Chromium with its driver, as Debian packages them:
+apt-get install chromium chromium-driver. The accessibility check needs axe-core besides: npm
+install axe-core in the folder of the repository, or its path in AXE_CORE. What is missing is told
+and skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reports
+
+selenium = pytest.importorskip(
+    "selenium", reason="browser tests need selenium: pip install selenium"
+)
+
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+DRIVER = shutil.which("chromedriver")
+AXE = Path(
+    os.environ.get("AXE_CORE")
+    or Path(__file__).parents[1] / "node_modules" / "axe-core" / "axe.min.js"
+)
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None,
+    reason="browser tests need Chromium and its driver: apt-get install chromium chromium-driver",
+)
+
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--window-size=1000,900"),
+)
+
+
+@pytest.fixture(scope="module", name="folder")
+def folder_of_reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report and the comparison as files."""
+    folder = tmp_path_factory.mktemp("reports")
+    reports.results().to_html(folder / "report.html")
+    reports.comparison().to_html(folder / "comparison.html")
+    return folder
+
+
+@pytest.fixture(scope="module", name="browser")
+def headless_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A browser with a fresh profile, which keeps its console and its network log."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with socket.socket() as probe:  # a free port of our own: two workers may run side by side
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    service = webdriver.ChromeService(DRIVER, port=port)
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+def view(
+    browser: Any, path: Path, *, width: int = 1000, dark: bool = False, media: str = "screen"
+) -> Any:
+    """Open a file in a window of some width and wait until its charts are drawn."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [feature]})
+    browser.get("about:blank")
+    browser.get_log("browser"), browser.get_log("performance")
+    browser.get(path.as_uri())
+    drawn = "return document.documentElement.dataset.drawn"
+    WebDriverWait(browser, 30).until(lambda b: b.execute_script(drawn))
+    return browser
+
+
+def text_of(browser: Any, name: str) -> str:
+    """Return the text of the element with an id."""
+    return str(browser.find_element(By.ID, name).text)
+
+
+def drawing(browser: Any, name: str) -> str:
+    """Return the drawing in a chart's place."""
+    return str(browser.find_element(By.CSS_SELECTOR, f"#{name} svg").get_attribute("innerHTML"))
+
+
+@pytest.mark.parametrize("name", ["report", "comparison"])
+def test_it_opens_without_a_sound_and_without_a_network(
+    browser: Any, folder: Path, name: str
+) -> None:
+    """No line in the console, no request but for the file itself."""
+    view(browser, folder / f"{name}.html")
+    assert browser.get_log("browser") == []
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
+    outside = [url for url in asked if not url.startswith(("data:", "about:"))]
+    assert outside == [(folder / f"{name}.html").as_uri()]
+
+
+@pytest.mark.parametrize(("name", "charts"), [("report", 7), ("comparison", 4)])
+def test_every_chart_is_drawn(browser: Any, folder: Path, name: str, charts: int) -> None:
+    """Each place holds a drawing with marks, as wide as its place."""
+    view(browser, folder / f"{name}.html")
+    places = browser.find_elements(By.CSS_SELECTOR, ".chart")
+    assert len(places) == charts
+    for place in places:
+        svg = place.find_element(By.CSS_SELECTOR, "svg")
+        assert len(svg.find_elements(By.CSS_SELECTOR, "path")) > 5
+        assert svg.size["width"] > 250 and svg.size["width"] <= place.size["width"] + 1
+        assert len(place.get_attribute("aria-label")) > 15
+
+
+def test_the_policy_forbids_scripts_that_are_not_ours(browser: Any, folder: Path) -> None:
+    """A script put into the page afterwards, as an injection would be, does not run."""
+    view(browser, folder / "report.html")
+    browser.execute_script(
+        "const s = document.createElement('script'); s.textContent = 'window.broken = 1';"
+        "document.body.append(s)"
+    )
+    assert browser.execute_script("return window.broken") is None
+    assert "Content Security Policy" in str(browser.get_log("browser"))
+
+
+def test_hostile_names_are_shown(browser: Any, folder: Path) -> None:
+    """A class called <script> is an option that can be read, and nothing has run."""
+    view(browser, folder / "report.html")
+    shown = [option.text for option in Select(browser.find_element(By.ID, "what")).options]
+    assert shown == ["Predicted class", *(f"Class: {name}" for name in reports.HOSTILE)]
+    assert browser.find_elements(By.CSS_SELECTOR, "main img") == []
+    view(browser, folder / "comparison.html")
+    assert "<script>alert(3)</script>" in drawing(browser, "ccc-chart").replace(
+        "&lt;", "<"
+    ).replace("&gt;", ">")
+
+
+def test_the_class_selector_changes_the_charts(browser: Any, folder: Path) -> None:
+    """Choosing a class draws another curve and another histogram; choosing back, the first."""
+    view(browser, folder / "report.html")
+    before = [drawing(browser, name) for name in ("reliability-chart", "counts-chart")]
+    choice = Select(browser.find_element(By.ID, "what"))
+    choice.select_by_index(2)
+    WebDriverWait(browser, 10).until(lambda b: drawing(b, "reliability-chart") != before[0])
+    WebDriverWait(browser, 10).until(lambda b: drawing(b, "counts-chart") != before[1])
+    choice.select_by_index(0)
+    bare = [re.sub(r"clip\d+", "clip", text) for text in before]
+    WebDriverWait(browser, 10).until(
+        lambda b: re.sub(r"clip\d+", "clip", drawing(b, "reliability-chart")) == bare[0]
+    )
+
+
+def test_the_slider_moves_the_operating_point(browser: Any, folder: Path) -> None:
+    """With the keyboard, the threshold changes the counts, the sentence and both charts."""
+    view(browser, folder / "report.html")
+    slider = browser.find_element(By.ID, "threshold")
+    slider.send_keys(Keys.HOME)
+    table = reports.results().curves["thresholds"]
+    assert text_of(browser, "correct_accepts") == f"{table['correct_accepts'][-1]:.0f}"
+    assert text_of(browser, "correct_rejects") == "0"
+    assert text_of(browser, "operating-point").startswith("240 of 240 cases are accepted")
+    ccc, risk = drawing(browser, "ccc-chart"), drawing(browser, "risk-chart")
+    slider.send_keys(Keys.ARROW_RIGHT * 30)
+    wanted = float(slider.get_attribute("value"))
+    row = max(i for i, t in enumerate(table["thresholds"]) if t is None or t >= wanted)
+    for name in ("correct_accepts", "incorrect_accepts", "correct_rejects", "incorrect_rejects"):
+        assert text_of(browser, name) == f"{table[name][row]:.0f}"
+    assert text_of(browser, "threshold-value").replace("\u00a0", " ") == f"{100 * wanted:.0f} %"
+    assert slider.get_attribute("aria-valuetext")
+    WebDriverWait(browser, 10).until(lambda b: drawing(b, "ccc-chart") != ccc)
+    WebDriverWait(browser, 10).until(lambda b: drawing(b, "risk-chart") != risk)
+
+
+COLOURS = """
+const text = document.querySelector("#reliability-chart svg text");
+return [getComputedStyle(document.body).backgroundColor, getComputedStyle(text).fill];
+"""
+
+
+def brightness(colour: str) -> float:
+    """Return how bright an rgb() colour is, from 0 to 255."""
+    return sum(map(float, re.findall(r"[\d.]+", colour)[:3])) / 3
+
+
+def test_dark_and_light_and_paper(browser: Any, folder: Path) -> None:
+    """The page and its charts turn dark together; paper is light whatever the screen is."""
+    page, ink = map(brightness, view(browser, folder / "report.html").execute_script(COLOURS))
+    assert page > 240 and ink < 80
+    view(browser, folder / "report.html", dark=True)
+    page, ink = map(brightness, browser.execute_script(COLOURS))
+    assert page < 40 and ink > 200
+    view(browser, folder / "report.html", dark=True, media="print")
+    page, ink = map(brightness, browser.execute_script(COLOURS))
+    assert page > 240 and ink < 80
+
+
+@pytest.mark.parametrize("name", ["report", "comparison"])
+def test_a_phone_does_not_scroll_sideways(browser: Any, folder: Path, name: str) -> None:
+    """At 375 pixels nothing is wider than the window, also with every table open."""
+    view(browser, folder / f"{name}.html", width=375)
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 375
+    for chart in browser.find_elements(By.CSS_SELECTOR, ".chart svg"):
+        assert chart.rect["x"] + chart.rect["width"] <= 375
+
+
+@pytest.mark.skipif(
+    not AXE.is_file(), reason="the accessibility check needs axe-core: npm install axe-core"
+)
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("name", ["report", "comparison"])
+def test_accessibility(browser: Any, folder: Path, name: str, dark: bool) -> None:
+    """axe-core finds nothing serious, in the light and in the dark."""
+    view(browser, folder / f"{name}.html", dark=dark)
+    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    browser.execute_script(AXE.read_text(encoding="utf-8"))
+    browser.set_script_timeout(60)
+    found = browser.execute_async_script(
+        "const done = arguments[arguments.length - 1];"
+        "axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations))"
+    )
+    told = [(v["impact"], v["id"], [n["html"][:120] for n in v["nodes"][:3]]) for v in found]
+    assert [entry for entry in told if entry[0] in ("serious", "critical")] == []

@@ -1,0 +1,431 @@
+"""Images against the same voxels as plain cases, against loops, and against numbers by hand."""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import quorate as qr
+from quorate.catalog import CATALOG
+from quorate.engines.streaming import digest
+from quorate.segmentation import Case, boundary_band, disagreement_map
+from quorate.segmentation import request as requests
+from quorate.segmentation.binary import binary_digest, has_binary_digest
+from quorate.segmentation.cases import Selection, Voxels
+from quorate.summaries.digest import merged_in_order
+
+Array = NDArray[Any]
+METRICS = [row.name for row in CATALOG.values() if not row.needs_belief]
+
+
+def images(
+    classes: int, raters: int, shape: tuple[int, ...] = (7, 6, 5), seed: int = 0
+) -> tuple[Array, Array]:
+    """Return probabilities (*shape, K) and the masks of raters who draw from them."""
+    random = np.random.default_rng([classes, raters, seed])
+    probs = random.dirichlet(np.full(classes, 0.5), shape)
+    draws = random.random((raters, *shape, 1))
+    return probs, (probs.cumsum(axis=-1) > draws).argmax(axis=-1)
+
+
+def as_cases(probs: Array, masks: Array, missing: int = -1) -> tuple[Array, qr.Labels]:
+    """Return the voxels as plain cases: an independent way to the same numbers."""
+    classes = probs.shape[-1]
+    ratings = masks.reshape(len(masks), -1).T
+    labels = qr.Labels.from_ratings(ratings, num_classes=classes, missing=missing)
+    return probs.reshape(-1, classes), labels
+
+
+def channels(probs: Array) -> Array:
+    """Return probabilities as (K, *spatial)."""
+    return np.moveaxis(probs, -1, 0)
+
+
+def value_of(name: str, probs: Array, labels: qr.Labels) -> float:
+    """Return a metric of plain cases, NaN where it is undefined."""
+    found = qr.evaluate(
+        probs, labels, metrics=name, resamples=0, on_single="drop", on_unrated="drop"
+    )
+    value = found[name].value
+    return float("nan") if value is None else value
+
+
+# numbers by hand --------------------------------------------------------------------------
+
+
+def test_two_voxels_by_hand() -> None:
+    """Two raters, two voxels: gaps of 0.2 and 0.3 in different bins make an ECE of 0.25."""
+    image, masks = np.array([0.2, 0.8]), np.array([[0, 1], [0, 0]])
+    found = qr.segmentation.evaluate(
+        [Case(image, masks)], "ece,brier,accuracy", question="positive", resamples=0
+    )
+    assert found["ece"].value == pytest.approx((0.2 + 0.3) / 2)
+    # Against a rater: (0.04 + (0.04 + 0.64) / 2) / 2, halved and doubled for the two classes.
+    assert found["brier"].value == pytest.approx((0.04 + 0.34) / 2)
+    assert found["accuracy"].value == pytest.approx((1 + 0.5) / 2)
+
+
+def test_mean_and_deviation_over_images() -> None:
+    """Images with errors 0.1 and 0.3 have the mean 0.2 and the standard deviation 0.1 √2."""
+    masks = np.ones((1, 4), int)
+    cases = [Case(np.full(4, 0.9), masks), Case(np.full(4, 0.7), masks)]
+    found = qr.segmentation.evaluate(cases, "ece", resamples=0)
+    assert found["ece"].value == pytest.approx(0.2)
+    assert found["ece"].std == pytest.approx(0.1 * np.sqrt(2))
+    assert found.per_case["ece"] == pytest.approx([0.1, 0.3])
+    assert found.data["cases"] == 2 and found.data["voxels"] == 8
+
+
+def test_patients_are_resampled_whole() -> None:
+    """Two patients of two images: a resample has the mean 0.1, 0.2 or 0.3, and nothing between."""
+    masks = np.ones((1, 4), int)
+    levels = [(0.9, "a"), (0.9, "a"), (0.7, "b"), (0.7, "b")]
+    cases = [Case(np.full(4, p), masks, patient=who) for p, who in levels]
+    found = qr.segmentation.evaluate(cases, "ece", interval="percentile", resamples=500)["ece"]
+    assert (found.low, found.high) == pytest.approx((0.1, 0.3))
+
+
+def test_voxels_are_counted_once_per_rater() -> None:
+    """MR eq 5: the same number as repeating every voxel once per rater, by a loop over bins."""
+    probs, masks = images(2, 5)
+    positive, votes = probs[..., 1].ravel(), masks.reshape(5, -1)
+    repeated, labels = np.tile(positive, 5), votes.ravel()
+    expected = 0.0
+    for b in range(15):
+        inside = (repeated >= b / 15) & ((repeated < (b + 1) / 15) | (b == 14))
+        expected += abs((labels[inside] - repeated[inside]).sum()) / len(repeated)
+    case = Case(probs[..., 1], masks)
+    found = qr.segmentation.evaluate([case], "ece", question="positive", resamples=0)
+    assert found["ece"].value == pytest.approx(expected, abs=1e-12)
+
+
+# against plain cases ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["one channel", "two classes", "three classes", "ignored"])
+def test_every_metric_is_that_of_the_voxels(layout: str) -> None:
+    """Each image has the value that its voxels have as plain cases, for every metric."""
+    classes = 3 if layout in ("three classes", "ignored") else 2
+    ignored = 7 if layout == "ignored" else None
+    cases, flat = [], []
+    for seed, raters in enumerate((2, 4)):
+        probs, masks = images(classes, raters, seed=seed)
+        if ignored is not None:
+            masks[np.random.default_rng(seed).random(masks.shape) < 0.2] = ignored
+        image = probs[..., 1] if layout == "one channel" else channels(probs)
+        if layout == "three classes":  # as NIfTI files lie in memory
+            image = np.asfortranarray(probs).transpose(3, 0, 1, 2)
+        cases.append(Case(image, masks))
+        flat.append(as_cases(probs, masks, -1 if ignored is None else ignored))
+    found = qr.segmentation.evaluate(
+        cases, METRICS, resamples=0, ignore_label=ignored, on_single="drop"
+    )
+    for name in METRICS:
+        expected = [value_of(name, probs, labels) for probs, labels in flat]
+        bound = (found[name].bound or 0) * 2 + 1e-12
+        np.testing.assert_allclose(found.per_case[name], expected, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_pooled_is_all_voxels_together(classes: int) -> None:
+    """Pooled images are the cases of all voxels, with intervals over the same patients."""
+    parts = [images(classes, 3, seed=seed) for seed in range(6)]
+    patients = [0, 0, 1, 2, 2, 3]
+    cases = [
+        Case(channels(probs), masks, patient=who)
+        for (probs, masks), who in zip(parts, patients, strict=True)
+    ]
+    found = qr.segmentation.evaluate(cases, METRICS, "pooled", resamples=50)
+    probs = np.concatenate([as_cases(*part)[0] for part in parts])
+    counts = np.concatenate([as_cases(*part)[1].counts for part in parts])
+    groups = np.repeat(patients, 7 * 6 * 5)
+    plain = qr.evaluate(
+        probs, qr.Labels.from_counts(counts), METRICS, groups=groups, resamples=50
+    )
+    for name in METRICS:
+        mine, exact = found[name], plain[name]
+        assert mine.value == pytest.approx(exact.value, abs=(mine.bound or 0) + 1e-12)
+        if mine.bound is None:
+            ends = (exact.low, exact.high)
+            assert (mine.low, mine.high) == pytest.approx(ends, abs=1e-9)
+    assert found.data["patients"] == 4
+
+
+@pytest.mark.parametrize("raters", [1, 3])
+def test_two_ways_to_the_same_sums(raters: int) -> None:
+    """The loops over two classes give the sums that label histograms give."""
+    probs, masks = images(2, raters, (40, 30, 10))
+    image = probs[..., 1].astype(np.float32)
+    image[:5] = 0.0
+    image[5:8] = 1.0
+    image[8:10] = 0.5
+    region = np.random.default_rng(0).random(image.shape) < 0.7
+    from quorate.inference import Settings
+
+    request = requests.Request.of(METRICS, "pooled", 15, None, Settings(), Selection())
+    plans = [p for p in requests.plans_of(request.asked) if "ranked" not in str(p)]
+    voxels = Voxels.of(Case(image, masks, region=region), None, Selection())
+    assert has_binary_digest(voxels, plans)
+    direct = binary_digest(voxels, plans)
+    general = merged_in_order(digest(part, plans) for part in voxels.parts())
+    assert direct.facts == general.facts
+    for plan in plans:
+        for name in ("sums", "fine", "lowest", "highest", "per_unit"):
+            if hasattr(direct.summaries[plan], name):
+                mine, other = (getattr(d.summaries[plan], name) for d in (direct, general))
+                np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-9)
+
+
+def test_cells_of_a_large_image_keep_their_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where an image is too large to sort, cells are within their bound of the sorted scores."""
+    probs, masks = images(2, 3, (40, 25, 10))
+    case = Case(probs[..., 1], masks)
+    names = "adaptive_ece,ece_sweep,ks_error,smooth_ece,auccc,aurc,augrc,kde_ece"
+    flat, labels = as_cases(probs, masks)
+    monkeypatch.setattr(requests, "EXACT_VOXELS", 0)
+    found = qr.segmentation.evaluate([case], names, resamples=0)
+    for name in names.split(","):
+        if name == "kde_ece":
+            exact = qr.kde_ece(flat, labels, method="exact")
+        else:
+            exact = value_of(name, flat, labels)
+        assert found[name].bound is not None
+        assert abs(found[name].value - exact) <= found[name].bound + 1e-12
+    assert found["kde_ece"].bound < 1e-3 and found["auccc"].bound < 1e-3
+
+
+def test_classes_add_up() -> None:
+    """The calibration loss of the classes adds up to that of all, and each has its own."""
+    probs, masks = images(3, 3)
+    found = qr.segmentation.evaluate([Case(channels(probs), masks)], "all", resamples=0)
+    flat, labels = as_cases(probs, masks)
+    assert sum(found.per_class["calibration_loss"]) == pytest.approx(
+        qr.calibration_loss(flat, labels)
+    )
+    for k in range(3):
+        binary = qr.Labels.from_counts(
+            np.stack((labels.counts.sum(axis=1) - labels.counts[:, k], labels.counts[:, k]), 1)
+        )
+        alone = qr.ece(flat[:, k], binary, question="positive")
+        assert found.per_class["classwise_ece"][k] == pytest.approx(alone)
+
+
+def test_a_belief_is_judged_by_its_disagreement() -> None:
+    """A concentration per voxel changes what disagreement is predicted, as a Dirichlet belief."""
+    probs, masks = images(3, 3)
+    alpha = np.random.default_rng(0).uniform(0.5, 8, probs.shape[:-1])
+    case = Case(channels(probs), masks, concentration=alpha)
+    found = qr.segmentation.evaluate([case], "disagreement_loss", resamples=0)
+    flat, labels = as_cases(probs, masks)
+    belief = qr.DirichletBelief(flat, alpha.ravel())
+    expected = qr.disagreement_loss(belief.disagreement(), labels)
+    assert found["disagreement_loss"].value == pytest.approx(expected)
+
+
+# which voxels ------------------------------------------------------------------------------
+
+
+def test_a_region_leaves_the_other_voxels_out() -> None:
+    """A region mask is a choice of cases; bad values outside it are nobody's business."""
+    probs, masks = images(3, 2)
+    region = np.zeros(probs.shape[:-1], bool)
+    region[2:5, :4] = True
+    flat, labels = as_cases(probs, masks)
+    image = channels(probs).copy()
+    image[:, ~region] = np.nan
+    found = qr.segmentation.evaluate([Case(image, masks, region=region)], "ece", resamples=0)
+    kept = np.flatnonzero(region.ravel())
+    assert found["ece"].value == pytest.approx(qr.ece(flat[kept], labels.take(kept)))
+    assert found.data["voxels"] == 12 * 5
+
+
+def test_the_band_is_what_a_loop_over_distances_finds() -> None:
+    """Voxels within the distance of any rater's boundary, by all pairs of voxels."""
+    random = np.random.default_rng(3)
+    masks = (random.random((2, 6, 7, 5)) < 0.06).astype(int)
+    spacing, distance = (1.0, 0.5, 2.0), 1.6
+    boundary = []
+    for mask in masks:
+        for at in np.ndindex(mask.shape):
+            for axis in range(3):
+                for step in (-1, 1):
+                    near = list(at)
+                    near[axis] += step
+                    inside = 0 <= near[axis] < mask.shape[axis]
+                    if inside and mask[tuple(near)] != mask[at]:
+                        boundary.append(at)
+    points = np.array(boundary) * spacing
+    expected = np.zeros(masks.shape[1:], bool)
+    for at in np.ndindex(expected.shape):
+        expected[at] = np.linalg.norm(points - np.multiply(at, spacing), axis=1).min() <= distance
+    found = boundary_band(list(masks), distance, spacing)
+    assert 0 < expected.sum() < expected.size
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_boundary_and_foreground_are_regions() -> None:
+    """Looking near boundaries, or at foreground, is the same as giving that region."""
+    random = np.random.default_rng(0)
+    image = random.random((12, 12))
+    masks = np.zeros((2, 12, 12), int)
+    masks[0, 3:6, 3:6] = masks[1, 4:7, 4:7] = 1
+    spacing = (1.0, 2.0)
+
+    def ece(**options: Any) -> float | None:
+        region = options.pop("region", None)
+        case = Case(image, masks, region=region, spacing=spacing)
+        return qr.segmentation.evaluate([case], "ece", resamples=0, **options)["ece"].value
+
+    band = boundary_band(list(masks), 2.0, spacing)
+    marked = (image > 0.5) | masks.any(axis=0)
+    assert ece(boundary_mm=2.0) == ece(region=band)
+    assert ece(foreground_only=True) == ece(region=marked)
+    assert ece(foreground_only=True, boundary_mm=2.0) == ece(region=marked & band)
+
+
+def test_voxels_that_nobody_rated_are_counted() -> None:
+    """A voxel whose every label is ignored is left out and counted."""
+    masks = np.array([[0, 1, 9, 1], [0, 9, 9, 1]])
+    case = Case(np.array([0.1, 0.9, 0.5, 0.8]), masks)
+    found = qr.segmentation.evaluate([case], "accuracy", ignore_label=9, resamples=0)
+    assert found["accuracy"].value == 1.0
+    assert found.data["dropped"] == {"voxels that nobody rated": 1}
+    assert found.data["ratings"] == 5
+
+
+# what an image may look like -----------------------------------------------------------------
+
+
+def test_one_hot_masks_are_label_maps() -> None:
+    """One-hot masks (R, K, *spatial) say what label maps say, also where the shape could be both."""
+    probs, masks = images(3, 2)
+    one_hot = np.stack([masks == k for k in range(3)], axis=1)
+    image = channels(probs)
+    plain = qr.segmentation.evaluate([Case(image, masks)], "ece,brier", resamples=0)
+    for layout in ("auto", "one_hot"):
+        case = Case(image, one_hot, layout=layout)
+        found = qr.segmentation.evaluate([case], "ece,brier", resamples=0)
+        assert [e.value for e in found.values()] == [e.value for e in plain.values()]
+
+
+def test_a_short_first_axis_is_no_class() -> None:
+    """One channel of two slices stays one channel: its slices do not sum to 1."""
+    probs, masks = images(2, 3, (2, 6, 5))
+    found = qr.segmentation.evaluate([Case(probs[..., 1], masks)], "ece", resamples=0)
+    assert found["ece"].value == pytest.approx(qr.ece(*as_cases(probs, masks)))
+
+
+def test_images_are_read_once_and_let_go() -> None:
+    """Cases may come from a generator; no image but the present one is kept."""
+    alive: list[weakref.ref[Array]] = []
+
+    def cases() -> Iterator[Case]:
+        for seed in range(4):
+            assert sum(ref() is not None for ref in alive) <= 1
+            probs, masks = images(2, 2, seed=seed)
+            image = np.ascontiguousarray(probs[..., 1])
+            alive.append(weakref.ref(image))
+            yield Case(image, masks)
+            del image
+
+    for reduction in ("per_case", "pooled"):
+        found = qr.segmentation.evaluate(cases(), "ece,auccc", reduction, resamples=0)
+        assert found.data["cases"] == 4
+
+
+def test_total_variation_is_that_of_the_voxels() -> None:
+    """Each image is a test set: its total variation is that of its voxels as plain cases."""
+    parts = [images(2, 3, (8, 8), seed=seed) for seed in range(2)]
+    cases = [Case(channels(probs), masks) for probs, masks in parts]
+    for metric in ("ece", "auccc"):
+        each = [
+            qr.stability.total_variation(metric, *as_cases(*part), repeats=4).mean
+            for part in parts
+        ]
+        found = qr.segmentation.total_variation(cases, metric, repeats=4)
+        assert found.per_case == pytest.approx(each)
+        assert found.mean == pytest.approx(np.mean(each))
+
+
+def test_maps_of_disagreement() -> None:
+    """A map is the disagreement of a belief about every voxel (LH eqs 17, 19, 71)."""
+    probs, _ = images(3, 1)
+    flat = probs.reshape(-1, 3)
+    point = qr.PointBelief(flat).disagreement().reshape(probs.shape[:-1])
+    np.testing.assert_allclose(disagreement_map(channels(probs)), point, atol=1e-6)
+    alpha = np.random.default_rng(0).uniform(0.5, 5, probs.shape[:-1])
+    dirichlet = qr.DirichletBelief(flat, alpha.ravel()).disagreement().reshape(alpha.shape)
+    np.testing.assert_allclose(disagreement_map(channels(probs), alpha), dirichlet, atol=1e-6)
+    other, _ = images(3, 1, seed=1)
+    members = qr.EnsembleBelief(np.stack((flat, other.reshape(-1, 3))))
+    both = disagreement_map([channels(probs), channels(other)])
+    np.testing.assert_allclose(both.ravel(), members.disagreement(), atol=1e-6)
+
+
+def test_results_are_written_with_every_image(tmp_path: Any) -> None:
+    """The JSON has the mean, the deviation, and the value of each image by its name."""
+    probs, masks = images(2, 2)
+    cases = [Case(probs[..., 1], masks, name=f"c{i}") for i in range(2)]
+    qr.segmentation.evaluate(cases, "ece", resamples=0).to_json(tmp_path / "r.json")
+    content = json.loads((tmp_path / "r.json").read_text())
+    assert content["per_case"]["cases"] == ["c0", "c1"]
+    value = content["metrics"]["ece"]["value"]
+    assert content["per_case"]["values"]["ece"] == pytest.approx([value, value])
+    assert content["metrics"]["ece"]["std"] == pytest.approx(0)
+
+
+# what is refused ---------------------------------------------------------------------------
+
+
+def test_one_rater_leaves_disagreement_undefined() -> None:
+    """Metrics of pairs of raters say why they have no value; the others go on."""
+    probs, masks = images(2, 1)
+    found = qr.segmentation.evaluate(
+        [Case(probs[..., 1], masks)], "ece,disagreement_loss", resamples=0
+    )
+    assert found["ece"].value is not None
+    assert "at least 2 labels" in str(found["disagreement_loss"].undefined)
+
+
+@pytest.mark.parametrize(
+    ("case", "options", "message"),
+    [
+        ((np.ones((3, 4)), np.zeros((2, 5, 4), int)), {}, r"case 0: probabilities and masks"),
+        ((np.full((4, 4), 0.5), np.full((2, 4, 4), 2)), {}, r"rater 0, voxel \(0, 0\).*got 2"),
+        ((np.full((2, 4), 2.0), np.zeros((1, 2, 4), int)), {}, r"voxel \(0, 0\) holds 2"),
+        ((np.full((2, 4), np.nan), np.zeros((1, 2, 4), int)), {}, r"case 0: probabilities"),
+        ((np.full((3, 4, 4), 0.4), np.zeros((1, 4, 4), int)), {}, r"case 0: .*sum to 1"),
+        ((np.full(4, 0.5), []), {}, "at least one rater"),
+        ((np.full(4, 0.5), np.zeros((1, 4), int)), {"boundary_mm": 1.0}, "spacing: must be given"),
+        ((np.full(4, 0.5), np.zeros((1, 4), int)), {"boundary_mm": -1.0}, "boundary_mm: must be"),
+        ((np.full(4, 0.5), np.zeros((1, 4), int)), {"num_classes": 3}, "num_classes: must be"),
+        ((np.full(4, 0.5), np.zeros((1, 4), int)), {"reduction": "mean"}, "reduction: must be"),
+        ((np.full(4, 0.5), np.zeros((1, 4), int)), {"question": "per_class"}, "question: must"),
+        ((np.full(4, 0.1), np.zeros((1, 4), int), np.zeros(4)), {}, "none is left"),
+        ((np.full(4, 0.1), np.zeros((1, 4), int), np.zeros(5)), {}, "region: must have the shape"),
+    ],
+)
+def test_bad_images_are_refused(case: tuple[Any, ...], options: Any, message: str) -> None:
+    """What cannot be used is an error that names the case, the rule and the value."""
+    with pytest.raises(qr.InvalidInputError, match=message):
+        qr.segmentation.evaluate([Case(*case)], "ece", resamples=0, **options)
+
+
+def test_images_must_have_the_same_classes() -> None:
+    """An image with other classes than those before it is an error that names it."""
+    cases = []
+    for classes in (2, 3):
+        probs, masks = images(classes, 2)
+        cases.append(Case(channels(probs), masks, name=f"image{classes}"))
+    with pytest.raises(qr.InvalidInputError, match=r"image3: .*2 and 3"):
+        qr.segmentation.evaluate(cases, "ece", resamples=0)
+    with pytest.raises(qr.InvalidInputError, match="at least one image"):
+        qr.segmentation.evaluate([], "ece")
+    with pytest.raises(qr.InvalidInputError, match="must be of Case"):
+        qr.segmentation.evaluate([np.zeros(3)], "ece")  # type: ignore[list-item]

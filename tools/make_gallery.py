@@ -1,0 +1,115 @@
+"""Draw the figures of docs/gallery.md, and photograph the report, from the embedded data.
+
+python tools/make_gallery.py            # the figures
+python tools/make_gallery.py --report   # the report's screenshot too; needs Chromium and Selenium
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import shutil
+import tempfile
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+import quorate as qr
+from quorate import plots
+from quorate.datasets import load_lidc_malignancy
+from quorate.results import Results
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+DPI = 110
+WIDTH, HEIGHT = 1000, 640
+
+
+def main() -> None:
+    """Make the images."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--report", action="store_true", help="photograph the report")
+    wanted = parser.parse_args()
+    matplotlib.use("Agg")
+    IMAGES.mkdir(exist_ok=True)
+    data = load_lidc_malignancy()
+    options = {"groups": data.patients, "class_names": data.class_names, "on_single": "drop"}
+    results = qr.evaluate(data.probs, data.labels, **options)
+    figures(results, data)
+    if wanted.report:
+        photograph(results)
+
+
+def figures(results: Results, data: object) -> None:
+    """Draw every display."""
+    probs, labels = data.probs, data.labels
+    scaled = qr.TemperatureScaling(input="probs").fit(probs, labels).predict_proba(probs)
+    losses = "calibration_loss,dispersion_loss,ece,auccc"
+    after = qr.evaluate(scaled, labels, losses, groups=data.patients, on_single="drop")
+    before_after = plots.ReliabilityDisplay.from_results(results, name="raw", histogram=False)
+    plots.ReliabilityDisplay.from_results(
+        after, ax=before_after.ax_, name="temperature-scaled", histogram=False
+    )
+    curves = {
+        name: qr.stability.subsample_curve(name, probs, labels) for name in ("ece", "robust_ece")
+    }
+    plan = qr.planning.plan("brier", probs, labels, groups=data.patients)
+    made = {
+        "reliability": plots.ReliabilityDisplay.from_results(results),
+        "reliability_before_after": before_after,
+        "disagreement": plots.DisagreementReliabilityDisplay.from_results(results),
+        "ccc": plots.CCCDisplay.from_results(results, threshold=0.6),
+        "risk_coverage": plots.RiskCoverageDisplay.from_results(results, threshold=0.6),
+        "calibration_dispersion": plots.CalibrationDispersionDisplay.from_results(
+            {"raw": results, "temperature-scaled": after}
+        ),
+        "stability": plots.StabilityDisplay.from_curves(curves),
+        "plan": plots.PlanDisplay.from_plan(plan, budget=600),
+    }
+    for name, display in made.items():
+        with plots.journal_style():
+            display.figure_.savefig(IMAGES / f"{name}.png", dpi=DPI)
+        print(f"docs/images/{name}.png")
+
+
+def photograph(results: Results) -> None:
+    """Save what the report looks like at first sight, in a window of a usual size."""
+    from selenium import webdriver
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "report.html"
+        results.to_html(page, title="Lung nodules: how likely malignant?")
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium") or ""
+        for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"):
+            options.add_argument(flag)
+        options.add_argument(f"--user-data-dir={folder}/profile")
+        driver = webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
+        size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        driver.get(page.as_uri())
+        drawn = "return document.documentElement.dataset.drawn"
+        WebDriverWait(driver, 30).until(lambda d: d.execute_script(drawn))
+        tops = [0, *(_top(driver, name) for name in ("reliability", "thresholds"))]
+        parts = [_photo(driver, top) for top in tops]
+        driver.quit()
+    for name, png in zip(("report", "report_reliability", "report_thresholds"), parts, strict=True):
+        (IMAGES / f"{name}.png").write_bytes(png)
+        print(f"docs/images/{name}.png")
+
+
+def _top(driver: object, name: str) -> float:
+    script = f"return document.getElementById('{name}').getBoundingClientRect().top + scrollY"
+    return float(driver.execute_script(script))
+
+
+def _photo(driver: object, top: float) -> bytes:
+    clip = {"x": 0, "y": float(np.floor(top)), "width": WIDTH, "height": HEIGHT, "scale": 1}
+    asked = {"format": "png", "captureBeyondViewport": True, "clip": clip}
+    shot = driver.execute_cdp_cmd("Page.captureScreenshot", asked)
+    return base64.b64decode(shot["data"])
+
+
+if __name__ == "__main__":
+    main()
