@@ -55,7 +55,7 @@ $(VENV)/created:
 	@touch $@
 
 $(VENV)/installed: $(VENV)/created $(MANIFESTS)
-	$(PY) $(PIP_INSTALL) -e .
+	$(PY) $(PIP_INSTALL) -e ".[report]"
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/created $(MANIFESTS)

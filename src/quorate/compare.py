@@ -144,20 +144,25 @@ def _differences(
     for first, second in combinations(drawn, 2):
         a, b = results[first][metric].value, results[second][metric].value
         assert a is not None and b is not None
-        gap = drawn[first] - drawn[second]
+        gap, value = _without_rounding(drawn[first] - drawn[second]), _without_rounding(a - b)
         if np.isnan(gap).all():
             continue
-        corrected = intervals.bias_corrected_interval(a - b, gap, level, units=units)
-        low, high, p = corrected.low, corrected.high, _p_value(gap, a - b)
+        corrected = intervals.bias_corrected_interval(float(value), gap, level, units=units)
+        low, high, p = corrected.low, corrected.high, _p_value(gap, float(value))
         if find(metric).error:
             # Noise pushes both errors up, and by how much cannot be told apart from the
             # difference: the correction for it may be too much or too little, so take the wider.
             plain = intervals.percentile_interval(gap, level, units=units)
             low, high = min(low, plain.low), max(high, plain.high)
             p = max(p, _p_value(gap))
-        found.append((first, second, a - b, low, high, p))
+        found.append((first, second, float(value), low, high, p))
     adjusted = _holm([row[-1] for row in found])
     return [Difference(metric, *row, q) for row, q in zip(found, adjusted, strict=True)]
+
+
+def _without_rounding(gap: Any) -> FloatArray:
+    """Return differences with those below 1e-12, which are rounding, set to 0."""
+    return np.where(np.abs(gap) < 1e-12, 0.0, gap)
 
 
 def _p_value(gap: FloatArray, value: float | None = None) -> float:
@@ -206,7 +211,7 @@ def _ranking(
         if not stack.size:
             continue
         best = stack.min(axis=0) if direction == "lower" else stack.max(axis=0)
-        wins = stack == best
+        wins = np.abs(stack - best) < 1e-12
         shares = (wins / wins.sum(axis=0)).mean(axis=1)
         out[metric] = dict(zip(drawn, (float(s) for s in shares), strict=True))
     return out

@@ -59,6 +59,8 @@ class Results(Mapping[str, Estimate]):
     warnings: tuple[str, ...] = ()
     curves: Mapping[str, Any] = field(default_factory=dict)
     """The tables that pictures are drawn from, as `quorate.curves` writes them down."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of what computed them, where they were read from a file; otherwise what is running."""
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -89,7 +91,7 @@ class Results(Mapping[str, Estimate]):
             "data": _plain(dict(self.data)),
             "options": _plain(dict(self.options)),
             "warnings": list(self.warnings),
-            "versions": _versions(),
+            "versions": dict(self.versions) or _versions(),
             "curves": _plain(dict(self.curves)),
         }
 
@@ -127,6 +129,7 @@ class Results(Mapping[str, Estimate]):
                 content["options"],
                 tuple(content["warnings"]),
                 content.get("curves", {}),
+                content.get("versions", {}),
             )
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
             raise InvalidInputError(f"{path}: is not a quorate result file ({error})") from error

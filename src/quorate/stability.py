@@ -36,7 +36,7 @@ class SubsampleCurve:
 
     fractions: tuple[float, ...]
     sizes: tuple[int, ...]
-    """Cases in the subsets of each fraction."""
+    """Cases (patients, where groups were given) in the subsets of each fraction."""
     values: FloatArray
     """(fractions, repeats): the metric on each subset; NaN where it is undefined."""
     full: float

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import webbrowser
 from pathlib import Path
 from typing import Annotated
@@ -44,12 +43,11 @@ def report(
     """Write a report of results: one file that opens anywhere, without a network."""
     check_can_write(out)
     content = Results.from_json(results)
-    versions = json.loads(results.read_text(encoding="utf-8")).get("versions", {})
     content.to_html(
         out,
         single=None if single is None else Results.from_json(single),
         before=None if before is None else Results.from_json(before),
-        versions=versions,
+        versions=content.versions,
         **({} if title is None else {"title": title}),
     )
     typer.echo(f"Written: {out}")

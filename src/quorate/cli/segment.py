@@ -265,10 +265,17 @@ def _checkpoint(folder: Path, job: Job, files: Sequence[CaseFiles]) -> Any:
     from quorate.engines.checkpoint import Checkpoint
     from quorate.segmentation.request import CaseValues
 
-    about = {"job": asdict(job), "files": [asdict(f) for f in files]}
+    about = {"job": asdict(job), "files": [(asdict(f), _stamps(f)) for f in files]}
     if job.request.reduction == "pooled":
         return Checkpoint.open(folder, about)
     return Checkpoint.open(folder, about, lambda path, v: v.save(path), CaseValues.load)
+
+
+def _stamps(files: CaseFiles) -> list[tuple[int, int]]:
+    """Return size and time of every file: parts of files that changed since are not used."""
+    paths = [files.probabilities, *files.raters, *([files.mask] if files.mask else [])]
+    stats = [path.stat() for path in paths if path.exists()]
+    return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
 
 def _gather(

@@ -13,7 +13,7 @@ from typing import Any
 
 from quorate.engines.checkpoint import Checkpoint
 from quorate.errors import InvalidInputError, MissingExtraError, QuorateError
-from quorate.summaries.digest import Digest, merged_in_order, tree_levels
+from quorate.summaries.digest import Digest, additions, merged_in_order
 
 __all__ = ["connected", "merged_on_cluster", "results_on_cluster"]
 
@@ -137,9 +137,8 @@ def merged_on_cluster(
             )
         place = {future.key: i for i, future in nodes.items()}
         leaves = list(nodes.values())
-        for level in tree_levels(len(parts)):
-            for left, right in level:
-                nodes[left] = client.submit(_add, nodes[left], nodes[right], pure=False)
+        for left, right in additions(len(parts)):
+            nodes[left] = client.submit(_add, nodes[left], nodes[right], pure=False)
         for done, future in enumerate(_distributed().as_completed(leaves), start=1):
             if future.status == "error":
                 raise _explained(future, names[place[future.key]])

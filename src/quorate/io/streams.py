@@ -26,7 +26,7 @@ from quorate.engines.streaming import (
     digest,
     read_ahead,
 )
-from quorate.errors import InvalidInputError
+from quorate.errors import InvalidInputError, QuorateError
 from quorate.io.sources import existing_file, listed
 from quorate.io.values import as_class_codes, as_ids, as_numbers, as_whole_numbers
 from quorate.io.volumes import imaging_module
@@ -271,7 +271,15 @@ class PartJob:
 
 
 def digest_of_part(job: PartJob, part: Part) -> Digest:
-    """Return the digest of one part."""
+    """Return the digest of one part; an error names it."""
+    try:
+        return _digest_of_part(job, part)
+    except QuorateError as error:
+        text = str(error)
+        raise InvalidInputError(text if part.name in text else f"{part.name}: {text}") from error
+
+
+def _digest_of_part(job: PartJob, part: Part) -> Digest:
     predictions, groups = read_part(part, job.columns, job.on_unrated)
     unit = "cases" if groups is None else "patients"
     blocks = None

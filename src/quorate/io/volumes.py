@@ -334,20 +334,21 @@ def read_manifest(path: str | PathLike[str], delimiter: str = ",") -> list[CaseF
         raise InvalidInputError(f"{file}: there is no such file")
     try:
         with open(file, encoding="utf-8-sig", newline="") as stream:
-            rows = list(csv.DictReader(stream, delimiter=delimiter))
+            table = csv.DictReader(stream, delimiter=delimiter)
+            rows, columns = list(table), list(table.fieldnames or ())
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidInputError(f"{file.name}: cannot be read as CSV; {error}") from error
-    columns = list(rows[0]) if rows else []
     missing = [name for name in REQUIRED if name not in columns]
-    if missing:
+    if missing or not rows:
         raise InvalidInputError(
             f"{file.name}: must have rows and the columns {', '.join(REQUIRED)}; "
-            f"{', '.join(missing)} is not there (columns: {', '.join(map(str, columns)) or 'none'})"
+            f"{', '.join(missing) or 'a row'} is not there "
+            f"(columns: {', '.join(columns) or 'none'})"
         )
     unknown = [name for name in columns if name not in KNOWN]
     if unknown:
         raise InvalidInputError(
-            f"{file.name}: columns must be {', '.join(KNOWN)}; got {', '.join(map(str, unknown))}"
+            f"{file.name}: columns must be {', '.join(KNOWN)}; got {', '.join(unknown)}"
         )
     found = [_case_of(row, i, file) for i, row in enumerate(rows, start=1)]
     names = [case.case for case in found]

@@ -19,9 +19,12 @@ from quorate.predictions import Predictions
 from quorate.summaries.cells import CellPlan, CellSums
 from quorate.summaries.sorted_scores import SortedPlan
 
-__all__ = ["Digest", "Facts", "UnitStack", "bounded", "merged_in_order", "tree_levels"]
+__all__ = ["Digest", "Facts", "UnitStack", "additions", "bounded", "merged_in_order"]
 
 IntArray = NDArray[np.int64]
+
+TOGETHER = 32
+"""How many neighbours are added up before they are added to the rest."""
 
 
 @dataclass(frozen=True)
@@ -203,36 +206,34 @@ class UnitStack:
 
 
 def merged_in_order(digests: Iterable[Digest]) -> Digest:
-    """Return the sum of all digests, added pairwise as in a tree that their number alone decides.
+    """Return the sum of all digests: each run of TOGETHER from left to right, then the runs.
 
-    ((0 + 1) + (2 + 3)) + … in whatever process the additions are done: floating-point sums are
-    the same digits locally and on a cluster, and no more than log2 of them wait at a time.
+    Which sums are added to which depends on the number of digests alone, so the digits are the
+    same here and on a cluster, where the runs are added up side by side. Three digests are held at
+    a time, however many there are.
     """
-    waiting: list[tuple[int, Digest]] = []
-    for digest in digests:
-        size = 1
-        while waiting and waiting[-1][0] == size:
-            _, before = waiting.pop()
-            digest, size = before + digest, 2 * size
-        waiting.append((size, digest))
-    if not waiting:
+    total: Digest | None = None
+    run: Digest | None = None
+    for i, digest in enumerate(digests):
+        if i % TOGETHER == 0 and run is not None:
+            total, run = run if total is None else total + run, None
+        run = digest if run is None else run + digest
+    if run is None:
         raise InvalidInputError("cases: must be at least one; got none")
-    *rest, (_, total) = waiting
-    for _, before in reversed(rest):
-        total = before + total
-    return total
+    return run if total is None else total + run
 
 
-def tree_levels(number: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield, level by level, which neighbours `merged_in_order` adds: pairs of positions.
+def additions(number: int) -> Iterator[tuple[int, int]]:
+    """Yield which digest is added to which, in the order of `merged_in_order`.
 
-    >>> [level for level in tree_levels(5)]
-    [[(0, 1), (2, 3)], [(0, 2)], [(0, 4)]]
+    >>> len(list(additions(100))), list(additions(3)), list(additions(TOGETHER + 2))[-2:]
+    (99, [(0, 1), (0, 2)], [(32, 33), (0, 32)])
     """
-    step = 1
-    while step < number:
-        yield [(i, i + step) for i in range(0, number - step, 2 * step)]
-        step *= 2
+    for first in range(0, number, TOGETHER):
+        for i in range(first + 1, min(first + TOGETHER, number)):
+            yield first, i
+        if first:
+            yield 0, first
 
 
 def _units(summary: Any, kept: NDArray[Any]) -> Any:

@@ -71,7 +71,7 @@ def load_digest(path: str | PathLike[str]) -> tuple[Digest, dict[str, Any]]:
     if not Path(path).is_file():
         raise InvalidInputError(f"{path}: there is no such file")
     try:
-        with np.load(path, allow_pickle=False) as content:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as content:
             arrays = {key: content[key] for key in content.files}
         header = json.loads(bytes(arrays["header"]).decode("utf-8"))
         if header["format"] != FORMAT:

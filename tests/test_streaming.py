@@ -1,0 +1,467 @@
+"""Parts instead of the whole: the same numbers, stated bounds, and memory that does not grow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+from numpy.typing import NDArray
+from typer.testing import CliRunner
+
+import quorate as qr
+from quorate.catalog import CATALOG
+from quorate.cli.app import app
+from quorate.engines.checkpoint import Checkpoint
+from quorate.engines.streaming import (
+    STREAM_UNITS,
+    blocks_of_cases,
+    blocks_of_groups,
+    digest,
+    read_ahead,
+)
+from quorate.inference import Settings
+from quorate.merged import asked_of, plans_of, results_of
+from quorate.metrics.cell_bounds import BOUNDS, kde_of_cells
+from quorate.predictions import Predictions
+from quorate.questions import Question, ScoredCases
+from quorate.summaries import SortedPlan, SortedScores
+from quorate.summaries.cells import CellPlan, CellSums, coarse_cells, fine_cells
+from quorate.summaries.digest import Digest, additions, merged_in_order
+from quorate.summaries.saved import load_digest, save_digest
+
+Array = NDArray[Any]
+runner = CliRunner()
+ROWS = [row for row in CATALOG.values() if not row.needs_belief]
+ASKED = asked_of(ROWS, {"bins": 15})
+PLANS = plans_of(ASKED)
+
+
+def scored(kind: str, cases: int = 400, seed: int = 0) -> ScoredCases:
+    """Return scored cases: spread, saturated as float32 confidences are, tied, or crowded."""
+    random = np.random.default_rng([seed, cases])
+    z = random.beta(2, 1, cases)
+    if kind == "saturated":
+        z = (1 - random.exponential(1e-4, cases).clip(0, 0.5)).astype(np.float32)
+        z[random.random(cases) < 0.3] = 1.0
+    elif kind == "tied":
+        z = random.integers(0, 11, cases) / 10
+    elif kind == "crowded":  # everything within a few cells
+        z = 0.7 + random.random(cases) * 1e-3
+    raters = random.integers(1, 6, cases)
+    z = np.asarray(z, np.float64)
+    mu = random.binomial(raters, 0.9 * z) / raters
+    return ScoredCases(z[:, None], mu[:, None], raters.astype(float))
+
+
+def table(cases: int, seed: int = 0) -> pa.Table:
+    """Return a table of three classes, three raters and fifty patients."""
+    random = np.random.default_rng(seed)
+    probs = random.dirichlet([0.5, 0.5, 0.5], cases)
+    draws = random.random((3, cases, 1))
+    labels = (probs.cumsum(axis=1) > draws).argmax(axis=2)
+    columns = {f"prob_{name}": probs[:, k] for k, name in enumerate("abc")}
+    columns |= {f"r{r}": label for r, label in enumerate(labels)}
+    columns["patient"] = random.integers(0, 50, cases)
+    return pa.table(columns)
+
+
+def part(frame: pa.Table) -> Predictions:
+    """Return the predictions of a table, an independent way to them."""
+    probs = np.stack([frame[f"prob_{name}"].to_numpy() for name in "abc"], axis=1)
+    ratings = np.stack([frame[f"r{r}"].to_numpy() for r in range(3)], axis=1)
+    return Predictions.of(probs, qr.Labels.from_ratings(ratings, num_classes=3))
+
+
+def evaluate(*arguments: Any) -> Any:
+    """Run `quorate evaluate`."""
+    return runner.invoke(app, ["evaluate", *map(str, arguments)])
+
+
+# fine cells ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["spread", "saturated", "tied", "crowded"])
+@pytest.mark.parametrize("name", [*BOUNDS, "kde_ece"])
+def test_the_bound_holds(name: str, kind: str) -> None:
+    """A metric of cells is within its bound of the metric of the sorted scores themselves."""
+    row = CATALOG[name]
+    own = row.with_defaults({"method": "exact"})
+    for seed in range(3):
+        cases = scored(kind, seed=seed)
+        exact = SortedScores(SortedPlan(Question()), 1, 1, (cases,))
+        cells = CellSums.of_scored(CellPlan(Question()), cases)
+        if name == "kde_ece":
+            value, bound = kde_of_cells(cells, own)
+        else:
+            value = row.estimate(cells.scores(), own)
+            bound = BOUNDS[name](cells, value, own)
+        assert abs(value - row.estimate(exact, own)) <= bound + 1e-12
+        if kind == "tied" and name != "kde_ece":
+            assert bound <= 1e-12  # a cell of equal scores hides nothing
+
+
+def test_cells_count_what_is_in_them() -> None:
+    """Every sum of a fine cell is that of the cases between its edges, by a loop."""
+    cases = scored("saturated", 200)
+    cells = CellSums.of_scored(CellPlan(Question()), cases)
+    edges, z, w = fine_cells(), cases.z[:, 0], cases.weights
+    for c in np.flatnonzero(cells.fine[0, :, 0]):
+        last = c == len(edges) - 2
+        inside = (z >= edges[c]) & ((z < edges[c + 1]) | last)
+        d, mu = z[inside] - edges[c], cases.mu[inside, 0]
+        each = (1, w[inside], w[inside] ** 2, w[inside] * mu, w[inside] * mu**2,
+                w[inside] ** 2 * mu, w[inside] * d, w[inside] * d**2, w[inside] * mu * d,
+                w[inside] * mu * d**2)  # fmt: skip
+        sums = [np.sum(np.broadcast_to(term, inside.sum())) for term in each]
+        assert cells.fine[0, c] == pytest.approx(sums)
+        assert (cells.lowest[0, c], cells.highest[0, c]) == (d.min(), d.max())
+    assert cells.fine[0, :, 0].sum() == 200
+    coarse = np.histogram(z, coarse_cells(), weights=w)[0]
+    assert cells.per_unit[0, 0, :, 1] == pytest.approx(coarse)
+
+
+@pytest.mark.parametrize("pieces", [2, 7])
+def test_split_and_merge_is_the_whole(pieces: int) -> None:
+    """Cells of the parts add up to the cells of all, to the last bits of float64."""
+    cases = scored("spread", 300)
+    whole = CellSums.of_scored(CellPlan(Question()), cases)
+    bounds = np.linspace(0, 300, pieces + 1).astype(int)
+    parts = [
+        CellSums.of_scored(
+            CellPlan(Question()), ScoredCases(cases.z[a:b], cases.mu[a:b], cases.weights[a:b])
+        )
+        for a, b in zip(bounds, bounds[1:], strict=False)
+    ]
+    merged = parts[0]
+    for other in parts[1:]:
+        merged = merged + other
+    np.testing.assert_allclose(merged.fine, whole.fine, rtol=1e-13)
+    np.testing.assert_array_equal(merged.lowest, whole.lowest)
+    with pytest.raises(qr.MergeError, match="different questions"):
+        _ = merged + CellPlan(Question("positive")).empty(2)
+
+
+# digests ------------------------------------------------------------------------------------
+
+
+def test_a_stream_has_the_values_of_the_whole() -> None:
+    """Every metric of parts is that of all cases in memory, within its bound."""
+    frame = table(900)
+    parts = [part(frame.slice(a, 300)) for a in range(0, 900, 300)]
+    merged = merged_in_order(digest(p, PLANS) for p in parts)
+    found = results_of(merged, ASKED, {"bins": 15}, Settings(resamples=0))
+    whole = part(frame)
+    plain = qr.evaluate(
+        whole.probs, whole.labels, [row.name for row in ROWS], resamples=0
+    )
+    for name, estimate in found.items():
+        bound = (estimate.bound or 0) + 1e-12
+        assert estimate.value == pytest.approx(plain[name].value, abs=bound)
+    assert found.data["cases"] == 900
+    assert found.data["ratings"] == 2700
+
+
+def test_intervals_of_a_stream_are_those_of_blocks() -> None:
+    """With as many patients as blocks hold one each, intervals are those of the patients."""
+    frame = table(600)
+    groups = blocks_of_groups(frame["patient"].to_pylist(), seed=0)
+    merged = digest(part(frame), PLANS, blocks=groups, num_blocks=STREAM_UNITS, unit="patients")
+    settings = Settings(resamples=60)
+    found = results_of(merged, ASKED, {"bins": 15}, settings)
+    whole = part(frame)
+    # The same blocks, in the same order, as groups of a plain evaluation.
+    order = np.argsort(groups, kind="stable")
+    labels = whole.labels.take(order)
+    plain = qr.evaluate(
+        whole.probs[order], labels, "ece,brier,epistemic_loss", groups=groups[order], resamples=60
+    )
+    for name, estimate in plain.items():
+        ends = (estimate.low, estimate.high)
+        assert (found[name].low, found[name].high) == pytest.approx(ends, abs=1e-9)
+
+
+def test_the_order_of_addition_is_fixed() -> None:
+    """Which digests are added to which hangs on their number alone, here and on a cluster."""
+
+    class Text(str):
+        def __add__(self, other: str) -> Text:
+            return Text(f"({self}{other})")
+
+    for number in (1, 2, 31, 32, 33, 64, 65, 100):
+        leaves: dict[int, Any] = {i: Text(f"{i}.") for i in range(number)}
+        expected = dict(leaves)
+        for left, right in additions(number):
+            expected[left] = expected[left] + expected[right]
+        assert merged_in_order(leaves.values()) == expected[0]
+    with pytest.raises(qr.InvalidInputError, match="at least one"):
+        merged_in_order([])
+
+
+def test_a_saved_digest_comes_back(tmp_path: Path) -> None:
+    """Every sum, plan and fact is the same after a file; unlike digests are refused."""
+    frame = table(200)
+    blocks = blocks_of_cases(0, 200, seed=3)
+    whole = digest(part(frame), PLANS, blocks=blocks, num_blocks=STREAM_UNITS)
+    save_digest(tmp_path / "a.npz", whole, {"seed": 3})
+    back, options = load_digest(tmp_path / "a.npz")
+    assert options == {"seed": 3}
+    assert set(back.summaries) == set(whole.summaries)
+    assert back.facts == whole.facts
+    for plan, summary in whole.summaries.items():
+        for name in ("sums", "fine", "lowest", "highest", "per_unit"):
+            if hasattr(summary, name):
+                np.testing.assert_array_equal(
+                    getattr(back.summaries[plan], name), getattr(summary, name)
+                )
+    assert (back + whole).facts.cases == 400
+    other = digest(part(frame), PLANS)
+    with pytest.raises(qr.MergeError, match="blocks of cases"):
+        _ = back + other
+    with pytest.raises(qr.MergeError, match="different metrics or options"):
+        _ = other + digest(part(frame), PLANS[:3])
+    binary = Predictions.of(np.full(5, 0.5), np.zeros(5, int))
+    with pytest.raises(qr.MergeError, match="2 classes"):
+        _ = other.facts + digest(binary, PLANS).facts
+
+
+@pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04 cut off"])
+def test_damaged_summaries_are_named(tmp_path: Path, content: bytes) -> None:
+    """A file that is no summary, or half of one, is an error with its name."""
+    (tmp_path / "s.npz").write_bytes(content)
+    with pytest.raises(qr.InvalidInputError, match=r"s\.npz: is not a summary"):
+        load_digest(tmp_path / "s.npz")
+    np.savez(tmp_path / "other.npz", probs=np.zeros(3))
+    with pytest.raises(qr.InvalidInputError, match=r"other\.npz: is not a summary"):
+        load_digest(tmp_path / "other.npz")
+    with pytest.raises(qr.InvalidInputError, match="no such file"):
+        load_digest(tmp_path / "missing.npz")
+
+
+def test_blocks_do_not_depend_on_the_parts() -> None:
+    """The block of a case or patient is the same however the stream is cut."""
+    whole = blocks_of_cases(0, 3000, seed=5)
+    pieces = [blocks_of_cases(a, 700, seed=5) for a in range(0, 2800, 700)]
+    np.testing.assert_array_equal(np.concatenate(pieces), whole[:2800])
+    counts = np.bincount(whole, minlength=STREAM_UNITS)
+    assert set(counts) <= {3000 // STREAM_UNITS, 3000 // STREAM_UNITS + 1}
+    names = [f"p{i}" for i in range(100)]
+    together = blocks_of_groups(names, seed=1)
+    assert together.tolist() == [blocks_of_groups([n], seed=1)[0] for n in names]
+    assert len(set(together.tolist())) > 80
+
+
+# reading ahead ------------------------------------------------------------------------------
+
+
+def test_reading_ahead_keeps_order_and_passes_errors_on() -> None:
+    """Items come in order; an error comes where its item would have; the thread ends."""
+
+    def source() -> Any:
+        yield from range(5)
+        raise ValueError("the sixth")
+
+    ahead = read_ahead(source())
+    assert [next(ahead) for _ in range(5)] == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match="the sixth"):
+        next(ahead)
+    stopped = read_ahead(iter(range(1000)))
+    assert next(stopped) == 0
+    stopped.close()
+    names = [thread.name for thread in threading.enumerate()]
+    assert "quorate-read-ahead" not in names
+
+
+# the command --------------------------------------------------------------------------------
+
+
+def test_evaluate_streams_parquet(tmp_path: Path) -> None:
+    """`quorate evaluate --stream` gives the values of the same file in memory."""
+    pq.write_table(table(1000), tmp_path / "t.parquet", row_group_size=170)
+    shared = (tmp_path / "t.parquet", "--rater-columns", "r0,r1,r2", "--resamples", 0)
+    names = ("--metrics", ",".join(row.name for row in ROWS))
+    streamed = evaluate(*shared, *names, "--stream", "--out", tmp_path / "s.json")
+    assert streamed.exit_code == 0, streamed.output
+    found = json.loads((tmp_path / "s.json").read_text())["metrics"]
+    whole = part(table(1000))
+    plain = qr.evaluate(whole.probs, whole.labels, [row.name for row in ROWS], resamples=0)
+    for name, estimate in plain.items():
+        bound = (found[name]["bound"] or 0) + 1e-12
+        assert found[name]["value"] == pytest.approx(estimate.value, abs=bound)
+
+
+def test_parts_are_summarised_apart_and_merged(tmp_path: Path) -> None:
+    """Two files summarised apart merge to the results of both streamed together."""
+    frame = table(900)
+    options = ("--rater-columns", "r0,r1,r2", "--group-column", "patient", "--resamples", 50, "-q")
+    for k, rows in enumerate((frame.slice(0, 400), frame.slice(400))):
+        pq.write_table(rows, tmp_path / f"t{k}.parquet", row_group_size=200)
+        saved = ("--save-summary", tmp_path / f"s{k}.npz")
+        assert evaluate(tmp_path / f"t{k}.parquet", *options, *saved).exit_code == 0
+    both = evaluate(tmp_path / "t?.parquet", *options, "--stream", "--out", tmp_path / "b.json")
+    assert both.exit_code == 0, both.output
+    merge = ["merge", str(tmp_path / "s*.npz"), "--resamples", "50", "-q"]
+    done = runner.invoke(app, [*merge, "--out", str(tmp_path / "m.json")])
+    assert done.exit_code == 0, done.output
+    merged, streamed = (json.loads((tmp_path / f"{f}.json").read_text()) for f in "mb")
+    for name, estimate in streamed["metrics"].items():
+        for field in ("value", "low", "high"):
+            expected = pytest.approx(estimate[field], rel=1e-9, abs=1e-12)
+            assert merged["metrics"][name][field] == expected
+    assert merged["data"] == streamed["data"]
+    other = ("--save-summary", tmp_path / "s_other.npz", "--bins", 10)
+    assert evaluate(tmp_path / "t0.parquet", *options, *other).exit_code == 0
+    refused = runner.invoke(app, ["merge", *(str(tmp_path / f"s{k}.npz") for k in ("0", "_other"))])
+    assert refused.exit_code == 2
+    assert "different bins: 15 and 10" in refused.stderr
+
+
+def test_evaluate_streams_zarr(tmp_path: Path) -> None:
+    """A Zarr group with an array per column streams as a table does."""
+    frame = table(500)
+    group = zarr.open_group(str(tmp_path / "t.zarr"), mode="w")
+    for name in frame.column_names:
+        group.create_array(name, data=frame[name].to_numpy(), chunks=(64,))
+    out = tmp_path / "z.json"
+    done = evaluate(
+        tmp_path / "t.zarr", "--stream", "--rater-columns", "r0,r1,r2", "--metrics", "ece,brier",
+        "--resamples", 0, "--out", out,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    whole = part(frame)
+    found = json.loads(out.read_text())["metrics"]
+    assert found["ece"]["value"] == pytest.approx(qr.ece(whole.probs, whole.labels))
+    assert found["brier"]["value"] == pytest.approx(qr.brier(whole.probs, whole.labels))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "a stream needs the labels in the same file"),
+        (("--label-column", "nobody"), "there is no 'nobody'"),
+        (("--rater-columns", "r0", "--ratings", "x.csv"), "a stream has its labels in the file"),
+        (("--rater-columns", "r0", "--resample", "raters"), "cases"),
+        (("--label-column", "r0", "--prob-prefix", "q_"), "none begins with 'q_'"),
+    ],
+)
+def test_what_cannot_be_streamed_is_refused(
+    tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    """Missing labels, files to be joined and rater resampling are errors in one line."""
+    pq.write_table(table(20), tmp_path / "t.parquet")
+    done = evaluate(tmp_path / "t.parquet", "--stream", *options)
+    assert done.exit_code == 2
+    assert message in done.stderr
+
+
+def test_a_bad_part_is_named(tmp_path: Path) -> None:
+    """A probability outside [0, 1] names the file and its row group; so does a damaged file."""
+    frame = table(60)
+    bad = frame.set_column(0, "prob_a", pa.array([1.5] * 60))
+    pq.write_table(pa.concat_tables([frame, bad]), tmp_path / "t.parquet", row_group_size=60)
+    done = evaluate(tmp_path / "t.parquet", "--stream", "--label-column", "r0")
+    assert done.exit_code == 2 and "t.parquet, row group 1" in done.stderr
+    (tmp_path / "d.parquet").write_bytes(b"PAR1 damaged")
+    done = evaluate(tmp_path / "d.parquet", "--stream", "--label-column", "r0")
+    assert done.exit_code == 2 and "d.parquet: cannot be read as Parquet" in done.stderr
+
+
+def test_a_stream_goes_on_from_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finished parts are not read again, and the digits are those of an undisturbed run."""
+    from quorate.io import streams
+
+    pq.write_table(table(600), tmp_path / "t.parquet", row_group_size=100)
+    parts, columns = streams.parts_of([tmp_path / "t.parquet"])
+    chosen = streams.StreamColumns.of(columns, rater_columns=("r0", "r1", "r2"))
+    job = streams.PartJob(chosen, tuple(PLANS[:4]), 0, False)
+    undisturbed = streams.digest_of_parts(job, parts)
+    read: list[int] = []
+    original = streams.read_part
+
+    def until_the_power_fails(piece: streams.Part, *rest: Any) -> Any:
+        if len(read) == 3:
+            raise KeyboardInterrupt
+        read.append(piece.group)
+        return original(piece, *rest)
+
+    monkeypatch.setattr(streams, "read_part", until_the_power_fails)
+    with pytest.raises(KeyboardInterrupt):
+        streams.digest_of_parts(job, parts, checkpoint=tmp_path / "kept")
+    read.clear()
+
+    def reading(piece: streams.Part, *rest: Any) -> Any:
+        read.append(piece.group)
+        return original(piece, *rest)
+
+    monkeypatch.setattr(streams, "read_part", reading)
+    resumed = streams.digest_of_parts(job, parts, checkpoint=tmp_path / "kept")
+    assert read == [3, 4, 5]
+    assert_same_digits(resumed, undisturbed)
+    with pytest.raises(qr.InvalidInputError, match="another run"):
+        Checkpoint.open(tmp_path / "kept", {"job": "another"})
+
+
+def assert_same_digits(one: Digest, other: Digest) -> None:
+    """Every sum is equal to the last bit."""
+    assert one.facts == other.facts
+    assert set(one.summaries) == set(other.summaries)
+    for plan, summary in one.summaries.items():
+        name = "fine" if isinstance(summary, CellSums) else "sums"
+        np.testing.assert_array_equal(
+            getattr(summary, name), getattr(other.summaries[plan], name)
+        )
+
+
+LIMITED = """
+import resource, sys
+import numpy
+from pathlib import Path
+from quorate.io import streams
+from quorate.merged import asked_of, plans_of
+from quorate.evaluate import rows_of
+
+def used():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData"))
+
+def run(path):
+    parts, columns = streams.parts_of([path])
+    chosen = streams.StreamColumns.of(columns, rater_columns=("r0", "r1", "r2"))
+    asked = asked_of(rows_of("ece,kde_ece"), {})
+    job = streams.PartJob(chosen, tuple(plans_of(asked)), 0, True, threads=1)
+    return streams.digest_of_parts(job, parts).facts.cases
+
+run(sys.argv[1])
+limit = used() + 56 * 2**20
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+print(run(sys.argv[2]))
+try:
+    numpy.ones((7, 1_200_000))
+except MemoryError:
+    print("the whole does not fit")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit on data is Linux's")
+def test_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
+    """1.2 million cases stream where their seven columns, 67 MB, do not fit."""
+    frame = table(20_000)
+    pq.write_table(frame, tmp_path / "small.parquet", row_group_size=20_000)
+    with pq.ParquetWriter(tmp_path / "large.parquet", frame.schema) as writer:
+        for _ in range(60):
+            writer.write_table(frame, row_group_size=20_000)
+    paths = [str(tmp_path / f"{name}.parquet") for name in ("small", "large")]
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, *paths], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.splitlines() == ["1200000", "the whole does not fit"], done.stderr

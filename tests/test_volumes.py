@@ -1,0 +1,294 @@
+"""Images in files of every kind, files that do not belong together, and `quorate segment`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import nibabel
+import numpy as np
+import pytest
+import tifffile
+import zarr
+from numpy.typing import NDArray
+from PIL import Image
+from typer.testing import CliRunner
+
+import quorate as qr
+from quorate.cli.app import app
+from quorate.io.volumes import CaseFiles, read_images, read_manifest, read_volume, write_nifti
+from quorate.segmentation import Case
+
+Array = NDArray[Any]
+AFFINE = np.diag([1.0, 2.0, 3.0, 1.0])
+runner = CliRunner()
+
+
+def save_nifti(path: Path, array: Array, affine: Array = AFFINE) -> Path:
+    """Write an array as NIfTI."""
+    nibabel.save(nibabel.Nifti1Image(array, affine), path)
+    return path
+
+
+def image_and_masks(seed: int, raters: int = 2) -> tuple[Array, Array]:
+    """Return the probability of the foreground, and the masks of raters who draw from it."""
+    random = np.random.default_rng(seed)
+    image = random.beta(0.4, 0.6, (6, 5, 4)).astype(np.float32)
+    return image, (random.random((raters, *image.shape)) < image).astype(np.uint8)
+
+
+def study(folder: Path, cases: int = 4) -> tuple[Path, list[Case]]:
+    """Write a small study as NIfTI with a manifest; return it and the same cases in memory."""
+    rows, held = ["case,probabilities,raters,patient"], []
+    for i in range(cases):
+        image, masks = image_and_masks(i, raters=2 + i % 2)
+        save_nifti(folder / f"p{i}.nii.gz", image)
+        for r, mask in enumerate(masks):
+            save_nifti(folder / f"m{i}_{r}.nii.gz", mask)
+        rows.append(f"c{i},p{i}.nii.gz,m{i}_*.nii.gz,patient{i // 2}")
+        held.append(
+            Case(image, masks, spacing=(1, 2, 3), patient=f"patient{i // 2}", name=f"c{i}")
+        )
+    manifest = folder / "manifest.csv"
+    manifest.write_text("\n".join(rows) + "\n")
+    return manifest, held
+
+
+def segment(*arguments: Any) -> Any:
+    """Run `quorate segment`."""
+    return runner.invoke(app, ["segment", *map(str, arguments)])
+
+
+# formats -------------------------------------------------------------------------------------
+
+
+def test_every_format_gives_its_array_back(tmp_path: Path) -> None:
+    """NIfTI, NPY, NPZ, Zarr, TIFF stacks and PNG slices hold what was written."""
+    image, masks = image_and_masks(0)
+    save_nifti(tmp_path / "a.nii.gz", image)
+    np.save(tmp_path / "a.npy", image)
+    np.savez(tmp_path / "a.npz", image)
+    zarr.save(str(tmp_path / "a.zarr"), image)
+    tifffile.imwrite(tmp_path / "a.tif", image, photometric="minisblack")
+    for name in ("a.nii.gz", "a.npy", "a.npz", "a.zarr", "a.tif"):
+        np.testing.assert_array_equal(read_volume(tmp_path / name).array, image)
+    assert read_volume(tmp_path / "a.nii.gz").spacing == (1.0, 2.0, 3.0)
+    (tmp_path / "slices").mkdir()
+    for z, part in enumerate(masks[0]):
+        Image.fromarray(part).save(tmp_path / "slices" / f"{z:03d}.png")
+    np.testing.assert_array_equal(read_volume(tmp_path / "slices").array, masks[0])
+
+
+def test_classes_are_the_last_axis_of_nifti_and_the_first_of_others(tmp_path: Path) -> None:
+    """(x, y, z, K) in NIfTI and (K, x, y, z) in NPY are the same probabilities."""
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), (4, 5, 6)).astype(np.float32)
+    mask = save_nifti(tmp_path / "m.nii", np.zeros((4, 5, 6), np.uint8))
+    nifti = save_nifti(tmp_path / "p.nii", probs)
+    np.save(tmp_path / "p.npy", np.moveaxis(probs, -1, 0))
+    for path in (nifti, tmp_path / "p.npy"):
+        found = read_images(CaseFiles("c", path, (mask,)))
+        np.testing.assert_array_equal(found.probabilities, np.moveaxis(probs, -1, 0))
+
+
+def test_grey_values_are_fractions_and_white_is_one(tmp_path: Path) -> None:
+    """An 8-bit image holds p as p · 255; a mask of 0 and 255 is 0 and 1."""
+    Image.fromarray(np.array([[0, 51], [255, 102]], np.uint8)).save(tmp_path / "p.png")
+    Image.fromarray(np.array([[0, 255], [255, 0]], np.uint8)).save(tmp_path / "m.png")
+    found = read_images(CaseFiles("c", tmp_path / "p.png", (tmp_path / "m.png",)))
+    assert found.probabilities.tolist() == pytest.approx(np.array([[0, 0.2], [1, 0.4]]))
+    assert found.masks[0].tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("name", ["a.nii.gz", "a.nii", "a.npy", "a.npz", "a.png", "a.tif"])
+def test_a_damaged_file_is_named(tmp_path: Path, name: str) -> None:
+    """A file that is cut off, or something else altogether, is an error with its name."""
+    (tmp_path / name).write_bytes(b"\x1f\x8b\x08\x00 this is no image")
+    with pytest.raises(qr.InvalidInputError, match=rf"{name}.*damaged"):
+        read_volume(tmp_path / name)
+    with pytest.raises(qr.InvalidInputError, match="no such file"):
+        read_volume(tmp_path / f"missing_{name}")
+
+
+def test_a_cut_off_nifti_is_named(tmp_path: Path) -> None:
+    """Half of a compressed image is damaged, even though its header can be read."""
+    whole = save_nifti(tmp_path / "whole.nii.gz", np.random.default_rng(0).random((20, 20, 20)))
+    (tmp_path / "half.nii.gz").write_bytes(whole.read_bytes()[:20000])
+    with pytest.raises(qr.InvalidInputError, match=r"half\.nii\.gz.*damaged"):
+        read_volume(tmp_path / "half.nii.gz")
+
+
+def test_pickles_and_several_arrays_are_refused(tmp_path: Path) -> None:
+    """An NPZ file must hold one array, and none that would run code."""
+    np.savez(tmp_path / "two.npz", a=np.zeros(2), b=np.zeros(2))
+    with pytest.raises(qr.InvalidInputError, match=r"two\.npz: must hold one array.*a, b"):
+        read_volume(tmp_path / "two.npz")
+    np.save(tmp_path / "o.npy", np.array([{}], object), allow_pickle=True)
+    with pytest.raises(qr.InvalidInputError, match=r"o\.npy"):
+        read_volume(tmp_path / "o.npy")
+    (tmp_path / "notes.txt").write_text("no image")
+    with pytest.raises(qr.InvalidInputError, match=r"notes\.txt: the name must end in"):
+        read_volume(tmp_path / "notes.txt")
+
+
+# files that belong together --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "affine", "message"),
+    [
+        ((6, 5, 3), AFFINE, r"p\.nii.*m\.nii.*same image shape.*\(6, 5, 4\) and \(6, 5, 3\)"),
+        ((6, 5, 4), np.diag([1, 2, 4, 1]), r"p\.nii.*m\.nii.*same affine.*differ by up to 1"),
+        ((6, 5, 4), np.diag([-1, 2, 3, 1]), r"p\.nii.*m\.nii.*orientation; got RAS and LAS"),
+    ],
+)
+def test_files_that_do_not_fit_name_each_other(
+    tmp_path: Path, shape: tuple[int, ...], affine: Array, message: str
+) -> None:
+    """Another shape, grid or orientation is an error with the case and both files."""
+    image = save_nifti(tmp_path / "p.nii", np.full((6, 5, 4), 0.5, np.float32))
+    mask = save_nifti(tmp_path / "m.nii", np.zeros(shape, np.uint8), affine.astype(float))
+    with pytest.raises(qr.InvalidInputError, match=rf"case c7: .*{message}"):
+        read_images(CaseFiles("c7", image, (mask,)))
+
+
+def test_raters_must_have_the_same_shape(tmp_path: Path) -> None:
+    """Two raters' masks of different shapes name each other."""
+    image = save_nifti(tmp_path / "p.nii", np.full((6, 5, 4), 0.5, np.float32))
+    first = save_nifti(tmp_path / "r1.nii", np.zeros((6, 5, 4), np.uint8))
+    second = save_nifti(tmp_path / "r2.nii", np.zeros((6, 4, 4), np.uint8))
+    with pytest.raises(qr.InvalidInputError, match=r"r1\.nii and .*r2\.nii: must have the same"):
+        read_images(CaseFiles("c", image, (first, second)))
+
+
+def test_integers_are_no_probabilities(tmp_path: Path) -> None:
+    """Whole numbers in a NIfTI file are not guessed to be probabilities."""
+    image = save_nifti(tmp_path / "p.nii", np.ones((3, 3, 3), np.int16))
+    mask = save_nifti(tmp_path / "m.nii", np.ones((3, 3, 3), np.int16))
+    with pytest.raises(qr.InvalidInputError, match=r"p\.nii: probabilities must be floating"):
+        read_images(CaseFiles("c", image, (mask,)))
+
+
+# manifests ---------------------------------------------------------------------------------------
+
+
+def test_a_manifest_lists_files_and_patterns(tmp_path: Path) -> None:
+    """Paths are relative to the manifest; patterns are sorted; empty cells are nothing."""
+    for name in ("b.npy", "a.npy"):
+        np.save(tmp_path / name, np.zeros(2))
+    file = tmp_path / "m.csv"
+    file.write_text("case,probabilities,raters,mask,patient\nx,p.npy,?.npy;c.npy,,p1\n")
+    (found,) = read_manifest(file)
+    assert [path.name for path in found.raters] == ["a.npy", "b.npy", "c.npy"]
+    assert found.mask is None and found.patient == "p1"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("case,probabilities\na,b\n", "raters is not there"),
+        ("case,probabilities,raters,prob\na,b,c,d\n", "columns must be .*got prob"),
+        ("case,probabilities,raters\na,b,c\na,b,c\n", "cases must differ; 'a'"),
+        ("case,probabilities,raters\na,,c\n", "row 1 has no probabilities"),
+        ("case,probabilities,raters\na,b,c,d\n", "row 1 has too many"),
+        ("", "must have rows"),
+    ],
+)
+def test_bad_manifests_say_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
+    """Missing columns, unknown columns, repeated cases and empty cells are errors."""
+    (tmp_path / "m.csv").write_text(text)
+    with pytest.raises(qr.InvalidInputError, match=message):
+        read_manifest(tmp_path / "m.csv")
+
+
+# the command -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reduction", ["per_case", "pooled"])
+def test_the_command_says_what_python_says(tmp_path: Path, reduction: str) -> None:
+    """`quorate segment` on files gives the numbers of `segmentation.evaluate` on arrays."""
+    manifest, cases = study(tmp_path)
+    out = tmp_path / "r.json"
+    done = segment(
+        manifest, "--metrics", "ece,brier,kde_ece", "--reduction", reduction, "--boundary-mm", 2,
+        "--question", "positive", "--resamples", 50, "--out", out,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    expected = qr.segmentation.evaluate(
+        cases, "ece,brier,kde_ece", reduction, boundary_mm=2, question="positive", resamples=50
+    )
+    found = json.loads(out.read_text())
+    for name, estimate in expected.items():
+        mine = found["metrics"][name]
+        assert mine["value"] == pytest.approx(estimate.value, abs=1e-12)
+        assert (mine["low"], mine["high"]) == pytest.approx((estimate.low, estimate.high))
+    assert found["data"]["patients"] == 2 and found["data"]["cases"] == 4
+    assert "4 images of 2 patients" in done.output or reduction == "pooled"
+
+
+def test_bad_images_are_skipped_only_on_request(tmp_path: Path) -> None:
+    """A damaged file stops the run with its case, or with --skip-bad is counted and named."""
+    manifest, _ = study(tmp_path)
+    (tmp_path / "p1.nii.gz").write_bytes(b"damaged")
+    (tmp_path / "m2_0.nii.gz").unlink()
+    (tmp_path / "m2_1.nii.gz").unlink()
+    stopped = segment(manifest, "--metrics", "ece")
+    assert stopped.exit_code == 2
+    assert "case c1" in stopped.stderr and "p1.nii.gz" in stopped.stderr
+    out = tmp_path / "r.json"
+    done = segment(manifest, "--metrics", "ece", "--resamples", 0, "--skip-bad", "--out", out)
+    assert done.exit_code == 0, done.output
+    found = json.loads(out.read_text())
+    assert found["data"]["cases"] == 2 and found["data"]["dropped"] == {"bad images": 2}
+    assert [w for w in found["warnings"] if "case c1" in w and "p1.nii.gz" in w]
+    assert [w for w in found["warnings"] if "case c2" in w and "m2_*" in w]
+    assert "left out: 2 cases bad images" in done.output
+
+
+def test_maps_lie_where_the_image_lies(tmp_path: Path) -> None:
+    """A map of disagreement is 1 - Σ p² with the affine of the probabilities."""
+    manifest, cases = study(tmp_path, cases=2)
+    done = segment(manifest, "--metrics", "ece", "-q", "--maps", tmp_path / "maps")
+    assert done.exit_code == 0, done.output
+    for i, case in enumerate(cases):
+        written = nibabel.load(tmp_path / "maps" / f"c{i}_disagreement.nii.gz")
+        p = case.probabilities.astype(float)
+        np.testing.assert_allclose(written.get_fdata(), 2 * p * (1 - p), atol=1e-6)
+        np.testing.assert_array_equal(written.affine, AFFINE)
+
+
+def test_a_run_goes_on_from_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finished images are not read again; a folder of other options or files is refused."""
+    manifest, _ = study(tmp_path)
+    kept = tmp_path / "kept"
+    options = ("--metrics", "ece,auccc", "--resamples", 20, "--checkpoint", kept)
+    first = segment(manifest, *options, "--out", tmp_path / "1.json")
+    assert first.exit_code == 0, first.output
+    (kept / "part_000002.npz").unlink()
+    read: list[str] = []
+
+    def reading(files: CaseFiles) -> Any:
+        read.append(files.case)
+        return read_images(files)
+
+    monkeypatch.setattr("quorate.cli.segment.read_images", reading)
+    again = segment(manifest, *options, "--out", tmp_path / "2.json")
+    assert again.exit_code == 0, again.output
+    assert read == ["c2"]
+    assert (tmp_path / "1.json").read_text() == (tmp_path / "2.json").read_text()
+    other = segment(manifest, "--metrics", "mce", "--checkpoint", kept)
+    assert other.exit_code == 2 and "another run" in other.stderr
+    save_nifti(tmp_path / "p0.nii.gz", image_and_masks(9)[0])
+    changed = segment(manifest, *options)
+    assert changed.exit_code == 2 and "another run" in changed.stderr
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A NIfTI file needs its ending and a folder; nothing is left of one that failed."""
+    with pytest.raises(qr.InvalidInputError, match="must end in .nii"):
+        write_nifti(tmp_path / "map.png", np.zeros((2, 2, 2), np.float32), AFFINE)
+    with pytest.raises(Exception, match="not supported"):
+        write_nifti(tmp_path / "map.nii", np.zeros((2, 2, 2), "U3"), AFFINE)
+    assert list(tmp_path.iterdir()) == []
