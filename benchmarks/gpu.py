@@ -1,8 +1,9 @@
-"""How fast the tables are made on a GPU, as a fraction of its copy bandwidth, and beside torchmetrics.
+"""How fast a GPU makes the tables: as a fraction of its copy bandwidth, and beside torchmetrics.
 
     python benchmarks/gpu.py [--cases 10000000] [--classes 10] [--device cuda] [--repeats 10]
 
-prints two Markdown tables. A pass that reads each probability once and writes nothing could reach
+first compares every table with that of the CPU, with and without the fused passes of Triton, and
+then prints two Markdown tables. A pass that reads each probability once and writes nothing could reach
 the read bandwidth, which is taken as half of what a device-to-device copy moves in reads and
 writes together; "of copy" is the bytes of the predictions and labels over that time and bandwidth.
 Saturated confidences are those of an overconfident network: nearly all in the last bin.
@@ -16,6 +17,7 @@ import argparse
 import statistics
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 from quorate.engines.device import summarise
 from quorate.kernels import _torch as kernels
+from quorate.kernels import _triton
 from quorate.questions import Question
 from quorate.summaries import BinPlan, SoftBinPlan, SortedPlan
 
@@ -73,6 +76,56 @@ def copy_bandwidth(device: torch.device, repeats: int) -> float:
     return 2 * source.numel() * source.element_size() / took
 
 
+PLANS: dict[str, Any] = {
+    "top label, 15 bins": BinPlan(Question("top_label")),
+    "per class, 15 bins": BinPlan(Question("per_class")),
+    "predicted class, 15 bins": BinPlan(Question("predicted_class")),
+    "top label, 5040 cells": BinPlan(Question("top_label"), 5040),
+    "top label, 15 soft bins": SoftBinPlan(Question("top_label")),
+    "sorted scores": SortedPlan(Question("top_label")),
+}
+
+
+def check(classes: int, device: torch.device) -> None:
+    """Raise where a table differs from that of the CPU: single labels, raters, weights."""
+    for kind in ("uniform", "saturated"):
+        probs, labels = predictions(300_001, classes, kind, torch.device("cpu"))
+        counts = torch.nn.functional.one_hot(labels, classes) * 2
+        counts[:, 0] += torch.arange(len(labels)) % 3
+        weights = torch.rand(len(labels), generator=torch.Generator().manual_seed(1))
+        for given, w in ((labels, None), (counts, None), (counts, weights)):
+            for name, plan in PLANS.items():
+                there, here = (
+                    summarise(probs.to(at), given.to(at), [plan], weights=w)[plan]
+                    for at in (device, torch.device("cpu"))
+                )
+                if isinstance(plan, SortedPlan):
+                    pairs = [(there.channel().mass, here.channel().mass)]
+                else:
+                    pairs = [(there.sums, here.sums)]
+                for a, b in pairs:
+                    if a.shape != b.shape or abs(a - b).max() > 1e-9 * abs(b).max():
+                        raise AssertionError(f"{name}, {kind}: the device gives another table")
+
+
+def choose_passes(classes: int, device: torch.device) -> None:
+    """Check with and without Triton; go on without it where it does not work."""
+    fused, _triton.triton = _triton.triton, None
+    check(classes, device)
+    print("PyTorch's own operations: every table is that of the CPU.")
+    _triton.triton = fused
+    if not _triton.can_run(torch.empty(0, device=device)):
+        print("Triton: not for this device.")
+        return
+    try:
+        check(classes, device)
+        print("Triton: every table is that of the CPU.")
+    except Exception:
+        traceback.print_exc()
+        _triton.triton = None
+        print("Triton: failed, and is not used below.")
+
+
 def summaries(
     probs: torch.Tensor, labels: torch.Tensor
 ) -> dict[str, tuple[int, Callable[[], Any]]]:
@@ -81,17 +134,9 @@ def summaries(
     confidence, predicted = probs.max(dim=1)
     right = predicted == labels
     upper, lower = confidence[right], confidence[~right]
-    plans: dict[str, Any] = {
-        "top label, 15 bins": BinPlan(Question("top_label")),
-        "per class, 15 bins": BinPlan(Question("per_class")),
-        "predicted class, 15 bins": BinPlan(Question("predicted_class")),
-        "top label, 5040 cells": BinPlan(Question("top_label"), 5040),
-        "top label, 15 soft bins": SoftBinPlan(Question("top_label")),
-        "sorted scores": SortedPlan(Question("top_label")),
-    }
     found: dict[str, tuple[int, Callable[[], Any]]] = {
         name: (both, lambda plan=plan: summarise(probs, labels, [plan]))
-        for name, plan in plans.items()
+        for name, plan in PLANS.items()
     }
     scores = confidence.numel() * confidence.element_size()
     found["AUCCC of scores (concordance)"] = scores, lambda: kernels.concordance(upper, lower)
@@ -135,10 +180,13 @@ def against_torchmetrics(cases: int, classes: int, device: torch.device, repeats
             ),
             "quorate": lambda: ECE(classes),
             "quorate, unchecked": lambda: ECE(classes, validate_args=False),
+            "quorate, without Triton": lambda: ECE(classes),
         }
         first = None
+        fused = _triton.triton
         for name, make in candidates.items():
             metric = make().to(device)
+            _triton.triton = None if name.endswith("without Triton") else fused
 
             def work(metric: Any = metric, probs: Any = probs, labels: Any = labels) -> float:
                 metric.reset()
@@ -148,6 +196,7 @@ def against_torchmetrics(cases: int, classes: int, device: torch.device, repeats
             took = seconds(work, device, repeats)
             first = first or took
             print(f"| {name} | {kind} | {took * 1e3:.2f} | {work():.8f} | {first / took:.1f} |")
+        _triton.triton = fused
 
 
 def main() -> None:
@@ -161,6 +210,7 @@ def main() -> None:
     device = torch.device(options.device)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
     print(f"{options.cases:,} cases, {options.classes} classes, float32, on {name}.")
+    choose_passes(options.classes, device)
     table_of_summaries(options.cases, options.classes, device, options.repeats)
     against_torchmetrics(options.cases, options.classes, device, options.repeats)
 

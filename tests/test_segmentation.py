@@ -146,9 +146,7 @@ def test_pooled_is_all_voxels_together(classes: int) -> None:
     probs = np.concatenate([as_cases(*part)[0] for part in parts])
     counts = np.concatenate([as_cases(*part)[1].counts for part in parts])
     groups = np.repeat(patients, 7 * 6 * 5)
-    plain = qr.evaluate(
-        probs, qr.Labels.from_counts(counts), METRICS, groups=groups, resamples=50
-    )
+    plain = qr.evaluate(probs, qr.Labels.from_counts(counts), METRICS, groups=groups, resamples=50)
     for name in METRICS:
         mine, exact = found[name], plain[name]
         assert mine.value == pytest.approx(exact.value, abs=(mine.bound or 0) + 1e-12)
@@ -346,8 +344,7 @@ def test_total_variation_is_that_of_the_voxels() -> None:
     cases = [Case(channels(probs), masks) for probs, masks in parts]
     for metric in ("ece", "auccc"):
         each = [
-            qr.stability.total_variation(metric, *as_cases(*part), repeats=4).mean
-            for part in parts
+            qr.stability.total_variation(metric, *as_cases(*part), repeats=4).mean for part in parts
         ]
         found = qr.segmentation.total_variation(cases, metric, repeats=4)
         assert found.per_case == pytest.approx(each)

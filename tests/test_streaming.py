@@ -160,9 +160,7 @@ def test_a_stream_has_the_values_of_the_whole() -> None:
     merged = merged_in_order(digest(p, PLANS) for p in parts)
     found = results_of(merged, ASKED, {"bins": 15}, Settings(resamples=0))
     whole = part(frame)
-    plain = qr.evaluate(
-        whole.probs, whole.labels, [row.name for row in ROWS], resamples=0
-    )
+    plain = qr.evaluate(whole.probs, whole.labels, [row.name for row in ROWS], resamples=0)
     for name, estimate in found.items():
         bound = (estimate.bound or 0) + 1e-12
         assert estimate.value == pytest.approx(plain[name].value, abs=bound)
@@ -417,9 +415,7 @@ def assert_same_digits(one: Digest, other: Digest) -> None:
     assert set(one.summaries) == set(other.summaries)
     for plan, summary in one.summaries.items():
         name = "fine" if isinstance(summary, CellSums) else "sums"
-        np.testing.assert_array_equal(
-            getattr(summary, name), getattr(other.summaries[plan], name)
-        )
+        np.testing.assert_array_equal(getattr(summary, name), getattr(other.summaries[plan], name))
 
 
 LIMITED = """

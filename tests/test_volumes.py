@@ -47,9 +47,7 @@ def study(folder: Path, cases: int = 4) -> tuple[Path, list[Case]]:
         for r, mask in enumerate(masks):
             save_nifti(folder / f"m{i}_{r}.nii.gz", mask)
         rows.append(f"c{i},p{i}.nii.gz,m{i}_*.nii.gz,patient{i // 2}")
-        held.append(
-            Case(image, masks, spacing=(1, 2, 3), patient=f"patient{i // 2}", name=f"c{i}")
-        )
+        held.append(Case(image, masks, spacing=(1, 2, 3), patient=f"patient{i // 2}", name=f"c{i}"))
     manifest = folder / "manifest.csv"
     manifest.write_text("\n".join(rows) + "\n")
     return manifest, held
@@ -257,9 +255,7 @@ def test_maps_lie_where_the_image_lies(tmp_path: Path) -> None:
         np.testing.assert_array_equal(written.affine, AFFINE)
 
 
-def test_a_run_goes_on_from_its_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Finished images are not read again; a folder of other options or files is refused."""
     manifest, _ = study(tmp_path)
     kept = tmp_path / "kept"

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import intervals
-from quorate.curves import curves_of
 from quorate.catalog import find
+from quorate.curves import curves_of
 from quorate.errors import InvalidInputError
 from quorate.evaluate import blanks, facts, predictions_of, rows_of, warnings_about
 from quorate.inference import Draws, Pass, Progress, Settings, estimate

@@ -21,8 +21,8 @@ from quorate.catalog import Metric
 from quorate.engines.local import summarise
 from quorate.errors import InvalidInputError, QuorateError
 from quorate.predictions import Predictions
-from quorate.resample import multiplicities, resampled_raters, resampling_units
 from quorate.questions import Question
+from quorate.resample import multiplicities, resampled_raters, resampling_units
 from quorate.results import Estimate
 from quorate.summaries import BinPlan, BinTable, SoftBinPlan
 

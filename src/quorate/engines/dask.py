@@ -7,7 +7,7 @@ done again elsewhere. Ours is the function of a part, and `+`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -102,8 +102,7 @@ def results_on_cluster(
                 progress(f"part {i + 1} of {len(parts)}", (i + 1) / len(parts))
             yield result
     finally:
-        if waiting:
-            client.cancel(list(waiting.values()))
+        _let_go(waiting.values())
 
 
 def merged_on_cluster(
@@ -129,14 +128,17 @@ def merged_on_cluster(
         )  # fmt: skip
     if not parts:
         raise InvalidInputError("cases: must be at least one; got none")
+    leaves: list[Any] = []
     nodes: dict[int, Any] = {}
     try:
         for i, part in enumerate(parts):
-            nodes[i] = client.submit(
-                _named, function, part, names[i], retries=retries, pure=False, priority=-i
+            leaves.append(
+                client.submit(
+                    _named, function, part, names[i], retries=retries, pure=False, priority=-i
+                )
             )
-        place = {future.key: i for i, future in nodes.items()}
-        leaves = list(nodes.values())
+        place = {future.key: i for i, future in enumerate(leaves)}
+        nodes = dict(enumerate(leaves))
         for left, right in additions(len(parts)):
             nodes[left] = client.submit(_add, nodes[left], nodes[right], pure=False)
         for done, future in enumerate(_distributed().as_completed(leaves), start=1):
@@ -144,12 +146,18 @@ def merged_on_cluster(
                 raise _explained(future, names[place[future.key]])
             if progress:
                 progress(f"part {done} of {len(parts)}", done / len(parts))
-            future.release()
-        del leaves
+            if future is not nodes[0]:
+                future.release()  # the addition that waits for it keeps it as long as needed
         total: Digest = _result(nodes[0], "the sum of all parts")
         return total
     finally:
-        client.cancel(list(nodes.values()))
+        _let_go([*leaves, *nodes.values()])
+
+
+def _let_go(futures: Iterable[Any]) -> None:
+    """Tell the scheduler that nobody wants these any more: what has not begun never will."""
+    for future in futures:
+        future.release()
 
 
 def _distributed() -> Any:

@@ -6,7 +6,7 @@ the predictions, are copied to the host. Nothing here is imported unless a tenso
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +16,14 @@ from torch import Tensor
 from quorate.arrays import choose
 from quorate.errors import InvalidInputError, InvalidTypeError
 from quorate.kernels import _torch as kernels
+from quorate.kernels import _triton
 from quorate.kernels._torch_questions import Scored, TensorRows, score
 from quorate.labels import Labels
 from quorate.predictions import row_sum_tolerance
 from quorate.questions import Question, ScoredCases
 from quorate.summaries import BinPlan, BinSums, SoftBinPlan, SortedPlan, SortedScores
 
-__all__ = ["TensorCases", "add_rows", "can_summarise", "edges_of", "rated_cases", "summarise"]
+__all__ = ["TensorCases", "add_cases", "can_summarise", "rated_cases", "summarise"]
 
 Plan = BinPlan | SoftBinPlan | SortedPlan
 
@@ -112,16 +113,55 @@ def summarise(
     classes = cases.probs.shape[1]
     binned = {plan: _zeros(plan, cases) for plan in plans if not isinstance(plan, SortedPlan)}
     ranked: dict[SortedPlan, list[Scored]] = {p: [] for p in plans if isinstance(p, SortedPlan)}
-    most_bins = max((table.shape[1] for table in binned.values()), default=1)
-    for rows in cases.chunks(16 + 2 * classes + min(most_bins, kernels.FEW_BINS)):
-        for plan, table in binned.items():
-            add_rows(plan, rows, table)
+    add_cases(cases, binned)
+    for rows in cases.chunks(16 + 2 * classes) if ranked else ():
         for asked, pieces in ranked.items():
             pieces.append(score(asked.question.name, asked.question.per, rows))
     return {
         **{plan: BinSums(plan, table.cpu().numpy()[None]) for plan, table in binned.items()},
         **{plan: _sorted_scores(plan, pieces, classes) for plan, pieces in ranked.items()},
     }
+
+
+def add_cases(
+    cases: TensorCases, tables: Mapping[BinPlan | SoftBinPlan, Tensor], *, check: bool = True
+) -> None:
+    """Add the cases to the table (channels, bins, fields) of each plan, in place."""
+    if len(tables) == 1:
+        ((plan, table),) = tables.items()
+        if _added_directly(cases, plan, table, check):
+            return
+    bins = max((table.shape[1] for table in tables.values()), default=0)
+    width = 16 + 2 * cases.probs.shape[1] + min(bins, kernels.FEW_BINS)
+    for rows in cases.chunks(width, check=check) if tables else ():
+        for plan, table in tables.items():
+            add_rows(plan, rows, table)
+
+
+def _added_directly(
+    cases: TensorCases, plan: BinPlan | SoftBinPlan, table: Tensor, check: bool
+) -> bool:
+    """Add single labels of weight 1 in one pass on a GPU: what large data is asked most."""
+    probs, labels = cases.probs, cases.classes
+    if not (
+        _triton.can_run(probs)
+        and isinstance(plan, BinPlan)
+        and plan.question.name == "top_label"
+        and plan.least_raters <= 1
+        and labels is not None
+        and cases.weights is None
+        and probs.is_contiguous()
+        and labels.is_contiguous()
+        and probs.shape[1] <= _triton.MOST_CLASSES
+        and table.shape[1] <= _triton.MOST_BINS
+    ):
+        return False
+    edges = edges_of(plan, probs.device)
+    sums, first_bad = _triton.top_label_sums(probs, labels, edges, cases.tolerance)
+    if check and (bad := int(first_bad)) < len(probs):
+        raise _explain_bad_row(probs, bad, cases.tolerance)
+    table[0] += sums
+    return True
 
 
 def _zeros(plan: BinPlan | SoftBinPlan, cases: TensorCases) -> Tensor:
@@ -148,9 +188,8 @@ def add_rows(plan: BinPlan | SoftBinPlan, rows: TensorRows, table: Tensor) -> No
         )
         return
     for c in range(scored.z.shape[1]):
-        share = kernels.gaussian_shares(scored.z[:, c], plan.sigma, edges)
         kernels.add_soft_bin_sums(
-            scored.z[:, c], scored.mu[:, c], scored.weights, share, edges, table[c]
+            scored.z[:, c], scored.mu[:, c], scored.weights, plan.sigma, edges, table[c]
         )
 
 

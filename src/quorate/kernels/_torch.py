@@ -1,9 +1,9 @@
 """The sums of `_numba` for tensors, on the device where they are: float64, whatever goes in.
 
 A GPU adds to the few bins of a table badly: with saturated confidences most threads wait for the
-same number. So a table of few bins is a product of matrices, one-hot bins × fields, in blocks whose
-results are added in a fixed order; a table of many cells is added in many copies. On the CPU,
-`bincount` does both.
+same number. So a table of few bins is made by the fused passes of `_triton`, or else as a product
+of matrices, one-hot bins × fields, in blocks whose results are added in a fixed order; a table of
+many cells is added in many copies. On the CPU, `bincount` does both.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from quorate.kernels import _triton
 
 __all__ = [
     "FIELDS",
@@ -48,6 +50,10 @@ class Reading(NamedTuple):
 
 def read_rows(probs: Tensor, tolerance: float, check: bool = True) -> Reading:
     """Return the largest probability of each row (n, K), its class, and the first bad row."""
+    if _triton.can_run(probs) and probs.is_contiguous() and probs.shape[1] <= _triton.MOST_CLASSES:
+        confidence, predicted, first = _triton.read_rows(probs, tolerance)
+        bad = int(first) if check else len(probs)
+        return Reading(confidence, predicted, -1 if bad == len(probs) else bad)
     confidence, predicted = probs.max(dim=1)
     if not check or len(probs) == 0:
         return Reading(confidence, predicted, -1)
@@ -78,6 +84,9 @@ def add_bin_sums(
     `channel` (n,) is the channel of each case, for C = 1; without it the column is.
     """
     channels, bins, _ = table.shape
+    if _triton.can_run(z) and bins <= _triton.MOST_BINS:
+        table += _triton.bin_sums(z, mu, v, weights, channel, edges, channels)
+        return
     if channel is not None:
         cell = channel * bins + locate(z[:, 0], edges)
         fields = _fields(z[:, 0], mu[:, 0], None if v is None else v[:, 0], weights)
@@ -146,16 +155,19 @@ def gaussian_shares(means: Tensor, sigma: float, edges: Tensor) -> Tensor:
 
 
 def add_soft_bin_sums(
-    z: Tensor, mu: Tensor, weights: Tensor, share: Tensor, edges: Tensor, table: Tensor
+    z: Tensor, mu: Tensor, weights: Tensor, sigma: float, edges: Tensor, table: Tensor
 ) -> None:
-    """Add scored cases (n,) to `table` (bins, FIELDS), spread over the bins by `share`.
+    """Add scored cases (n,) to `table` (bins, FIELDS), spread over the bins by a Gaussian.
 
     The first field counts the cases whose score itself lies in the bin.
     """
-    w, bins = weights.double(), share.shape[1]
+    w, bins = weights.double(), len(edges) - 1
+    if _triton.can_run(z) and bins <= _triton.MOST_BINS:
+        table += _triton.soft_bin_sums(z, mu, w, sigma, edges)
+        return
     table[:, :1] += sums_by_cell(locate(z, edges), (w > 0).double()[:, None], bins)
     fields = torch.stack((w, w * z.double(), w * mu), dim=1)
-    table[:, [1, 3, 4]] += block_products(share, fields)
+    table[:, [1, 3, 4]] += block_products(gaussian_shares(z, sigma, edges), fields)
 
 
 def score_masses(score: Tensor, mass: Tensor, hits: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from quorate.arrays import choose, positive_integer
-from quorate.engines.device import TensorCases, add_rows, rated_cases
+from quorate.engines.device import TensorCases, rated_cases
 from quorate.errors import InvalidInputError, MissingExtraError
-from quorate.kernels._torch import FEW_BINS
 from quorate.labels import Labels
 
 try:
@@ -21,7 +20,7 @@ except ImportError as error:
         'quorate.torch.metrics: needs torchmetrics; pip install "quorate[torch]"'
     ) from error
 
-__all__ = ["TableMetric", "add_binned", "values_per_row"]
+__all__ = ["TableMetric"]
 
 
 class TableMetric(Metric):
@@ -125,16 +124,3 @@ class TableMetric(Metric):
 def _rows(values: Tensor) -> Tensor:
     """Return (N, K, …) as (M, K)."""
     return values.movedim(1, -1).reshape(-1, values.shape[1])
-
-
-def values_per_row(cases: TensorCases, bins: int) -> int:
-    """How many float64 numbers the work on one case needs."""
-    return 16 + 2 * cases.probs.shape[1] + min(bins, FEW_BINS)
-
-
-def add_binned(cases: TensorCases, plans: Mapping[Any, Tensor], check: bool) -> None:
-    """Add the cases to the table of each plan."""
-    most = max(table.shape[1] for table in plans.values())
-    for rows in cases.chunks(values_per_row(cases, most), check=check):
-        for plan, table in plans.items():
-            add_rows(plan, rows, table)

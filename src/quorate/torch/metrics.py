@@ -24,7 +24,7 @@ from torch import Tensor
 
 from quorate.arrays import choose
 from quorate.catalog import find
-from quorate.engines.device import TensorCases
+from quorate.engines.device import TensorCases, add_cases
 from quorate.errors import InvalidInputError, UndefinedMetricError
 from quorate.kernels import _torch as kernels
 from quorate.kernels._torch_questions import score
@@ -32,7 +32,7 @@ from quorate.metrics import proper, ranking
 from quorate.metrics.kernel_cells import fine_cells
 from quorate.questions import Question
 from quorate.summaries import BinPlan, BinTable, SoftBinPlan
-from quorate.torch._tables import TableMetric, add_binned, values_per_row
+from quorate.torch._tables import TableMetric
 
 __all__ = [
     "AUCCC",
@@ -61,7 +61,7 @@ class _BinnedMetric(TableMetric):
         self.add_table("sums", channels, len(self.plan.edges) - 1, kernels.FIELDS)
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
-        add_binned(cases, {self.plan: tables["sums"]}, self.validate_args)
+        add_cases(cases, {self.plan: tables["sums"]}, check=self.validate_args)
 
     def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
         """Return the metric of the table."""
@@ -228,8 +228,10 @@ class LabelHistogramLosses(TableMetric):
                     "labels: needs at least 2 labels per case, as counts (N, K); some cases have "
                     'fewer; on_single="drop" leaves them out where two are needed'
                 )
-        plans = {plan: tables[name] for name, plan in self.plans.items()}
-        add_binned(cases, plans, self.validate_args)
+        plans: dict[BinPlan | SoftBinPlan, Tensor] = {
+            plan: tables[name] for name, plan in self.plans.items()
+        }
+        add_cases(cases, plans, check=self.validate_args)
 
     def compute_from(self, tables: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the losses of the tables."""
@@ -311,7 +313,7 @@ class AUCCC(TableMetric):
         given = None if confidence is None else self._confidence(confidence, cases)
         edges = torch.tensor(fine_cells(), dtype=torch.float64, device=cases.probs.device)
         start = 0
-        for rows in cases.chunks(values_per_row(cases, 1), check=self.validate_args):
+        for rows in cases.chunks(16 + 2 * self.num_classes, check=self.validate_args):
             scored = score("top_label", "annotation", rows)
             stop = start + len(scored.z)
             z = scored.z[:, 0] if given is None else given[start:stop]
