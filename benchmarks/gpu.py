@@ -3,9 +3,9 @@
     python benchmarks/gpu.py [--cases 10000000] [--classes 10] [--device cuda] [--repeats 10]
 
 first compares every table with that of the CPU, with and without the fused passes of Triton, and
-then prints two Markdown tables. A pass that reads each probability once and writes nothing could reach
-the read bandwidth, which is taken as half of what a device-to-device copy moves in reads and
-writes together; "of copy" is the bytes of the predictions and labels over that time and bandwidth.
+then prints two Markdown tables. A pass that reads each probability once and writes nothing could
+reach the read bandwidth, which is taken as half of what a device-to-device copy moves in reads and
+writes together; "of copy" is the bytes of predictions and labels over that time and bandwidth.
 Saturated confidences are those of an overconfident network: nearly all in the last bin.
 
 Needs PyTorch, NumPy and, for the comparison, torchmetrics; numba is not imported.
@@ -89,7 +89,7 @@ PLANS: dict[str, Any] = {
 def check(classes: int, device: torch.device) -> None:
     """Raise where a table differs from that of the CPU: single labels, raters, weights."""
     for kind in ("uniform", "saturated"):
-        probs, labels = predictions(300_001, classes, kind, torch.device("cpu"))
+        probs, labels = predictions(50_001, classes, kind, torch.device("cpu"))
         counts = torch.nn.functional.one_hot(labels, classes) * 2
         counts[:, 0] += torch.arange(len(labels)) % 3
         weights = torch.rand(len(labels), generator=torch.Generator().manual_seed(1))

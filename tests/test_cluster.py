@@ -132,11 +132,13 @@ def test_stopping_leaves_nothing_behind(client: Any, job: Any) -> None:
 
     names = [part.name for part in parts]
     for run in (merged_on_cluster, results_on_cluster):
+
+        def interrupted(run: Any = run) -> None:
+            function = partial(slow_digest, request, 0.05)
+            list(run(function, parts, client, names=names, progress=stop))
+
         with pytest.raises(KeyboardInterrupt):
-            made: Any = run(
-                partial(slow_digest, request, 0.05), parts, client, names=names, progress=stop
-            )
-            list(made)
+            interrupted()
         for _ in range(100):
             if not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
                 break

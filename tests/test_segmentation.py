@@ -302,7 +302,7 @@ def test_voxels_that_nobody_rated_are_counted() -> None:
 
 
 def test_one_hot_masks_are_label_maps() -> None:
-    """One-hot masks (R, K, *spatial) say what label maps say, also where the shape could be both."""
+    """One-hot masks (R, K, *spatial) say what label maps say, whether told or found out."""
     probs, masks = images(3, 2)
     one_hot = np.stack([masks == k for k in range(3)], axis=1)
     image = channels(probs)

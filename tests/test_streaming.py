@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -139,7 +140,7 @@ def test_split_and_merge_is_the_whole(pieces: int) -> None:
         CellSums.of_scored(
             CellPlan(Question()), ScoredCases(cases.z[a:b], cases.mu[a:b], cases.weights[a:b])
         )
-        for a, b in zip(bounds, bounds[1:], strict=False)
+        for a, b in itertools.pairwise(bounds)
     ]
     merged = parts[0]
     for other in parts[1:]:

@@ -27,14 +27,24 @@ from quorate.torch import metrics  # noqa: E402
 
 torch.set_num_threads(1)
 
-DEVICES = [
-    "cpu",
-    pytest.param(
-        "cuda",
-        marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU"),
-    ),
-]
-on_each_device = pytest.mark.parametrize("where", DEVICES)
+
+@pytest.fixture(
+    params=[
+        "compiled loops",
+        "tensors",
+        pytest.param(
+            "cuda",
+            marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU"),
+        ),
+    ]
+)
+def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The device: the CPU with its compiled loops, or with tensor operations alone, or a GPU."""
+    if request.param == "tensors":
+        monkeypatch.setattr(device, "has_cpu_loops", lambda: False)
+    return "cuda" if request.param == "cuda" else "cpu"
+
+
 close = 1e-9
 
 
@@ -68,7 +78,6 @@ each_binned = pytest.mark.parametrize(("make", "function"), BINNED.values(), ids
 # equal to the functions ----------------------------------------------------------------------
 
 
-@on_each_device
 @each_binned
 @pytest.mark.parametrize("batch", [1, 7, 500])
 def test_any_batching_gives_the_number_of_the_function(
@@ -83,7 +92,6 @@ def test_any_batching_gives_the_number_of_the_function(
     assert metric.compute().item() == pytest.approx(function(probs, classes), rel=0, abs=close)
 
 
-@on_each_device
 @each_binned
 def test_several_raters_and_weights(
     make: Callable[..., Any], function: Callable[..., float], where: str
@@ -154,7 +162,6 @@ def test_single_labels_among_histograms() -> None:
     assert alone.compute()["epistemic_loss"].isnan()
 
 
-@on_each_device
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_auccc_is_within_its_bound(dtype: Any, where: str) -> None:
     """Fine cells: the exact area lies within the bound, and the bound is small."""
@@ -359,11 +366,11 @@ def test_two_processes_are_one(tmp_path: Path) -> None:
         ([[1.0]], [0], r"probs: must be \(N, K\).*got shape \(1, 1\)"),
     ],
 )
-def test_wrong_values(probs: Any, labels: Any, message: str) -> None:
+def test_wrong_values(probs: Any, labels: Any, message: str, where: str) -> None:
     """The message names the argument, the rule and the value; the state stays as it was."""
-    metric = metrics.ECE(num_classes=2)
+    metric = metrics.ECE(num_classes=2).to(where)
     with pytest.raises(InvalidInputError, match=message):
-        metric.update(torch.tensor(probs), torch.tensor(labels))
+        metric.update(torch.tensor(probs).to(where), torch.tensor(labels).to(where))
     assert metric.sums.abs().sum() == 0
 
 
@@ -413,7 +420,6 @@ def test_unrated_cases_can_be_dropped() -> None:
 ON_DEVICE = [name for name, row in CATALOG.items() if device.can_summarise(row.plan(row.options))]
 
 
-@on_each_device
 @pytest.mark.parametrize("name", [name for name in ON_DEVICE if name != "kde_ece"])
 def test_the_engine_gives_the_number_of_the_host(name: str, where: str) -> None:
     """Every metric of the catalog with such a summary, with weights; ranks and quantiles too.
@@ -435,7 +441,6 @@ def test_the_engine_gives_the_number_of_the_host(name: str, where: str) -> None:
     assert row.estimate(there, options) == pytest.approx(expected, rel=0, abs=close)
 
 
-@on_each_device
 def test_the_engine_gives_the_table_of_the_host(where: str) -> None:
     """Scores of 0, 1 and on every edge fall into the same bins, for each question."""
     from quorate.questions import Question
@@ -452,7 +457,6 @@ def test_the_engine_gives_the_table_of_the_host(where: str) -> None:
         np.testing.assert_array_equal(there.sums[..., 0], host.sums[..., 0])
 
 
-@on_each_device
 @pytest.mark.parametrize("rows", [1, 100, kernels.BLOCK, 2 * kernels.BLOCK + 3])
 def test_three_ways_to_sum(rows: int, where: str) -> None:
     """Products, copies and bincount give what adding one by one gives; one hot cell or many."""
@@ -467,7 +471,6 @@ def test_three_ways_to_sum(rows: int, where: str) -> None:
             np.testing.assert_allclose(way(*given).cpu(), expected, rtol=1e-12, atol=1e-12)
 
 
-@on_each_device
 def test_concordance_of_tensors(where: str) -> None:
     """Pairs in which the upper sample is larger, ties half, counted one by one."""
     rng = np.random.default_rng(0)
@@ -477,7 +480,6 @@ def test_concordance_of_tensors(where: str) -> None:
     assert kernels.concordance(*given) == pairs
 
 
-@on_each_device
 def test_score_masses_of_tensors(where: str) -> None:
     """Tied scores are one, with their masses added up."""
     score = torch.tensor([0.5, 0.25, 0.5, 1.0]).to(where)
@@ -490,6 +492,7 @@ def test_many_chunks_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The size of the chunks changes nothing, and the first bad row is named in the whole."""
     probs, classes, _ = saturated(5000)
     monkeypatch.setattr(device, "HOST_CHUNK", 1)
+    monkeypatch.setattr(device, "has_cpu_loops", lambda: False)
     metric = metrics.ClasswiseECE(num_classes=4)
     metric.update(torch.tensor(probs), torch.tensor(classes))
     assert metric.compute().item() == pytest.approx(qr.classwise_ece(probs, classes), abs=close)

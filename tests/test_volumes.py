@@ -283,7 +283,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     """A NIfTI file needs its ending and a folder; nothing is left of one that failed."""
-    with pytest.raises(qr.InvalidInputError, match="must end in .nii"):
+    with pytest.raises(qr.InvalidInputError, match=r"must end in \.nii"):
         write_nifti(tmp_path / "map.png", np.zeros((2, 2, 2), np.float32), AFFINE)
     with pytest.raises(Exception, match="not supported"):
         write_nifti(tmp_path / "map.nii", np.zeros((2, 2, 2), "U3"), AFFINE)

@@ -77,7 +77,7 @@ def results_of(
         estimates,
         data=facts_as_data(digest),
         options={**options, **asdict(settings)},
-        warnings=_warnings(digest),
+        warnings=(*_warnings(digest), *_approximate(estimates)),
     )
 
 
@@ -156,6 +156,12 @@ def facts_as_data(digest: Digest) -> dict[str, Any]:
         "dropped": dict(facts.dropped),
         "resampled": f"{len(digest.unit_cases)} blocks of {digest.unit}",
     }
+
+
+def _approximate(estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
+    """Say which values are sums over fine cells, and how far they may be from the exact ones."""
+    bounds = [f"{e.title} {e.bound:.1e}" for e in estimates.values() if e.bound is not None]
+    return (f"approximate, with an error of at most: {', '.join(bounds)}",) if bounds else ()
 
 
 def _warnings(digest: Digest) -> tuple[str, ...]:

@@ -9,17 +9,11 @@ from pathlib import Path
 
 from quorate.cli import options
 from quorate.cli import stream as streaming
-from quorate.cli.options import OnProblem, Resample, comma_list
+from quorate.cli.options import OnProblem, Resample
+from quorate.cli.reading import TableOptions, read_joined, with_table_options
 from quorate.cli.show import ProgressBar, print_results
-from quorate.errors import InvalidInputError
 from quorate.io.files import check_can_write, write_text_atomically
-from quorate.io.tables import (
-    JoinReport,
-    RatingColumns,
-    join,
-    read_predictions,
-    read_ratings,
-)
+from quorate.io.tables import JoinReport
 from quorate.results import Results
 
 __all__ = ["EXAMPLES", "evaluate", "metrics_as_csv"]
@@ -44,34 +38,17 @@ METRIC_COLUMNS = (
 )
 
 
+@with_table_options
 def evaluate(
+    tables: TableOptions,
     predictions: options.PredictionsFile,
     ratings: options.RatingsFile = None,
-    id_column: options.IdColumn = None,
-    prob_prefix: options.ProbPrefix = "prob_",
-    prob_columns: options.ProbColumns = None,
-    class_names: options.ClassNames = None,
-    label_column: options.LabelColumn = None,
-    group_column: options.GroupColumn = None,
-    weight_column: options.WeightColumn = None,
-    delimiter: options.Delimiter = None,
-    ratings_layout: options.RatingsLayout = None,
-    ratings_id_column: options.RatingsIdColumn = None,
-    rater_columns: options.RaterColumns = None,
-    rater_prefix: options.RaterPrefix = None,
-    rater_column: options.RaterColumn = None,
-    rating_column: options.RatingColumn = None,
-    count_columns: options.CountColumns = None,
-    count_prefix: options.CountPrefix = None,
-    missing: options.Missing = None,
-    allow_unmatched: options.AllowUnmatched = False,
     metrics: options.Metrics = "all",
     bins: options.Bins = 15,
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
     resample: options.ResampleWhat = Resample.cases,
-    on_unrated: options.OnUnrated = OnProblem.error,
     on_single: options.OnSingle = OnProblem.error,
     stream: streaming.Stream = False,
     save_summary: streaming.SaveSummary = None,
@@ -88,7 +65,7 @@ def evaluate(
     or numbers: 0 is the class of the first probability column, 1 of the next.
     An empty cell is no rating.
     """
-    told = dict(locals())  # every option by its name, for a stream
+    told = {**locals(), **vars(tables)}  # every option by its name, for a stream
     from quorate.evaluate import evaluate as compute
 
     for file in filter(None, (out, csv_out)):
@@ -97,38 +74,9 @@ def evaluate(
     if request.wanted:
         _deliver(request.evaluate(told), out, csv_out, quiet=quiet)
         return
-    columns = RatingColumns(
-        layout=ratings_layout and ratings_layout.value,
-        rater_columns=comma_list(rater_columns),
-        rater_prefix=rater_prefix,
-        rater_column=rater_column,
-        rating_column=rating_column,
-        count_columns=comma_list(count_columns),
-        count_prefix=count_prefix,
-    )
-    source = _file_of_ratings(predictions, ratings, columns, label_column)
-    ids, absent = ratings_id_column or id_column, comma_list(missing)
     with ProgressBar(shown=not quiet) as report:
         report(f"reading {predictions.name}", 0.0)
-        table = read_predictions(
-            predictions,
-            prob_prefix=prob_prefix,
-            prob_columns=comma_list(prob_columns),
-            class_names=comma_list(class_names) or None,
-            id_column=id_column,
-            label_column=label_column,
-            group_column=group_column,
-            weight_column=weight_column,
-            missing=absent,
-            delimiter=delimiter,
-        )
-        rated = None
-        if source is not None:
-            names = table.class_names
-            rated = read_ratings(
-                source, names, columns, id_column=ids, missing=absent, delimiter=delimiter
-            )
-        joined = join(table, rated, allow_unmatched=allow_unmatched)
+        table, joined = read_joined(predictions, ratings, tables)
         results = compute(
             joined.probs,
             joined.labels,
@@ -141,24 +89,11 @@ def evaluate(
             level=level,
             seed=seed,
             resample=resample.value,
-            on_unrated=on_unrated.value,
+            on_unrated=tables.on_unrated.value,
             on_single=on_single.value,
             progress=report,
         )
     _deliver(_with_dropped(results, joined.report), out, csv_out, quiet=quiet)
-
-
-def _file_of_ratings(
-    predictions: Path, ratings: Path | None, columns: RatingColumns, label_column: str | None
-) -> Path | None:
-    """Return the file to read ratings from: the one given, or that of the predictions, or none."""
-    told = columns.layout is not None or bool(columns.named)
-    if label_column is not None and (ratings is not None or told):
-        raise InvalidInputError(
-            f"label_column: is for one label per case, and {label_column!r} would be left unread; "
-            "give it, or the ratings, but not both"
-        )
-    return predictions if ratings is None and told else ratings
 
 
 def _with_dropped(results: Results, report: JoinReport) -> Results:

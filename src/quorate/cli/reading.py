@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from quorate.cli import options
 from quorate.cli.options import OnProblem, comma_list
 from quorate.errors import InvalidInputError
+from quorate.io.ratings import RatingTable
 from quorate.io.scores import read_features, read_logits
 from quorate.io.tables import (
+    Joined,
     PredictionTable,
     RatingColumns,
     join,
@@ -32,6 +34,7 @@ __all__ = [
     "TableOptions",
     "heard_warnings",
     "read_cases",
+    "read_joined",
     "shared_names",
     "with_table_options",
 ]
@@ -75,6 +78,19 @@ class TableOptions:
             count_columns=comma_list(self.count_columns),
             count_prefix=self.count_prefix,
         )
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What is in the table of predictions besides the probabilities."""
+        return {
+            "class_names": comma_list(self.class_names) or None,
+            "id_column": self.id_column,
+            "label_column": self.label_column,
+            "group_column": self.group_column,
+            "weight_column": self.weight_column,
+            "missing": comma_list(self.missing),
+            "delimiter": self.delimiter,
+        }
 
     def refuse_weights(self, command: str) -> None:
         """Refuse a column of weights where it would be left unread."""
@@ -157,6 +173,38 @@ class Cases:
         return f"{words}, {int(self.labels.num_raters.sum())} ratings"
 
 
+def read_joined(
+    predictions: Path, ratings: Path | None, tables: TableOptions
+) -> tuple[PredictionTable, Joined]:
+    """Return a table of predictions, and its cases joined to the ratings that options point to."""
+    source = tables.file_of_ratings(predictions, ratings)
+    table = _read_table(predictions, tables)
+    rated = _read_ratings(source, table, tables)
+    return table, join(table, rated, allow_unmatched=tables.allow_unmatched)
+
+
+def _read_table(predictions: Path, tables: TableOptions) -> PredictionTable:
+    given = comma_list(tables.prob_columns)
+    return read_predictions(
+        predictions, prob_prefix=tables.prob_prefix, prob_columns=given, **tables.columns
+    )
+
+
+def _read_ratings(
+    source: Path | None, table: PredictionTable, tables: TableOptions
+) -> RatingTable | None:
+    if source is None:
+        return None
+    return read_ratings(
+        source,
+        table.class_names,
+        tables.ratings,
+        id_column=tables.ratings_id_column or tables.id_column,
+        missing=comma_list(tables.missing),
+        delimiter=tables.delimiter,
+    )
+
+
 def read_cases(
     predictions: Path,
     ratings: Path | None,
@@ -172,22 +220,10 @@ def read_cases(
     With `rated="some"` a case without ratings is no mistake.
     """
     source = tables.file_of_ratings(predictions, ratings)
-    columns: dict[str, Any] = {
-        "class_names": comma_list(tables.class_names) or None,
-        "id_column": tables.id_column,
-        "label_column": tables.label_column,
-        "group_column": tables.group_column,
-        "weight_column": tables.weight_column,
-        "missing": comma_list(tables.missing),
-        "delimiter": tables.delimiter,
-    }
     if input == "logits":
-        table, scores = read_logits(predictions, logit_prefix=logit_prefix, **columns)
+        table, scores = read_logits(predictions, logit_prefix=logit_prefix, **tables.columns)
     else:
-        given = comma_list(tables.prob_columns)
-        table = read_predictions(
-            predictions, prob_prefix=tables.prob_prefix, prob_columns=given, **columns
-        )
+        table = _read_table(predictions, tables)
         scores = table.probs
     features: Array | None = None
     names: tuple[str, ...] = ()
@@ -200,16 +236,8 @@ def read_cases(
 
 
 def _with_labels(cases: Cases, source: Path | None, tables: TableOptions, rated: str) -> Cases:
-    table, ratings = cases.table, None
-    if source is not None:
-        ratings = read_ratings(
-            source,
-            table.class_names,
-            tables.ratings,
-            id_column=tables.ratings_id_column or tables.id_column,
-            missing=comma_list(tables.missing),
-            delimiter=tables.delimiter,
-        )
+    table = cases.table
+    ratings = _read_ratings(source, table, tables)
     joined = join(table, ratings, allow_unmatched=tables.allow_unmatched or rated == "some")
     report = joined.report
     if report.without_predictions and not tables.allow_unmatched:

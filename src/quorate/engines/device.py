@@ -7,6 +7,7 @@ the predictions, are copied to the host. Nothing here is imported unless a tenso
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,13 @@ import torch
 from torch import Tensor
 
 from quorate.arrays import choose
+from quorate.engines import local
 from quorate.errors import InvalidInputError, InvalidTypeError
 from quorate.kernels import _torch as kernels
 from quorate.kernels import _triton
 from quorate.kernels._torch_questions import Scored, TensorRows, score
 from quorate.labels import Labels
-from quorate.predictions import row_sum_tolerance
+from quorate.predictions import Predictions, row_sum_tolerance
 from quorate.questions import Question, ScoredCases
 from quorate.summaries import BinPlan, BinSums, SoftBinPlan, SortedPlan, SortedScores
 
@@ -64,6 +66,17 @@ class TensorCases(NamedTuple):
         if check and not bool((given.isfinite() & (given >= 0)).all()):
             raise InvalidInputError("weights: must be finite and not negative; some are not")
         return self._replace(weights=given)
+
+    def on_host(self) -> Predictions:
+        """Return the cases as predictions that share the memory of tensors on the CPU."""
+        classes = self.probs.shape[1]
+        if self.classes is not None:
+            labels = Labels(classes, classes=self.classes.numpy())
+        else:
+            assert self.counts is not None
+            labels = Labels(classes, histogram=self.counts.long().numpy())
+        weights = None if self.weights is None else self.weights.numpy()
+        return Predictions(self.probs.numpy(), labels, weights=weights, tolerance=self.tolerance)
 
     def chunks(self, values_per_row: int, *, check: bool = True) -> Iterator[TensorRows]:
         """Yield the cases in chunks, their probabilities checked."""
@@ -127,6 +140,11 @@ def add_cases(
     cases: TensorCases, tables: Mapping[BinPlan | SoftBinPlan, Tensor], *, check: bool = True
 ) -> None:
     """Add the cases to the table (channels, bins, fields) of each plan, in place."""
+    if cases.probs.device.type == "cpu" and has_cpu_loops():
+        summaries = local.summarise(cases.on_host(), list(tables))
+        for plan, table in tables.items():
+            table += torch.from_numpy(summaries[plan].sums[0])
+        return
     if len(tables) == 1:
         ((plan, table),) = tables.items()
         if _added_directly(cases, plan, table, check):
@@ -136,6 +154,11 @@ def add_cases(
     for rows in cases.chunks(width, check=check) if tables else ():
         for plan, table in tables.items():
             add_rows(plan, rows, table)
+
+
+def has_cpu_loops() -> bool:
+    """Say whether the compiled loops for the CPU, much faster there, are installed."""
+    return find_spec("numba") is not None
 
 
 def _added_directly(

@@ -198,6 +198,7 @@ def _soft_bins(
 ) -> None:  # fmt: skip
     b = tl.arange(0, BINS)
     real = (b < COUNT)[None, :]
+    width = tl.load(scale)
     low, high = tl.load(lower + b)[None, :], tl.load(upper + b)[None, :]
     left = tl.load(edges + b, mask=b < COUNT, other=0.0)[None, :]
     right = tl.load(edges + b + 1, mask=b < COUNT, other=0.0)[None, :]
@@ -212,7 +213,7 @@ def _soft_bins(
         score = tl.load(z + i * z_row, mask=inside, other=0.0).to(tl.float64)
         m = tl.load(mu + i * mu_row, mask=inside, other=0.0).to(tl.float64)
         mean = score[:, None]
-        share = tl.erf((right - mean) / scale) - tl.erf((left - mean) / scale)
+        share = tl.erf((right - mean) / width) - tl.erf((left - mean) / width)
         share = tl.where(real, share, 0.0)
         share = share * (w / tl.sum(share, axis=1))[:, None]
         here = (mean >= low) & (mean < high) & (w > 0.0)[:, None]
@@ -291,8 +292,10 @@ def soft_bin_sums(z: Tensor, mu: Tensor, weights: Tensor, sigma: float, edges: T
     lower, upper, width = _open_edges(edges)
     programs = _programs(rows, z.device)
     partial = torch.empty(programs, 4, width, dtype=torch.float64, device=z.device)
+    # A number would arrive as float32, a tensor keeps its digits.
+    scale = torch.tensor([sigma * 2.0**0.5], dtype=torch.float64, device=z.device)
     _soft_bins[(programs,)](
-        z, mu, weights, edges, lower, upper, partial, rows, sigma * 2.0**0.5, z.stride(0),
+        z, mu, weights, edges, lower, upper, partial, rows, scale, z.stride(0),
         mu.stride(0), COUNT=bins, BINS=width, BLOCK=BLOCK,
     )  # fmt: skip
     table = torch.zeros(bins, FIELDS, dtype=torch.float64, device=z.device)

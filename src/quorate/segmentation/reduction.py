@@ -112,7 +112,8 @@ class Reduction:
         request, digest = self.request, self._stack.digest()
         found = results_of(digest, request.asked, request.options, request.settings)
         by_class = CaseValues.of(digest, request).per_class
-        return self._with_facts(found.estimates, {}, by_class)
+        notes = tuple(note for note in found.warnings if note.startswith("approximate"))
+        return self._with_facts(found.estimates, {}, by_class, notes)
 
     def _per_case(self) -> SegmentationResults:
         settings = self.request.settings
@@ -176,6 +177,7 @@ class Reduction:
         estimates: Mapping[str, Estimate],
         values: Mapping[str, NDArray[np.float64]],
         by_class: Mapping[str, tuple[float, ...]],
+        notes: tuple[str, ...] = (),
     ) -> SegmentationResults:
         facts, request = self._facts, self.request
         assert facts is not None
@@ -202,7 +204,7 @@ class Reduction:
             estimates,
             data=data,
             options=options,
-            warnings=warnings,
+            warnings=(*warnings, *notes),
             case_names=tuple(self._names),
             per_case=values,
             per_class=by_class,

@@ -15,4 +15,6 @@ except ImportError as error:
     ) from error
 
 
-__all__ = ["distillation", "ensembles", "losses", "metrics"]
+from quorate.engines.device import summarise
+
+__all__ = ["distillation", "ensembles", "losses", "metrics", "summarise"]
