@@ -199,6 +199,21 @@ def test_cells_of_a_large_image_keep_their_bound(monkeypatch: pytest.MonkeyPatch
     assert found["kde_ece"].bound < 1e-3 and found["auccc"].bound < 1e-3
 
 
+def test_slabs_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image that is looked at in slabs, some of them outside the region, has the same values."""
+    probs, masks = images(3, 3)
+    masks[0, 1] = 9
+    region = np.random.default_rng(0).random(probs.shape[:-1]) < 0.5
+    region[2:4] = False
+    case = Case(channels(probs), masks, region=region)
+    whole = qr.segmentation.evaluate([case], METRICS, resamples=0, ignore_label=9)
+    monkeypatch.setattr("quorate.segmentation.cases.SLAB_VOXELS", 17)
+    slabs = qr.segmentation.evaluate([case], METRICS, resamples=0, ignore_label=9)
+    for name in METRICS:
+        assert slabs[name].value == pytest.approx(whole[name].value, abs=1e-12)
+    assert slabs.data == whole.data
+
+
 def test_classes_add_up() -> None:
     """The calibration loss of the classes adds up to that of all, and each has its own."""
     probs, masks = images(3, 3)

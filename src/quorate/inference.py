@@ -24,7 +24,7 @@ from quorate.predictions import Predictions
 from quorate.questions import Question
 from quorate.resample import multiplicities, resampled_raters, resampling_units
 from quorate.results import Estimate
-from quorate.summaries import BinPlan, BinTable, SoftBinPlan
+from quorate.summaries import BinPlan, BinSums, BinTable, SoftBinPlan
 
 __all__ = ["RATERS_SHARE", "Draws", "Pass", "Progress", "Settings", "estimate", "mean_estimate"]
 
@@ -225,11 +225,25 @@ class Pass:
     def _per_unit(self, row: Metric, own: Options) -> Any:
         key = self._key(row, own)
         if key not in self._tables:
-            self._tables[key] = row.prepare(self._summaries[self._plans[row.name]], own)
+            prepared = row.prepare(self._summaries[self._plans[row.name]], own)
+            self._tables[key] = _conserving(prepared)
         return self._tables[key]
 
     def _key(self, row: Metric, own: Options) -> Any:
         return self._plans[row.name], row.prepare, repr(own.get("bins"))
+
+
+def _conserving(per_unit: Any) -> Any:
+    """Return the table with a smoother that moves deviations about and loses none of them.
+
+    The Beta kernel's weights add to one where the error is estimated, not where a case lies: at
+    scores that pile up it loses part of a deviation that is the same everywhere, and the interval
+    would lie below the truth of an overconfident model.
+    """
+    if not isinstance(per_unit, BinSums) or per_unit.smoother is None:
+        return per_unit
+    kept = per_unit.smoother.sum(axis=0)
+    return per_unit.smoothed(per_unit.smoother / np.where(kept > 0, kept, 1))
 
 
 def _independent_cases(predictions: Predictions) -> float:

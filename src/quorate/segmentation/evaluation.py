@@ -63,6 +63,7 @@ def evaluate(
     progress
         Called with a description and the fraction done, where `cases` has a length.
 
+    >>> import numpy as np
     >>> masks = np.array([[[0, 1], [1, 1]], [[0, 0], [1, 1]]])  # two raters
     >>> image = np.array([[0.25, 0.5], [0.75, 1.0]])  # probability of class 1
     >>> results = evaluate([Case(image, masks)], "ece,brier", question="positive", resamples=0)
