@@ -60,7 +60,11 @@ VOCABULARY = {
     "stability": ["stability"],
 }
 NAMES = [name for names in VOCABULARY.values() for name in names]
-MODULES_BY_NAME = {"planning", "segmentation", "stability"}  # public names that are modules on purpose
+MODULES_BY_NAME = {"planning", "segmentation", "stability"}  # modules on purpose
+    "planning",
+    "segmentation",
+    "stability",
+}  # public names that are modules on purpose
 
 HEAVY = ["torch", "numba", "matplotlib", "dask", "pyarrow", "sklearn", "pandas"]
 

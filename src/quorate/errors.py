@@ -1,11 +1,11 @@
 """The exceptions of quorate, all of them ordinary Python errors underneath.
 
-    QuorateError
-    ├── InvalidInputError     (ValueError)   an argument breaks a rule; names argument, rule, value
-    ├── InvalidTypeError      (TypeError)    an argument is of a kind that cannot be used
-    ├── UndefinedMetricError  (ValueError)   the metric has no value on these data
-    ├── MergeError            (ValueError)   two summaries that cannot be added
-    └── MissingExtraError     (ImportError)  an optional dependency is not installed
+QuorateError
+├── InvalidInputError     (ValueError)   an argument breaks a rule; names argument, rule, value
+├── InvalidTypeError      (TypeError)    an argument is of a kind that cannot be used
+├── UndefinedMetricError  (ValueError)   the metric has no value on these data
+├── MergeError            (ValueError)   two summaries that cannot be added
+└── MissingExtraError     (ImportError)  an optional dependency is not installed
 """
 
 __all__ = [

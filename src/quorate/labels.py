@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from quorate.arrays import as_array, as_integer_array, choose, positive_integer
 from quorate.errors import InvalidInputError
+from quorate.kernels._threads import in_threads
 
 __all__ = ["Labels", "Ratings"]
 
@@ -185,6 +186,8 @@ class Labels:
     def require_raters(self, least: int, on_single: str = "error") -> int:
         """Return how many cases have fewer than `least` labels; with "error" there may be none."""
         choose("on_single", on_single, ("error", "drop"))
+        if self.classes is not None and least <= 1:
+            return 0  # one label each: no need to write a million ones to see it
         few = self.num_raters < least
         if on_single == "error" and few.any():
             raise InvalidInputError(
@@ -229,7 +232,10 @@ def _from_triplets(
 
 
 def _check_range(labels: IntArray, num_classes: int, name: str) -> None:
-    if labels.size and (labels.min() < 0 or labels.max() >= num_classes):
+    # As unsigned numbers, negative ones are the largest: one pass finds both kinds.
+    unsigned = labels.view(labels.dtype.str.replace("i", "u"))
+    parts = np.array_split(unsigned, 8 if labels.size > 1 << 16 else 1)
+    if labels.size and max(in_threads(lambda i: parts[i].max(), range(len(parts)))) >= num_classes:
         row = int(np.flatnonzero((labels < 0) | (labels >= num_classes))[0])
         raise InvalidInputError(
             f"{name}: must be classes 0 … {num_classes - 1}; entry {row} is {labels[row]}"

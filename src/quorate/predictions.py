@@ -298,6 +298,5 @@ def _explain_bad_row(probs: Array, row: int, tolerance: float) -> InvalidInputEr
             f"probs: must lie in [0, 1]; row {row} holds {outside[0]:.6g}{hint}"
         )
     return InvalidInputError(
-        f"probs: rows must sum to 1 within {tolerance:.0e}; "
-        f"row {row} sums to {values.sum():.6g}"
+        f"probs: rows must sum to 1 within {tolerance:.0e}; row {row} sums to {values.sum():.6g}"
     )

@@ -6,6 +6,8 @@ are the same each time. `_torch` calls these where it can, and does the same wit
 operations where it cannot.
 """
 
+# Triton reads the arguments of its kernels itself and takes no annotation but constexpr.
+# mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
 from functools import lru_cache
@@ -29,7 +31,6 @@ except ImportError:  # a PyTorch without GPUs comes without Triton; nothing here
 
 __all__ = ["bin_sums", "can_run", "read_rows", "soft_bin_sums", "top_label_sums"]
 
-Array = Any
 
 BLOCK = 128
 """Rows that a program reads at a time."""
@@ -74,7 +75,7 @@ def _open_edges(edges: Tensor) -> tuple[Tensor, Tensor, int]:
 
 @jit
 def _read(
-    probs: Array, confidence: Array, predicted: Array, bad: Array, rows: Array, tolerance: Array,
+    probs, confidence, predicted, bad, rows, tolerance,
     CLASSES: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     k = tl.arange(0, WIDTH)
@@ -99,8 +100,8 @@ def _read(
 
 @jit
 def _top_label(
-    probs: Array, labels: Array, lower: Array, upper: Array, partial: Array, bad: Array,
-    rows: Array, tolerance: Array,
+    probs, labels, lower, upper, partial, bad,
+    rows, tolerance,
     CLASSES: tl.constexpr, WIDTH: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     k, b = tl.arange(0, WIDTH), tl.arange(0, BINS)
@@ -141,9 +142,9 @@ def _top_label(
 
 @jit
 def _bins(
-    z: Array, mu: Array, v: Array, weights: Array, chosen: Array, lower: Array, upper: Array,
-    partial: Array, rows: Array, z_row: Array, z_column: Array, mu_row: Array, mu_column: Array,
-    v_row: Array, v_column: Array,
+    z, mu, v, weights, chosen, lower, upper,
+    partial, rows, z_row, z_column, mu_row, mu_column,
+    v_row, v_column,
     HAS_V: tl.constexpr, CHOSEN: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     # Channels lie next to each other in the grid: they read the same lines of the cache.
@@ -192,8 +193,8 @@ def _bins(
 
 @jit
 def _soft_bins(
-    z: Array, mu: Array, weights: Array, edges: Array, lower: Array, upper: Array,
-    partial: Array, rows: Array, scale: Array, z_row: Array, mu_row: Array,
+    z, mu, weights, edges, lower, upper,
+    partial, rows, scale, z_row, mu_row,
     COUNT: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     b = tl.arange(0, BINS)
