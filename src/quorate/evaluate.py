@@ -161,7 +161,7 @@ def blanks(
 
 
 def rows_of(metrics: str | Sequence[str], *, belief: bool = False) -> list[Metric]:
-    """Return the catalog rows that are asked for; "all" has those of a belief where there is one."""
+    """Return the catalog rows asked for; "all" has those of a belief where there is one."""
     if metrics == "all":
         return [row for row in CATALOG.values() if row.in_all and (belief or not row.needs_belief)]
     names = metrics.split(",") if isinstance(metrics, str) else list(metrics)
