@@ -61,10 +61,6 @@ VOCABULARY = {
 }
 NAMES = [name for names in VOCABULARY.values() for name in names]
 MODULES_BY_NAME = {"planning", "segmentation", "stability"}  # modules on purpose
-    "planning",
-    "segmentation",
-    "stability",
-}  # public names that are modules on purpose
 
 HEAVY = ["torch", "numba", "matplotlib", "dask", "pyarrow", "sklearn", "pandas"]
 
