@@ -175,12 +175,28 @@ def linear_maps() -> None:
     )
 
 
+def alpha_calibration() -> None:
+    """Print the time of α-calibration at the size of LH's MDS data (target: 2 s)."""
+    from quorate.calibrators.alpha import AlphaCalibration
+
+    size, features, classes, raters = 14_144, 128, 22, 6
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(size, features))
+    probs = rng.dirichlet(np.full(classes, 0.5), size)
+    alpha = np.exp(0.5 + x @ rng.normal(0, 0.5 / features**0.5, features))
+    gammas = rng.standard_gamma(alpha[:, None] * probs) + 1e-300
+    labels = Labels.from_counts(rng.multinomial(raters, gammas / gammas.sum(axis=1, keepdims=True)))
+    seconds, _ = best_time(lambda: AlphaCalibration().fit(x, probs, labels).n_iter_)
+    print(f"\nα-calibration, N = {size:,}, D = {features}, K = {classes}: {seconds:.2f} s")
+
+
 def main() -> None:
     """Print the tables."""
     warnings.simplefilter("ignore")
     for scale in (3.0, 30.0):
         temperatures(scale)
     linear_maps()
+    alpha_calibration()
 
 
 if __name__ == "__main__":
