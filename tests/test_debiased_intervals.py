@@ -1,0 +1,42 @@
+"""The intervals of KDE-ECE and of the dispersion loss, against what is worked out without them."""
+
+import numpy as np
+import pytest
+
+import quorate as qr
+from quorate.catalog import find
+from quorate.inference import Draws, Pass, Settings
+from quorate.predictions import Predictions
+
+
+def test_smoothing_keeps_a_deviation_in_one_direction() -> None:
+    """Smoothing moves deviations about and loses none: Σ w(μ - z) is that of the cases, by hand."""
+    random = np.random.default_rng(0)
+    p = random.uniform(0.6, 0.99, 400)
+    right = random.random(400) < p - 0.2
+    probs = np.stack((1 - p, p), axis=1)
+    predictions = Predictions.of(probs, right.astype(int))
+    settings = Settings(resamples=20)
+    row = find("kde_ece")
+    own = row.with_defaults({})
+    pass_ = Pass(predictions, [(row, own)], settings, Draws.of(predictions, settings))
+    assert pass_.table(row, own).deviation.sum() == pytest.approx((right - p).sum(), abs=1e-9)
+    assert qr.evaluate(probs, right.astype(int), "kde_ece", resamples=100)["kde_ece"].low > 0.1
+
+
+def test_the_width_of_the_dispersion_loss_is_that_of_the_jackknife() -> None:
+    """The interval of a debiased loss is as wide as leaving cases out one by one says."""
+    random = np.random.default_rng(1)
+    cases = 150
+    q = random.dirichlet(np.ones(4), cases)
+    labels = qr.Labels.from_counts(random.multinomial(3, q))
+    probs = random.dirichlet(np.ones(4), cases)
+    found = qr.evaluate(probs, labels, "dispersion_loss", resamples=1000)["dispersion_loss"]
+    everyone = np.arange(cases)
+    left_out = [
+        qr.dispersion_loss(probs[everyone != i], labels.take(everyone != i)) for i in everyone
+    ]
+    error = np.sqrt((cases - 1) * np.var(left_out))
+    assert found.value is not None and found.low is not None and found.high is not None
+    assert (found.high - found.low) / (2 * 1.976) == pytest.approx(error, rel=0.15)
+    assert (found.low + found.high) / 2 == pytest.approx(found.value, abs=0.4 * error)
