@@ -11,9 +11,7 @@ same data and settings, goes on to the next.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -28,6 +26,7 @@ from quorate.compare import compare
 from quorate.datasets import load_lidc_malignancy, read_cifar10h
 from quorate.errors import InvalidInputError
 from quorate.experiments.expert_label_tables import as_markdown
+from quorate.experiments.kept import fingerprint, kept, write_json
 from quorate.inference import Progress
 from quorate.io.files import write_text_atomically
 from quorate.labels import Labels
@@ -244,7 +243,7 @@ def run(
         found.append(_judged_once(model, settings, folder))
     if progress:
         progress("done", 1.0)
-    _write_json(folder / "summary.json", found)
+    write_json(folder / "summary.json", found)
     write_text_atomically(folder / "tables.md", as_markdown(found))
     return found
 
@@ -252,27 +251,7 @@ def run(
 def _judged_once(model: Model, settings: Settings, folder: Path) -> dict[str, Any]:
     """Return what came of a model, from its file where that was made of the same things."""
     name = f"{model.data}-{model.name}".replace(" ", "-").lower()
-    file, made_of = folder / f"{name}.json", _fingerprint(model, settings)
-    if file.is_file():
-        try:
-            stored = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
-            stored = None
-        if isinstance(stored, dict) and stored.get("made_of") == made_of:
-            return stored
-    found = {"made_of": made_of, **judged(model, settings)}
-    _write_json(file, found)
-    return found
-
-
-def _fingerprint(model: Model, settings: Settings) -> dict[str, Any]:
-    digest = hashlib.sha256()
-    parts: Sequence[NDArray[Any]] = (model.scores, model.labels.counts.astype(np.int64))
-    for part in parts if model.patients is None else (*parts, model.patients):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    return {"version": VERSION, "data": digest.hexdigest(), **asdict(settings)}
-
-
-def _write_json(path: Path, content: Any) -> None:
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    write_text_atomically(path, text + "\n")
+    parts = [model.scores, model.labels.counts.astype(np.int64)]
+    parts += [] if model.patients is None else [model.patients]
+    made_of = {"version": VERSION, "data": fingerprint(*parts), **asdict(settings)}
+    return kept(folder / f"{name}.json", made_of, lambda: judged(model, settings))
