@@ -13,7 +13,7 @@ MANIFESTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit format bench clean
+.PHONY: help demo test lint types unit format bench gallery clean
 
 help: ## Say what the commands do
 	@echo "usage: make COMMAND [PYTHON=python3.12] [WORKERS=4]"
@@ -41,6 +41,9 @@ format: $(VENV)/installed-dev ## Format the code and fix what ruff can fix
 
 bench: $(BENCH_VENV)/installed ## Measure speed against named peers, in an environment of their own
 	$(BENCH_PY) benchmarks $(ARGS)
+
+gallery: $(VENV)/installed-dev ## Draw the figures and photograph the report for docs/gallery.md (needs Chromium)
+	$(PY) tools/make_gallery.py --report
 
 clean: ## Remove the environments, caches and build outputs
 	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
@@ -60,9 +60,10 @@ class Settings:
         return [m for m in self.metrics if design.raters > 1 or m not in OF_SEVERAL_RATERS]
 
 
-def simulate(design: Design, truth: Truth, settings: Settings) -> dict[str, Any]:
+def simulate(design: Design, truths: Sequence[Truth], settings: Settings) -> dict[str, Any]:
     """Return how often the intervals of the design contained the truth, metric by metric."""
     start = time.perf_counter()
+    (truth,) = truths
     asked = settings.asked(design)
     ends: dict[str, list[tuple[float, float, float]]] = {metric: [] for metric in asked}
     for replication in range(settings.data_sets(design)):
@@ -99,7 +100,7 @@ def counted(ends: np.ndarray) -> dict[str, float]:
     }
 
 
-def finished(path: Path, settings: Settings) -> dict[str, dict[str, Any]]:
+def finished(path: Path, settings: Any) -> dict[str, dict[str, Any]]:
     """Return the designs that the file has with the same settings."""
     done = {}
     for line in path.read_text().splitlines() if path.exists() else []:
@@ -122,16 +123,27 @@ def append(path: Path, line: str) -> None:
         file.write(line.encode() + b"\n")
 
 
-def run(designs: Sequence[Design], settings: Settings, path: Path, jobs: int) -> dict[str, Any]:
-    """Simulate the designs that the file lacks; return the records of all."""
+def run(
+    simulate: Callable[[Any, list[Truth], Any], dict[str, Any]],
+    designs: Mapping[Any, Sequence[tuple[int, str]]],
+    settings: Any,
+    path: Path,
+    jobs: int,
+) -> dict[str, Any]:
+    """Simulate the designs that the file lacks; return the records of all.
+
+    `designs` says of each whose truths it needs: the number of classes and the model.
+    """
     done = finished(path, settings)
-    waiting = [design for design in designs if design.name not in done]
-    kinds = sorted({(design.classes, design.model) for design in waiting})
+    waiting = {design: kinds for design, kinds in designs.items() if design.name not in done}
     start = time.perf_counter()
     with ProcessPoolExecutor(jobs) as pool:
-        truths = {kind: pool.submit(truth_of, *kind) for kind in kinds}
+        needed = sorted({kind for kinds in waiting.values() for kind in kinds})
+        truths = {kind: pool.submit(truth_of, *kind) for kind in needed}
         tasks = [
-            pool.submit(simulate, design, truths[design.classes, design.model].result(), settings)
+            pool.submit(
+                simulate, design, [truths[kind].result() for kind in waiting[design]], settings
+            )
             for design in sorted(waiting, key=lambda design: -design.cases)
         ]
         for number, task in enumerate(as_completed(tasks), start=1):
@@ -230,7 +242,8 @@ def main() -> None:
     designs = [d for d in DESIGNS if any(fnmatch(d.name, pattern) for pattern in given.designs)]
     if not designs:
         parser.error(f"--designs: none matches {given.designs}; a name is {DESIGNS[0].name}")
-    records = run(designs, settings, given.out, given.jobs)
+    kinds = {design: [(design.classes, design.model)] for design in designs}
+    records = run(simulate, kinds, settings, given.out, given.jobs)
     print("\n".join([*summary(settings.metrics, records), "", *full(settings.metrics, records)]))
 
 

@@ -1,6 +1,7 @@
 """Segmentation at scale: one volume against the repeated data, kernels in bounded memory, workers.
 
     python benchmarks/segmentation.py [--side 256] [--raters 5] [--skip-peers] [--workers]
+        [--volumes 16] [--rows 2000000]
 
 Peers see what their interfaces ask for: every voxel once per rater. Each measurement runs in a
 process of its own, so that its peak memory is its own; ratios are within one run. The volume has
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import operator
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+BINS = 15
 
 
 def volume(side: int | tuple[int, ...], raters: int, seed: int = 0) -> tuple[Array, Array]:
@@ -50,62 +52,91 @@ def best_of(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
     return least, result
 
 
-def with_quorate(side: int, raters: int, metric: str) -> tuple[float, float]:
-    """Return seconds and value of a metric of one volume."""
+class Peak:
+    """The most memory beyond what was held at the start, in megabytes (Linux).
+
+    Started after imports, compilation and the volume itself, so that it is what the work adds.
+    """
+
+    def __init__(self) -> None:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts anew
+        self._start = self._read("VmRSS")
+
+    def megabytes(self) -> float:
+        """Return the most so far."""
+        return max(self._read("VmHWM") - self._start, 0) / 1024
+
+    @staticmethod
+    def _read(name: str) -> int:
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+Measurement = dict[str, float]
+
+
+def with_quorate(side: int, raters: int, metric: str) -> Measurement:
+    """Measure a metric of one volume."""
+    image, masks = volume(side, raters)
+    return evaluated(image, masks, metric, times=3)
+
+
+def evaluated(image: Array, masks: Array, metric: str, times: int) -> Measurement:
+    """Measure a metric of one volume that is in memory."""
     from quorate.segmentation import Case, evaluate
 
-    image, masks = volume(side, raters)
-    small = Case(image[:8], masks[:, :8])
-    evaluate([small], metric, question="positive", resamples=0)  # compile
-    case = Case(image, masks)
-    seconds, found = best_of(
-        lambda: evaluate([case], metric, question="positive", resamples=0)[metric]
-    )
-    return seconds, found.value
+    def work(case: Case) -> Any:
+        return evaluate([case], metric, question="positive", resamples=0)[metric]
+
+    work(Case(image[:8], masks[:, :8]))  # compile
+    peak = Peak()
+    seconds, found = best_of(lambda: work(Case(image, masks)), times)
+    bound = {} if found.bound is None else {"bound": found.bound}
+    return {"seconds": seconds, "value": found.value, "peak": peak.megabytes(), **bound}
 
 
-def with_torchmetrics(side: int, raters: int) -> tuple[float, float]:
-    """Return the same of torchmetrics' functional binary calibration error."""
+def with_torchmetrics(side: int, raters: int) -> Measurement:
+    """Measure torchmetrics' functional binary calibration error of the repeated voxels."""
     import torch
     from torchmetrics.functional.classification import binary_calibration_error
 
     image, masks = volume(side, raters)
+
+    def work(probs: Any, labels: Any) -> float:
+        return float(binary_calibration_error(probs, labels, n_bins=BINS, validate_args=False))
+
+    work(torch.rand(1000), torch.randint(0, 2, (1000,)))
+    peak = Peak()
     probs = torch.from_numpy(image).reshape(-1).repeat(raters)
     labels = torch.from_numpy(masks).reshape(-1)
-    seconds, found = best_of(
-        lambda: float(binary_calibration_error(probs, labels, n_bins=15, validate_args=False)), 1
-    )
-    return seconds, found
+    seconds, found = best_of(lambda: work(probs, labels), 1)
+    return {"seconds": seconds, "value": found, "peak": peak.megabytes()}
 
 
-def with_monai(side: int, raters: int) -> tuple[float, float]:
-    """Return the same of MONAI's calibration error, which counts one class per channel."""
+def with_monai(side: int, raters: int) -> Measurement:
+    """Measure MONAI's calibration error of the repeated voxels, one channel: the foreground."""
     import torch
-    from monai.metrics.calibration import CalibrationErrorMetric
+    from monai.metrics import CalibrationErrorMetric
 
     image, masks = volume(side, raters)
-    probs = torch.from_numpy(image).reshape(1, 1, -1).repeat(1, 1, raters)
-    labels = torch.from_numpy(masks).reshape(1, 1, -1).float()
 
-    def work() -> float:
-        metric = CalibrationErrorMetric(num_bins=15)
+    def work(probs: Any, labels: Any) -> float:
+        metric = CalibrationErrorMetric(num_bins=BINS)
         metric(probs, labels)
         return float(metric.aggregate())
 
-    return best_of(work, 1)
+    work(torch.rand(1, 1, 1000), torch.randint(0, 2, (1, 1, 1000)).float())
+    peak = Peak()
+    probs = torch.from_numpy(image).reshape(1, 1, -1).repeat(1, 1, raters)
+    labels = torch.from_numpy(masks).reshape(1, 1, -1).float()
+    seconds, found = best_of(lambda: work(probs, labels), 1)
+    return {"seconds": seconds, "value": found, "peak": peak.megabytes()}
 
 
-def kernel_volume(raters: int) -> tuple[float, float]:
-    """Return seconds and value of KDE-ECE on a 512 x 512 x 100 volume."""
-    from quorate.segmentation import Case, evaluate
-
+def kernel_volume(raters: int) -> Measurement:
+    """Measure KDE-ECE on a 512 x 512 x 100 volume."""
     image, masks = volume((100, 512, 512), raters)
-    evaluate([Case(image[:1], masks[:, :1])], "kde_ece", resamples=0)  # compile
-    seconds, found = best_of(
-        lambda: evaluate([Case(image, masks)], "kde_ece", resamples=0)["kde_ece"], 1
-    )
-    print(f"  bound {found.bound:.1e}", file=sys.stderr)
-    return seconds, found.value
+    return evaluated(image, masks, "kde_ece", times=1)
 
 
 def kernel_sample(cases: int = 20_000) -> None:
@@ -125,7 +156,7 @@ def kernel_sample(cases: int = 20_000) -> None:
     )
 
 
-def scaling(rows: int = 2_000_000) -> None:
+def scaling_of_tables(rows: int) -> None:
     """Time a Parquet file here and on one and two worker processes, and the bare reading."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -141,7 +172,7 @@ def scaling(rows: int = 2_000_000) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.parquet"
         columns = {f"prob_{k}": probs[:, k] for k in range(5)} | {"label": labels}
-        pq.write_table(pa.table(columns), path, row_group_size=100_000)
+        pq.write_table(pa.table(columns), path, row_group_size=max(rows // 20, 1000))
         parts, names = streams.parts_of([path])
         chosen = streams.StreamColumns.of(names, label_column="label")
         asked = asked_of(rows_of("ece,brier,nll,auccc,kde_ece"), {})
@@ -149,27 +180,107 @@ def scaling(rows: int = 2_000_000) -> None:
         streams.digest_of_parts(job, parts[:1])
         size = 6 * 8 * rows / 1e9
         bare, _ = best_of(lambda: [streams._columns_of(p, chosen.needed) for p in parts])
-        print(f"bare reading          {bare:6.2f} s  {size / bare:5.2f} GB/s of decoded columns")
+        print(f"Parquet, {rows:,} rows of five classes, five metrics with intervals")
+        print(f"  bare reading    {bare:7.2f} s  {size / bare:5.2f} GB/s of decoded columns")
         here, _ = best_of(lambda: streams.digest_of_parts(job, parts))
-        print(f"this process          {here:6.2f} s  {bare / here:6.0%} of the reading")
+        print(f"  this process    {here:7.2f} s  {bare / here:5.0%} of the reading")
         for workers in (1, 2):
             with connected("local", workers) as client:
                 streams.digest_of_parts(job, parts[: 2 * workers], cluster=client)
                 there, _ = best_of(lambda: streams.digest_of_parts(job, parts, cluster=client))
-            print(f"{workers} worker process{'es' if workers > 1 else '  '}    {there:6.2f} s")
+            print(f"  {workers} worker(s)     {there:7.2f} s  {bare / there:5.0%} of the reading")
 
 
-WORK: dict[str, Callable[[int, int], tuple[float, float]]] = {
+def scaling_of_images(side: int, raters: int, number: int) -> None:
+    """Time the ECE of volumes in files: bare reading, this process, one and two workers."""
+    from quorate.engines.dask import connected, results_on_cluster
+    from quorate.io.manifests import CaseFiles
+    from quorate.segmentation import evaluate
+
+    with tempfile.TemporaryDirectory() as name:
+        folder, cases = Path(name), []
+        for i in range(number):
+            image, masks = volume(side, raters, seed=i)
+            np.save(folder / f"p{i}.npy", image)
+            for r, mask in enumerate(masks):
+                np.save(folder / f"m{i}_{r}.npy", mask)
+            files = tuple(folder / f"m{i}_{r}.npy" for r in range(raters))
+            cases.append(CaseFiles(f"c{i}", folder / f"p{i}.npy", files, patient=f"c{i}"))
+        size = sum(file.stat().st_size for file in folder.iterdir()) / 1e9
+
+        def read() -> None:
+            for file in folder.iterdir():
+                file.read_bytes()
+
+        def ece(some: list[CaseFiles], **where: Any) -> Any:
+            return evaluate(some, "ece", question="positive", resamples=0, **where)["ece"]
+
+        bare, _ = best_of(read)
+        ece(cases[:1])  # compile
+        alone, known = best_of(lambda: ece(cases, threads=1))
+        print(f"{number} volumes of {side}^3 voxels, {raters} raters, NPY, {size:.2f} GB")
+        print(f"  bare reading    {bare:7.2f} s  {size / bare:5.2f} GB/s from the system's cache")
+        print(f"  this process    {alone:7.2f} s  {bare / alone:5.0%} of the reading")
+        seconds, parts = alone / number, range(1000)
+        for workers in (1, 2):
+            with connected("local", workers) as client:
+                ece(cases[: 2 * workers], client=client)
+                there, found = best_of(lambda: ece(cases, client=client))
+                exchange, _ = best_of(
+                    lambda: list(
+                        results_on_cluster(operator.index, parts, client, name_of=str, ahead=100)
+                    ),
+                    1,
+                )
+            assert found == known
+            print(f"  {workers} worker(s)     {there:7.2f} s  {bare / there:5.0%} of the reading")
+            seconds = there * workers / number
+    estimate(seconds, size / number, exchange / len(parts))
+
+
+def estimate(
+    seconds: float, size: float, exchange: float, volumes: int = 10_000, workers: int = 100
+) -> None:
+    """Print what many volumes on many workers would take: on paper, from what was measured.
+
+    Assumes that every worker has a processor of this kind and that the file system keeps up with
+    all of them; the figure beside says what it must deliver. Handing out parts and getting their
+    results back goes on beside the measuring; were it slower, it would decide.
+    """
+    from quorate.inference import Settings
+    from quorate.segmentation.cases import Case, Selection
+    from quorate.segmentation.reduction import Reduction
+    from quorate.segmentation.request import CaseValues, Request
+
+    request = Request.of("ece", "per_case", BINS, "positive", Settings(), Selection())
+    kept = CaseValues.of(request.digest(Case(*volume(16, 5))), request)
+    start = time.perf_counter()
+    reduction = Reduction(request)
+    for i in range(volumes):
+        reduction.add(str(i), f"p{i}", kept)
+    reduction.results()
+    gathered = time.perf_counter() - start
+    computing = volumes / workers * seconds
+    print(f"on paper, {volumes:,} such volumes on {workers} workers, {seconds:.2f} s each:")
+    print(f"  measuring       {computing:7.0f} s, reading {workers * size / seconds:.0f} GB/s")
+    for rate in (1, 10):
+        reading = volumes * size / rate
+        longer = max(reading, computing)
+        print(f"  at {rate:2} GB/s      {longer:7.0f} s, {reading / longer:.0%} of it reading")
+    print(f"  handing out     {volumes * exchange:7.0f} s beside it, {1e3 * exchange:.1f} ms each")
+    print(f"  gathering       {gathered:7.1f} s with 1,000 resamples, measured here")
+
+
+WORK: dict[str, Callable[[int, int], Measurement]] = {
     "quorate ece": lambda side, raters: with_quorate(side, raters, "ece"),
     "torchmetrics ece": with_torchmetrics,
     "MONAI ece": with_monai,
     "quorate kde_ece": lambda side, raters: with_quorate(side, raters, "kde_ece"),
     "quorate kde_ece 512x512x100": lambda side, raters: kernel_volume(raters),
-    "making the volume": lambda side, raters: (0.0, float(volume(side, raters)[0][0, 0, 0])),
 }
 
 
-def measured(name: str, side: int, raters: int) -> dict[str, float] | None:
+def measured(name: str, side: int, raters: int) -> Measurement | None:
     """Run one measurement in a process of its own; None where the peer is not installed."""
     command = [sys.executable, __file__, "--only", name, "--side", str(side)]
     done = subprocess.run(
@@ -177,42 +288,49 @@ def measured(name: str, side: int, raters: int) -> dict[str, float] | None:
     )
     if done.returncode:
         return None
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    found: Measurement = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side", type=int, default=256)
     parser.add_argument("--raters", type=int, default=5)
     parser.add_argument("--only", choices=WORK)
     parser.add_argument("--skip-peers", action="store_true")
     parser.add_argument("--workers", action="store_true", help="time one and two workers too")
+    parser.add_argument("--volumes", type=int, default=16, help="of --workers")
+    parser.add_argument("--rows", type=int, default=2_000_000, help="of --workers")
     given = parser.parse_args()
     if given.only:
-        seconds, value = WORK[given.only](given.side, given.raters)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps({"seconds": seconds, "value": value, "peak": peak}))
+        print(json.dumps(WORK[given.only](given.side, given.raters)))
         return
     names = [n for n in WORK if not (given.skip_peers and n.startswith(("torch", "MONAI")))]
     rows = {name: measured(name, given.side, given.raters) for name in names}
     own = rows["quorate ece"]
-    data = rows["making the volume"]
-    assert own is not None and data is not None
-    print(f"{given.side}^3 voxels, {given.raters} raters; memory beyond the volume itself")
+    assert own is not None
+    held = given.side**3 * (4 + given.raters) / 2**20
+    print(
+        f"{given.side}^3 voxels, {given.raters} raters: {held:.0f} MB; seconds, memory beyond the "
+        "volume, and the ratio of the two together"
+    )
     for name, row in rows.items():
         if row is None:
             print(f"{name:28} not installed, or failed")
-        elif name != "making the volume":
-            extra = max(row["peak"] - data["peak"], 0)
-            print(
-                f"{name:28} {row['seconds']:8.3f} s {row['seconds'] / own['seconds']:7.1f} x "
-                f"{extra:8.0f} MB   value {row['value']:.8f}"
-            )
+            continue
+        bound = f", bound {row['bound']:.1e}" if "bound" in row else ""
+        both = f"{(held + row['peak']) / (held + own['peak']):6.1f} x  "
+        both = " " * len(both) if "512" in name else both  # which is another volume
+        print(
+            f"{name:28} {row['seconds']:8.3f} s {row['seconds'] / own['seconds']:7.1f} x "
+            f"{row['peak']:8.0f} MB {both} "
+            f"value {row['value']:.8f}{bound}"
+        )
     kernel_sample()
     if given.workers:
-        scaling()
+        scaling_of_images(given.side, given.raters, given.volumes)
+        scaling_of_tables(given.rows)
 
 
 if __name__ == "__main__":

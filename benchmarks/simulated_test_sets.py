@@ -1,10 +1,16 @@
-"""Simulated test sets of which everything is known, for `interval_coverage.py`.
+"""Simulated test sets of which everything is known, for the coverage of intervals.
 
 A case has logits and true class probabilities q = softmax(logits); raters draw their labels from q.
 A *calibrated* model predicts q, an *overconfident* one softmax(1.75 · logits), and a model with
 *one class off* adds 0.7 to the first logit. Patients of five cases share half of the variance of
 their logits, and in 30% of the cases a rater's label noise is the one that this rater has
 throughout the patient: errors are correlated within patients while every case keeps its q.
+
+Three more models stand beside these in `difference_coverage.py`. *Other class off* adds 0.7 to the
+last logit: by symmetry every metric of it has the same truth as with one class off. *Slightly
+overconfident* is softmax(1.35 · logits). *Half blind* predicts q where the mean of the logits is
+positive and 1/K elsewhere: the mean of Gaussian logits says nothing about q, so this model is
+perfectly calibrated too, and knows less.
 
 The true value of a metric is its value on a million cases whose raters report q itself, worked out
 here from the definition and not by quorate.
@@ -20,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr, softmax
 
-__all__ = ["DESIGNS", "MODELS", "Design", "TestSet", "Truth", "draw", "truth_of"]
+__all__ = ["DESIGNS", "MODELS", "Design", "TestSet", "Truth", "draw", "predicted", "truth_of"]
 
 Array = NDArray[np.float64]
 
@@ -66,6 +72,8 @@ class TestSet:
     counts: NDArray[np.int64]
     """(cases, classes): what the raters said."""
     patients: NDArray[np.int64] | None
+    logits: Array
+    """(cases, classes): what every model knows of the cases."""
 
     @property
     def occupied(self) -> NDArray[np.bool_]:
@@ -85,7 +93,8 @@ def draw(design: Design, random: np.random.Generator) -> TestSet:
         common = random.gumbel(size=(unit[-1] + 1, design.classes))[unit]
         label_noise = np.where(follows[:, None], common, random.gumbel(size=logits.shape))
         counts[np.arange(design.cases), (logits + label_noise).argmax(axis=1)] += 1
-    return TestSet(_predicted(logits, design.model), counts, unit if design.patients else None)
+    patients = unit if design.patients else None
+    return TestSet(predicted(logits, design.model), counts, patients, logits)
 
 
 def _draw_logits(design: Design, random: np.random.Generator, unit: NDArray[np.int64]) -> Array:
@@ -95,11 +104,21 @@ def _draw_logits(design: Design, random: np.random.Generator, unit: NDArray[np.i
     return own * (1.5 if design.classes == 2 else 2.0)
 
 
-def _predicted(logits: Array, model: str) -> Array:
+def predicted(logits: Array, model: str) -> Array:
+    """Return what a model makes of the cases."""
+    column = np.arange(logits.shape[1])
     if model == "overconfident":
         logits = 1.75 * logits
+    elif model == "slightly-overconfident":
+        logits = 1.35 * logits
     elif model == "one-class-off":
-        logits = logits + 0.7 * (np.arange(logits.shape[1]) == 0)
+        logits = logits + 0.7 * (column == 0)
+    elif model == "other-class-off":
+        logits = logits + 0.7 * (column == column[-1])
+    elif model == "half-blind":
+        logits = np.where(logits.mean(axis=1, keepdims=True) > 0, logits, 0)
+    elif model != "calibrated":
+        raise ValueError(f"model: no such model: {model!r}")
     return np.asarray(softmax(logits, axis=1))
 
 
@@ -162,7 +181,7 @@ def truth_of(classes: int, model: str) -> Truth:
     block = Design(BLOCK, classes, model, 0, False)
     for _ in range(BLOCKS):
         logits = _draw_logits(block, random, np.arange(BLOCK))
-        population.add(np.asarray(softmax(logits, axis=1)), _predicted(logits, model))
+        population.add(np.asarray(softmax(logits, axis=1)), predicted(logits, model))
     value = {
         name: float(np.mean([means[name] for means in population.means]))
         for name in population.means[0]

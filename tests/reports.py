@@ -8,6 +8,7 @@ import numpy as np
 
 import quorate as qr
 from quorate.results import Results
+from quorate.worklist import worklist
 
 HOSTILE = ("benign", "<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>&amp;")
 METRICS = (
@@ -31,6 +32,45 @@ def results() -> Results:
     """Return the results of those cases."""
     probs, labels = cases()
     return qr.evaluate(probs, labels, METRICS, class_names=HOSTILE, resamples=100)
+
+
+@cache
+def with_subgroups() -> Results:
+    """Return results by a scanner with a hostile name, which makes the model far too sure."""
+    probs, labels = cases()
+    sharp = probs**6 / (probs**6).sum(axis=1, keepdims=True)
+    bad = np.arange(240) % 3 == 0
+    return qr.evaluate(
+        np.where(bad[:, None], sharp, probs), labels, "accuracy,ece,brier", resamples=100,
+        subgroups={"scanner": np.where(bad, HOSTILE[1], "A"), "sex": ["f", "m"] * 120},
+    )  # fmt: skip
+
+
+def further_parts() -> dict[str, object]:
+    """Return everything else that a report can show, with names that try to break out."""
+    probs, labels = cases()
+    blunt = np.sqrt(probs) / np.sqrt(probs).sum(axis=1, keepdims=True)
+    after = qr.evaluate(blunt, labels, METRICS, class_names=HOSTILE, resamples=100)
+    ratings = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 2], [2, 2, 1]] * 20)
+    raters = np.array(["A", HOSTILE[1], "C"] * 80)
+    panel = qr.Labels.from_long(np.repeat(np.arange(80), 3), raters, ratings.ravel(), num_classes=3)
+    draws = {"repeats": 2, "seed": 0}
+    belief = qr.DirichletBelief(probs, np.full(len(probs), 5.0))
+    return {
+        "single": results(),
+        "after": after,
+        "differences": qr.compare({"after": after, "before": results()}).differences,
+        "stability": {
+            name: qr.stability.subsample_curve(metric, probs, labels, **draws)
+            for name, metric in (("Expected calibration error, every rater", "ece"), ("B", "brier"))
+        },
+        "variation": {"B": qr.stability.total_variation("brier", probs, labels, **draws)},
+        "raters": qr.exchangeability_test(panel, permutations=99),
+        "worklist": worklist(
+            belief, [f"<u>{i}</u>" for i in range(240)], top=20, class_names=HOSTILE
+        ),
+        "notes": {"raters": "A note."},
+    }
 
 
 @cache

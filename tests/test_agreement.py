@@ -14,11 +14,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from quorate.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
-from quorate.functions.agreement import (
-    exchangeability_test,
-    fleiss_kappa,
-    krippendorff_alpha,
-)
+from quorate.exchangeability import exchangeability_test
+from quorate.functions.agreement import fleiss_kappa, krippendorff_alpha
 from quorate.labels import Labels
 from quorate.metrics import agreement, exchangeability
 

@@ -25,8 +25,8 @@ from typer.testing import CliRunner, Result
 
 import quorate
 from quorate.cli import app
-from quorate.cli.demo import one_rater_each
 from quorate.cli.show import ProgressBar, print_results
+from quorate.cli.stability import one_rater_each
 from quorate.labels import Labels
 from quorate.results import Estimate, Results
 
@@ -295,7 +295,9 @@ def test_every_option_is_documented() -> None:
     """docs/command_line.md speaks of every option, and of no other."""
     page = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
     offered = {"--version"}
-    for command in ("evaluate", "demo"):
+    commands = ["evaluate", "demo", "stability", "report", "compare"]
+    experiments = ("segmentation", "distillation", "training-losses")
+    for command in (*commands, *(f"reproduce {name}" for name in experiments)):
         offered |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", run(f"{command} --help").stdout))
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page)) == offered
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import operator
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -26,13 +30,15 @@ from quorate.evaluate import rows_of
 from quorate.io import streams
 from quorate.merged import asked_of, plans_of
 from quorate.predictions import Predictions
+from quorate.segmentation import Case
 from quorate.summaries.digest import Digest, merged_in_order
 from test_streaming import assert_same_digits, table
-from test_volumes import study
+from test_volumes import image_and_masks, study
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 Array = NDArray[Any]
+NAME_OF = operator.attrgetter("name")
 PLANS = plans_of(asked_of(rows_of("ece,brier,auccc"), {}))
 
 
@@ -85,6 +91,20 @@ def test_the_digits_are_those_of_this_process(client: Any, job: Any) -> None:
     assert seen[-1] == 1.0 and len(seen) == len(parts)
 
 
+def test_a_stream_in_python_takes_a_client(client: Any, tmp_path: Path) -> None:
+    """`evaluate_stream` has the same digits with a client, and keeps what it has finished."""
+    pq.write_table(table(600), tmp_path / "t.parquet", row_group_size=60)
+    told = {"rater_prefix": "r", "group_column": "patient", "resamples": 20}
+    here = qr.evaluate_stream(tmp_path / "t.parquet", "ece,auccc", **told)
+    there = qr.evaluate_stream([tmp_path / "*.parquet"], "ece,auccc", client=client, **told)
+    assert digits(there) == digits(here)
+    kept = tmp_path / "kept"
+    again = qr.evaluate_stream(
+        tmp_path / "t.parquet", "ece,auccc", client=client, checkpoint=kept, **told
+    )
+    assert digits(again) == digits(here) and len(list(kept.glob("part_*"))) == 10
+
+
 def test_a_killed_worker_changes_nothing(client: Any, job: Any) -> None:
     """One of the two workers is killed in the middle; its parts are done again elsewhere."""
     request, parts = job
@@ -99,8 +119,7 @@ def test_a_killed_worker_changes_nothing(client: Any, job: Any) -> None:
             killed.append(victim)
 
     function = partial(slow_digest, request, 0.02)
-    names = [part.name for part in parts]
-    there = merged_on_cluster(function, parts, client, names=names, progress=kill_one)
+    there = merged_on_cluster(function, parts, client, name_of=NAME_OF, progress=kill_one)
     assert killed == [victim]
     assert_same_digits(there, here)
     client.wait_for_workers(2, timeout=20)
@@ -115,12 +134,11 @@ def test_a_part_that_fails_is_named(client: Any, job: Any, tmp_path: Path) -> No
     bad, _ = streams.parts_of([tmp_path / "bad.parquet"])
     with pytest.raises(qr.InvalidInputError, match=r"bad\.parquet, row group [01]: .*1\.5"):
         streams.digest_of_parts(request, bad, cluster=client)
-    names = [part.name for part in parts]
     function = partial(failing_digest, request)
     with pytest.raises(qr.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
-        merged_on_cluster(function, parts, client, names=names, retries=0)
+        merged_on_cluster(function, parts, client, name_of=NAME_OF, retries=0)
     with pytest.raises(qr.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
-        list(results_on_cluster(function, parts, client, names=names, retries=0))
+        list(results_on_cluster(function, parts, client, name_of=NAME_OF, retries=0))
 
 
 def test_stopping_leaves_nothing_behind(client: Any, job: Any) -> None:
@@ -130,36 +148,34 @@ def test_stopping_leaves_nothing_behind(client: Any, job: Any) -> None:
     def stop(what: str, done: float) -> None:
         raise KeyboardInterrupt
 
-    names = [part.name for part in parts]
     for run in (merged_on_cluster, results_on_cluster):
 
         def interrupted(run: Any = run) -> None:
             function = partial(slow_digest, request, 0.05)
-            list(run(function, parts, client, names=names, progress=stop))
+            list(run(function, parts, client, name_of=NAME_OF, progress=stop))
 
         with pytest.raises(KeyboardInterrupt):
             interrupted()
-        for _ in range(100):
-            if not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
-                break
-            time.sleep(0.05)
-        else:
-            pytest.fail("tasks are still on the scheduler")
+        wait_for_no_tasks(client)
 
 
 def test_a_run_goes_on_where_it_was_killed(client: Any, job: Any, tmp_path: Path) -> None:
     """Parts that finished before the end of a run are kept, and not done again."""
     request, parts = job
-    names = [part.name for part in parts]
     kept = Checkpoint.open(tmp_path / "kept", {"job": 1})
     with pytest.raises(qr.InvalidInputError, match="row group 7"):
         merged_on_cluster(
-            partial(failing_digest, request), parts, client, names=names, checkpoint=kept, retries=0
-        )
+            partial(failing_digest, request),
+            parts,
+            client,
+            name_of=NAME_OF,
+            checkpoint=kept,
+            retries=0,
+        )  # fmt: skip
     assert [kept.has(i) for i in range(9)] == [True] * 7 + [False] * 2
     before = (tmp_path / "kept" / "part_000003.npz").stat().st_mtime_ns
     resumed = merged_on_cluster(
-        partial(streams.digest_of_part, request), parts, client, names=names, checkpoint=kept
+        partial(streams.digest_of_part, request), parts, client, name_of=NAME_OF, checkpoint=kept
     )
     assert (tmp_path / "kept" / "part_000003.npz").stat().st_mtime_ns == before
     here = merged_in_order(streams.digest_of_part(request, part) for part in parts)
@@ -183,6 +199,164 @@ def test_images_on_a_cluster(client: Any, tmp_path: Path) -> None:
     assert here["data"]["dropped"] == {"bad images": 1}
 
 
+# images in Python ---------------------------------------------------------------------------------
+
+
+def slow_case(path: Path, seconds: float) -> Case:
+    """Open an image that a function stands for, in a while."""
+    time.sleep(seconds)
+    image, masks = image_and_masks(int(path.name))
+    return Case(image, masks, name=path.name, patient=f"p{int(path.name) // 2}")
+
+
+def no_case() -> Case:
+    """Fail as code that somebody else wrote does."""
+    raise KeyError("no such scan")
+
+
+def openers(number: int, seconds: float = 0.0) -> list[Any]:
+    """Return functions that open images."""
+    return [partial(slow_case, Path(str(i)), seconds) for i in range(number)]
+
+
+def digits(results: qr.Results) -> str:
+    """Return results with every digit."""
+    return json.dumps(results.to_dict())
+
+
+@pytest.mark.parametrize("reduction", ["per_case", "pooled"])
+def test_images_have_the_digits_of_this_process(
+    client: Any, tmp_path: Path, reduction: str
+) -> None:
+    """Arrays, a generator of them, files and functions: a cluster's digits are those of here."""
+    manifest, cases = study(tmp_path, cases=5)
+    metrics = "ece,kde_ece,auccc,disagreement_calibration_error"
+
+    def evaluate(images: Any, **where: Any) -> qr.Results:
+        return qr.segmentation.evaluate(images, metrics, reduction, resamples=20, **where)
+
+    here = digits(evaluate(cases))
+    seen: list[float] = []
+    where = {"client": client, "progress": lambda what, done: seen.append(done)}
+    assert digits(evaluate(cases, **where)) == here
+    assert seen == [0.2, 0.4, 0.6, 0.8, 1.0, 1.0]
+    assert digits(evaluate(iter(cases), client=client)) == here
+    files = qr.segmentation.read_manifest(manifest)
+    here = digits(evaluate(files))  # whose voxels are added up in the order of the files
+    assert digits(evaluate(files, client=client, checkpoint=tmp_path / "kept")) == here
+    assert len(list((tmp_path / "kept").glob("part_*.npz"))) == 5
+    assert digits(evaluate(files, checkpoint=tmp_path / "kept")) == here
+    assert digits(evaluate(openers(3), client=client)) == digits(evaluate(openers(3)))
+
+
+def test_images_survive_a_killed_worker(client: Any) -> None:
+    """A worker killed in the middle changes no digit of the images."""
+    here = digits(qr.segmentation.evaluate(openers(16), "ece,brier", resamples=20))
+    victim = next(iter(client.run(os.getpid).values()))
+    killed: list[int] = []
+
+    def kill_one(what: str, done: float) -> None:
+        if done > 0.2 and not killed:
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+
+    there = qr.segmentation.evaluate(
+        openers(16, 0.05), "ece,brier", resamples=20, client=client, progress=kill_one
+    )
+    assert killed == [victim] and digits(there) == here
+    client.wait_for_workers(2, timeout=20)
+
+
+def test_an_image_that_fails_names_its_file(client: Any, tmp_path: Path) -> None:
+    """A damaged file is named with its case, or left out on request; so is a function's error."""
+    manifest, _ = study(tmp_path)
+    (tmp_path / "p1.nii.gz").write_bytes(b"damaged")
+    files = qr.segmentation.read_manifest(manifest)
+    for where in ({}, {"client": client}):
+        with pytest.raises(qr.InvalidInputError, match=r"case c1: .*p1\.nii\.gz.*skip_bad=True"):
+            qr.segmentation.evaluate(files, "ece", resamples=0, **where)
+        found = qr.segmentation.evaluate(files, "ece", resamples=0, skip_bad=True, **where)
+        assert found.data["cases"] == 3 and found.data["dropped"] == {"bad images": 1}
+        assert any("case c1" in note and "p1.nii.gz" in note for note in found.warnings)
+    with pytest.raises(qr.InvalidInputError, match=r"case 1: failed .*KeyError: 'no such scan'"):
+        qr.segmentation.evaluate([*openers(1), no_case], "ece", client=client)
+
+
+def test_stopping_images_leaves_nothing_behind(client: Any) -> None:
+    """Ctrl-C among images withdraws those that wait, and a generator is not read to its end."""
+    read: list[int] = []
+
+    def images() -> Iterator[Any]:
+        for i, opener in enumerate(openers(200, 0.02)):
+            read.append(i)
+            yield opener
+
+    class Counted:
+        def __iter__(self) -> Iterator[Any]:
+            return images()
+
+        def __len__(self) -> int:
+            return 200
+
+    def stop(what: str, done: float) -> None:
+        if done >= 5 / 200:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        qr.segmentation.evaluate(Counted(), "ece", client=client, progress=stop)
+    assert len(read) < 30
+    wait_for_no_tasks(client)
+
+
+def wait_for_no_tasks(client: Any) -> None:
+    """Wait until the scheduler has forgotten everything; fail where it does not."""
+    for _ in range(100):
+        if not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+            return
+        time.sleep(0.05)
+    pytest.fail("tasks are still on the scheduler")
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """Give the address of a scheduler with a worker, each started by its own command."""
+    told = tmp_path / "scheduler.json"
+    commands = [
+        ["dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard"],
+        ["dask_worker", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path)],
+    ]
+    with contextlib.ExitStack() as started:
+        for module, *options in commands:
+            command = [sys.executable, "-m", f"distributed.cli.{module}", *options]
+            process = subprocess.Popen(
+                [*command, "--scheduler-file", str(told)], cwd=tmp_path, stderr=subprocess.DEVNULL
+            )
+            started.callback(process.wait)
+            started.callback(process.terminate)
+        for _ in range(600):
+            if told.exists() and told.read_text().strip():
+                break
+            time.sleep(0.05)
+        found: str = json.loads(told.read_text())["address"]
+        yield found
+
+
+def test_a_scheduler_and_a_worker_of_their_own(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--cluster tcp://…` finds workers in other folders; the files are found by them."""
+    folder = tmp_path / "study"
+    folder.mkdir()
+    study(folder, cases=2)
+    monkeypatch.chdir(folder)
+    command = ["segment", "manifest.csv", "--metrics", "ece", "--resamples", "0", "-q"]
+    for where, out in ((["--cluster", address, "--maps", "maps"], "there"), ([], "here")):
+        done = CliRunner().invoke(app, [*command, *where, "--out", f"{out}.json"])
+        assert done.exit_code == 0, done.output
+    assert Path("there.json").read_text() == Path("here.json").read_text()
+    assert len(list(Path("maps").glob("*.nii.gz"))) == 2
+
+
 def test_what_is_no_cluster_is_refused() -> None:
     """An address where nobody answers, and what is no address at all, are errors."""
     with pytest.raises(qr.InvalidInputError, match="cluster: must be"), connected(42):
@@ -201,7 +375,7 @@ def test_one_part_needs_no_addition(client: Any) -> None:
     from quorate.engines.streaming import digest
 
     function = partial(digest, plans=PLANS[:2])
-    there = merged_on_cluster(function, [whole], client, names=["all"])
+    there = merged_on_cluster(function, [whole], client, name_of=lambda part: "all")
     assert_same_digits(there, digest(whole, PLANS[:2]))
     with pytest.raises(qr.InvalidInputError, match="at least one"):
-        merged_on_cluster(function, [], client, names=[])
+        merged_on_cluster(function, [], client, name_of=str)

@@ -1,9 +1,23 @@
 """Paired comparison of models on the same cases."""
 
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
+from scipy.special import softmax
+from typer.testing import CliRunner, Result
 
 import quorate as qr
+from quorate.catalog import CATALOG
+from quorate.cli import app
+from quorate.errors import InvalidInputError
+from quorate.labels import Labels
+from quorate.paired import differences
+from quorate.resample import multiplicities
+from quorate.results import Estimate, Results
 
 
 def three_models(cases: int = 600, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -59,9 +73,9 @@ def test_the_better_model_wins() -> None:
 
 def test_holm_by_hand() -> None:
     """Holm's adjustment of .01, .04, .03: 3·.01, then 2·.03, then the same again."""
-    from quorate.compare import _holm
+    from quorate.intervals import holm
 
-    assert _holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
 def test_p_values_are_uniform_under_the_null() -> None:
@@ -97,7 +111,7 @@ def test_to_dict_is_plain() -> None:
     """A comparison becomes plain values."""
     models, y = three_models(100)
     content = qr.compare(models, y, "brier", resamples=20).to_dict()
-    assert set(content) == {"models", "differences", "ranking"}
+    assert set(content) == {"schema_version", "models", "differences", "ranking"}
     assert len(content["differences"]) == 3
 
 
@@ -108,6 +122,8 @@ def test_bad_input() -> None:
         qr.compare({"a": models["true"]}, y)
     with pytest.raises(ValueError, match="resamples: must be at least 2 to compare; got 0"):
         qr.compare(models, y, resamples=0)
+    undefined = qr.compare(models, y, "epistemic_loss", resamples=20)  # which needs two raters
+    assert undefined.differences == ()
     found = qr.compare(models, y, "brier", resamples=20)
     with pytest.raises(ValueError, match="no difference of 'brier' between 'noisy' and 'true'"):
         found.difference("brier", "noisy", "true")
@@ -122,3 +138,359 @@ def test_the_p_value_and_the_interval_agree() -> None:
             excludes = each.low > 0 or each.high < 0
             if abs(each.p_value - (1 - level)) > 0.05:  # beyond the Student expansion and ties
                 assert excludes == (each.p_value < 1 - level), each
+
+
+# From results ------------------------------------------------------------------------------------
+
+FROM_ALL_CASES = {"adaptive_ece", "ece_sweep", "dispersion_loss"}
+"""Their bins, or the spread of their resamples, depend on every case a little."""
+
+
+def rated_cases(cases: int = 260, seed: int = 4) -> tuple[dict[str, np.ndarray], qr.Labels]:
+    """Two models of three classes, and the labels of two to four raters per case."""
+    random = np.random.default_rng(seed)
+    truth = random.dirichlet(np.ones(3), cases)
+    counts = np.stack([random.multinomial(random.integers(2, 5), row) for row in truth])
+    sharp = truth**2 / (truth**2).sum(axis=1, keepdims=True)
+    noisy = truth * random.gamma(5, size=truth.shape)
+    return {"sharp": sharp, "noisy": noisy / noisy.sum(1, keepdims=True)}, Labels.from_counts(
+        counts
+    )
+
+
+def in_files(models: dict[str, Results], folder: Path) -> dict[str, Results]:
+    """Return results as their files have them."""
+    for name, results in models.items():
+        results.to_json(folder / f"{name}.json")
+    return {name: Results.from_json(folder / f"{name}.json") for name in models}
+
+
+@pytest.fixture(name="all_metrics", scope="module")
+def every_metric_both_ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, qr.Comparison]:
+    """Every row of the catalog, compared on arrays and from files."""
+    models, labels = rated_cases()
+    beliefs = {name: qr.DirichletBelief(p, np.full(len(p), 3.0)) for name, p in models.items()}
+    given = {"groups": np.arange(260) // 2, "on_single": "drop", "resamples": 60, "seed": 3}
+    results = {name: qr.evaluate(b, labels, list(CATALOG), **given) for name, b in beliefs.items()}
+    files = in_files(results, tmp_path_factory.mktemp("results"))
+    return {
+        "arrays": qr.compare(beliefs, labels, list(CATALOG), **given),
+        "files": qr.compare(files),
+    }
+
+
+@pytest.mark.parametrize("metric", list(CATALOG))
+def test_files_and_arrays_agree(all_metrics: dict[str, qr.Comparison], metric: str) -> None:
+    """Every metric has the same difference, interval, p-value and ranking both ways."""
+    arrays, files = all_metrics["arrays"], all_metrics["files"]
+    assert files.models["sharp"][metric] == arrays.models["sharp"][metric]
+    assert arrays.models["sharp"][metric].value is not None
+    found = files.difference(metric, "sharp", "noisy")
+    assert found == arrays.difference(metric, "sharp", "noisy")
+    values = (arrays.models[name][metric].value for name in ("sharp", "noisy"))
+    assert found.difference == pytest.approx(np.subtract(*values), abs=1e-12)
+    assert files.ranking.get(metric) == arrays.ranking.get(metric)
+
+
+@pytest.mark.parametrize("patients", [None, np.arange(260) // 4])
+def test_resamples_draw_the_same_cases_for_every_model(patients: np.ndarray | None) -> None:
+    """Where the one case in which two models differ is not drawn, a metric is the same for both.
+
+    But for metrics of which something is made from all cases at once: bins of equal mass, a
+    bandwidth, cells in place of scores. These move alike in nearly all resamples.
+    """
+    models, labels = rated_cases()
+    other = models["sharp"].copy()
+    other[17] = other[17][::-1]
+    units = 260 if patients is None else 65
+    times = multiplicities(units, 80, seed=5)[:, 17 if patients is None else 17 // 4]
+    rows = [row for row in CATALOG.values() if not row.needs_belief]
+    one, two = (
+        qr.evaluate(
+            probs, labels, [row.name for row in rows], groups=patients, resamples=80, seed=5
+        ).replicates
+        for probs in (models["sharp"], other)
+    )
+    assert len(one) == len(rows) == len(two)
+    exact = 0
+    for row in rows:
+        a, b = one[row.name], two[row.name]
+        assert np.corrcoef(a, b)[0, 1] > 0.9, row.name
+        if row.value is None and row.bounded_value is None and row.name not in FROM_ALL_CASES:
+            assert np.allclose(a[times == 0], b[times == 0], rtol=1e-8, atol=1e-12), row.name
+            exact += 1
+    assert exact >= 15
+    assert not np.isclose(one["brier"], two["brier"])[times > 0].any()
+
+
+def test_resampled_raters_are_pairs_too() -> None:
+    """With raters resampled, what describes the raters alone is the same for both models."""
+    random = np.random.default_rng(1)
+    ratings = random.integers(0, 2, (80, 5))
+    labels = Labels.from_ratings(ratings, num_classes=2)
+    models = {name: random.beta(1, 1, 80) for name in ("a", "b")}
+    results = {
+        name: qr.evaluate(p, labels, "fleiss_kappa,brier", resamples=40, resample="raters")
+        for name, p in models.items()
+    }
+    found = qr.compare(results)
+    same = found.difference("fleiss_kappa", "a", "b")
+    assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
+    others = Labels.from_ratings(ratings[:, ::-1], num_classes=2)
+    other = qr.evaluate(models["b"], others, "brier", resamples=40, resample="raters")
+    with pytest.raises(ValueError, match="'a' and 'b' have other raters"):
+        qr.compare({"a": results["a"], "b": other})
+
+
+def test_what_makes_results_unlike() -> None:
+    """Other cases, labels, weights, patients or options are refused, each by its name."""
+    models, labels = rated_cases(60)
+    given = {"metrics": "brier", "resamples": 20}
+    one = qr.evaluate(models["sharp"], labels, class_names="abc", **given)
+    p = models["noisy"]
+    turned = Labels.from_counts(labels.counts[::-1])
+    named = replace(labels, case_ids=tuple(range(60)))
+    backwards = replace(turned, case_ids=tuple(range(60))[::-1])
+    unlike = {
+        "other numbers of cases: 60 and 59": qr.evaluate(p[1:], labels.take(range(1, 60)), **given),
+        "have other labels": qr.evaluate(p, turned, **given),
+        "other weights of the cases": qr.evaluate(p, labels, weights=np.full(60, 2.0), **given),
+        "have other patients": qr.evaluate(p, labels, groups=np.arange(60) // 2, **given),
+        "must share seed; 'a' has 0, 'b' has 7": qr.evaluate(p, labels, seed=7, **given),
+        "must share resamples; 'a' has 20, 'b' has 30": qr.evaluate(
+            p, labels, "brier", resamples=30
+        ),
+        "must share level; 'a' has 0.95, 'b' has 0.9": qr.evaluate(p, labels, level=0.9, **given),
+        "must share bins; 'a' has 15, 'b' has 10": qr.evaluate(p, labels, bins=10, **given),
+        "'a' has a, b, c, 'b' has a, c, b": qr.evaluate(p, labels, class_names="acb", **given),
+        "'b' holds no resampled values": qr.evaluate(p, labels, "brier", resamples=0),
+    }
+    for message, other in unlike.items():
+        with pytest.raises(InvalidInputError, match=re.escape(message)):
+            qr.compare({"a": one, "b": other})
+    with pytest.raises(InvalidInputError, match="the same cases in another order"):
+        qr.compare(
+            {
+                "a": qr.evaluate(p, named, **given),
+                "b": qr.evaluate(p[::-1], backwards, **given),
+            }
+        )
+    assert qr.compare({"a": one, "b": qr.evaluate(p, named, **given)}).differences
+
+
+def test_what_results_know_is_not_asked_again(tmp_path: Path) -> None:
+    """Arguments that would be left unread are errors; a choice of metrics is none."""
+    models, labels = rated_cases(60)
+    results = {
+        name: qr.evaluate(p, labels, "brier,ece,nll", resamples=20) for name, p in models.items()
+    }
+    assert [d.metric for d in qr.compare(results, metrics="ece").differences] == ["ece"]
+    assert len(qr.compare(results, resamples=20).differences) == 3
+    for message, arguments in {
+        "labels: results know theirs": {"labels": labels},
+        "groups: results know theirs": {"groups": np.arange(60)},
+        "level: the results were made with 0.95, which cannot be changed; got 0.5": {"level": 0.5},
+        "metrics: 'sharp' has no auccc; it has brier, ece, nll": {"metrics": "auccc"},
+    }.items():
+        with pytest.raises(InvalidInputError, match=re.escape(message)):
+            qr.compare(results, **arguments)
+    with pytest.raises(InvalidInputError, match="'sharp' is the first, 'noisy' the second"):
+        qr.compare({"sharp": results["sharp"], "noisy": models["noisy"]}, labels)
+    with pytest.raises(InvalidInputError, match="labels: are needed with predictions"):
+        qr.compare(models)
+    fewer = qr.evaluate(models["noisy"], labels, "ece", resamples=20)
+    with pytest.warns(UserWarning, match="not all models have them: brier, nll"):
+        found = qr.compare({"sharp": results["sharp"], "noisy": fewer})
+    assert [d.metric for d in found.differences] == ["ece"]
+    results["noisy"].to_json(tmp_path / "small.json", replicates=False)
+    small = Results.from_json(tmp_path / "small.json")
+    assert not small.replicates and small["ece"] == results["noisy"]["ece"]
+    with pytest.raises(InvalidInputError, match="'noisy' holds no resampled values"):
+        qr.compare({"sharp": results["sharp"], "noisy": small})
+
+
+def test_resampled_values_survive_a_file(tmp_path: Path) -> None:
+    """Nine digits, one line a metric, and a resample without a value stays without."""
+    drawn = {"ece": np.array([0.123456789, np.nan, 1e-7]), "b<": np.array([1.0, 2.0, 3.0])}
+    Results({}, replicates=drawn).to_json(tmp_path / "r.json")
+    again = Results.from_json(tmp_path / "r.json")
+    for name, values in drawn.items():
+        np.testing.assert_array_equal(again.replicates[name], values)
+    lines = (tmp_path / "r.json").read_text(encoding="utf-8").splitlines()
+    assert '    "ece": [0.123456789, null, 1e-07],' in lines
+    whole = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert whole["replicates"]["b<"] == [1.0, 2.0, 3.0]
+
+
+def test_a_comparison_survives_a_file(tmp_path: Path) -> None:
+    """What `to_json` writes, `from_json` reads; other files are refused."""
+    models, labels = rated_cases(60)
+    found = qr.compare(models, labels, "brier,ece", resamples=20)
+    found.to_json(tmp_path / "c.json")
+    again = qr.Comparison.from_json(tmp_path / "c.json")
+    assert again.to_dict() == found.to_dict()
+    assert again.differences == found.differences
+    found.models["sharp"].to_json(tmp_path / "r.json")
+    with pytest.raises(InvalidInputError, match=r"r\.json: is not a quorate comparison"):
+        qr.Comparison.from_json(tmp_path / "r.json")
+    with pytest.raises(InvalidInputError, match=r"c\.json: is not a quorate result file"):
+        Results.from_json(tmp_path / "c.json")
+
+
+# Differences of errors that noise pushes up ------------------------------------------------------
+
+
+def test_differences_of_calibration_errors_contain_the_truth() -> None:
+    """A calibrated model has an error of 0, an overconfident one that of its mean gap.
+
+    Ten classes, 300 cases: noise lifts the ECE of the calibrated model by some 0.1 and that of the
+    other by next to nothing, so that the resampled differences miss the truth nearly always.
+    """
+
+    def gaps(logits: np.ndarray) -> np.ndarray:
+        top = logits.argmax(axis=1)[:, None]
+        of_top = [np.take_along_axis(softmax(s * logits, axis=1), top, 1) for s in (1, 1.75)]
+        return np.asarray(of_top[1] - of_top[0])
+
+    true = -float(gaps(2 * np.random.default_rng(9).normal(size=(200_000, 10))).mean())
+    metrics = ("ece", "kde_ece")
+    hits, missed = dict.fromkeys(metrics, 0), dict.fromkeys(metrics, 0)
+    for seed in range(20):
+        random = np.random.default_rng([7, seed])
+        logits = 2 * random.normal(size=(300, 10))
+        y = (logits + random.gumbel(size=logits.shape)).argmax(axis=1)
+        probs = {"calibrated": softmax(logits, axis=1), "sharp": softmax(1.75 * logits, axis=1)}
+        found = qr.compare(probs, y, metrics, resamples=100, seed=seed)
+        for metric in metrics:
+            d = found.difference(metric, "calibrated", "sharp")
+            hits[metric] += d.low <= true <= d.high
+            drawn = [found.models[name].replicates[metric] for name in probs]
+            low, high = np.quantile(drawn[0] - drawn[1], [0.025, 0.975])
+            missed[metric] += not low <= true <= high
+            assert d.debiased is not None and d.low <= d.debiased <= d.high
+    for metric in metrics:
+        assert hits[metric] >= 16  # of 20 at 95 %: fewer once in 400 runs
+        assert missed[metric] >= 10
+
+
+@pytest.mark.parametrize("metric", [row.name for row in CATALOG.values() if row.error])
+def test_an_error_and_itself_do_not_differ(metric: str) -> None:
+    """Two equal models have equal errors, whatever the intervals of each look like."""
+    models, labels = rated_cases(80)
+    found = qr.compare({"a": models["sharp"], "b": models["sharp"]}, labels, metric, resamples=30)
+    same = found.difference(metric, "a", "b")
+    assert (same.difference, same.debiased, same.low, same.high, same.p_value) == (0, 0, 0, 0, 1)
+
+
+def test_the_interval_of_a_difference_by_hand() -> None:
+    """Of (0.1, 0.07, 0.16) and (0.05, 0.01, 0.08), unpaired: 0.05 - √.0018 and 0.05 + √.0052.
+
+    A second model that may be perfect, of low 0: its 0.05 and the 0.06 above are added.
+    """
+    order = np.arange(1000)  # two sets of draws that are uncorrelated
+    draws = np.where(order % 2, 1.0, -1.0), np.where(order // 2 % 2, 1.0, -1.0)
+
+    def model(value: float, low: float, high: float, noise: np.ndarray) -> Results:
+        found = Estimate("ece", value, low, high, debiased=value, direction="lower")
+        options = {"level": 0.95, "resamples": 1000}
+        cases = {"fingerprint": {"units": 100}}
+        return Results({"ece": found}, cases, options, replicates={"ece": noise})
+
+    first, clear = model(0.1, 0.07, 0.16, draws[0]), model(0.05, 0.01, 0.08, draws[1])
+    (found,) = differences({"a": first, "b": clear})
+    assert found.low == pytest.approx(0.05 - np.sqrt(0.03**2 + 0.03**2))
+    assert found.high == pytest.approx(0.05 + np.sqrt(0.06**2 + 0.04**2))
+    (found,) = differences({"a": first, "b": model(0.05, 0.0, 0.08, draws[1])})
+    assert found.high == pytest.approx(0.05 + 0.06 + 0.05)
+    (paired,) = differences({"a": first, "b": model(0.05, 0.01, 0.08, draws[0] / 3)})
+    # Var(x - x/3) / (Var x + Var x/3) = (4/9) / (10/9)
+    assert paired.low == pytest.approx(0.05 - np.sqrt(0.4) * np.sqrt(0.03**2 + 0.03**2))
+
+
+# Command line ------------------------------------------------------------------------------------
+
+
+def run(*words: str) -> Result:
+    """Run the command line within this process."""
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.fixture(name="made", scope="module")
+def folder_of_results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models of the same cases as tables and as results; one of them backwards too."""
+    folder = tmp_path_factory.mktemp("models")
+    models, labels = rated_cases(120)
+    rows = [f"n{i},{a},{b},{c}" for i, (a, b, c) in enumerate(labels.counts)]
+    text = "\n".join(["case,count_x,count_y,count_z", *rows]) + "\n"
+    (folder / "ratings.csv").write_text(text, encoding="utf-8")
+    (folder / "other.json").write_text('{"schema_version": 1}', encoding="utf-8")
+    for name, probs in {**models, "backwards": models["noisy"]}.items():
+        lines = [f"n{i},p{i // 2},{a!r},{b!r},{c!r}" for i, (a, b, c) in enumerate(probs.tolist())]
+        lines = lines[::-1] if name == "backwards" else lines
+        text = "\n".join(["case,patient,prob_x,prob_y,prob_z", *lines]) + "\n"
+        table = folder / f"{name}.csv"
+        table.write_text(text, encoding="utf-8")
+        ratings = ("--ratings", str(folder / "ratings.csv"), "--group-column", "patient")
+        results = ("--out", str(folder / f"{name}.json"))
+        done = run("evaluate", str(table), *results, *OPTIONS, *ratings, "-q")
+        assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.fixture(name="folder")
+def within_the_folder(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same folder, as the one to work in."""
+    monkeypatch.chdir(made)
+    return made
+
+
+OPTIONS = ("--metrics", "brier,ece,calibration_loss,dispersion_loss,auccc", "--resamples", "40")
+OF_TABLES = ("--ratings", "ratings.csv", "--group-column", "patient")
+
+
+def test_compare_from_result_files(folder: Path) -> None:
+    """The same differences as from the tables, in every format, and a page with every chart."""
+    done = run("compare", "sharp.csv", "noisy.csv", *OPTIONS, *OF_TABLES, "--out", "tables.json")
+    assert done.exit_code == 0, done.output
+    again = run(
+        *("compare", "sharp.json", "noisy.json", "--out", "files.json", "--out", "files.html"),
+        *("--csv", "d.csv", "--latex", "d.tex", "--markdown", "d.md"),
+    )
+    assert again.exit_code == 0, again.output
+    assert again.output == done.output
+    tables, files = (qr.Comparison.from_json(folder / f"{n}.json") for n in ("tables", "files"))
+    assert files.differences == tables.differences
+    assert files.ranking == tables.ranking
+    page = (folder / "files.html").read_text(encoding="utf-8")
+    for chart in ("reliability-chart", "ccc-chart", "risk-chart", "map-chart"):
+        assert f'id="{chart}"' in page
+    assert len((folder / "d.csv").read_text(encoding="utf-8").splitlines()) == 1 + 5
+    assert (folder / "d.tex").read_text(encoding="utf-8").startswith("\\begin{tabular}{lcc}")
+    assert (folder / "d.md").read_text(encoding="utf-8").startswith("| Metric | sharp | noisy |")
+    few = run("compare", "sharp.json", "noisy.json", "--metrics", "ece", "--out", "few.json", "-q")
+    assert few.exit_code == 0, few.output
+    found = qr.Comparison.from_json(folder / "few.json")
+    assert found.differences == tuple(d for d in tables.differences if d.metric == "ece")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("sharp.json noisy.csv", "must be all results or all tables; sharp.json is of results"),
+        ("sharp.json backwards.json", "the same cases in another order"),
+        ("sharp.json noisy.json --ratings ratings.csv", "--ratings: is for tables"),
+        ("sharp.json noisy.json --group-column patient", "--group-column: is for tables"),
+        ("sharp.json noisy.json --on-single drop", "--on-single: is for tables"),
+        ("sharp.json noisy.json --level 0.5", "level: the results were made with 0.95"),
+        ("sharp.json noisy.json --metrics nll", "metrics: 'sharp' has no nll"),
+        ("sharp.json other.json", "other.json: is not a quorate result file"),
+        ("sharp.json absent.json", "absent.json"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_what_compare_refuses_of_results(words: str, message: str) -> None:
+    """One line that says what is wrong, no traceback, and exit code 2."""
+    done = run("compare", *words.split())
+    assert done.exit_code == 2, done.output
+    assert message in " ".join(done.output.split())
+    assert "Traceback" not in done.output

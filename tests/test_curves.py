@@ -135,6 +135,62 @@ def test_a_thinned_curve_keeps_points_of_the_whole() -> None:
     assert thin.area == pytest.approx(qr.auccc(p, hits), abs=1e-3)
 
 
+def test_bands_cover_the_truth() -> None:
+    """A calibrated model with confidences spread evenly over [½, 1] has known curves.
+
+    Accepting from t on, a share (1 - t)/2 is wrong, of the right ones (1 - t²)/¾ are accepted and
+    of the wrong ones 4(1 - t)². Each case comes twice, in one patient.
+    """
+    random = np.random.default_rng(8)
+    at = np.array([0.1, 0.3, 0.5, 0.8])
+    truth = (1 - (1 - np.sqrt(at) / 2) ** 2) / 0.75
+    risks, rates = [], []
+    for _ in range(80):
+        p = random.uniform(0.5, 1, 150)
+        ratings = (random.random((150, 2)) < p[:, None]).astype(int)
+        labels = qr.Labels.from_ratings(np.repeat(ratings, 2, axis=0), num_classes=2)
+        twice, patients = np.repeat(p, 2), np.repeat(np.arange(150), 2)
+        curve = threshold_curve(twice, labels, groups=patients, resamples=200)
+        x = 1 - curve.correct_reject_rate
+        rates.append(np.interp(at, x, curve.rate_low) <= truth)
+        rates.append(truth <= np.interp(at, x, curve.rate_high))
+        chosen = np.searchsorted(curve.coverage, [0.2, 0.5, 0.9])
+        risk = (1 - curve.thresholds[chosen]) / 2
+        risks.append((curve.risk_low[chosen] <= risk) & (risk <= curve.risk_high[chosen]))
+    assert 0.91 <= np.mean(risks) <= 0.99
+    assert 0.95 <= np.mean(rates) <= 0.995  # of each end: half of 5 % may miss
+
+
+def test_where_all_are_right_the_risk_may_still_be_above_0() -> None:
+    """Resampling twenty right predictions shows no wrong one; Wilson's interval says up to 16 %."""
+    curve = threshold_curve(np.full(20, 0.9), np.ones(20, int), resamples=50)
+    known = stats.binomtest(0, 20).proportion_ci(0.95, method="wilson")
+    assert curve.risk_low is not None and curve.risk_high is not None
+    assert (curve.risk_low[-1], curve.risk_high[-1]) == pytest.approx((0, known.high))
+    assert curve.rate_low is None  # without a wrong prediction there is no CCC
+
+
+def test_bands_pass_through_json_and_may_be_missing() -> None:
+    """A curve keeps its bands in a dictionary; one that was written before there were any has none.
+
+    The bands hold the curve between them, and thinning keeps the points that belong together.
+    """
+    random = np.random.default_rng(4)
+    p = random.uniform(0.5, 1, 700)
+    curve = threshold_curve(p, (random.random(700) < p).astype(int), resamples=100)
+    assert len(curve.thresholds) <= MOST_THRESHOLDS
+    again = ThresholdCurve.from_dict(json.loads(json.dumps(curve.to_dict())))
+    assert again.rate_low == pytest.approx(curve.rate_low)
+    assert again.risk_high == pytest.approx(curve.risk_high, nan_ok=True)
+    risk = curve.risk[1:]
+    assert ((curve.risk_low[1:] <= risk) & (risk <= curve.risk_high[1:])).all()
+    few = curve.thinned(20)
+    assert len(few.rate_high) == len(few.thresholds) <= 20
+    bare = threshold_curve(p, np.ones(700, int), resamples=0)
+    assert bare.risk_low is None and "risk_low" not in bare.to_dict()
+    assert ThresholdCurve.from_dict(bare.to_dict()).rate_low is None
+
+
 def test_results_carry_the_curves_of_what_was_asked(tmp_path: Path) -> None:
     """All metrics bring all curves, one brings its own; both survive JSON."""
     labels = qr.Labels.from_counts(COUNTS * 5)

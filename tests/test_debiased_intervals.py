@@ -19,7 +19,7 @@ def test_smoothing_keeps_a_deviation_in_one_direction() -> None:
     settings = Settings(resamples=20)
     row = find("kde_ece")
     own = row.with_defaults({})
-    pass_ = Pass(predictions, [(row, own)], settings, Draws.of(predictions, settings))
+    pass_ = Pass.of(predictions, [(row, own)], settings, Draws.of(predictions, settings))
     assert pass_.table(row, own).deviation.sum() == pytest.approx((right - p).sum(), abs=1e-9)
     assert qr.evaluate(probs, right.astype(int), "kde_ece", resamples=100)["kde_ece"].low > 0.1
 

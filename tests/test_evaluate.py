@@ -407,6 +407,8 @@ def test_the_json_has_the_keys_that_others_read(tmp_path: Path) -> None:
     assert {"metrics", "data", "options", "versions", "warnings"} <= set(content)
     assert {"value", "low", "high", "undefined"} <= set(content["metrics"]["ece"])
     assert content["metrics"]["nll"]["value"] is None
+    fingerprint = content["data"].pop("fingerprint")
+    assert fingerprint["cases"] == fingerprint["units"] == 2 and fingerprint["weights"] is None
     assert content["data"] == {
         "cases": 2,
         "patients": 2,

@@ -56,11 +56,12 @@ VOCABULARY = {
     "calibration without bins": ["kde_ece", "smooth_ece", "ks_error"],
     "ranking": ["ccc_curve", "auccc", "aurc", "augrc", "io_auroc"],
     "agreement of the raters": ["fleiss_kappa", "krippendorff_alpha", "exchangeability_test"],
-    "everything at once": ["evaluate", "evaluate_multilabel"],
+    "everything at once": ["evaluate", "evaluate_multilabel", "evaluate_stream"],
     "stability": ["stability"],
 }
 NAMES = [name for names in VOCABULARY.values() for name in names]
-MODULES_BY_NAME = {"planning", "segmentation", "stability"}  # modules on purpose
+# Modules on purpose.
+MODULES_BY_NAME = {"curves", "planning", "plots", "report", "segmentation", "stability"}
 
 HEAVY = ["torch", "numba", "matplotlib", "dask", "pyarrow", "sklearn", "pandas"]
 

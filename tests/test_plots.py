@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from quorate.errors import InvalidInputError, MissingExtraError
 from quorate.labels import Labels
 from quorate.palette import SERIES
 from quorate.planning import Design, StudyPlan
-from quorate.results import Estimate, Results
+from quorate.results import Estimate, LevelDifference, Results, Subgroup
 from quorate.stability import SubsampleCurve
 
 matplotlib.use("Agg")
@@ -65,6 +66,17 @@ def thresholds() -> ThresholdCurve:
     )
 
 
+def with_bands() -> ThresholdCurve:
+    """Return that curve with bands."""
+    return replace(
+        thresholds(),
+        rate_low=np.array([0.0, 0.3, 0.8, 1.0]),
+        rate_high=np.array([0.2, 0.9, 1.0, 1.0]),
+        risk_low=np.array([np.nan, 0.0, 0.1, 0.3]),
+        risk_high=np.array([np.nan, 0.4, 0.5, 0.7]),
+    )
+
+
 def results(calibration: float = 0.02, dispersion: float = 0.05) -> Results:
     """Return results with the two losses and every curve."""
     found = {
@@ -97,6 +109,27 @@ def plan() -> StudyPlan:
     return StudyPlan("brier", 0.95, tuple(designs))
 
 
+def by_level() -> Results:
+    """Return two scanners, one of which is clearly worse, and a sex that only one case has."""
+    overall = Estimate("ece", 0.1, 0.05, 0.14, debiased=0.09, title="ECE")
+
+    def level(variable: str, name: str, shift: float, p: float | None, **change: Any) -> Subgroup:
+        low, high = 0.04 + shift, 0.12 + shift
+        e = replace(overall, value=0.1 + shift, low=low, high=high, debiased=0.08 + shift)
+        gap = LevelDifference("ece", shift, low - 0.08, high - 0.08, p, p)
+        return Subgroup(variable, name, 120, 30, {"ece": replace(e, **change)}, {"ece": gap})
+
+    alone = {"low": None, "high": None, "debiased": None}
+    levels = (
+        level("scanner", "A", 0.0, 0.7),
+        level("scanner", "B $x_1$", 0.1, 0.01),
+        level("sex", "f", 0.02, 0.3),
+        level("sex", "m", 0.05, None, **alone),
+        level("sex", "(missing)", 0.0, None, **alone, value=None, undefined="no cases"),
+    )
+    return Results({"ece": overall}, subgroups=levels)
+
+
 def overlaid() -> Any:
     """Draw two models in one diagram."""
     first = plots.ReliabilityDisplay(reliability()).plot(name="A", histogram=False)
@@ -116,10 +149,13 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "calibration_dispersion": lambda: plots.CalibrationDispersionDisplay.from_results(
         {"raw": results(), "scaled": results(0.008, 0.048)}
     ),
+    "ccc_with_band": lambda: plots.CCCDisplay(with_bands()).plot(),
+    "risk_coverage_with_band": lambda: plots.RiskCoverageDisplay(with_bands()).plot(),
     "stability": lambda: plots.StabilityDisplay.from_curves(
         {"ece": subsets(0.2), "robust_ece": subsets(0.12)}
     ),
     "plan": lambda: plots.PlanDisplay.from_plan(plan(), budget=200),
+    "subgroups": lambda: plots.SubgroupDisplay.from_results(by_level(), "ece"),
 }
 
 
@@ -175,6 +211,19 @@ def test_models_in_one_diagram_have_the_colours_of_the_palette() -> None:
     assert sum(line.get_gid() == "identity" for line in ax.lines) == 1
 
 
+def test_levels_are_drawn_less_chance_and_those_that_differ_stand_out() -> None:
+    """The value less chance, in the order of the levels; a diamond where p is below 0.05."""
+    display = plots.SubgroupDisplay.from_results(by_level())
+    drawn = [line for line in display.ax_.lines if len(line.get_xdata()) == 1]
+    assert [float(line.get_xdata()[0]) for line in drawn] == pytest.approx([0.08, 0.18, 0.1, 0.15])
+    assert [line.get_marker() for line in drawn] == ["o", "D", "o", "o"]
+    assert [label.get_text() for label in display.ax_.get_yticklabels()][:2] == [
+        "A (120)", r"B \$x_1\$ (120)",
+    ]  # fmt: skip
+    one = plots.SubgroupDisplay.from_results(by_level(), variables=["scanner"])
+    assert len(one.ax_.get_yticklabels()) == 2
+
+
 def test_predictions_are_drawn_directly() -> None:
     """Two bins by hand: 0.6 with nobody agreeing, 0.85 with three of four."""
     probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
@@ -192,6 +241,38 @@ def test_predictions_are_drawn_directly() -> None:
     ccc = plots.CCCDisplay.from_predictions(probs, labels)
     # Of 9 pairs of a right and a wrong label, the right one is more confident in 8, equally in 1.
     assert ccc.line_.get_label() == f"AUCCC {8.5 / 9:.3f}"
+
+
+def test_bands_are_the_data_and_may_be_missing() -> None:
+    """The band's corners are the ends of the intervals; a curve without them has no band."""
+    display = plots.RiskCoverageDisplay(with_bands()).plot()
+    corners = display.band_.get_paths()[0].vertices
+    assert {(round(x, 3), round(y, 3)) for x, y in corners} >= {
+        (0.333, 0.0), (0.333, 0.4), (0.667, 0.1), (0.667, 0.5), (1.0, 0.3), (1.0, 0.7),
+    }  # fmt: skip
+    assert plots.CCCDisplay(thresholds()).plot().band_ is None
+    made = plots.CCCDisplay.from_predictions([0.9, 0.8, 0.7, 0.6] * 5, [1, 1, 0, 1] * 5)
+    assert made.band_ is not None
+
+
+def test_the_area_is_that_of_the_results() -> None:
+    """Results keep some points of a curve, and the area under all of them."""
+    made = replace(results(), estimates={"auccc": Estimate("auccc", 0.512)})
+    assert plots.CCCDisplay.from_results(made).line_.get_label() == "AUCCC 0.512"
+
+
+def test_a_display_says_what_it_lacks() -> None:
+    """The common base of two displays is no display itself."""
+    with pytest.raises(TypeError, match="abstract"):
+        plots.CCCDisplay.__base__(thresholds())
+
+
+def test_stability_is_of_patients_where_patients_were_drawn() -> None:
+    """The axis names what the subsets are of."""
+    curve = replace(subsets(0.2), unit="patients")
+    assert plots.StabilityDisplay.from_curves({"ece": curve}).ax_.get_xlabel() == (
+        "Patients in the subset"
+    )
 
 
 def test_dollar_signs_in_a_name_are_no_formula(tmp_path: Path) -> None:
@@ -228,6 +309,14 @@ def test_what_a_display_refuses() -> None:
         plots.DisagreementReliabilityDisplay.from_results(results(), of_class="benign")
     with pytest.raises(InvalidInputError, match="'raw' has no dispersion_loss"):
         plots.CalibrationDispersionDisplay({"raw": empty})
+    with pytest.raises(InvalidInputError, match="results: hold no sub-groups"):
+        plots.SubgroupDisplay.from_results(empty)
+    with pytest.raises(InvalidInputError, match="variables: must be among scanner, sex; got 'age'"):
+        plots.SubgroupDisplay.from_results(by_level(), variables=["age"])
+    with pytest.raises(InvalidInputError, match="metric: results hold no 'mce'"):
+        plots.SubgroupDisplay.from_results(by_level(), "mce")
+    with pytest.raises(InvalidInputError, match="'mce' was not evaluated in scanner = A; name it"):
+        plots.SubgroupDisplay(Estimate("mce", 0.1), by_level().subgroups)
 
 
 def test_without_matplotlib_the_message_says_what_to_install(

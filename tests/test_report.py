@@ -19,11 +19,13 @@ from typer.testing import CliRunner, Result
 import quorate as qr
 import reports
 from quorate.cli import app
+from quorate.cli.stability import measure
 from quorate.curves import ReliabilityCurve
 from quorate.report import as_csv, as_latex, as_markdown, comparison_html, report_html
 from quorate.report.markup import el, json_block
-from quorate.report.words import Verdict, basis, findings, verdict
+from quorate.report.words import Verdict, basis, findings, number, verdict
 from quorate.results import Estimate, Results
+from quorate.worklist import Worklist, worklist
 
 
 class Page(HTMLParser):
@@ -69,6 +71,9 @@ def page_of_hostile_names() -> Page:
     return Page(report_html(reports.results(), title="<i>model</i>", single=reports.results()))
 
 
+FACTS = {"cases": 5, "classes": 2, "ratings": 5, "raters": {"mean": 1.0, "min": 1, "max": 1}}
+
+
 def curve(predicted: float, observed: float, gap: tuple[float, float, float]) -> dict[str, object]:
     """Return a curve of one bin of 100 cases, with an interval of ±0.06."""
     return ReliabilityCurve(
@@ -89,7 +94,6 @@ def curve(predicted: float, observed: float, gap: tuple[float, float, float]) ->
         (0.79, 0.78, (0.01, 0.005, 0.015), (0.01, 0, 0.02), "Slightly over-confident", "caution"),
         (0.8, 0.78, (0.02, -0.02, 0.06), (0.06, 0.03, 0.09), "Miscalibrated in places", "caution"),
         (0.8, 0.78, (0.02, -0.02, 0.06), (0.03, 0.0, 0.07), "No miscalibration found", "good"),
-        (0.8, 0.78, (0.02, -0.1, 0.14), (0.1, 0.0, 0.2), "No miscalibration found", "caution"),
     ],
 )
 def test_the_verdict(
@@ -109,6 +113,44 @@ def test_the_verdict(
     assert (found.headline, found.tone) == (headline, tone)
     example = f"When it says {predicted:.0%}, the raters agree 78% of the time [72–84]."
     assert found.explanation.replace("\u00a0%", "%").startswith(example)
+
+
+def test_too_little_data_to_say() -> None:
+    """Where a gap of 20 points is not excluded, the average is told and no bin is an example."""
+    data = {"raters": {"mean": 1.0, "min": 1, "max": 1}}
+    content = curve(0.8, 0.7, (0.1, -0.05, 0.25))
+    found = verdict(
+        Results({"ece": Estimate("ece", 0.1, 0.0, 0.2)}, data, curves={"top_label": content})
+    )
+    assert (found.headline, found.tone) == ("Too little data to say", "caution")
+    assert found.explanation.replace("\u00a0%", "%") == (
+        "On average it says 80%, and the rater agrees 70% of the time. A typical gap of up to 20.0 "
+        "percentage points between the two cannot be excluded with so few cases."
+    )
+
+
+def two_bins(first: float, second: float) -> dict[str, object]:
+    """Return a curve that says 60 and 80 %, of 10 and of 90 cases, with these observed."""
+    observed = np.array([first, second])
+    return ReliabilityCurve(
+        "top label", np.array([0, 0.7, 1.0]), np.array([10.0, 90]), np.array([0.1, 0.9]),
+        np.array([0.6, 0.8]), observed, observed - 0.004, observed + 0.004, 0.95, 0.0, -0.01, 0.01,
+    ).to_dict()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("observed", "low", "told"),
+    [
+        ((0.3, 0.79), 0.0, "When it says 80%, the raters agree 79.0% of the time [78.6–79.4]."),
+        ((0.3, 0.79), 0.01, "When it says 60%, the raters agree 30.0% of the time [29.6–30.4]."),
+        ((0.6, 0.998), 0.01, "When it says 80%, the raters agree 99.8% of the time"),
+    ],
+)
+def test_the_example_of_the_verdict(observed: tuple[float, float], low: float, told: str) -> None:
+    """Where nothing is wrong the most cases, otherwise the largest part of the error."""
+    ece = Estimate("ece", 0.02, low, 0.05)
+    found = verdict(Results({"ece": ece}, curves={"top_label": two_bins(*observed)}))
+    assert found.explanation.replace("\u00a0%", "%").startswith(told)
 
 
 def test_the_verdict_says_how_far_off() -> None:
@@ -229,8 +271,6 @@ def test_what_is_undefined_or_left_out_is_told() -> None:
 
 def test_all_the_further_parts_of_a_report() -> None:
     """Stability, raters, worklist and a model before calibration each have their section."""
-    from quorate.worklist import worklist
-
     probs, labels = reports.cases()
     names = [f"<u>{i}</u>" for i in range(240)]
     ratings = [[0, 0, 1], [1, 1, 1], [0, 1, 2], [2, 2, 2]] * 10
@@ -247,9 +287,64 @@ def test_all_the_further_parts_of_a_report() -> None:
         )
     )
     ids = {v for t, n, v in page.attributes if t == "section" and n == "id"}
-    assert {"stability", "raters", "worklist", "map"} <= ids
+    assert {"stability", "raters", "worklist", "map", "recalibration"} <= ids
     assert "u" not in page.tags
     assert any(word.startswith("<u>") for word in page.words)
+
+
+def test_before_and_after() -> None:
+    """Every metric with its change in words; without pairs no interval, and the page says so."""
+    named = {"title": "Brier score", "direction": "lower"}
+    before = Results({"brier": Estimate("brier", 0.3, 0.2, 0.4, **named)}, FACTS)
+    after = Results({"brier": Estimate("brier", 0.25, 0.2, 0.3, **named)}, FACTS)
+    page = Page(report_html(after, before=before))
+    assert "−0.050" in page.words and any("no interval" in word for word in page.words)
+    cases = {
+        (-0.05, -0.08, -0.02): "better",
+        (-0.05, -0.15, 0.05): "may be chance",
+        (0.05, 0.02, 0.08): "worse",
+        (0.0, 0.0, 0.0): "unchanged",
+    }
+    for (gap, low, high), words in cases.items():
+        pair = qr.Difference("brier", "after", "before", gap, low, high, 0.01, 0.01)
+        found = Page(report_html(before, after=after, differences=[pair]))
+        assert words in found.words
+        assert not any("no interval" in word for word in found.words)
+    with pytest.raises(qr.InvalidInputError, match="before, after: must be one of them"):
+        report_html(after, before=before, after=before)
+
+
+def test_interchangeable_raters_come_with_the_results(tmp_path: Path) -> None:
+    """Where it is known who said what, the results hold the test and the report tells it.
+
+    Rater "<c>" says class 1 of all forty cases, of which the others give it half (by construction).
+    """
+    ratings = [[i % 2, (i // 2) % 2, (i // 4) % 2, 1] for i in range(40)]
+    items, raters = np.repeat(np.arange(40), 4), ["a", "b", "d", "<c>"] * 40
+    labels = qr.Labels.from_long(items, raters, np.ravel(ratings), num_classes=2)
+    found = qr.evaluate(np.full((40, 2), 0.5), labels, "fleiss_kappa,brier", resamples=0)
+    found.to_json(tmp_path / "r.json")
+    again = Results.from_json(tmp_path / "r.json")
+    test = qr.ExchangeabilityTest.from_dict(again.data["exchangeability"])
+    assert test.breaking == ("<c>",)
+    assert test.raters[3].excess == {"0": -0.5, "1": 0.5}
+    assert test.p_value == qr.exchangeability_test(labels).p_value
+    text = "".join(Page(report_html(again, notes={"raters": "A note."})).words)
+    assert "Rater <c> says “0” 50.0 percentage points less often than the others do" in text
+    assert "A note." in text
+    unnamed = qr.Labels.from_counts(labels.counts)
+    for given, metrics in ((unnamed, "fleiss_kappa"), (labels, "brier")):
+        other = qr.evaluate(np.full((40, 2), 0.5), given, metrics, resamples=0)
+        assert "exchangeability" not in other.data
+
+
+def test_raters_of_whom_none_stands_out() -> None:
+    """The same labels by turns: nothing speaks against interchangeable raters."""
+    ratings = [[0, 1, 1], [1, 0, 1], [1, 1, 0]] * 10
+    labels = qr.Labels.from_ratings(ratings, num_classes=2)
+    found = qr.evaluate(np.full((30, 2), 0.5), labels, "krippendorff_alpha", resamples=0)
+    text = "".join(Page(report_html(found)).words)
+    assert "Nothing speaks against interchangeable raters: p\u00a0=\u00a01.0000" in text
 
 
 def test_without_altair_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +363,10 @@ def test_the_comparison_as_a_page() -> None:
     page = Page(comparison_html(found))
     text = "".join(page.words)
     assert len(page.scripts) == 2
-    assert text.count("sharp − <script>alert(3)</script>") == len(found.differences)
+    assert "sharp − <script>alert(3)</script>" in text
+    for d in found.differences:
+        if found.models["sharp"][d.metric].direction != "none":
+            assert f"[{number(d.low, 4)}, {number(d.high, 4)}]" in text
     assert set(json.loads(page.data)["charts"]) == {
         *("reliability-chart", "ccc-chart", "risk-chart", "map-chart"),
     }
@@ -362,7 +460,7 @@ def test_compare_on_the_command_line(folder: Path) -> None:
         ("sharp.csv", "must be at least two files; got 1"),
         ("sharp.csv short.csv", "n0"),
         ("sharp.csv long.csv", "other"),
-        ("sharp.csv results.json", "results hold no cases that could be paired"),
+        ("sharp.csv results.json", "must be all results or all tables; results.json is of results"),
         ("sharp.csv blunt.csv --names A", "--names: must name each of the 2 files; got 1"),
         ("sharp.csv blunt.csv --names A,A", "--names: must differ"),
         ("sharp.csv blunt.csv --out c.pdf", "--out: must end in .json or .html; got c.pdf"),
@@ -392,6 +490,63 @@ def test_report_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     page = Page(out.read_text(encoding="utf-8"))
     assert "M" in page.words and "0.0.7" in page.words
     assert opened == [out.resolve().as_uri()]
+
+
+def test_everything_else_on_the_command_line(tmp_path: Path) -> None:
+    """Stability, a worklist and results after a recalibration come from files, with pairs.
+
+    The worklist that is read is the one that was written; results of other cases have no pairs.
+    """
+    probs, labels = reports.cases()
+    reports.results().to_json(tmp_path / "results.json")
+    blunt = np.sqrt(probs) / np.sqrt(probs).sum(axis=1, keepdims=True)
+    qr.evaluate(blunt, labels, "brier,ece", resamples=100).to_json(tmp_path / "after.json")
+    qr.evaluate(blunt[:50], labels.take(np.arange(50)), "brier", resamples=100).to_json(
+        tmp_path / "few.json"
+    )
+    belief = qr.DirichletBelief([[0.5, 0.5, 0], [0.9, 0.1, 0]], concentration=[19.0, 1.0])
+    listed = worklist(belief, ["<u>1</u>", "2, left"], class_names=["a", "if_b", "prob_c, d"])
+    listed.to_csv(tmp_path / "worklist.csv")
+    again = Worklist.from_csv(tmp_path / "worklist.csv")
+    assert (again.case_ids, again.class_names) == (listed.case_ids, listed.class_names)
+    assert np.array_equal(again.posterior, listed.posterior, equal_nan=True)
+    found, _ = measure(probs, labels, ["ece"], fractions=[0.5, 1], repeats=2)
+    content = {"schema_version": 1, "metrics": {"ece": [one.to_dict() for one in found]}}
+    (tmp_path / "stability.json").write_text(json.dumps(content), encoding="utf-8")
+    files = [f"{name}={tmp_path / file}" for name, file in (
+        ("--after", "after.json"), ("--stability", "stability.json"),
+        ("--worklist", "worklist.csv"), ("--out", "r.html"),
+    )]  # fmt: skip
+    done = run("report", str(tmp_path / "results.json"), *files)
+    assert done.exit_code == 0, done.output
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "<u>1</u>" in page.words and "u" not in page.tags
+    text = "".join(page.words)
+    assert "Expected calibration error, one rater" in text
+    assert "The change is after minus before" in text
+    done = run("report", str(tmp_path / "results.json"), *files[1:],
+               f"--before={tmp_path / 'few.json'}")  # fmt: skip
+    assert done.exit_code == 0 and "The differences have no intervals: " in done.output
+    assert "other numbers of cases: 240 and 50" in done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--before x.json --after x.json", "--before, --after: must be one of them; got both"),
+        ("--worklist ratings.csv", "ratings.csv: is not a list that quorate worklist --out wrote"),
+        ("--worklist bad.csv", "bad.csv: every line must have as many values as the first"),
+        ("--stability results.json", "results.json: is not what quorate stability --out writes"),
+    ],
+)
+def test_what_report_refuses(folder: Path, options: str, message: str) -> None:
+    """One line on stderr that says what is wrong, and exit code 2."""
+    reports.results().to_json(folder / "results.json")
+    (folder / "bad.csv").write_text("rank,case\n1\n", encoding="utf-8")
+    done = run("report", "results.json", *options.split(), "-o", "r.html")
+    assert done.exit_code == 2
+    assert message in done.output
+    assert not (folder / "r.html").exists()
 
 
 def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import reports
+from quorate.cli import app
 
 selenium = pytest.importorskip(
     "selenium", reason="browser tests need selenium: pip install selenium"
@@ -56,6 +58,11 @@ def folder_of_reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reports")
     reports.results().to_html(folder / "report.html")
     reports.comparison().to_html(folder / "comparison.html")
+    reports.with_subgroups().to_html(folder / "subgroups.html")
+    reports.results().to_html(folder / "full.html", **reports.further_parts())
+    done = CliRunner().invoke(app, ["demo", "--resamples", "20", "--out", str(folder / "demo")])
+    assert done.exit_code == 0, done.output
+    (folder / "demo" / "report.html").rename(folder / "demo.html")
     return folder
 
 
@@ -102,7 +109,7 @@ def drawing(browser: Any, name: str) -> str:
     return str(browser.find_element(By.CSS_SELECTOR, f"#{name} svg").get_attribute("innerHTML"))
 
 
-@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("name", ["report", "comparison", "subgroups", "full", "demo"])
 def test_it_opens_without_a_sound_and_without_a_network(
     browser: Any, folder: Path, name: str
 ) -> None:
@@ -119,7 +126,10 @@ def test_it_opens_without_a_sound_and_without_a_network(
     assert outside == [(folder / f"{name}.html").as_uri()]
 
 
-@pytest.mark.parametrize(("name", "charts"), [("report", 7), ("comparison", 4)])
+@pytest.mark.parametrize(
+    ("name", "charts"),
+    [("report", 7), ("comparison", 4), ("subgroups", 3), ("full", 9), ("demo", 10)],
+)
 def test_every_chart_is_drawn(browser: Any, folder: Path, name: str, charts: int) -> None:
     """Each place holds a drawing with marks, as wide as its place."""
     view(browser, folder / f"{name}.html")
@@ -170,6 +180,22 @@ def test_the_class_selector_changes_the_charts(browser: Any, folder: Path) -> No
     )
 
 
+def test_the_metric_of_the_subgroups_can_be_chosen(browser: Any, folder: Path) -> None:
+    """Another metric draws other levels; a hostile level stands in the chart as text."""
+    view(browser, folder / "subgroups.html")
+    before = drawing(browser, "subgroups-chart")
+    assert "&lt;script&gt;alert(1)" in before and "sex" in before
+    choice = Select(browser.find_element(By.ID, "subgroup-metric"))
+    assert [option.text for option in choice.options] == [
+        "Accuracy", "Expected calibration error", "Brier score",
+    ]  # fmt: skip
+    choice.select_by_index(1)
+    WebDriverWait(browser, 10).until(lambda b: drawing(b, "subgroups-chart") != before)
+    shown = text_of(browser, "subgroups")
+    assert "scanner: <script>alert(1)</script> (80 cases): " in shown
+    assert "(worse)" in shown
+
+
 def test_the_slider_moves_the_operating_point(browser: Any, folder: Path) -> None:
     """With the keyboard, the threshold changes the counts, the sentence and both charts."""
     view(browser, folder / "report.html")
@@ -189,6 +215,47 @@ def test_the_slider_moves_the_operating_point(browser: Any, folder: Path) -> Non
     assert slider.get_attribute("aria-valuetext")
     WebDriverWait(browser, 10).until(lambda b: drawing(b, "ccc-chart") != ccc)
     WebDriverWait(browser, 10).until(lambda b: drawing(b, "risk-chart") != risk)
+
+
+def test_the_threshold_tells_its_interval_and_its_band_is_drawn(browser: Any, folder: Path) -> None:
+    """The sentence has the interval of the risk at the threshold; both curves are shaded."""
+    view(browser, folder / "report.html")
+    browser.find_element(By.ID, "threshold").send_keys(Keys.HOME)
+    table = reports.results().curves["thresholds"]
+    ends = f"[{100 * table['risk_low'][-1]:.0f}–{100 * table['risk_high'][-1]:.0f}]"
+    assert text_of(browser, "operating-point").endswith(f"are wrong {ends}.")
+    for name in ("ccc-chart", "risk-chart"):
+        areas = browser.find_elements(By.CSS_SELECTOR, f"#{name} .mark-area path")
+        assert len(areas) == 1 and len(areas[0].get_attribute("d")) > 500
+
+
+def test_everything_a_report_can_show(browser: Any, folder: Path) -> None:
+    """Each further part is there; a case of the worklist opens; hostile names are text."""
+    view(browser, folder / "full.html")
+    assert (folder / "full.html").stat().st_size < 3_000_000
+    shown = [s.get_attribute("id") for s in browser.find_elements(By.CSS_SELECTOR, "main section")]
+    assert shown == [
+        *("verdict", "metrics", "reliability", "disagreement", "thresholds", "recalibration"),
+        *("map", "stability", "raters", "worklist", "method"),
+    ]
+    assert "before" in drawing(browser, "recalibration-chart")
+    words = text_of(browser, "recalibration")
+    assert "The change is after minus before" in words and "better" in words
+    first = browser.find_element(By.CSS_SELECTOR, "#worklist details")
+    assert "If the expert says" not in first.text and "<u>" in first.text
+    first.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+    WebDriverWait(browser, 10).until(lambda b: "If the expert says “benign”" in first.text)
+    assert browser.find_elements(By.CSS_SELECTOR, "main u, main img") == []
+
+
+def test_paper_has_the_worklist_and_the_threshold(browser: Any, folder: Path) -> None:
+    """What only a click would show stays away, but no list is left empty, no count unexplained."""
+    view(browser, folder / "full.html", media="print")
+    items = browser.find_elements(By.CSS_SELECTOR, ".worklist summary")
+    assert len(items) == 20 and all(item.is_displayed() for item in items)
+    assert browser.find_element(By.ID, "threshold-value").is_displayed()
+    assert not browser.find_element(By.ID, "threshold").is_displayed()
+    assert not browser.find_element(By.CSS_SELECTOR, "figure details").is_displayed()
 
 
 COLOURS = """
@@ -214,7 +281,7 @@ def test_dark_and_light_and_paper(browser: Any, folder: Path) -> None:
     assert page > 240 and ink < 80
 
 
-@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("name", ["report", "comparison", "subgroups", "full", "demo"])
 def test_a_phone_does_not_scroll_sideways(browser: Any, folder: Path, name: str) -> None:
     """At 375 pixels nothing is wider than the window, also with every table open."""
     view(browser, folder / f"{name}.html", width=375)
@@ -228,7 +295,7 @@ def test_a_phone_does_not_scroll_sideways(browser: Any, folder: Path, name: str)
     not AXE.is_file(), reason="the accessibility check needs axe-core: npm install axe-core"
 )
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["report", "comparison"])
+@pytest.mark.parametrize("name", ["report", "comparison", "subgroups", "full", "demo"])
 def test_accessibility(browser: Any, folder: Path, name: str, dark: bool) -> None:
     """axe-core finds nothing serious, in the light and in the dark."""
     view(browser, folder / f"{name}.html", dark=dark)

@@ -393,6 +393,54 @@ def test_results_are_written_with_every_image(tmp_path: Any) -> None:
     assert content["metrics"]["ece"]["std"] == pytest.approx(0)
 
 
+@pytest.mark.parametrize("reduction", ["per_case", "pooled"])
+def test_results_are_read_back_and_reported(tmp_path: Any, reduction: str) -> None:
+    """Results of images pass through JSON with nothing lost, and a report speaks of images."""
+    cases = []
+    for i in range(4):
+        probs, masks = images(2, 1 if i == 3 else 3, seed=i)
+        cases.append(Case(probs[..., 1], masks, name=f"<b>{i}"))
+    found = qr.segmentation.evaluate(
+        cases, "all", reduction, resamples=20, class_names=["-", "+"], on_single="drop"
+    )
+    found.to_json(tmp_path / "r.json")
+    back = qr.Results.from_json(tmp_path / "r.json")
+    assert back.to_dict() == found.to_dict()
+    assert back.case_names == found.case_names and back["ece"] == found["ece"]
+    for name, each in found.per_case.items():
+        np.testing.assert_array_equal(back.per_case[name], each)
+    assert back.per_class["classwise_ece"] == found.per_class["classwise_ece"]
+    back.to_html(tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "4 images, 840 voxels, 2.5 raters per voxel" in page
+    assert "Does it know when raters will differ?" in page and "of the voxels" in page
+    assert ("over 4 images" in page) == (reduction == "per_case")
+
+
+def test_curves_are_those_of_all_voxels() -> None:
+    """A reliability curve counts every voxel once, whichever way images become one number."""
+    parts = [images(3, 2, seed=seed) for seed in range(3)]
+    probs = np.concatenate([as_cases(*part)[0] for part in parts])
+    counts = np.concatenate([as_cases(*part)[1].counts for part in parts])
+    plain = qr.evaluate(probs, qr.Labels.from_counts(counts), "all", resamples=0).curves
+    cases = [Case(channels(image), masks) for image, masks in parts]
+    for reduction in ("per_case", "pooled"):
+        curves = qr.segmentation.evaluate(cases, "all", reduction, resamples=0).curves
+        pairs = [(curves[name], plain[name]) for name in ("top_label", "disagreement")]
+        pairs += zip(curves["per_class"], plain["per_class"], strict=True)
+        for mine, other in pairs:
+            assert mine["cases"] == other["cases"] and mine["name"] == other["name"]
+            for column in ("predicted", "observed"):
+                theirs = [v for v in other[column] if v is not None]
+                assert [v for v in mine[column] if v is not None] == pytest.approx(theirs)
+    positive = qr.segmentation.evaluate(
+        [Case(channels(image)[:2] / channels(image)[:2].sum(axis=0), masks % 2)
+         for image, masks in parts], "ece,auccc", "pooled", question="positive", resamples=0
+    )  # fmt: skip
+    assert positive.curves["top_label"]["name"] == "positive"
+    assert "thresholds" not in positive.curves  # which are about right and wrong predictions
+
+
 # what is refused ---------------------------------------------------------------------------
 
 
@@ -404,6 +452,12 @@ def test_one_rater_leaves_disagreement_undefined() -> None:
     )
     assert found["ece"].value is not None
     assert "at least 2 labels" in str(found["disagreement_loss"].undefined)
+    several = Case(probs[..., 1], images(2, 3)[1])
+    found = qr.segmentation.evaluate(
+        [Case(probs[..., 1], masks), several], "ece,disagreement_loss", resamples=0
+    )
+    assert found["disagreement_loss"].defined == 1 and found["ece"].defined == 2
+    assert [w for w in found.warnings if "1 of 2 images: Disagreement loss" in w]
 
 
 @pytest.mark.parametrize(
@@ -436,9 +490,13 @@ def test_images_must_have_the_same_classes() -> None:
     for classes in (2, 3):
         probs, masks = images(classes, 2)
         cases.append(Case(channels(probs), masks, name=f"image{classes}"))
-    with pytest.raises(qr.InvalidInputError, match=r"image3: .*2 and 3"):
+    with pytest.raises(qr.InvalidInputError, match=r"image3: has 3 classes; .*have 2"):
         qr.segmentation.evaluate(cases, "ece", resamples=0)
     with pytest.raises(qr.InvalidInputError, match="at least one image"):
         qr.segmentation.evaluate([], "ece")
     with pytest.raises(qr.InvalidInputError, match="must be of Case"):
         qr.segmentation.evaluate([np.zeros(3)], "ece")  # type: ignore[list-item]
+    with pytest.raises(qr.InvalidInputError, match=r"case 0: must be a Case; got a ndarray"):
+        qr.segmentation.evaluate([lambda: np.zeros(3)], "ece")  # type: ignore[list-item,return-value]
+    with pytest.raises(qr.InvalidInputError, match="checkpoint: must go with a list of files"):
+        qr.segmentation.evaluate(cases[:1], "ece", checkpoint="kept")

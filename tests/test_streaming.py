@@ -30,7 +30,7 @@ from quorate.engines.streaming import (
     read_ahead,
 )
 from quorate.inference import Settings
-from quorate.merged import asked_of, plans_of, results_of
+from quorate.merged import asked_of, pass_of, plans_of, results_of
 from quorate.metrics.cell_bounds import BOUNDS, kde_of_cells
 from quorate.predictions import Predictions
 from quorate.questions import Question, ScoredCases
@@ -85,6 +85,44 @@ def part(frame: pa.Table) -> Predictions:
 def evaluate(*arguments: Any) -> Any:
     """Run `quorate evaluate`."""
     return runner.invoke(app, ["evaluate", *map(str, arguments)])
+
+
+def test_streamed_curves_are_those_of_the_cases(tmp_path: Path) -> None:
+    """Curves for the report come with a stream: bins exactly, thresholds within a fine cell."""
+    frame = table(3000)
+    pq.write_table(frame, tmp_path / "t.parquet", row_group_size=500)
+    streamed = qr.evaluate_stream(tmp_path / "t.parquet", rater_prefix="r", resamples=20)
+    whole = part(frame)
+    plain = qr.evaluate(whole.probs, whole.labels, class_names=list("abc"), resamples=20)
+    assert set(streamed.curves) == set(plain.curves)
+    for mine, other in (
+        (streamed.curves["top_label"], plain.curves["top_label"]),
+        (streamed.curves["per_class"][2], plain.curves["per_class"][2]),
+        (streamed.curves["disagreement"], plain.curves["disagreement"]),
+    ):
+        assert mine["name"] == other["name"] and mine["cases"] == other["cases"]
+        seen = [i for i, n in enumerate(other["cases"]) if n]
+        for column in ("predicted", "observed"):
+            expected = [other[column][i] for i in seen]
+            assert [mine[column][i] for i in seen] == pytest.approx(expected)
+    curve, confidence = streamed.curves["thresholds"], whole.probs.max(axis=1)
+    assert curve["accepted_cases"][-1] == 3000
+    for at, accepted in zip(curve["thresholds"][1:], curve["accepted_cases"][1:], strict=True):
+        # A threshold is the mean score of a cell, which is narrower than 1 / 5040.
+        low, high = ((confidence >= at + d).sum() for d in (1 / 5040, -1 / 5040))
+        assert low <= accepted <= high
+
+
+def test_a_streamed_kernel_error_keeps_its_deviations() -> None:
+    """Smoothing loses none of Σ w(μ - z), by hand, where cells stand for scores as well."""
+    random = np.random.default_rng(0)
+    p = random.uniform(0.6, 0.99, 400)
+    right = random.random(400) < p - 0.2
+    predictions = Predictions.of(np.stack((1 - p, p), axis=1), right.astype(int))
+    asked = asked_of([CATALOG["kde_ece"]], {})
+    pass_ = pass_of(digest(predictions, plans_of(asked)), asked, Settings(resamples=0))
+    table = pass_.table(*asked["kde_ece"])
+    assert table.deviation.sum() == pytest.approx((right - p).sum(), abs=1e-9)
 
 
 # fine cells ---------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from quorate.errors import InvalidInputError, InvalidTypeError  # noqa: E402
-from quorate.torch import _checkpoints  # noqa: E402
+from quorate.torch import _checkpoints, _training  # noqa: E402
 from quorate.torch.distillation import (  # noqa: E402
     UncertaintyDistillation,
     confidence_loss,
@@ -176,6 +176,69 @@ def test_it_learns_where_the_ensemble_is_wrong() -> None:
     # At its best s is P_t: 0.9 where class 0 is true, 0.1 where it is not; between them at 0.
     assert np.median(confidence[right]) == pytest.approx(0.9, abs=0.08)
     assert np.median(confidence[~right]) == pytest.approx(0.1, abs=0.08)
+
+
+def test_training_images_are_augmented_and_others_are_not() -> None:
+    """Members see what `augment` made, batch by batch; validation and prediction see the images."""
+    images, classes = data(40)
+    seen: list[tuple[int, float]] = []
+
+    def far_away(batch: torch.Tensor) -> torch.Tensor:
+        return batch + 1000
+
+    class Watching(nn.Linear):
+        def forward(self, batch: torch.Tensor) -> torch.Tensor:
+            seen.append((len(batch), float(batch.mean())))
+            return super().forward(batch)
+
+    udist = UncertaintyDistillation([Watching(4, 3)], network())
+    udist.fit((images, classes), (images, classes), epochs=1, batch_size=16, augment=far_away,
+              progress=False)  # fmt: skip
+    assert [size for size, _ in seen] == [16, 16, 8] * 2
+    assert all(mean > 900 for _, mean in seen[:3])
+    assert all(mean < 100 for _, mean in seen[3:])
+    udist.predict_confidence(images, progress=False)
+    assert seen[-1][1] < 100
+
+
+def test_a_batch_is_taken_out_of_tensors_at_once() -> None:
+    """Every case comes once per epoch, with its own label, in another order each epoch."""
+    pairs = (torch.arange(10.0), torch.arange(10))
+    orders = []
+    for epoch in range(2):
+        torch.manual_seed(epoch)
+        loader = _training.loader_of(pairs, 4, shuffle=True)
+        batches = [_training.pair_of(batch) for batch in loader]
+        assert [len(labels) for _, labels in batches] == [4, 4, 2]
+        assert all(torch.equal(given.long(), labels) for given, labels in batches)
+        orders.append(torch.cat([labels for _, labels in batches]).tolist())
+    assert sorted(orders[0]) == sorted(orders[1]) == list(range(10))
+    assert orders[0] != orders[1]
+
+
+@pytest.mark.parametrize("task", ["multiclass", "multilabel"])
+def test_known_probabilities_stand_in_for_the_members(task: str) -> None:
+    """The same confidence, without a member being asked; another number of rows is an error."""
+    outputs = 1 if task == "multiclass" else 3
+    members = [nn.Linear(4, 3), nn.Linear(4, 3)]
+    udist = UncertaintyDistillation(members, network(outputs=outputs), task=task)
+    images, _ = data(20)
+    options: dict[str, Any] = {"batch_size": 8, "progress": False}
+    expected = udist.predict_confidence(images, **options)
+    probs = udist.predict_proba(images, **options)
+    udist.members = [Fixed(float("nan"), 0.0, 0.0)]
+    got = udist.predict_confidence(images, probabilities=probs, **options)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+    for rows in (19, 8, 21):
+        given = np.resize(probs, (rows, 3))
+        with pytest.raises(InvalidInputError, match=rf"probabilities: must have a row .*{rows}"):
+            udist.predict_confidence(images, probabilities=given, **options)
+
+
+def test_images_of_whole_numbers_are_refused() -> None:
+    """Joined with bytes, every probability below 1 would become 0."""
+    with pytest.raises(InvalidInputError, match=r"must be floating point .*; got torch.uint8"):
+        with_planes(torch.zeros(2, 3, 4, 4, dtype=torch.uint8), torch.ones(2, 5))
 
 
 def test_findings_have_a_confidence_each() -> None:

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("torchmetrics", reason="torchmetrics is not installed")
 
 from quorate.catalog import CATALOG  # noqa: E402
-from quorate.engines import device, local  # noqa: E402
+from quorate.engines import device, local, tensor_cases  # noqa: E402
 from quorate.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError  # noqa: E402
 from quorate.kernels import _torch as kernels  # noqa: E402
 from quorate.metrics.kernel_cells import fine_cells  # noqa: E402
@@ -492,7 +492,7 @@ def test_score_masses_of_tensors(where: str) -> None:
 def test_many_chunks_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The size of the chunks changes nothing, and the first bad row is named in the whole."""
     probs, classes, _ = saturated(5000)
-    monkeypatch.setattr(device, "HOST_CHUNK", 1)
+    monkeypatch.setattr(tensor_cases, "HOST_CHUNK", 1)
     monkeypatch.setattr(device, "has_cpu_loops", lambda: False)
     metric = metrics.ClasswiseECE(num_classes=4)
     metric.update(torch.tensor(probs), torch.tensor(classes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from typer.testing import CliRunner
 
 import quorate as qr
 from quorate.cli.app import app
-from quorate.io.volumes import CaseFiles, read_images, read_manifest, read_volume, write_nifti
+from quorate.io.manifests import CaseFiles, read_manifest
+from quorate.io.volumes import read_images, read_volume, write_nifti
 from quorate.segmentation import Case
 
 Array = NDArray[Any]
@@ -87,6 +89,29 @@ def test_classes_are_the_last_axis_of_nifti_and_the_first_of_others(tmp_path: Pa
     for path in (nifti, tmp_path / "p.npy"):
         found = read_images(CaseFiles("c", path, (mask,)))
         np.testing.assert_array_equal(found.probabilities, np.moveaxis(probs, -1, 0))
+
+
+def test_one_hot_masks_are_told_from_label_maps(tmp_path: Path) -> None:
+    """Masks with the classes of the probabilities are one-hot; one channel of four axes is not."""
+    random = np.random.default_rng(0)
+    probs = random.dirichlet(np.ones(3), (4, 5, 6)).astype(np.float32)
+    label = random.integers(0, 3, (4, 5, 6))
+    one_hot = np.eye(3, dtype=np.uint8)[label]
+    image = save_nifti(tmp_path / "p.nii", probs)
+    np.save(tmp_path / "p.npy", np.moveaxis(probs, -1, 0))
+    for path, mask in (
+        (image, save_nifti(tmp_path / "m.nii", one_hot)),
+        (tmp_path / "p.npy", tmp_path / "m.npy"),
+    ):
+        if mask.suffix == ".npy":
+            np.save(mask, np.moveaxis(one_hot, -1, 0))
+        files = CaseFiles("c", path, (mask,))
+        found = read_images(files)
+        assert found.one_hot and found.probabilities.shape == (3, 4, 5, 6)
+        mine = qr.segmentation.evaluate([files], "accuracy", resamples=0)["accuracy"].value
+        assert mine == pytest.approx((probs.argmax(axis=-1) == label).mean())
+    single = read_images(CaseFiles("c", image, (save_nifti(tmp_path / "s.nii", one_hot * 0),)))
+    assert not single.one_hot and single.probabilities.shape == (4, 5, 6, 3)
 
 
 def test_grey_values_are_fractions_and_white_is_one(tmp_path: Path) -> None:
@@ -175,10 +200,11 @@ def test_a_manifest_lists_files_and_patterns(tmp_path: Path) -> None:
     for name in ("b.npy", "a.npy"):
         np.save(tmp_path / name, np.zeros(2))
     file = tmp_path / "m.csv"
-    file.write_text("case,probabilities,raters,mask,patient\nx,p.npy,?.npy;c.npy,,p1\n")
+    header = "case,probabilities,raters,mask,patient,spacing"
+    file.write_text(f"{header}\nx,p.npy,?.npy;c.npy,,p1,0.5;0.5;3\n")
     (found,) = read_manifest(file)
     assert [path.name for path in found.raters] == ["a.npy", "b.npy", "c.npy"]
-    assert found.mask is None and found.patient == "p1"
+    assert found.mask is None and found.patient == "p1" and found.spacing == (0.5, 0.5, 3.0)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +214,7 @@ def test_a_manifest_lists_files_and_patterns(tmp_path: Path) -> None:
         ("case,probabilities,raters,prob\na,b,c,d\n", "columns must be .*got prob"),
         ("case,probabilities,raters\na,b,c\na,b,c\n", "cases must differ; 'a'"),
         ("case,probabilities,raters\na,,c\n", "row 1 has no probabilities"),
+        ("case,probabilities,raters,spacing\na,b,c,1x2\n", "spacing of row 1 must be numbers"),
         ("case,probabilities,raters\na,b,c,d\n", "row 1 has too many"),
         ("", "must have rows"),
     ],
@@ -209,7 +236,7 @@ def test_the_command_says_what_python_says(tmp_path: Path, reduction: str) -> No
     out = tmp_path / "r.json"
     done = segment(
         manifest, "--metrics", "ece,brier,kde_ece", "--reduction", reduction, "--boundary-mm", 2,
-        "--question", "positive", "--resamples", 50, "--out", out,
+        "--question", "positive", "--resamples", 50, "--out", out, "--csv", tmp_path / "r.csv",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
     expected = qr.segmentation.evaluate(
@@ -221,7 +248,17 @@ def test_the_command_says_what_python_says(tmp_path: Path, reduction: str) -> No
         assert mine["value"] == pytest.approx(estimate.value, abs=1e-12)
         assert (mine["low"], mine["high"]) == pytest.approx((estimate.low, estimate.high))
     assert found["data"]["patients"] == 2 and found["data"]["cases"] == 4
-    assert "4 images of 2 patients" in done.output or reduction == "pooled"
+    with open(tmp_path / "r.csv", newline="", encoding="utf-8") as stream:
+        rows = {row["name"]: row for row in csv.DictReader(stream)}
+    assert float(rows["kde_ece"]["bound"]) == expected["kde_ece"].bound
+    if reduction == "per_case":
+        assert float(rows["ece"]["std"]) == pytest.approx(expected["ece"].std)
+        assert rows["ece"]["defined"] == "4"
+    report = runner.invoke(app, ["report", str(out), "-o", str(tmp_path / "r.html")])
+    assert report.exit_code == 0, report.output
+    assert "4 images of 2 patients" in (tmp_path / "r.html").read_text()
+    assert "± std" in done.output or reduction == "pooled"
+    assert f"4 images of 2 patients, {found['data']['voxels']} voxels" in done.output
 
 
 def test_bad_images_are_skipped_only_on_request(tmp_path: Path) -> None:
@@ -240,7 +277,7 @@ def test_bad_images_are_skipped_only_on_request(tmp_path: Path) -> None:
     assert found["data"]["cases"] == 2 and found["data"]["dropped"] == {"bad images": 2}
     assert [w for w in found["warnings"] if "case c1" in w and "p1.nii.gz" in w]
     assert [w for w in found["warnings"] if "case c2" in w and "m2_*" in w]
-    assert "left out: 2 cases bad images" in done.output
+    assert "left out: 2 bad images" in done.output
 
 
 def test_maps_lie_where_the_image_lies(tmp_path: Path) -> None:
@@ -253,6 +290,16 @@ def test_maps_lie_where_the_image_lies(tmp_path: Path) -> None:
         p = case.probabilities.astype(float)
         np.testing.assert_allclose(written.get_fdata(), 2 * p * (1 - p), atol=1e-6)
         np.testing.assert_array_equal(written.affine, AFFINE)
+
+
+def test_maps_of_two_cases_must_not_be_one_file(tmp_path: Path) -> None:
+    """Cases whose names differ only in what a file's name cannot have are refused, with maps."""
+    manifest, _ = study(tmp_path, cases=2)
+    text = manifest.read_text().replace("c0,", "a/b,").replace("c1,", "a b,")
+    manifest.write_text(text)
+    assert segment(manifest, "--metrics", "ece", "-q", "--resamples", 0).exit_code == 0
+    done = segment(manifest, "--metrics", "ece", "--maps", tmp_path / "maps")
+    assert done.exit_code == 2 and "'a/b' and 'a b' would have one file" in done.stderr
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +316,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.M
         read.append(files.case)
         return read_images(files)
 
-    monkeypatch.setattr("quorate.cli.segment.read_images", reading)
+    monkeypatch.setattr("quorate.segmentation.running.read_images", reading)
     again = segment(manifest, *options, "--out", tmp_path / "2.json")
     assert again.exit_code == 0, again.output
     assert read == ["c2"]

@@ -11,18 +11,23 @@ import base64
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 
 import quorate as qr
 from quorate import plots
+from quorate.cli.demo_parts import further_parts
+from quorate.cli.stability import measure, named
 from quorate.datasets import load_lidc_malignancy
 from quorate.results import Results
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 DPI = 110
 WIDTH, HEIGHT = 1000, 640
+SECTIONS = ("reliability", "thresholds", "recalibration", "worklist")
+"""Of the report, besides its top."""
 
 
 def main() -> None:
@@ -34,25 +39,32 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     data = load_lidc_malignancy()
     options = {"groups": data.patients, "class_names": data.class_names, "on_single": "drop"}
-    results = qr.evaluate(data.probs, data.labels, **options)
-    figures(results, data)
+    results = qr.evaluate(data.probs, data.labels, subgroups=told_apart(data), **options)
+    parts = further_parts(data, results, lambda what, done: None, 0.0)
+    figures(results, parts, data)
     if wanted.report:
-        photograph(results)
+        photograph(results, parts)
 
 
-def figures(results: Results, data: object) -> None:
-    """Draw every display."""
-    probs, labels = data.probs, data.labels
-    scaled = qr.TemperatureScaling(input="probs").fit(probs, labels).predict_proba(probs)
-    losses = "calibration_loss,dispersion_loss,ece,auccc"
-    after = qr.evaluate(scaled, labels, losses, groups=data.patients, on_single="drop")
+def told_apart(data: object) -> dict[str, np.ndarray]:
+    """Return what the nodules are told apart by."""
+    column = {name: data.features[:, i] for i, name in enumerate(data.feature_names)}
+    sizes = np.array(["< 6 mm", "6-10 mm", "10-20 mm", "> 20 mm"])
+    return {
+        "nodule size": sizes[np.digitize(column["diameter_mm"], [6, 10, 20])],
+        "CT slices": np.where(column["slice_thickness_mm"] > 1.5, "thick", "thin"),
+    }
+
+
+def figures(results: Results, parts: dict[str, Any], data: object) -> None:
+    """Draw every display; `parts` has the model after temperature scaling."""
+    probs, labels, after = data.probs, data.labels, parts["after"]
     before_after = plots.ReliabilityDisplay.from_results(results, name="raw", histogram=False)
     plots.ReliabilityDisplay.from_results(
         after, ax=before_after.ax_, name="temperature-scaled", histogram=False
     )
-    curves = {
-        name: qr.stability.subsample_curve(name, probs, labels) for name in ("ece", "robust_ece")
-    }
+    steady, _ = measure(probs, labels, ("ece", "robust_ece"), groups=data.patients)
+    curves = {name: one.curve for name, one in named(steady).items()}
     plan = qr.planning.plan("brier", probs, labels, groups=data.patients)
     made = {
         "reliability": plots.ReliabilityDisplay.from_results(results),
@@ -64,6 +76,7 @@ def figures(results: Results, data: object) -> None:
             {"raw": results, "temperature-scaled": after}
         ),
         "stability": plots.StabilityDisplay.from_curves(curves),
+        "subgroups": plots.SubgroupDisplay.from_results(results, "brier"),
         "plan": plots.PlanDisplay.from_plan(plan, budget=600),
     }
     for name, display in made.items():
@@ -72,14 +85,14 @@ def figures(results: Results, data: object) -> None:
         print(f"docs/images/{name}.png")
 
 
-def photograph(results: Results) -> None:
+def photograph(results: Results, parts: dict[str, Any]) -> None:
     """Save what the report looks like at first sight, in a window of a usual size."""
     from selenium import webdriver
     from selenium.webdriver.support.ui import WebDriverWait
 
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        results.to_html(page, title="Lung nodules: how likely malignant?")
+        results.to_html(page, title="Lung nodules: how likely malignant?", **parts)
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium") or ""
         for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"):
@@ -91,10 +104,12 @@ def photograph(results: Results) -> None:
         driver.get(page.as_uri())
         drawn = "return document.documentElement.dataset.drawn"
         WebDriverWait(driver, 30).until(lambda d: d.execute_script(drawn))
-        tops = [0, *(_top(driver, name) for name in ("reliability", "thresholds"))]
-        parts = [_photo(driver, top) for top in tops]
+        driver.execute_script("document.querySelector('#worklist details').open = true")
+        photos = {"report": _photo(driver, 0)}
+        for name in SECTIONS:
+            photos[f"report_{name}"] = _photo(driver, _top(driver, name))
         driver.quit()
-    for name, png in zip(("report", "report_reliability", "report_thresholds"), parts, strict=True):
+    for name, png in photos.items():
         (IMAGES / f"{name}.png").write_bytes(png)
         print(f"docs/images/{name}.png")
 

@@ -10,7 +10,7 @@ results = qr.evaluate(probs, labels, groups=patients)     # all, with intervals
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from quorate import planning, segmentation, stability
+from quorate import curves, planning, segmentation, stability
 from quorate.beliefs import (
     DirichletBelief,
     DirichletMixtureBelief,
@@ -27,13 +27,8 @@ from quorate.errors import (
     UndefinedMetricError,
 )
 from quorate.evaluate import evaluate
-from quorate.functions.agreement import (
-    ExchangeabilityTest,
-    RaterDeviation,
-    exchangeability_test,
-    fleiss_kappa,
-    krippendorff_alpha,
-)
+from quorate.exchangeability import ExchangeabilityTest, RaterDeviation, exchangeability_test
+from quorate.functions.agreement import fleiss_kappa, krippendorff_alpha
 from quorate.functions.calibration import (
     adaptive_ece,
     classwise_ece,
@@ -72,8 +67,10 @@ from quorate.labels import Labels
 from quorate.multilabel import MultilabelResults, evaluate_multilabel
 from quorate.predictions import Predictions
 from quorate.results import Estimate, Results
+from quorate.streaming import evaluate_stream
 
 if TYPE_CHECKING:
+    from quorate import plots, report
     from quorate.calibrators.alpha import AlphaCalibration
     from quorate.calibrators.cross_validation import MatrixScalingCV, VectorScalingCV
     from quorate.calibrators.nonparametric import (
@@ -131,6 +128,7 @@ __all__ = [
     "ccc_curve",
     "classwise_ece",
     "compare",
+    "curves",
     "disagreement_calibration_error",
     "disagreement_calibration_loss",
     "disagreement_loss",
@@ -140,6 +138,7 @@ __all__ = [
     "epistemic_loss",
     "evaluate",
     "evaluate_multilabel",
+    "evaluate_stream",
     "exchangeability_test",
     "expected_squared_loss",
     "fleiss_kappa",
@@ -152,7 +151,9 @@ __all__ = [
     "multi_rater",
     "nll",
     "planning",
+    "plots",
     "ranked_probability_score",
+    "report",
     "rms_ce",
     "robust_ece",
     "robust_ece_mixture",
@@ -178,8 +179,13 @@ _LATER = {
     "VectorScalingCV": "cross_validation",
 }
 
+# What draws and what writes pages comes when somebody draws or writes.
+_MODULES_LATER = {"plots", "report"}
+
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES_LATER:
+        return import_module(f"quorate.{name}")
     if name in _LATER:
         return getattr(import_module(f"quorate.calibrators.{_LATER[name]}"), name)
     raise AttributeError(f"module 'quorate' has no attribute {name!r}")

@@ -14,6 +14,7 @@ __all__ = [
     "as_float_array",
     "as_integer_array",
     "choose",
+    "on_gpu",
     "positive_integer",
 ]
 
@@ -34,6 +35,11 @@ def as_array(values: Any, name: str) -> Array:
             + (f" (first value {array.flat[0]!r})" if array.size else "")
         )
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def on_gpu(values: Any) -> bool:
+    """Say whether `values` is a tensor on a GPU."""
+    return hasattr(values, "detach") and values.device.type == "cuda"
 
 
 def _from_torch(tensor: Any) -> Array:

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import warnings as python_warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from quorate import intervals
-from quorate.catalog import find
-from quorate.curves import curves_of
 from quorate.errors import InvalidInputError
-from quorate.evaluate import blanks, facts, predictions_of, rows_of, warnings_about
-from quorate.inference import Draws, Pass, Progress, Settings, estimate
+from quorate.evaluate import evaluate_predictions, predictions_of, rows_of
+from quorate.inference import Progress, Settings
+from quorate.paired import Difference, differences, ranking, require_pairs
 from quorate.results import Results
 
 __all__ = ["Comparison", "Difference", "compare"]
 
-FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One metric of two models on the same cases: first minus second."""
-
-    metric: str
-    first: str
-    second: str
-    difference: float
-    low: float
-    high: float
-    p_value: float
-    """Two-sided, of no difference, by the paired bootstrap: below 0.05 where 0 is outside."""
-    adjusted_p_value: float
-    """Adjusted over the pairs of models of this metric (Holm 1979)."""
+SCHEMA_VERSION = 1
+RESAMPLES, LEVEL, SEED, BINS = 1000, 0.95, 0, 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,33 +39,75 @@ class Comparison:
             f"no difference of {metric!r} between {first!r} and {second!r} was made, in that order"
         )
 
+    def to_dict(self, *, replicates: bool = False) -> dict[str, Any]:
+        """Return plain Python values; the models' resampled values only if they are asked for."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "models": {n: r.to_dict(replicates=replicates) for n, r in self.models.items()},
+            "differences": [asdict(found) for found in self.differences],
+            "ranking": {metric: dict(shares) for metric, shares in self.ranking.items()},
+        }
+
+    def to_json(self, path: str | Path, *, replicates: bool = False) -> None:
+        """Write the comparison as JSON, whole or not at all."""
+        content = self.to_dict(replicates=replicates)
+        _write(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+
+    @staticmethod
+    def from_json(path: str | Path) -> Comparison:
+        """Read a comparison that `to_json` wrote."""
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            version = content["schema_version"]
+            if version != SCHEMA_VERSION:
+                raise InvalidInputError(
+                    f"{path}: schema_version must be {SCHEMA_VERSION}; got {version!r}"
+                )
+            models = {name: Results.from_dict(part) for name, part in content["models"].items()}
+            made = tuple(Difference(**row) for row in content["differences"])
+            return Comparison(models, made, content["ranking"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InvalidInputError):
+                raise
+            raise InvalidInputError(f"{path}: is not a quorate comparison ({error})") from error
+
     def to_html(self, path: str | Path) -> None:
         """Write the comparison for people: one file that opens without a network."""
         from quorate.report import write_comparison
 
         write_comparison(self, path)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {
-            "models": {name: results.to_dict() for name, results in self.models.items()},
-            "differences": [asdict(found) for found in self.differences],
-            "ranking": {metric: dict(shares) for metric, shares in self.ranking.items()},
-        }
+    def to_csv(self, path: str | Path) -> None:
+        """Write every difference with every digit, one line each."""
+        from quorate.report import as_csv
+
+        _write(path, as_csv(self))
+
+    def to_latex(self, path: str | Path) -> None:
+        """Write the metrics of every model as a LaTeX table for the booktabs package."""
+        from quorate.report import as_latex
+
+        _write(path, as_latex(self))
+
+    def to_markdown(self, path: str | Path) -> None:
+        """Write the metrics of every model as a Markdown table, the best of each in bold."""
+        from quorate.report import as_markdown
+
+        _write(path, as_markdown(self))
 
 
 def compare(
     models: Mapping[str, Any],
-    labels: Any,
+    labels: Any = None,
     metrics: str | Sequence[str] = "all",
     groups: Any = None,
     class_names: Sequence[str] | None = None,
-    resamples: int = 1000,
-    level: float = 0.95,
-    seed: int = 0,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+    seed: int = SEED,
     *,
     weights: Any = None,
-    bins: int = 15,
+    bins: int = BINS,
     on_unrated: str = "error",
     on_single: str = "error",
     threads: int | None = None,
@@ -95,123 +118,108 @@ def compare(
     `models` maps names to class probabilities or beliefs; the other arguments are those of
     `evaluate`. Every pair is compared, in the order given.
 
+    Or it maps names to the `Results` of `evaluate`, which may come from files: then there is
+    nothing more to give, except which of their metrics. Both ways give the same numbers. Results
+    of other cases, labels, patients or weights, or with another seed, are refused: their resamples
+    are no pairs.
+
+    >>> import quorate as qr
     >>> sharp, blunt = [[0.9, 0.1], [0.2, 0.8]] * 20, [[0.6, 0.4], [0.4, 0.6]] * 20
-    >>> found = compare({"sharp": sharp, "blunt": blunt}, [0, 1] * 20, "brier", resamples=50)
+    >>> found = qr.compare({"sharp": sharp, "blunt": blunt}, [0, 1] * 20, "brier", resamples=50)
     >>> round(found.difference("brier", "sharp", "blunt").difference, 4)
     -0.135
+    >>> of_sharp = qr.evaluate(sharp, [0, 1] * 20, "brier", resamples=50)
+    >>> of_blunt = qr.evaluate(blunt, [0, 1] * 20, "brier", resamples=50)
+    >>> again = qr.compare({"sharp": of_sharp, "blunt": of_blunt})
+    >>> again.differences == found.differences
+    True
     """
     if len(models) < 2:
         raise InvalidInputError(f"models: must be at least two; got {len(models)}")
-    settings = Settings(resamples, level, seed, "cases", "auto", on_single, threads)
+    judged = [name for name, model in models.items() if isinstance(model, Results)]
+    if judged:
+        if len(judged) < len(models):
+            other = next(name for name in models if name not in judged)
+            raise InvalidInputError(
+                f"models: must be all results or all predictions; {judged[0]!r} is the first, "
+                f"{other!r} the second"
+            )
+        cases = {"labels": labels, "groups": groups, "class_names": class_names, "weights": weights}
+        made_with = {"resamples": (resamples, RESAMPLES), "level": (level, LEVEL),
+                     "seed": (seed, SEED), "bins": (bins, BINS)}  # fmt: skip
+        _refuse_what_results_know(next(iter(models.values())), cases, made_with)
+        require_pairs(models)
+        return _compared(_with_metrics(models, metrics))
+    if labels is None:
+        raise InvalidInputError("labels: are needed with predictions; only results go without")
     if resamples < 2:
         raise InvalidInputError(f"resamples: must be at least 2 to compare; got {resamples}")
+    settings = Settings(resamples, level, seed, "cases", "auto", on_single, threads)
     results: dict[str, Results] = {}
-    replicates: dict[str, dict[str, FloatArray]] = {}
     for i, (name, probs) in enumerate(models.items()):
         if progress:
             progress(name, i / len(models))
         predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
         rows = rows_of(metrics, belief=predictions.belief is not None)
-        estimates, asked = blanks(predictions, rows, {"bins": bins}, settings)
-        pass_ = Pass(predictions, list(asked.values()), settings, Draws.of(predictions, settings))
-        for metric, (row, own) in asked.items():
-            estimates[metric] = estimate(row, own, estimates[metric], pass_)
-            value = estimates[metric].value
-            if value is not None:
-                drawn = pass_.replicates(row, own, value)
-                replicates.setdefault(metric, {})[name] = drawn
-        options = {"bins": bins, **asdict(settings)}
-        curves = curves_of(pass_, asked, predictions.class_names)
-        results[name] = Results(
-            estimates, facts(predictions), options, warnings_about(predictions), curves
-        )
+        results[name] = evaluate_predictions(predictions, rows, {"bins": bins}, settings)
     if progress:
         progress("done", 1.0)
-    differences: list[Difference] = []
-    for metric, drawn_by in replicates.items():
-        differences += _differences(metric, drawn_by, results, level, pass_.units)
-    return Comparison(results, tuple(differences), _ranking(replicates, results))
+    return _compared(results)
 
 
-def _differences(
-    metric: str,
-    drawn: Mapping[str, FloatArray],
-    results: Mapping[str, Results],
-    level: float,
-    units: int | None,
-) -> list[Difference]:
-    found = []
-    for first, second in combinations(drawn, 2):
-        a, b = results[first][metric].value, results[second][metric].value
-        assert a is not None and b is not None
-        gap, value = _without_rounding(drawn[first] - drawn[second]), _without_rounding(a - b)
-        if np.isnan(gap).all():
-            continue
-        corrected = intervals.bias_corrected_interval(float(value), gap, level, units=units)
-        low, high, p = corrected.low, corrected.high, _p_value(gap, float(value))
-        if find(metric).error:
-            # Noise pushes both errors up, and by how much cannot be told apart from the
-            # difference: the correction for it may be too much or too little, so take the wider.
-            plain = intervals.percentile_interval(gap, level, units=units)
-            low, high = min(low, plain.low), max(high, plain.high)
-            p = max(p, _p_value(gap))
-        found.append((first, second, float(value), low, high, p))
-    adjusted = _holm([row[-1] for row in found])
-    return [Difference(metric, *row, q) for row, q in zip(found, adjusted, strict=True)]
+def _compared(models: Mapping[str, Results]) -> Comparison:
+    return Comparison(dict(models), tuple(differences(models)), ranking(models))
 
 
-def _without_rounding(gap: Any) -> FloatArray:
-    """Return differences with those below 1e-12, which are rounding, set to 0."""
-    return np.where(np.abs(gap) < 1e-12, 0.0, gap)
+def _refuse_what_results_know(
+    results: Results,
+    cases: Mapping[str, Any],
+    made_with: Mapping[str, tuple[Any, Any]],
+) -> None:
+    """Refuse arguments that would be left unread: results know their cases and their resamples."""
+    for argument, given in cases.items():
+        if given is not None:
+            raise InvalidInputError(f"{argument}: results know theirs; give it with predictions")
+    for argument, (value, usual) in made_with.items():
+        known = results.options.get(argument)
+        if value not in (usual, known):
+            raise InvalidInputError(
+                f"{argument}: the results were made with {known!r}, which cannot be changed; "
+                f"got {value!r}"
+            )
 
 
-def _p_value(gap: FloatArray, value: float | None = None) -> float:
-    """Return the smallest p at which the percentile interval of level 1 - p excludes 0.
-
-    That is 2 (1 - Φ(|Φ⁻¹(share below 0)|)), never below what the number of resamples can show.
-    Given the value, the interval is the bias-corrected one: Φ⁻¹(share below 0) - 2 z₀, with z₀
-    the bias of the resamples.
-    """
-    from scipy.special import ndtr, ndtri
-
-    gap = gap[~np.isnan(gap)]
-    half = 0.5 / len(gap)
-
-    def place(point: float) -> float:
-        share = float(np.mean(gap < point) + np.mean(gap == point) / 2)
-        return float(ndtri(min(max(share, half), 1 - half)))
-
-    bias = 0.0 if value is None else place(value)
-    p = 2 * (1 - float(ndtr(abs(place(0.0) - 2 * bias))))
-    return float(min(1.0, max(p, 2 / (len(gap) + 1))))
-
-
-def _holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's step-down adjusted p-values."""
-    order = np.argsort(p_values, kind="stable")
-    adjusted = np.empty(len(p_values))
-    largest = 0.0
-    for rank, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        adjusted[i] = largest
-    return [float(q) for q in adjusted]
+def _with_metrics(
+    models: Mapping[str, Results], metrics: str | Sequence[str]
+) -> dict[str, Results]:
+    """Return the results with the metrics asked for, or with those that all of them have."""
+    known = list(dict.fromkeys(metric for results in models.values() for metric in results))
+    if metrics == "all":
+        wanted = [metric for metric in known if all(metric in r for r in models.values())]
+        if not wanted:
+            raise InvalidInputError("models: must have a metric in common; they have none")
+        if missing := [metric for metric in known if metric not in wanted]:
+            python_warnings.warn(
+                f"not compared, since not all models have them: {', '.join(missing)}", stacklevel=3
+            )
+    else:
+        wanted = [row.name for row in rows_of(metrics)]
+        for name, results in models.items():
+            if missing := [metric for metric in wanted if metric not in results]:
+                raise InvalidInputError(
+                    f"metrics: {name!r} has no {', '.join(missing)}; it has {', '.join(results)}"
+                )
+    return {
+        name: replace(
+            results,
+            estimates={metric: results[metric] for metric in wanted},
+            replicates={m: results.replicates[m] for m in wanted if m in results.replicates},
+        )
+        for name, results in models.items()
+    }
 
 
-def _ranking(
-    replicates: Mapping[str, Mapping[str, FloatArray]], results: Mapping[str, Results]
-) -> dict[str, dict[str, float]]:
-    """Return how often each model is the best, for metrics that have a better side."""
-    out: dict[str, dict[str, float]] = {}
-    for metric, drawn in replicates.items():
-        direction = next(iter(results.values()))[metric].direction
-        if direction == "none" or len(drawn) < 2:
-            continue
-        stack = np.stack(list(drawn.values()))
-        stack = stack[:, ~np.isnan(stack).any(axis=0)]
-        if not stack.size:
-            continue
-        best = stack.min(axis=0) if direction == "lower" else stack.max(axis=0)
-        wins = np.abs(stack - best) < 1e-12
-        shares = (wins / wins.sum(axis=0)).mean(axis=1)
-        out[metric] = dict(zip(drawn, (float(s) for s in shares), strict=True))
-    return out
+def _write(path: str | Path, text: str) -> None:
+    from quorate.io.files import write_text_atomically
+
+    write_text_atomically(path, text)

@@ -9,7 +9,7 @@ numbers, come for free with the tables that the metrics share, and pass through 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,13 @@ class ThresholdCurve(CCCCurve):
     """
 
     accepted_cases: FloatArray
+    rate_low: FloatArray | None = None
+    """Of the interval of the part of the right predictions that is accepted (the CCC's y) where as
+    many of the wrong ones are; None where there was no resampling."""
+    rate_high: FloatArray | None = None
+    risk_low: FloatArray | None = None
+    """Of the interval of the risk at this threshold; None where there was no resampling."""
+    risk_high: FloatArray | None = None
 
     @property
     def coverage(self) -> FloatArray:
@@ -96,8 +103,9 @@ class ThresholdCurve(CCCCurve):
             return np.asarray(self.incorrect_accepts / np.where(accepted > 0, accepted, np.nan))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, None for the infinite threshold."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        """Return plain Python values, None for the infinite threshold; bands where there are."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: _plain(column) for name, column in columns.items() if column is not None}
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> ThresholdCurve:
@@ -114,7 +122,10 @@ class ThresholdCurve(CCCCurve):
             return self
         wanted = np.linspace(0, 1, most)
         kept = np.unique(np.searchsorted(self.coverage, wanted).clip(max=len(self.coverage) - 1))
-        return ThresholdCurve(**{f.name: getattr(self, f.name)[kept] for f in fields(self)})
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return ThresholdCurve(
+            **{name: column[kept] for name, column in columns.items() if column is not None}
+        )
 
 
 def reliability_curve(
@@ -164,24 +175,40 @@ def reliability_curve(
         predictions.labels.require_raters(2, on_single)
         row, own = find("disagreement_calibration_error"), {"bins": bins}
     own = row.with_defaults(own)
-    pass_ = Pass(predictions, [(row, own)], settings, Draws.of(predictions, settings))
+    pass_ = Pass.of(predictions, [(row, own)], settings, Draws.of(predictions, settings))
     name = question.replace("_", " ")
     if question == "per_class":
         name = _class_name(predictions.class_names, channel)
     return _reliability(pass_, row, own, {channel: name})[0]
 
 
-def threshold_curve(probs: Any, labels: Any, *, weights: Any = None) -> ThresholdCurve:
+def threshold_curve(
+    probs: Any,
+    labels: Any,
+    *,
+    weights: Any = None,
+    groups: Any = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> ThresholdCurve:
     """Return what each threshold on the confidence accepts and rejects (CCC section 2.2).
 
-    >>> curve = threshold_curve([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]], [0, 1, 1, 1])
+    Whole patients (or cases) are resampled for the bands. That of the CCC is pointwise: between
+    the quantiles, over the resamples, of the right predictions accepted when as many of the wrong
+    ones are. That of the risk is Wilson's, of as many cases as the accepted ones are worth, as in
+    `reliability_curve`: where a few accepted cases are all right, resampling them shows no risk.
+
+    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
+    >>> curve = threshold_curve(probs, [0, 1, 1, 1], resamples=0)
     >>> curve.at(0.75)["correct_accepts"], curve.coverage.tolist(), float(curve.risk[-1])
     (2.0, [0.0, 0.25, 0.5, 0.75, 1.0], 0.25)
     """
-    predictions = Predictions.of(probs, labels, weights=weights)
-    row = find("auccc")
-    pass_ = Pass(predictions, [(row, row.options)], Settings(resamples=0), None)
-    return _thresholds(pass_.summary(row))
+    predictions = Predictions.of(probs, labels, weights=weights, groups=groups)
+    settings, row = Settings(resamples, level, seed), find("auccc")
+    own = row.with_defaults({})
+    pass_ = Pass.of(predictions, [(row, own)], settings, Draws.of(predictions, settings))
+    return _thresholds(pass_, row, own)
 
 
 def curves_of(
@@ -192,7 +219,9 @@ def curves_of(
     """Return, as plain values, the curves whose tables the asked metrics have made already."""
     found: dict[str, Any] = {}
     if "ece" in asked:
-        (curve,) = _reliability(pass_, *asked["ece"], {0: "top label"})
+        row, own = asked["ece"]
+        event = str(own.get("question", "top_label")).replace("_", " ")
+        (curve,) = _reliability(pass_, row, own, {0: event})
         found["top_label"] = curve.to_dict()
     if "classwise_ece" in asked:
         labels = pass_.table(*asked["classwise_ece"]).positive.sum(axis=-1)
@@ -204,8 +233,8 @@ def curves_of(
         row, own = asked["disagreement_calibration_error"]
         (curve,) = _reliability(pass_, row, own, {0: "disagreement"})
         found["disagreement"] = curve.to_dict()
-    if "auccc" in asked:
-        found["thresholds"] = _thresholds(pass_.summary(asked["auccc"][0])).to_dict()
+    if "auccc" in asked and asked["auccc"][1].get("question") == "top_label":
+        found["thresholds"] = _thresholds(pass_, *asked["auccc"]).to_dict()
     return found
 
 
@@ -225,7 +254,8 @@ def _reliability(
     if stack is not None:
         for c in names:
             part = BinTable(stack.sums[:, c])
-            size = _effective_cases(BinTable(table.sums[c]), part, pass_.raters)
+            one = BinTable(table.sums[c])
+            size = _kish(one) / _design_effect(_kish(one), one, part, pass_.raters)
             low[c], high[c] = _wilson(observed[c], size, level)
             gap = gaps[c][0]
             ends = intervals.bias_corrected_interval(gap, _gap(part), level, units=pass_.units)
@@ -243,29 +273,34 @@ def _gap(table: BinTable) -> FloatArray:
     return np.asarray(-table.deviation.sum(axis=-1) / table.weight.sum(axis=-1))
 
 
-def _effective_cases(table: BinTable, stack: BinTable, raters: float) -> FloatArray:
-    """Return how many independent cases of one label each bin is worth.
+def _kish(table: BinTable) -> FloatArray:
+    """Return (Σw)²/Σw²: how many cases of equal weight would carry as much."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(table.weight > 0, table.weight**2 / table.squared_weight, 0.0)
 
-    Kish's (Σw)²/Σw², divided by the design effect that resampling finds over all bins: below 1
-    where several raters per case tell more than one, above where cases of a patient hang together.
+
+def _design_effect(cases: FloatArray, table: BinTable, stack: BinTable, raters: float) -> float:
+    """Return the variance that resampling finds over all bins, as a multiple of the binomial one.
+
+    Below 1 where several raters per case tell more than one, above where cases of a patient hang
+    together. `cases` is how many cases of equal weight each bin is worth.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        kish = np.where(table.weight > 0, table.weight**2 / table.squared_weight, 0.0)
         rate = table.positive / table.weight
         drawn = stack.positive / stack.weight
-    usable = kish >= 2
+    usable = cases >= 2
     if not usable.any():
-        return kish
-    drawn, n, p = drawn[:, usable], kish[usable], rate[usable]
+        return 1.0
+    drawn, n, p = drawn[:, usable], cases[usable], rate[usable]
     centred = np.where(np.isnan(drawn), 0.0, drawn - p)
     times = np.maximum((~np.isnan(drawn)).sum(axis=0), 1)
     variance = (centred**2).sum(axis=0) / times * n / (n - 1)
     expected = p * (1 - p)
     if not (n * expected).sum() > 0:
-        return kish
-    effect = (n * n * variance).sum() / (n * expected).sum()
+        return 1.0
+    effect = float((n * n * variance).sum() / (n * expected).sum())
     # Labels of one case cannot tell more than independent ones would.
-    return np.asarray(kish / max(effect, 1 / raters))
+    return max(effect, 1 / raters)
 
 
 def _wilson(rate: FloatArray, cases: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
@@ -280,18 +315,42 @@ def _wilson(rate: FloatArray, cases: FloatArray, level: float) -> tuple[FloatArr
     return np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
 
 
-def _thresholds(scores: SortedScores) -> ThresholdCurve:
+def _thresholds(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> ThresholdCurve:
+    scores: SortedScores = pass_.summary(row)
     masses = scores.channel().pooled()
     curve = ccc_curve(masses.score, masses.mass, masses.hits)
     columns = {f.name: getattr(curve, f.name) for f in fields(CCCCurve)}
-    whole = ThresholdCurve(**columns, accepted_cases=np.zeros(len(curve.thresholds)))
-    thin = whole.thinned()
+    thin = ThresholdCurve(**columns, accepted_cases=np.zeros(len(curve.thresholds))).thinned()
     score, _, _ = scores.cases()
     # Thresholds fall; a case is accepted from the first one on that is not above its score.
     first = np.searchsorted(-thin.thresholds, -score, side="left")
-    accepted = np.cumsum(np.bincount(first, minlength=len(thin.thresholds)))
-    columns = {f.name: getattr(thin, f.name) for f in fields(CCCCurve)}
-    return ThresholdCurve(**columns, accepted_cases=accepted.astype(np.float64))
+    counts = np.bincount(first, pass_.case_counts(row), minlength=len(thin.thresholds))
+    thin = replace(thin, accepted_cases=np.cumsum(counts).astype(np.float64))
+    if not pass_.settings.resamples or pass_.units == 1:
+        return thin
+    return _with_bands(thin, pass_.table(row, own), pass_.stack(row, own), pass_)
+
+
+def _with_bands(
+    curve: ThresholdCurve, table: BinTable, stack: BinTable, pass_: Pass
+) -> ThresholdCurve:
+    """Return the curve with its bands, from the sums over cells of the score, as resampled."""
+    level = pass_.settings.level
+    sums, drawn = (BinTable(np.cumsum(t.sums[..., 0, ::-1, :], axis=-2)) for t in (table, stack))
+    worth = pass_.cases * sums.weight / sums.weight[-1]
+    cases = pass_.cases * curve.coverage / _design_effect(worth, sums, drawn, pass_.raters)
+    low, high = _wilson(curve.risk, cases, level)
+    right, wrong = drawn.positive, drawn.weight - drawn.positive
+    both = (right[:, -1] > 0) & (wrong[:, -1] > 0)
+    if not both.any() or not (curve.correct_accepts[-1] > 0 and curve.incorrect_accepts[-1] > 0):
+        return replace(curve, risk_low=low, risk_high=high)
+    start = np.zeros((int(both.sum()), 1))
+    x, y = (np.hstack([start, r[both] / r[both, -1:]]) for r in (wrong, right))
+    rates = [
+        np.interp(1 - curve.correct_reject_rate, at, rate) for at, rate in zip(x, y, strict=True)
+    ]
+    ends = np.quantile(rates, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return replace(curve, rate_low=ends[0], rate_high=ends[1], risk_low=low, risk_high=high)
 
 
 def _class_name(names: Sequence[str] | None, index: int) -> str:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quorate.binning import bin_edges
 from quorate.catalog import CATALOG, Metric, find
+from quorate.cautions import number_of_patients, warnings_about
 from quorate.curves import curves_of
 from quorate.errors import InvalidInputError, QuorateError
+from quorate.exchangeability import exchangeability_test
+from quorate.fingerprint import fingerprint
 from quorate.inference import RATERS_SHARE, Draws, Pass, Progress, Settings, estimate
 from quorate.predictions import Predictions
-from quorate.results import Estimate, Results
+from quorate.results import Estimate, Results, to_digits
+from quorate.subgroups import (
+    Judged,
+    metrics_by_level,
+    subgroups_of,
+    warnings_about_levels,
+)
+from quorate.variables import variables_of
 
 __all__ = [
+    "blank",
     "blanks",
     "evaluate",
     "evaluate_predictions",
@@ -25,6 +37,13 @@ __all__ = [
     "rows_of",
     "warnings_about",
 ]
+
+WHOLE_SHARE = 0.5
+"""How much of the progress is the evaluation of all cases, where sub-groups follow."""
+AGREEMENT = {"fleiss_kappa", "krippendorff_alpha"}
+"""The metrics that come with a test whether the raters are interchangeable."""
+MOST_SHUFFLED = 200_000
+"""Up to how many ratings are shuffled for it."""
 
 
 def evaluate(
@@ -43,6 +62,8 @@ def evaluate(
     interval: str = "auto",
     on_unrated: str = "error",
     on_single: str = "error",
+    subgroups: Any = None,
+    subgroup_metrics: str | Sequence[str] | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
@@ -67,6 +88,10 @@ def evaluate(
     on_unrated, on_single
         "error" or "drop" for cases that nobody rated, or that too few rated for a metric. With
         "error", a metric that needs more raters is undefined in the results and the others go on.
+    subgroups, subgroup_metrics
+        What tells cases apart, by name: {"scanner": (N,) values, …}, or a data frame, or one
+        column. The metrics are made within each level and compared with those of the other cases:
+        `results.subgroups`. By default those of `quorate.subgroups.DEFAULT_METRICS`.
     progress
         Called with a description and a fraction done.
 
@@ -80,7 +105,38 @@ def evaluate(
     settings = Settings(resamples, level, seed, resample, interval, on_single, threads)
     bin_edges(bins)  # a bad number is the caller's mistake, not a metric without a value
     rows = rows_of(metrics, belief=predictions.belief is not None)
-    return evaluate_predictions(predictions, rows, {"bins": bins}, settings, progress)
+    if subgroups is None:
+        if subgroup_metrics is not None:
+            raise InvalidInputError(
+                f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
+            )
+        return evaluate_predictions(predictions, rows, {"bins": bins}, settings, progress)
+    given = len(predictions) + sum(predictions.dropped.values())
+    variables = [v.take(predictions.kept) for v in variables_of(subgroups, given)]
+    chosen = metrics_by_level(subgroup_metrics, rows)
+    first, second = _shares(progress, WHOLE_SHARE)
+    results = evaluate_predictions(predictions, rows, {"bins": bins}, settings, first)
+
+    def judge(part: Predictions) -> Judged:
+        return judged(part, chosen, {"bins": bins}, settings)
+
+    found = subgroups_of(predictions, variables, judge, settings, second)
+    second("done", 1.0)
+    return replace(
+        results,
+        options={**results.options, "subgroup_metrics": [row.name for row in chosen]},
+        warnings=(*results.warnings, *warnings_about_levels(variables, found)),
+        subgroups=found,
+    )
+
+
+def _shares(progress: Progress | None, share: float) -> tuple[Progress, Progress]:
+    """Return a report of progress for the first part of the work and one for the rest."""
+    report = progress or (lambda what, done: None)
+    return (
+        lambda what, done: report(what, share * done),
+        lambda what, done: report(what, share + (1 - share) * done),
+    )
 
 
 def predictions_of(
@@ -116,26 +172,58 @@ def evaluate_predictions(
     progress: Progress | None = None,
 ) -> Results:
     """Return the results of catalog rows on checked predictions."""
+    found = judged(predictions, rows, options, settings, progress)
+    curves: dict[str, Any] = {}
+    of_cases: dict[str, Any] = {}
+    if found.pass_ is not None:
+        curves = curves_of(found.pass_, found.asked, predictions.class_names)
+        by_rater = settings.resample == "raters"
+        of_cases["fingerprint"] = fingerprint(predictions, units=found.pass_.units, raters=by_rater)
+    if progress:
+        progress("done", 1.0)
+    about_raters = _about_raters(predictions, found.asked, settings)
+    return Results(
+        found.estimates,
+        data={**facts(predictions), **about_raters, **of_cases},
+        options={**options, **asdict(settings)},
+        warnings=warnings_about(predictions, found.asked),
+        curves=curves,
+        replicates=_replicates(found),
+    )
+
+
+def _replicates(found: Judged) -> dict[str, NDArray[np.float64]]:
+    """Return every metric on every resample, as a file will hold it."""
+    pass_ = found.pass_
+    if pass_ is None or not pass_.settings.resamples or pass_.units == 1:
+        return {}
+    return {
+        name: to_digits(pass_.replicates(row, own, value))
+        for name, (row, own) in found.asked.items()
+        if (value := found.estimates[name].value) is not None
+    }
+
+
+def judged(
+    predictions: Predictions,
+    rows: Sequence[Metric],
+    options: dict[str, Any],
+    settings: Settings,
+    progress: Progress | None = None,
+) -> Judged:
+    """Return the estimates of catalog rows on checked predictions, and the pass behind them."""
     report = progress or (lambda what, done: None)
     estimates, asked = blanks(predictions, rows, options, settings)
     report("reading the cases", 0.0)
+    if not asked:
+        return Judged(estimates, asked, None)
     begin = RATERS_SHARE if settings.resample == "raters" and settings.resamples else 0.0
-    curves: dict[str, Any] = {}
-    if asked:
-        draws = Draws.of(predictions, settings)
-        pass_ = Pass(predictions, list(asked.values()), settings, draws, progress)
-        for i, (name, (row, own)) in enumerate(asked.items()):
-            report(row.title, begin + (1 - begin) * i / len(asked))
-            estimates[name] = estimate(row, own, estimates[name], pass_)
-        curves = curves_of(pass_, asked, predictions.class_names)
-    report("done", 1.0)
-    return Results(
-        estimates,
-        data=facts(predictions),
-        options={**options, **asdict(settings)},
-        warnings=warnings_about(predictions),
-        curves=curves,
-    )
+    draws = Draws.of(predictions, settings)
+    pass_ = Pass.of(predictions, list(asked.values()), settings, draws, progress)
+    for i, (name, (row, own)) in enumerate(asked.items()):
+        report(row.title, begin + (1 - begin) * i / len(asked))
+        estimates[name] = estimate(row, own, estimates[name], pass_)
+    return Judged(estimates, asked, pass_)
 
 
 def blanks(
@@ -147,16 +235,16 @@ def blanks(
     for row in rows:
         if row.needs_belief and predictions.belief is None:
             reason = "it needs a belief over class probabilities, not probabilities alone"
-            estimates[row.name] = replace(_blank(row), undefined=reason)
+            estimates[row.name] = replace(blank(row), undefined=reason)
             continue
         try:
             own = row.with_defaults(options)
             needed = row.raters_needed(own)
             dropped = predictions.labels.require_raters(needed, settings.on_single)
-            estimates[row.name] = replace(_blank(row), dropped=dropped)
+            estimates[row.name] = replace(blank(row), dropped=dropped)
             asked[row.name] = row, own
         except QuorateError as error:
-            estimates[row.name] = replace(_blank(row), undefined=str(error))
+            estimates[row.name] = replace(blank(row), undefined=str(error))
     return estimates, asked
 
 
@@ -171,7 +259,8 @@ def rows_of(metrics: str | Sequence[str], *, belief: bool = False) -> list[Metri
     return rows
 
 
-def _blank(row: Metric) -> Estimate:
+def blank(row: Metric) -> Estimate:
+    """Return the estimate of a metric before it has a value."""
     return Estimate(
         row.name,
         None,
@@ -202,22 +291,18 @@ def facts(predictions: Predictions) -> dict[str, Any]:
     }
 
 
-def number_of_patients(predictions: Predictions) -> int | None:
-    """Return how many patients the cases are from, where that is known."""
-    return None if predictions.groups is None else len(np.unique(predictions.groups))
+def _about_raters(
+    predictions: Predictions, asked: Mapping[str, Any], settings: Settings
+) -> dict[str, Any]:
+    """Return whether the raters are interchangeable, with the metrics of their agreement.
 
-
-def warnings_about(predictions: Predictions) -> tuple[str, ...]:
-    """Return what a reader of the numbers should know before believing them."""
-    found = []
-    cases, patients = len(predictions), number_of_patients(predictions)
-    if cases < 100:
-        found.append(f"only {cases} cases: calibration errors are dominated by chance")
-    if patients is not None and patients < 20:
-        found.append(f"only {patients} patients: intervals by patient are too short below about 20")
-    single = int((predictions.labels.num_raters < 2).sum())
-    if single == cases:
-        found.append("one rater per case: disagreement and epistemic loss cannot be estimated")
-    elif single:
-        found.append(f"{single} of {cases} cases have a single rater")
-    return tuple(found)
+    Only where it is known who said what, and where shuffling the labels is a matter of seconds.
+    """
+    ratings = predictions.labels.ratings
+    if ratings is None or len(ratings.case) > MOST_SHUFFLED or not asked.keys() & AGREEMENT:
+        return {}
+    try:
+        test = exchangeability_test(predictions.labels, seed=settings.seed)
+    except QuorateError:  # no case has two raters
+        return {}
+    return {"exchangeability": test.to_dict()}

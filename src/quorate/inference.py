@@ -20,13 +20,24 @@ from quorate.arrays import choose, positive_integer
 from quorate.catalog import Metric
 from quorate.engines.local import summarise
 from quorate.errors import InvalidInputError, QuorateError
+from quorate.metrics.cell_bounds import BOUNDS, kde_of_cells
 from quorate.predictions import Predictions
 from quorate.questions import Question
 from quorate.resample import multiplicities, resampled_raters, resampling_units
 from quorate.results import Estimate
-from quorate.summaries import BinPlan, BinSums, BinTable, SoftBinPlan
+from quorate.summaries import BinPlan, BinTable, SoftBinPlan
+from quorate.summaries.cells import CellSums
 
-__all__ = ["RATERS_SHARE", "Draws", "Pass", "Progress", "Settings", "estimate", "mean_estimate"]
+__all__ = [
+    "RATERS_SHARE",
+    "Draws",
+    "Pass",
+    "Progress",
+    "Settings",
+    "estimate",
+    "mean_estimate",
+    "value_of",
+]
 
 Progress = Callable[[str, float], None]
 Options = Mapping[str, Any]
@@ -93,35 +104,71 @@ class Pass:
 
     def __init__(
         self,
+        summaries: Mapping[Any, Any],
+        plans: Mapping[str, Any],
+        settings: Settings,
+        draws: Draws | None,
+        *,
+        raters: float,
+        cases: float,
+        rater_draws: Sequence[Mapping[Any, Any]] = (),
+    ) -> None:
+        """Take the summaries of a pass that is over, wherever they were made.
+
+        Parameters
+        ----------
+        summaries
+            By their plans; where cells stand for scores, sums over cells.
+        plans
+            By the name of the metric: which summary is its own.
+        raters
+            Labels per case, on average.
+        cases
+            How many independent cases of equal weight would carry as much.
+        rater_draws
+            The summaries of every resample, where raters are resampled.
+        """
+        self.settings = settings
+        self.draws = draws
+        self.raters = raters
+        self.cases = cases
+        self._summaries = summaries
+        self._plans = plans
+        self._rater_draws = rater_draws
+        self._tables: dict[Any, Any] = {}
+        self._stacks: dict[Any, Any] = {}
+
+    @staticmethod
+    def of(
         predictions: Predictions,
         asked: Sequence[tuple[Metric, Options]],
         settings: Settings,
         draws: Draws | None,
         progress: Progress | None = None,
-    ) -> None:
-        self.settings = settings
-        self.draws = draws
-        self._plans = {row.name: row.plan(own) for row, own in asked}
-        self._tables: dict[Any, Any] = {}
-        self._stacks: dict[Any, Any] = {}
-        self.raters = float(predictions.labels.num_raters.mean())
-        self.cases = _independent_cases(predictions)
-        plans = list(self._plans.values())
-        several = predictions.labels.classes is None and self.raters > 1
-        self._summaries = summarise(
+    ) -> Pass:
+        """Summarise predictions for the metrics that are asked for."""
+        plans = {row.name: row.plan(own) for row, own in asked}
+        wanted = list(plans.values())
+        raters = float(predictions.labels.num_raters.mean())
+        several = predictions.labels.classes is None and raters > 1
+        summaries = summarise(
             predictions,
-            [*plans, PAIRS] if several else plans,
+            [*wanted, PAIRS] if several else wanted,
             units=None if draws is None else draws.units,
             num_units=1 if draws is None else draws.number,
             threads=settings.threads,
         )
-        self._rater_draws: list[dict[Any, Any]] = []
+        drawn = []
         if settings.resamples and settings.resample == "raters":
             repeats = settings.resamples
-            for b, drawn in enumerate(resampled_raters(predictions, repeats, settings.seed)):
-                self._rater_draws.append(summarise(drawn, plans, threads=1))
+            for b, redrawn in enumerate(resampled_raters(predictions, repeats, settings.seed)):
+                drawn.append(summarise(redrawn, wanted, threads=1))
                 if progress:
                     progress("resampling raters", RATERS_SHARE * (b + 1) / repeats)
+        cases = _independent_cases(predictions)
+        return Pass(
+            summaries, plans, settings, draws, raters=raters, cases=cases, rater_draws=drawn
+        )
 
     @property
     def units(self) -> int | None:
@@ -143,10 +190,19 @@ class Pass:
 
     def value(self, row: Metric, own: Options) -> tuple[float, float | None]:
         """Return the metric on all cases, and a bound on its error where it is approximate."""
-        return row.estimate_with_bound(self._summaries[self._plans[row.name]], own)
+        return value_of(row, own, self._kept(row))
 
     def summary(self, row: Metric) -> Any:
-        """Return the summary that was kept for `row`."""
+        """Return the summary that `row` is computed from: scores, where cells stand for them."""
+        kept = self._kept(row)
+        return kept.scores() if isinstance(kept, CellSums) else kept
+
+    def case_counts(self, row: Metric) -> FloatArray | None:
+        """Return how many cases each score of `summary` stands for; None where each is one."""
+        kept = self._kept(row)
+        return kept.case_counts if isinstance(kept, CellSums) else None
+
+    def _kept(self, row: Metric) -> Any:
         return self._summaries[self._plans[row.name]]
 
     def table(self, row: Metric, own: Options) -> Any:
@@ -225,25 +281,23 @@ class Pass:
     def _per_unit(self, row: Metric, own: Options) -> Any:
         key = self._key(row, own)
         if key not in self._tables:
-            prepared = row.prepare(self._summaries[self._plans[row.name]], own)
-            self._tables[key] = _conserving(prepared)
+            kept = self._kept(row)
+            kept = kept.scores_by_unit() if isinstance(kept, CellSums) else kept
+            self._tables[key] = row.prepare(kept, own)
         return self._tables[key]
 
     def _key(self, row: Metric, own: Options) -> Any:
         return self._plans[row.name], row.prepare, repr(own.get("bins"))
 
 
-def _conserving(per_unit: Any) -> Any:
-    """Return the table with a smoother that moves deviations about and loses none of them.
-
-    The Beta kernel's weights add to one where the error is estimated, not where a case lies: at
-    scores that pile up it loses part of a deviation that is the same everywhere, and the interval
-    would lie below the truth of an overconfident model.
-    """
-    if not isinstance(per_unit, BinSums) or per_unit.smoother is None:
-        return per_unit
-    kept = per_unit.smoother.sum(axis=0)
-    return per_unit.smoothed(per_unit.smoother / np.where(kept > 0, kept, 1))
+def value_of(row: Metric, own: Options, summary: Any) -> tuple[float, float | None]:
+    """Return a metric of a summary, and a bound on its error where cells stand for scores."""
+    if not isinstance(summary, CellSums):
+        return row.estimate_with_bound(summary, own)
+    if row.name == "kde_ece":
+        return kde_of_cells(summary, own)
+    value = row.estimate(summary.scores(), own)
+    return value, BOUNDS[row.name](summary, value, own)
 
 
 def _independent_cases(predictions: Predictions) -> float:

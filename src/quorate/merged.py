@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from quorate.catalog import Metric
+from quorate.curves import curves_of
 from quorate.errors import InvalidInputError, QuorateError
+from quorate.evaluate import blank
 from quorate.inference import PAIRS, Draws, Pass, Progress, Settings, estimate
-from quorate.metrics.cell_bounds import BOUNDS, kde_of_cells
 from quorate.recipes import Options
 from quorate.resample import multiplicities
 from quorate.results import Estimate, Results
-from quorate.summaries.cells import CellSums
 from quorate.summaries.digest import Digest, Facts, bounded
 
-__all__ = ["asked_of", "blank", "facts_as_data", "plans_of", "results_of", "value_of"]
+__all__ = ["asked_of", "facts_as_data", "pass_of", "plans_of", "results_of"]
 
 Asked = Mapping[str, tuple[Metric, dict[str, Any]]]
 
@@ -36,16 +36,6 @@ def plans_of(asked: Asked) -> list[Any]:
     """Return what to keep of the cases for these metrics, in memory that does not grow."""
     plans = [bounded(row.plan(own)) for row, own in asked.values()]
     return list(dict.fromkeys([*plans, PAIRS]))
-
-
-def value_of(row: Metric, own: Options, summary: Any) -> tuple[float, float | None]:
-    """Return a metric of a summary, and a bound on its error where cells stand for scores."""
-    if not isinstance(summary, CellSums):
-        return row.estimate_with_bound(summary, own)
-    if row.name == "kde_ece":
-        return kde_of_cells(summary, own)
-    value = row.estimate(summary.scores(), own)
-    return value, BOUNDS[row.name](summary, value, own)
 
 
 def results_of(
@@ -63,7 +53,8 @@ def results_of(
         )
     digest = digest.occupied()
     estimates = {name: blank(row) for name, (row, _) in asked.items()}
-    pass_ = _DigestPass(digest, asked, settings)
+    pass_ = pass_of(digest, asked, settings)
+    rated = {}
     for i, (name, (row, own)) in enumerate(asked.items()):
         report(row.title, i / len(asked))
         try:
@@ -71,6 +62,7 @@ def results_of(
         except QuorateError as error:
             estimates[name] = replace(estimates[name], undefined=str(error))
             continue
+        rated[name] = row, own
         estimates[name] = estimate(row, own, replace(estimates[name], dropped=dropped), pass_)
     report("done", 1.0)
     return Results(
@@ -78,64 +70,28 @@ def results_of(
         data=facts_as_data(digest),
         options={**options, **asdict(settings)},
         warnings=(*_warnings(digest), *_approximate(estimates)),
+        curves=curves_of(pass_, rated, digest.facts.class_names),
     )
 
 
-class _DigestPass(Pass):
-    """A pass that is over: its summaries were made elsewhere."""
-
-    def __init__(self, digest: Digest, asked: Asked, settings: Settings) -> None:
-        self.settings = settings
-        self._plans = {name: bounded(row.plan(own)) for name, (row, own) in asked.items()}
-        missing = [name for name, plan in self._plans.items() if plan not in digest.summaries]
-        if missing:
-            raise InvalidInputError(
-                f"metrics: these were not summarised, or with other options: {', '.join(missing)}"
-            )
-        self._summaries = dict(digest.summaries)
-        self._tables: dict[Any, Any] = {}
-        self._stacks: dict[Any, Any] = {}
-        self._rater_draws: list[dict[Any, Any]] = []
-        self.raters = digest.facts.ratings / digest.facts.cases
-        self.cases = digest.facts.weight**2 / digest.facts.squared_weight
-        if digest.facts.most < 2:  # no pairs of raters: nothing is known of their agreement
-            self._summaries.pop(PAIRS, None)
+def pass_of(digest: Digest, asked: Asked, settings: Settings) -> Pass:
+    """Return the pass that the digest is what is left of."""
+    plans = {name: bounded(row.plan(own)) for name, (row, own) in asked.items()}
+    missing = [name for name, plan in plans.items() if plan not in digest.summaries]
+    if missing:
+        raise InvalidInputError(
+            f"metrics: these were not summarised, or with other options: {', '.join(missing)}"
+        )
+    summaries, facts = dict(digest.summaries), digest.facts
+    if facts.most < 2:  # no pairs of raters: nothing is known of their agreement
+        summaries.pop(PAIRS, None)
+    draws = None
+    if settings.resamples:
         units = len(digest.unit_cases)
-        self.draws = None
-        if settings.resamples and units > 1:
-            times = multiplicities(units, settings.resamples, settings.seed)
-            self.draws = Draws(np.empty(0, np.int64), units, times)
-
-    @property
-    def units(self) -> int | None:
-        """How many units were resampled; 1 where there is nothing to resample."""
-        return 1 if self.draws is None else self.draws.number
-
-    def value(self, row: Metric, own: Options) -> tuple[float, float | None]:
-        """Return the metric on all cases, and a bound on its error where it is approximate."""
-        return value_of(row, own, self._summaries[self._plans[row.name]])
-
-    def _per_unit(self, row: Metric, own: Options) -> Any:
-        key = self._key(row, own)
-        if key not in self._tables:
-            summary = self._summaries[self._plans[row.name]]
-            if isinstance(summary, CellSums):
-                summary = summary.scores_by_unit()
-            self._tables[key] = row.prepare(summary, own)
-        return self._tables[key]
-
-
-def blank(row: Metric) -> Estimate:
-    """Return the estimate of a metric before it has a value."""
-    return Estimate(
-        row.name,
-        None,
-        title=row.title,
-        group=row.group,
-        meaning=row.meaning,
-        direction=row.direction,
-        reference=row.reference,
-    )
+        times = multiplicities(units, settings.resamples, settings.seed)
+        draws = Draws(np.empty(0, np.int64), units, times)
+    raters, cases = facts.ratings / facts.cases, facts.weight**2 / facts.squared_weight
+    return Pass(summaries, plans, settings, draws, raters=raters, cases=cases)
 
 
 def facts_as_data(digest: Digest) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def _finding(
         if row.error and "question" in own:
             asked[name] = row, {**own, "question": "positive"}
     if asked:
-        pass_ = Pass(part, list(asked.values()), settings, draws)
+        pass_ = Pass.of(part, list(asked.values()), settings, draws)
         for name, (row, own) in asked.items():
             estimates[name] = estimate(row, own, estimates[name], pass_)
             if (value := estimates[name].value) is not None:

@@ -85,6 +85,8 @@ class Predictions:
     tolerance: float = 1e-4
     """How far a row may sum from 1."""
     dropped: dict[str, int] = field(default_factory=dict)
+    kept: NDArray[np.int64] | None = None
+    """(N,): which of the cases given these are; None where they are all of them."""
 
     @staticmethod
     def of(
@@ -155,14 +157,27 @@ class Predictions:
             groups=None if self.groups is None else self.groups[rows],
             belief=None if self.belief is None else self.belief.take(rows),
             dropped={**self.dropped, **(dropped or {})},
+            kept=(np.arange(len(self)) if self.kept is None else self.kept)[rows],
         )
+
+    def without_absent_patients(self) -> Predictions:
+        """Return the same cases with codes for their own patients only, as `of` would give them."""
+        if self.groups is None:
+            return self
+        known, first, codes = np.unique(self.groups, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # patients are numbered as they first appear
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        ids = tuple(self.group_ids[known[i]] for i in order)
+        return replace(self, groups=place[codes], group_ids=ids)
 
     def _without_weightless(self) -> Predictions:
         """Leave out cases of weight 0: they are not there, whatever their values."""
         if self.weights is None or self.weights.all():
             return self
         kept = self.weights > 0
-        return self.take(kept, dropped={"weight 0": int((~kept).sum())})
+        dropped = {"weight 0": int((~kept).sum())}
+        return self.take(kept, dropped=dropped).without_absent_patients()
 
     def _without_unrated(self, on_unrated: str) -> Predictions:
         if self.labels.classes is not None:
@@ -177,7 +192,8 @@ class Predictions:
             )
         if unrated.all():
             raise InvalidInputError("labels: every case needs a rating; none has one")
-        return self.take(~unrated, dropped={"unrated": int(unrated.sum())})
+        dropped = {"unrated": int(unrated.sum())}
+        return self.take(~unrated, dropped=dropped).without_absent_patients()
 
     def read(self, start: int, stop: int) -> Rows:
         """Return cases start … stop-1, their values checked."""

@@ -41,6 +41,8 @@ class SubsampleCurve:
     """(fractions, repeats): the metric on each subset; NaN where it is undefined."""
     full: float
     """The metric on all cases."""
+    unit: str = "cases"
+    """What `sizes` counts: "cases", or "patients" where groups were given."""
 
     @property
     def mean(self) -> FloatArray:
@@ -143,7 +145,8 @@ def subsample_curve(
                 progress("subsamples", (i * repeats + r + 1) / (len(parts) * repeats))
         sizes.append(size)
     full = measure.on(np.arange(measure.units))
-    return SubsampleCurve(parts, tuple(sizes), values, full)
+    unit = "cases" if measure.cases_of is None else "patients"
+    return SubsampleCurve(parts, tuple(sizes), values, full, unit)
 
 
 def _part(fraction: float, units: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -29,6 +30,9 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 ORDERS = ("gain", "disagreement")
+
+FIXED = ("rank", "case", "disagreement", "expected_gain", "top_class", "top_probability")
+"""The columns that a list has whatever the classes are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,32 @@ class Worklist:
         writer.writerows(rows)
         return write_text_atomically(path, text.getvalue())
 
+    @staticmethod
+    def from_csv(path: str | PathLike[str]) -> Worklist:
+        """Read a list that `to_csv` wrote: cases are called by text, `rows` are the ranks.
+
+        What is not in the file is what it was sorted by; it is found again where it can be told.
+        """
+        header, *lines = _read_lines(Path(path))
+        # After the fixed columns: K probabilities, then for every answer a class and K of them.
+        classes = math.isqrt(max(len(header) - len(FIXED) + 1, 0)) - 1
+        names = tuple(name.removeprefix("prob_") for name in header[len(FIXED) :][:classes])
+        if not lines or tuple(header) != _columns(names):
+            raise InvalidInputError(f"{path}: is not a list that quorate worklist --out wrote")
+        cells = np.array(lines)
+        answers = cells[:, len(FIXED) + classes :].reshape(len(lines), classes, classes + 1)[
+            ..., 1:
+        ]
+        try:
+            differ, gain = cells[:, 2:4].astype(np.float64).T
+            probs = cells[:, len(FIXED) :][:, :classes].astype(np.float64)
+            posterior = np.where(answers == "", "nan", answers).astype(np.float64)
+        except ValueError as error:
+            raise InvalidInputError(f"{path}: must hold numbers ({error})") from None
+        by = "gain" if (np.diff(gain) <= 0).all() else "disagreement"
+        ids = tuple(line[1] for line in lines)
+        return Worklist(by, ids, names, np.arange(len(lines)), differ, gain, probs, posterior)
+
 
 def worklist(
     belief: Belief,
@@ -153,6 +183,27 @@ def worklist(
         chosen.mean,
         _after_each_answer(chosen),
     )
+
+
+def _columns(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a list of these classes, in their order."""
+    answers = (
+        column
+        for answer in names
+        for column in (f"if_{answer}_top_class", *(f"if_{answer}_prob_{name}" for name in names))
+    )
+    return (*FIXED, *(f"prob_{name}" for name in names), *answers)
+
+
+def _read_lines(path: Path) -> list[list[str]]:
+    try:
+        with open(path, newline="", encoding="utf-8") as stream:
+            lines = list(csv.reader(stream, strict=True))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path}: must be a CSV file in UTF-8 ({error})") from None
+    if not lines or any(len(line) != len(lines[0]) for line in lines):
+        raise InvalidInputError(f"{path}: every line must have as many values as the first")
+    return lines
 
 
 def _after_each_answer(belief: Belief) -> FloatArray:

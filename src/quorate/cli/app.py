@@ -28,6 +28,8 @@ from quorate.cli.reproduce import reproduce
 from quorate.cli.segment import EXAMPLES as SEGMENT_EXAMPLES
 from quorate.cli.segment import segment
 from quorate.cli.show import as_options
+from quorate.cli.stability import EXAMPLES as STABILITY_EXAMPLES
+from quorate.cli.stability import stability
 from quorate.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES
 from quorate.cli.worklist import worklist
 from quorate.errors import QuorateError
@@ -67,6 +69,7 @@ app.command(epilog=COMPARE_EXAMPLES)(compare)
 app.command(epilog=REPORT_EXAMPLES)(report)
 app.command(epilog=CALIBRATE_EXAMPLES)(calibrate)
 app.command(epilog=WORKLIST_EXAMPLES)(worklist)
+app.command(epilog=STABILITY_EXAMPLES)(stability)
 app.command(epilog=PLAN_EXAMPLES)(plan)
 app.command(epilog=SEGMENT_EXAMPLES)(segment)
 app.command(epilog=MERGE_EXAMPLES)(merge)

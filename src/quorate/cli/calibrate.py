@@ -322,6 +322,7 @@ def _record(
         ratings = None if cases.labels is None else int(cases.labels.num_raters.sum())
         return {"cases": len(cases), "ratings": ratings, "without_labels": cases.dropped}
 
+    made = {} if comparison is None else comparison.to_dict()
     return {
         "schema_version": SCHEMA_VERSION,
         "method": method.value,
@@ -330,9 +331,9 @@ def _record(
         "fit": {"file": known.table.source, **facts(known)},
         "apply": {"file": new.table.source, **facts(new)},
         "overlap": overlap["shared"],
-        "before": None if comparison is None else comparison.models["before"].to_dict(),
-        "after": None if comparison is None else comparison.models["after"].to_dict(),
-        "differences": None if comparison is None else comparison.to_dict()["differences"],
+        "before": made.get("models", {}).get("before"),
+        "after": made.get("models", {}).get("after"),
+        "differences": made.get("differences"),
         "warnings": notes,
     }
 

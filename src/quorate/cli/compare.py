@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,10 +25,10 @@ from quorate.cli.show import (
     plain_table,
     print_notes,
 )
-from quorate.cli.writing import write_json
 from quorate.errors import InvalidInputError
-from quorate.io.files import check_can_write, write_text_atomically
+from quorate.io.files import check_can_write
 from quorate.labels import Labels
+from quorate.results import Results
 
 if TYPE_CHECKING:
     from quorate.compare import Comparison
@@ -37,18 +37,26 @@ __all__ = ["EXAMPLES", "compare"]
 
 EXAMPLES = """[bold]Examples[/bold]
 
-[dim]# two models, the same cases, the same readers[/dim]
+[dim]# from predictions: two models, the same cases, the same readers[/dim]
 quorate compare old.csv new.csv --ratings ratings.csv --group-column patient
 
+[dim]# from results: each model was evaluated where its predictions are, with the same seed[/dim]
+quorate evaluate old.csv --ratings ratings.csv --out old.json
+quorate evaluate new.csv --ratings ratings.csv --out new.json
+quorate compare old.json new.json
+
 [dim]# a table for the paper and a page for everybody[/dim]
-quorate compare a.csv b.csv c.csv --ratings ratings.csv --metrics ece,brier,auccc
+quorate compare a.json b.json c.json --metrics ece,brier,auccc
     --names "ResNet,ViT,ensemble" --latex table.tex --out comparison.html"""
 
-SCHEMA_VERSION = 1
 OUTPUT = options.OUTPUT
 
 Files = Annotated[
-    list[Path], typer.Argument(help="Files of predictions, one per model, of the same cases.")
+    list[Path],
+    typer.Argument(
+        help="One file per model, of the same cases: predictions (CSV, Parquet, Arrow, NPZ), or "
+        "results (JSON) that quorate evaluate --out wrote.",
+    ),
 ]
 Names = Annotated[
     str | None, typer.Option(help="Names of the models: a,b. Default: those of the files.")
@@ -92,8 +100,11 @@ def compare(
 ) -> None:
     """Say which of several models is better, and whether the difference is more than chance.
 
-    Every file holds the predictions of one model for the same cases. The cases are resampled for
-    all models together, and p-values are adjusted for the number of pairs.
+    Every file holds the predictions of one model for the same cases, or its results. The cases are
+    resampled for all models together, and p-values are adjusted for the number of pairs.
+
+    Results say themselves what they are of: which columns, how many resamples. They must be of the
+    same cases in the same order, with the same labels, patients, weights, bins and seed.
     """
     from quorate.compare import compare as compared
 
@@ -103,23 +114,27 @@ def compare(
         if file.suffix.lower() not in (".json", ".html"):
             raise InvalidInputError(f"--out: must end in .json or .html; got {file}")
     titles = _names(predictions, comma_list(names))
+    asked: dict[str, Any] = {
+        "metrics": metrics, "bins": bins, "resamples": resamples, "level": level, "seed": seed,
+    }  # fmt: skip
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
-        models = _read(predictions, titles, ratings, tables)
-        found = compared(
-            models.probs,
-            models.labels,
-            metrics=metrics,
-            groups=models.groups,
-            class_names=models.class_names,
-            weights=models.weights,
-            bins=bins,
-            resamples=resamples,
-            level=level,
-            seed=seed,
-            on_single=on_single.value,
-            progress=report,
-        )
+        if _are_results(predictions):
+            _refuse_unread(ratings, tables, on_single)
+            results = [Results.from_json(file) for file in predictions]
+            found = compared(dict(zip(titles, results, strict=True)), **asked)
+        else:
+            models = _read(predictions, titles, ratings, tables)
+            found = compared(
+                models.probs,
+                models.labels,
+                groups=models.groups,
+                class_names=models.class_names,
+                weights=models.weights,
+                on_single=on_single.value,
+                progress=report,
+                **asked,
+            )
     _write(found, out or [], csv_out, latex, markdown)
     if not quiet:
         console = new_console()
@@ -131,11 +146,6 @@ def compare(
 def _names(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     if len(files) < 2:
         raise InvalidInputError(f"PREDICTIONS: must be at least two files; got {len(files)}")
-    for file in files:
-        if file.suffix.lower() == ".json":
-            raise InvalidInputError(
-                f"{file}: must be predictions; results hold no cases that could be paired"
-            )
     if given and len(given) != len(files):
         raise InvalidInputError(
             f"--names: must name each of the {len(files)} files; got {len(given)}"
@@ -145,6 +155,30 @@ def _names(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     if len(set(chosen)) != len(chosen):
         raise InvalidInputError(f"--names: must differ; got {', '.join(chosen)}")
     return chosen
+
+
+def _are_results(files: Sequence[Path]) -> bool:
+    """Return whether the files are results; some of each is a mistake."""
+    results = [file for file in files if file.suffix.lower() == ".json"]
+    tables = [file for file in files if file not in results]
+    if results and tables:
+        raise InvalidInputError(
+            f"PREDICTIONS: must be all results or all tables; {results[0]} is of results, "
+            f"{tables[0]} a table (quorate evaluate {tables[0]} --out … makes results of it)"
+        )
+    return bool(results)
+
+
+def _refuse_unread(ratings: Path | None, tables: TableOptions, on_single: OnProblem) -> None:
+    """Refuse options about tables where there are none."""
+    usual = TableOptions()
+    given = [f.name for f in fields(tables) if getattr(tables, f.name) != getattr(usual, f.name)]
+    given += [] if on_single is OnProblem.error else ["on_single"]
+    given += [] if ratings is None else ["ratings"]
+    if given:
+        raise InvalidInputError(
+            f"--{given[0].replace('_', '-')}: is for tables; results know their cases already"
+        )
 
 
 @dataclass(frozen=True)
@@ -210,16 +244,13 @@ def _write(
     latex: Path | None,
     markdown: Path | None,
 ) -> None:
-    from quorate.report import as_csv, as_latex, as_markdown
-
     for file in out:
-        if file.suffix.lower() == ".html":
-            found.to_html(file)
-        else:
-            write_json(file, {"schema_version": SCHEMA_VERSION, **found.to_dict()})
-    for path, text in ((csv_out, as_csv), (latex, as_latex), (markdown, as_markdown)):
+        write = found.to_html if file.suffix.lower() == ".html" else found.to_json
+        write(file)
+    tables = ((csv_out, found.to_csv), (latex, found.to_latex), (markdown, found.to_markdown))
+    for path, write_table in tables:
         if path is not None:
-            write_text_atomically(path, text(found))
+            write_table(path)
 
 
 def _print(console: Console, found: Comparison) -> None:
@@ -228,17 +259,19 @@ def _print(console: Console, found: Comparison) -> None:
     console.print(comparison_table(found.models, list(first)))
     console.print()
     table = plain_table("metric")
-    for name in ("models", "difference", "interval", "p", "adjusted p", "best"):
+    for name in ("models", "difference", "corrected", "interval", "p", "adjusted p", "best"):
         table.add_column(name, no_wrap=True)
     for d in found.differences:
         shares = found.ranking.get(d.metric, {})
         best = max(shares, key=lambda name: shares[name]) if shares else ""
         share = f"{best} ({shares[best]:.0%})" if shares else ""
         cells = [first[d.metric].title, f"{d.first} - {d.second}", number(d.difference)]
+        cells += [number(d.debiased) if d.debiased is not None else ""]
         cells += [f"[{number(d.low)}, {number(d.high)}]", number(d.p_value, 3)]
         cells += [number(d.adjusted_p_value, 3), share]
         table.add_row(*map(Text, cells))
     console.print(table)
     console.print()
+    console.print(Text("corrected: without what chance adds to each error; the interval is of it."))
     console.print(Text("best: the model that is the best in most resamples, and in how many."))
     print_notes(first, console)

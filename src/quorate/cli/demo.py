@@ -1,17 +1,19 @@
-"""`quorate demo`: real radiologists' ratings, with everybody's labels and with one per case."""
+"""`quorate demo`: real radiologists' ratings, and everything that quorate can say about them."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from quorate.cli.demo_parts import by_diameter, further_parts
 from quorate.cli.report import open_in_browser
 from quorate.cli.show import (
     ProgressBar,
@@ -20,6 +22,7 @@ from quorate.cli.show import (
     new_console,
     print_notes,
 )
+from quorate.cli.stability import one_rater_each
 from quorate.errors import MissingExtraError
 from quorate.results import Estimate, Results
 
@@ -64,7 +67,9 @@ def demo(
     data = load_lidc_malignancy()
     with ProgressBar() as report:
 
-        def results_of(labels: Labels, metrics: str | Sequence[str]) -> Results:
+        def results_of(
+            labels: Labels, metrics: str | Sequence[str], begin: float, end: float
+        ) -> Results:
             return evaluate(
                 data.probs,
                 labels,
@@ -74,30 +79,19 @@ def demo(
                 resamples=resamples,
                 seed=seed,
                 on_single="drop",
-                progress=report,
+                progress=lambda what, done: report(what, begin + (end - begin) * done),
             )
 
-        everybody = results_of(data.labels, "all")
-        single = results_of(one_rater_each(data.labels, seed), SHOWN)
+        everybody = results_of(data.labels, "all", 0.0, 0.5)
+        single = results_of(one_rater_each(data.labels, seed), SHOWN, 0.5, 0.6)
+        levels = by_diameter(data, everybody, lambda what, done: report(what, 0.6 + 0.1 * done))
+        parts = further_parts(data, everybody, report, 0.7)
     console = new_console()
     _print_story(console, data, everybody, single)
     if out is not None:
         _write_files(console, out, everybody, data.class_names, resamples, seed)
-    _write_report(console, out, everybody, single, show=show)
-
-
-def one_rater_each(labels: Labels, seed: int) -> Labels:
-    """Return the labels of one rater per case, drawn at random: what most test sets have."""
-    from quorate.labels import Labels
-
-    assert labels.ratings is not None
-    order = np.random.default_rng(seed).permutation(len(labels.ratings.case))
-    cases, first = np.unique(labels.ratings.case[order], return_index=True)
-    assert len(cases) == len(labels)
-    chosen = labels.ratings.label[order][first]
-    return Labels.from_classes(
-        chosen, num_classes=labels.num_classes, class_names=labels.class_names
-    )
+    shown = replace(everybody, subgroups=levels)
+    _write_report(console, out, shown, {"single": single, **parts}, show=show)
 
 
 def _print_story(console: Console, data: LidcDemo, everybody: Results, single: Results) -> None:
@@ -133,13 +127,13 @@ def width(estimate: Estimate) -> float:
 
 
 def _write_report(
-    console: Console, folder: Path | None, results: Results, single: Results, *, show: bool
+    console: Console, folder: Path | None, results: Results, parts: dict[str, Any], *, show: bool
 ) -> None:
     """Write the report and say where it is; without the extra that it needs, say how to get it."""
     path = REPORT if folder is None else folder / "report.html"
     console.print()
     try:
-        results.to_html(path, single=single, title="Lung nodules: how likely malignant?")
+        results.to_html(path, title="Lung nodules: how likely malignant?", **parts)
     except MissingExtraError as error:
         console.print(Text(f"No report was written: {error}", style="yellow"))
         return

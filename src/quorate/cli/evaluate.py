@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
-from pathlib import Path
 
 from quorate.cli import options
 from quorate.cli import stream as streaming
 from quorate.cli.options import OnProblem, Resample
-from quorate.cli.reading import TableOptions, read_joined, with_table_options
-from quorate.cli.show import ProgressBar, print_results
-from quorate.io.files import check_can_write, write_text_atomically
+from quorate.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
+from quorate.cli.show import ProgressBar
+from quorate.cli.writing import deliver
+from quorate.errors import InvalidInputError
+from quorate.io.files import check_can_write
 from quorate.io.tables import JoinReport
 from quorate.results import Results
 
-__all__ = ["EXAMPLES", "evaluate", "metrics_as_csv"]
+__all__ = ["EXAMPLES", "evaluate"]
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -29,13 +28,11 @@ quorate evaluate all.parquet --id-column nodule --rater-columns smith,jones,lee
 [dim]# one label per case, three metrics, results for a program to read[/dim]
 quorate evaluate cases.csv --label-column truth --metrics ece,brier,auccc --out results.json
 
+[dim]# the same for every scanner and both sexes?[/dim]
+quorate evaluate cases.csv --label-column truth --subgroup-column scanner --subgroup-column sex
+
 [dim]# semicolons; two classes, of which the file has the second one's probability[/dim]
 quorate evaluate cases.csv --delimiter ";" --prob-columns risk --label-column biopsy"""
-
-METRIC_COLUMNS = (
-    *("name", "title", "group", "value", "low", "high", "debiased"),
-    *("direction", "dropped", "undefined"),
-)
 
 
 @with_table_options
@@ -50,6 +47,8 @@ def evaluate(
     seed: options.Seed = 0,
     resample: options.ResampleWhat = Resample.cases,
     on_single: options.OnSingle = OnProblem.error,
+    subgroup_column: options.SubgroupColumn = None,
+    subgroup_metrics: options.SubgroupMetrics = None,
     stream: streaming.Stream = False,
     save_summary: streaming.SaveSummary = None,
     cluster: streaming.Clustered = None,
@@ -72,7 +71,12 @@ def evaluate(
         check_can_write(file)  # before the work, not after it
     request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
     if request.wanted:
-        _deliver(request.evaluate(told), out, csv_out, quiet=quiet)
+        if subgroup_column:
+            raise InvalidInputError(
+                "subgroup_column: a stream keeps no cases to tell apart; leave it out, or the "
+                "options that stream"
+            )
+        deliver(request.evaluate(told), out, csv_out, quiet=quiet)
         return
     with ProgressBar(shown=not quiet) as report:
         report(f"reading {predictions.name}", 0.0)
@@ -91,31 +95,14 @@ def evaluate(
             resample=resample.value,
             on_unrated=tables.on_unrated.value,
             on_single=on_single.value,
+            subgroups=read_subgroups(predictions, subgroup_column, tables, table, joined.report),
+            subgroup_metrics=subgroup_metrics,
             progress=report,
         )
-    _deliver(_with_dropped(results, joined.report), out, csv_out, quiet=quiet)
+    deliver(_with_dropped(results, joined.report), out, csv_out, quiet=quiet)
 
 
 def _with_dropped(results: Results, report: JoinReport) -> Results:
     """Return the results with the cases counted that never reached the evaluation."""
     dropped = {**report.dropped, **results.data.get("dropped", {})}
     return replace(results, data={**results.data, "dropped": dropped})
-
-
-def _deliver(results: Results, out: Path | None, csv_out: Path | None, *, quiet: bool) -> None:
-    if out is not None:
-        results.to_json(out)
-    if csv_out is not None:
-        write_text_atomically(csv_out, metrics_as_csv(results))
-    if not quiet:
-        print_results(results)
-
-
-def metrics_as_csv(results: Results) -> str:
-    """Return one line per metric, with every digit; what a metric does not have stays empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(METRIC_COLUMNS)
-    for estimate in results.values():
-        writer.writerow(getattr(estimate, column) for column in METRIC_COLUMNS)
-    return text.getvalue()

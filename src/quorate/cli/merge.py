@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from quorate.cli import options
-from quorate.cli.show import ProgressBar, print_results
+from quorate.cli.show import ProgressBar
+from quorate.cli.writing import deliver
 from quorate.errors import InvalidInputError, MergeError
 from quorate.io.files import check_can_write
 
@@ -34,6 +35,7 @@ def merge(
         Path | None, typer.Option(help="Write the summary of all of them to this file.")
     ] = None,
     out: options.Out = None,
+    csv_out: options.CsvOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Add up saved summaries and make results of them, as if all cases were in one place.
@@ -45,7 +47,7 @@ def merge(
     from quorate.merged import asked_of, results_of
     from quorate.summaries.saved import save_digest
 
-    for file in filter(None, (out, save_summary)):
+    for file in filter(None, (out, csv_out, save_summary)):
         check_can_write(file)
     digest, about = merged_files(summaries)
     settings = Settings(
@@ -57,10 +59,7 @@ def merge(
         results = results_of(digest, asked, given, settings, report)
     if save_summary is not None:
         save_digest(save_summary, digest, about)
-    if out is not None:
-        results.to_json(out)
-    if not quiet:
-        print_results(results)
+    deliver(results, out, csv_out, quiet=quiet)
 
 
 def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:

@@ -162,6 +162,16 @@ Seed = Annotated[int, _option(EVALUATION, "The same seed gives the same digits."
 ResampleWhat = Annotated[
     Resample, _option(EVALUATION, "Draw cases (patients, with --group-column) or raters.")
 ]
+SubgroupColumn = Annotated[
+    list[str] | None,
+    _option(
+        EVALUATION,
+        "What tells cases apart, such as the scanner: metrics by its levels. May be repeated.",
+    ),
+]
+SubgroupMetrics = Annotated[
+    str | None, _option(EVALUATION, "Of these levels: ece,brier. Default: a short list.")
+]
 OnUnrated = Annotated[OnProblem, _option(EVALUATION, "A case that nobody rated.")]
 OnSingle = Annotated[
     OnProblem,

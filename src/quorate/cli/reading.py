@@ -21,9 +21,11 @@ from quorate.io.ratings import RatingTable
 from quorate.io.scores import read_features, read_logits
 from quorate.io.tables import (
     Joined,
+    JoinReport,
     PredictionTable,
     RatingColumns,
     join,
+    read_levels,
     read_predictions,
     read_ratings,
 )
@@ -35,6 +37,7 @@ __all__ = [
     "heard_warnings",
     "read_cases",
     "read_joined",
+    "read_subgroups",
     "shared_names",
     "with_table_options",
 ]
@@ -183,6 +186,30 @@ def read_joined(
     return table, join(table, rated, allow_unmatched=tables.allow_unmatched)
 
 
+def read_subgroups(
+    predictions: Path,
+    columns: Sequence[str] | None,
+    tables: TableOptions,
+    table: PredictionTable,
+    report: JoinReport,
+) -> dict[str, list[Any]] | None:
+    """Return columns that tell the joined cases apart, by name; None where none is asked for."""
+    if not columns:
+        return None
+    found = read_levels(predictions, columns, delimiter=tables.delimiter)
+    rows = _rows_joined(table, report).tolist()
+    return {name: [values[i] for i in rows] for name, values in found.items()}
+
+
+def _rows_joined(table: PredictionTable, report: JoinReport) -> NDArray[np.int64]:
+    """Return which rows of the predictions have ratings."""
+    if not report.without_ratings:
+        return np.arange(len(table.probs))
+    assert table.ids is not None
+    absent = set(report.without_ratings)
+    return np.array([i for i, name in enumerate(table.ids.tolist()) if name not in absent])
+
+
 def _read_table(predictions: Path, tables: TableOptions) -> PredictionTable:
     given = comma_list(tables.prob_columns)
     return read_predictions(
@@ -242,11 +269,7 @@ def _with_labels(cases: Cases, source: Path | None, tables: TableOptions, rated:
     report = joined.report
     if report.without_predictions and not tables.allow_unmatched:
         join(table, ratings)  # which explains what does not match
-    rows = np.arange(len(table.probs))
-    if report.without_ratings:
-        assert table.ids is not None
-        absent = set(report.without_ratings)
-        rows = np.array([i for i, name in enumerate(table.ids.tolist()) if name not in absent])
+    rows = _rows_joined(table, report)
     labels, dropped = joined.labels, dict(report.dropped)
     unrated = labels.num_raters == 0
     if unrated.any():

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from quorate.cli.stability import named, read_stability
+from quorate.compare import Difference, compare
+from quorate.errors import InvalidInputError, QuorateError
 from quorate.io.files import check_can_write
 from quorate.results import Results
 
-__all__ = ["EXAMPLES", "open_in_browser", "report"]
+__all__ = ["EXAMPLES", "open_in_browser", "paired", "report"]
 
 EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# results.json is what quorate evaluate --out wrote[/dim]
 quorate report results.json -o report.html
 
-[dim]# with the same cases and one rater each beside, and shown at once[/dim]
-quorate report results.json -o report.html --single one_rater.json --open"""
+[dim]# with everything else that quorate can say about the same cases, and shown at once[/dim]
+quorate report results.json -o report.html --single one_rater.json --after scaled.json \\
+    --stability stability.json --worklist worklist.csv --open"""
 
 ResultsFile = Annotated[Path, typer.Argument(help="JSON file that quorate evaluate --out wrote.")]
 
@@ -35,24 +39,60 @@ def report(
     before: Annotated[
         Path | None, typer.Option(help="Results before a recalibration, to compare with.")
     ] = None,
+    after: Annotated[
+        Path | None, typer.Option(help="Or results after a recalibration of this model.")
+    ] = None,
+    stability: Annotated[
+        Path | None, typer.Option(help="JSON file that quorate stability --out wrote.")
+    ] = None,
+    worklist: Annotated[
+        Path | None, typer.Option(help="CSV file that quorate worklist --out wrote.")
+    ] = None,
     title: Annotated[
         str | None, typer.Option(help="The heading, such as the name of the model.")
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write a report of results: one file that opens anywhere, without a network."""
+    from quorate.worklist import Worklist
+
     check_can_write(out)
+    if before is not None and after is not None:
+        raise InvalidInputError("--before, --after: must be one of them; got both")
     content = Results.from_json(results)
-    content.to_html(
-        out,
-        single=None if single is None else Results.from_json(single),
-        before=None if before is None else Results.from_json(before),
-        versions=content.versions,
-        **({} if title is None else {"title": title}),
-    )
+    parts: dict[str, Any] = {} if title is None else {"title": title}
+    for name, path in (("single", single), ("before", before), ("after", after)):
+        if path is not None:
+            parts[name] = Results.from_json(path)
+    if before is not None or after is not None:
+        first, second = parts.get("after", content), parts.get("before", content)
+        parts["differences"], doubt = paired(first, second)
+        if doubt:
+            typer.echo(f"The differences have no intervals: {doubt}", err=True)
+    if stability is not None:
+        found = named(read_stability(stability))
+        parts["stability"] = {name: one.curve for name, one in found.items()}
+        parts["variation"] = {name: one.variation for name, one in found.items()}
+    if worklist is not None:
+        parts["worklist"] = Worklist.from_csv(worklist)
+    content.to_html(out, versions=content.versions, **parts)
     typer.echo(f"Written: {out}")
     if show:
         open_in_browser(out)
+
+
+def paired(after: Results, before: Results) -> tuple[tuple[Difference, ...], str]:
+    """Return after minus before where both are of the same resamples; otherwise why they are not.
+
+    Only metrics that both have are compared.
+    """
+    both = [metric for metric in after if metric in before]
+    if not both:
+        return (), "no metric is in both files"
+    try:
+        return compare({"after": after, "before": before}, metrics=both).differences, ""
+    except QuorateError as error:
+        return (), str(error)
 
 
 def open_in_browser(path: Path) -> None:

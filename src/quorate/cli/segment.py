@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from quorate.cli import options
 from quorate.cli.options import OnProblem, comma_list
-from quorate.cli.show import (
-    ProgressBar,
-    interval,
-    new_console,
-    number,
-    print_notes,
-    print_results,
-)
-from quorate.cli.writing import check_folder
-from quorate.errors import InvalidInputError, MissingExtraError, QuorateError
+from quorate.cli.show import ProgressBar
+from quorate.cli.stream import client_of
+from quorate.cli.writing import check_folder, deliver
+from quorate.errors import InvalidInputError
 from quorate.io.files import check_can_write
-from quorate.io.volumes import CaseFiles, ImageSet, read_images, read_manifest, write_nifti
-
-if TYPE_CHECKING:
-    from quorate.segmentation.reduction import Reduction, SegmentationResults
-    from quorate.segmentation.request import Request
+from quorate.io.manifests import CaseFiles, read_manifest
 
 __all__ = ["EXAMPLES", "segment"]
 
@@ -123,6 +109,7 @@ def segment(
     workers: Workers = None,
     checkpoint: CheckpointFolder = None,
     out: options.Out = None,
+    csv_out: options.CsvOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Say how far the probabilities of a segmentation can be trusted, by what several raters drew.
@@ -134,164 +121,41 @@ def segment(
     from quorate.segmentation.cases import Selection
     from quorate.segmentation.reduction import Reduction
     from quorate.segmentation.request import Request
+    from quorate.segmentation.running import Job, checkpoint_of, gather, measured
 
-    if out is not None:
-        check_can_write(out)
-    if maps is not None:
-        check_folder(maps).mkdir(parents=True, exist_ok=True)
+    for file in filter(None, (out, csv_out)):
+        check_can_write(file)
     settings = Settings(resamples, level, seed, "cases", "auto", on_single.value)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     request = Request.of(metrics, reduction.value, bins, question.value, settings, selection)
-    job = Job(request, num_classes, _sizes(spacing), maps)
     files = read_manifest(manifest)
+    if maps is not None:
+        _prepare_maps(maps, files)
+    job = Job(request, num_classes, _sizes(spacing), maps)
     gathered = Reduction(request, comma_list(class_names) or None)
-    with ProgressBar(shown=not quiet) as report:
-        made = _measured(job, files, cluster, workers, checkpoint, report)
-        bad = _gather(gathered, files, made, skip_bad=skip_bad)
+    kept = None if checkpoint is None else checkpoint_of(checkpoint, job, files)
+    with ProgressBar(shown=not quiet) as report, client_of(cluster, workers) as client:
+        images = measured(job, files, client=client, checkpoint=kept, progress=report)
+        with contextlib.closing(images):
+            bad = gather(gathered, images, skip_bad=skip_bad)
         report("intervals", 1.0)
         results = gathered.results()
     results = replace(results, warnings=(*results.warnings, *bad))
-    if out is not None:
-        results.to_json(out)
-    if not quiet:
-        _print(results)
+    deliver(results, out, csv_out, quiet=quiet)
 
 
-@dataclass(frozen=True)
-class Job:
-    """What is done with every image, wherever that is."""
+def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> None:
+    """Make the folder of maps; cases whose maps would have one name are an error."""
+    from quorate.segmentation.running import map_name
 
-    request: Request
-    num_classes: int | None = None
-    spacing: tuple[float, ...] | None = None
-    maps: Path | None = None
-
-
-@dataclass(frozen=True)
-class Bad:
-    """An image that cannot be used, and why."""
-
-    why: str
-
-
-def measure(job: Job, files: CaseFiles) -> Any:
-    """Read an image and return what the reduction keeps of it, or why it cannot be used."""
-    return measure_images(job, files, load(files))
-
-
-def load(files: CaseFiles) -> ImageSet | Bad:
-    """Return the arrays of an image, or why they cannot be read."""
-    try:
-        return read_images(files)
-    except MissingExtraError:
-        raise  # which is nobody's bad image
-    except (QuorateError, OSError) as error:
-        return Bad(str(error))
-
-
-def measure_images(job: Job, files: CaseFiles, images: ImageSet | Bad) -> Any:
-    """Return what the reduction keeps of an image that was read."""
-    from quorate.segmentation.cases import Case
-    from quorate.segmentation.request import CaseValues
-
-    if isinstance(images, Bad):
-        return images
-    case = Case(
-        images.probabilities,
-        images.masks,
-        region=images.region,
-        spacing=images.spacing or job.spacing,
-        patient=files.patient,
-        name=files.case,
-        layout="labels",
-    )
-    try:
-        digest = job.request.digest(case, job.num_classes)
-        kept = digest if job.request.reduction == "pooled" else CaseValues.of(digest, job.request)
-    except QuorateError as error:
-        return Bad(str(error))
-    if job.maps is not None:
-        _write_map(job.maps, files.case, images)
-    return kept
-
-
-def _write_map(folder: Path, case: str, images: ImageSet) -> None:
-    from quorate.segmentation.maps import disagreement_map
-
-    one_channel = images.probabilities.shape == images.masks[0].shape
-    values = disagreement_map(images.probabilities, one_channel=one_channel)
-    name = re.sub(r"[^\w.-]", "_", case)
-    write_nifti(folder / f"{name}_disagreement.nii.gz", values, images.affine)
-
-
-def _measured(
-    job: Job,
-    files: Sequence[CaseFiles],
-    cluster: str | None,
-    workers: int | None,
-    folder: Path | None,
-    report: ProgressBar,
-) -> Iterator[Any]:
-    """Yield what is kept of every image, in order; made here or on a cluster."""
-    from quorate.engines.streaming import read_ahead
-
-    kept = None if folder is None else _checkpoint(folder, job, files)
-    if cluster is not None:
-        from quorate.engines.dask import connected, results_on_cluster
-
-        names = [f"case {f.case}" for f in files]
-        with connected(cluster, workers) as client:
-            yield from results_on_cluster(
-                partial(measure, job), files, client, names=names, checkpoint=kept,
-                progress=report, keep=lambda result: not isinstance(result, Bad),
-            )  # fmt: skip
-        return
-    todo = [i for i in range(len(files)) if kept is None or not kept.has(i)]
-    ahead = read_ahead(load(files[i]) for i in todo)
-    waiting = set(todo)
-    for i, f in enumerate(files):
-        report(f"case {f.case} ({i + 1} of {len(files)})", i / len(files))
-        if i not in waiting:
-            assert kept is not None
-            yield kept.get(i)
-            continue
-        result = measure_images(job, f, next(ahead))
-        if kept is not None and not isinstance(result, Bad):
-            kept.put(i, result)
-        yield result
-
-
-def _checkpoint(folder: Path, job: Job, files: Sequence[CaseFiles]) -> Any:
-    from quorate.engines.checkpoint import Checkpoint
-    from quorate.segmentation.request import CaseValues
-
-    about = {"job": asdict(job), "files": [(asdict(f), _stamps(f)) for f in files]}
-    if job.request.reduction == "pooled":
-        return Checkpoint.open(folder, about)
-    return Checkpoint.open(folder, about, lambda path, v: v.save(path), CaseValues.load)
-
-
-def _stamps(files: CaseFiles) -> list[tuple[int, int]]:
-    """Return size and time of every file: parts of files that changed since are not used."""
-    paths = [files.probabilities, *files.raters, *([files.mask] if files.mask else [])]
-    stats = [path.stat() for path in paths if path.exists()]
-    return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
-
-
-def _gather(
-    gathered: Reduction, files: Sequence[CaseFiles], made: Iterable[Any], *, skip_bad: bool
-) -> list[str]:
-    """Add the images that can be used; return what to say of the others."""
-    bad = []
-    for f, kept in zip(files, made, strict=True):
-        if isinstance(kept, Bad):
-            if not skip_bad:
-                raise InvalidInputError(f"{kept.why}; --skip-bad leaves such images out")
-            bad.append(f"left out: {kept.why}")
-            gathered.skipped += 1
-            continue
-        gathered.add(f.case, f.patient, kept)
-    return bad
+    check_folder(folder).mkdir(parents=True, exist_ok=True)
+    owner: dict[str, str] = {}
+    for f in files:
+        other = owner.setdefault(map_name(f.case), f.case)
+        if other != f.case:
+            raise InvalidInputError(
+                f"maps: cases {other!r} and {f.case!r} would have one file, {map_name(f.case)}"
+            )
 
 
 def _sizes(text: str | None) -> tuple[float, ...] | None:
@@ -299,31 +163,3 @@ def _sizes(text: str | None) -> tuple[float, ...] | None:
         return tuple(float(part) for part in comma_list(text)) or None
     except ValueError:
         raise InvalidInputError(f"spacing: must be numbers, x,y,z; got {text!r}") from None
-
-
-def _print(results: SegmentationResults, console: Console | None = None) -> None:
-    console = console or new_console()
-    if not results.per_case:
-        print_results(results, console)
-        return
-    data = results.data
-    patients = f" of {data['patients']} patients" if data["patients"] else ""
-    console.print(
-        Text(
-            f"{data['cases']} images{patients}, {data['voxels']} voxels, {data['classes']} classes",
-            style="bold",
-        )
-    )
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("metric", "mean", "± std", f"{100 * results.options['level']:g}% interval"):
-        table.add_column(name, no_wrap=True, justify="left" if name == "metric" else "right")
-    table.add_column("images", justify="right")
-    table.add_column("error at most", justify="right")
-    for e in results.values():
-        std, defined = getattr(e, "std", None), getattr(e, "defined", 0)
-        value = "undefined" if e.value is None else number(e.value)
-        bound = "" if e.bound is None else f"{e.bound:.1e}"
-        table.add_row(e.title, value, "" if std is None else number(std), interval(e),
-                      str(defined), bound)  # fmt: skip
-    console.print(table)
-    print_notes(results, console)

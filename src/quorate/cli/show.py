@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from quorate.compare import Comparison
-from quorate.results import Estimate, Results
+from quorate.results import Estimate, Results, left_out
 
 __all__ = [
     "ProgressBar",
@@ -36,11 +36,12 @@ ROOM_FOR_MEANINGS = 120
 PIPED_WIDTH = 160
 ARGUMENT = re.compile(
     r"""(?<![\w'"-])(?P<name>
-        on_(?:single|unrated) | allow_unmatched | ratings_layout | class_names
+        on_(?:single|unrated) | skip_bad | allow_unmatched | ratings_layout | class_names
         | (?:logit|features)_prefix
         | (?:id|prob|label|group|weight|rater|rating|count|alpha)_(?:columns?|prefix)
+        | subgroup_(?:column|metrics)
         | (?:missing|delimiter)(?=="))
-    \b(?:="(?P<value>[^"]*)")?""",
+    \b(?:=True|="(?P<value>[^"]*)")?""",
     re.VERBOSE,
 )
 """Arguments of the library that are options here: id_column, or with a value, on_single="drop"."""
@@ -102,9 +103,14 @@ def facts_in_words(data: Mapping[str, Any]) -> str:
         f"{raters['min']}" if raters["min"] == raters["max"] else f"{raters['min']}-{raters['max']}"
     )
     patients = f" of {data['patients']} patients" if data.get("patients") else ""
+    counted, unit = cases(data["cases"]), "case"
+    if "voxels" in data:
+        images = "image" if data["cases"] == 1 else "images"
+        counted, unit = f"{data['cases']} {images}", "voxel"
+        patients += f", {data['voxels']} voxels"
     return (
-        f"{cases(data['cases'])}{patients}, {data['classes']} classes, "
-        f"{data['ratings']} ratings ({span} a case)"
+        f"{counted}{patients}, {data['classes']} classes, {data['ratings']} ratings "
+        f"({span} a {unit})"
     )
 
 
@@ -114,7 +120,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
     wide = console.width >= ROOM_FOR_MEANINGS
     corrected = any(e.debiased is not None for e in results.values())
     console.print(Text(facts_in_words(results.data), style="bold"))
-    console.print(_results_table(results, meanings=wide, corrected=corrected))
+    console.print(_results_table(results, meanings=wide))
     if not wide:
         for e in results.values():
             console.print(Text.assemble((f"{e.title}: ", "bold"), e.meaning))
@@ -126,17 +132,28 @@ def print_results(results: Results, console: Console | None = None) -> None:
                 "that taken out."
             )
         )
+    _print_subgroups(results, console)
     print_notes(results, console)
 
 
-def _results_table(results: Results, *, meanings: bool, corrected: bool) -> Table:
+OPTIONAL: Mapping[str, Callable[[Estimate], str]] = {
+    "± std": lambda e: "" if e.std is None else number(e.std),
+    "images": lambda e: "" if e.defined is None else str(e.defined),
+    "corrected": lambda e: "" if e.debiased is None else number(e.debiased),
+    "error at most": lambda e: "" if e.bound is None else f"{e.bound:.1e}",
+}
+"""Columns that are shown where some metric has something to say in them."""
+
+
+def _results_table(results: Results, *, meanings: bool) -> Table:
     level = 100 * results.options.get("level", 0.95)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("metric", no_wrap=True)
-    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("mean" if results.per_case else "value", justify="right", no_wrap=True)
     table.add_column(f"{level:g}% interval", no_wrap=True)
-    if corrected:
-        table.add_column("corrected", justify="right", no_wrap=True)
+    extra = {name: cell for name, cell in OPTIONAL.items() if any(map(cell, results.values()))}
+    for name in extra:
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("better", no_wrap=True)
     if meanings:
         table.add_column("what it means")
@@ -148,7 +165,7 @@ def _results_table(results: Results, *, meanings: bool, corrected: bool) -> Tabl
             table.add_row()
             table.add_row(Text(heading, style="bold cyan"))
         row = [f"  {e.title}", "undefined" if e.value is None else number(e.value), interval(e)]
-        row += [number(e.debiased) if e.debiased is not None else ""] if corrected else []
+        row += [cell(e) for cell in extra.values()]
         row += [e.direction if e.direction != "none" else ""]
         row += [e.meaning] if meanings else []
         table.add_row(*map(Text, row))
@@ -156,12 +173,55 @@ def _results_table(results: Results, *, meanings: bool, corrected: bool) -> Tabl
     return table
 
 
+def _print_subgroups(results: Results, console: Console) -> None:
+    """Print, for each variable, every metric by level and what each level differs by."""
+    for variable in dict.fromkeys(found.variable for found in results.subgroups):
+        console.print()
+        console.print(Text(f"By {variable}", style="bold"))
+        console.print(_subgroup_table(results, variable))
+    if results.subgroups:
+        console.print()
+        note = (
+            "difference: from the cases of all other levels; p is adjusted for the number of "
+            "levels (Holm). Calibration errors are corrected."
+        )
+        console.print(Text(note))
+
+
+def _subgroup_table(results: Results, variable: str) -> Table:
+    chosen = [found for found in results.subgroups if found.variable == variable]
+    level = f"{100 * results.options.get('level', 0.95):g}% interval"
+    table = plain_table("level")
+    for heading in ("cases", "value"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column(level, no_wrap=True)
+    table.add_column("difference", justify="right", no_wrap=True)
+    table.add_column(level, no_wrap=True)
+    table.add_column("p", justify="right", no_wrap=True)
+    for metric, first in chosen[0].estimates.items():
+        table.add_row(Text(first.title, style="bold cyan"))
+        for found in chosen:
+            e, d = found.estimates[metric], found.differences.get(metric)
+            value = "undefined" if e.value is None else number(e.less_chance)
+            row = [f"  {found.level}", str(found.cases), value, interval(e)]
+            if d is not None:
+                row += [("+" if d.difference > 0 else "") + number(d.difference)]
+            if d is not None and d.low is not None and d.high is not None:
+                row += [f"[{number(d.low)}, {number(d.high)}]"]
+            p = None if d is None else d.adjusted_p_value
+            row += [""] * (6 - len(row)) + ["" if p is None else f"{p:.3f}"]
+            clear = p is not None and p <= 1 - results.options.get("level", 0.95)
+            table.add_row(*map(Text, row), style="bold" if clear else None)
+    return table
+
+
 def print_notes(results: Results, console: Console) -> None:
     """Print what was left out, what is undefined and why, and the warnings."""
     for reason, count in results.data.get("dropped", {}).items():
-        console.print(Text(f"left out: {cases(count)} {reason.replace('_', ' ')}"))
+        console.print(Text(f"left out: {left_out(reason, count)}"))
     for dropped, titles in _titles_by((e.dropped or None, e.title) for e in results.values()):
-        console.print(Text(f"left out: {cases(dropped)} with too few raters for {titles}"))
+        counted = f"{dropped} voxels" if "voxels" in results.data else cases(dropped)
+        console.print(Text(f"left out: {counted} with too few raters for {titles}"))
     for reason, titles in _titles_by((e.undefined, e.title) for e in results.values()):
         console.print(Text(f"undefined: {titles}: {as_options(reason)}", style="yellow"))
     for warning in results.warnings:

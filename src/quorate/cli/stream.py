@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,10 +13,9 @@ import typer
 from quorate.cli.options import comma_list
 from quorate.cli.show import ProgressBar
 from quorate.errors import InvalidInputError
-from quorate.io.files import check_can_write
 from quorate.results import Results
 
-__all__ = ["StreamRequest"]
+__all__ = ["StreamRequest", "client_of"]
 
 SCALE = "More cases than memory"
 
@@ -73,50 +73,41 @@ class StreamRequest:
 
     def evaluate(self, told: Mapping[str, Any]) -> Results:
         """Return the results of a table that is read part by part; `told` are all options."""
-        with ProgressBar(shown=not told["quiet"]) as report:
-            return self._evaluate(told, report)
+        from quorate.streaming import evaluate_stream
 
-    def _evaluate(self, told: Mapping[str, Any], report: ProgressBar) -> Results:
-        from quorate.binning import bin_edges
-        from quorate.evaluate import rows_of
-        from quorate.inference import Settings
-        from quorate.io.streams import PartJob, StreamColumns, digest_of_parts, parts_of
-        from quorate.merged import asked_of, plans_of, results_of
-        from quorate.summaries.saved import save_digest
-
-        if self.save_summary is not None:
-            check_can_write(self.save_summary)
         if told["resample"].value == "raters":
             raise InvalidInputError('resample: a stream can resample "cases" or patients only')
-        settings = Settings(
-            told["resamples"], told["level"], told["seed"], on_single=told["on_single"].value
-        )
-        bin_edges(told["bins"])
-        given = {"bins": told["bins"]}
-        asked = asked_of(rows_of(told["metrics"]), given)
-        parts, names = parts_of([told["predictions"]])
-        job = PartJob(
-            StreamColumns.of(names, **stream_columns(told)),
-            tuple(plans_of(asked)),
-            settings.seed,
-            settings.resamples > 0,
-            told["on_unrated"].value,
-        )
-        digest = digest_of_parts(
-            job,
-            parts,
-            cluster=self.cluster,
-            workers=self.workers,
-            checkpoint=self.checkpoint,
-            progress=lambda what, done: report(what, 0.9 * done),
-        )
-        if self.save_summary is not None:
-            about = {
-                "metrics": list(asked), **given, "seed": settings.seed,
-                "on_single": settings.on_single,
-            }  # fmt: skip
-            save_digest(self.save_summary, digest, about)
-        return results_of(digest, asked, given, settings)
+        with (
+            ProgressBar(shown=not told["quiet"]) as report,
+            client_of(self.cluster, self.workers) as client,
+        ):
+            return evaluate_stream(
+                told["predictions"],
+                told["metrics"],
+                told["resamples"],
+                told["level"],
+                told["seed"],
+                bins=told["bins"],
+                on_unrated=told["on_unrated"].value,
+                on_single=told["on_single"].value,
+                client=client,
+                checkpoint=self.checkpoint,
+                save_summary=self.save_summary,
+                progress=report,
+                **stream_columns(told),
+            )
+
+
+@contextlib.contextmanager
+def client_of(cluster: str | None, workers: int | None) -> Iterator[Any]:
+    """Give a Dask client of the cluster that is asked for, or None where none is."""
+    if cluster is None:
+        yield None
+        return
+    from quorate.engines.dask import connected
+
+    with connected(cluster, workers) as client:
+        yield client
 
 
 def stream_columns(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,13 +15,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quorate.cli.show import print_results
 from quorate.errors import InvalidInputError
 from quorate.io.files import check_can_write, write_text_atomically
 from quorate.io.sources import file_format, open_table
+from quorate.results import Results
 
-__all__ = ["check_folder", "write_json", "write_like"]
+__all__ = ["check_folder", "deliver", "metrics_as_csv", "write_json", "write_like"]
 
 Columns = Mapping[str, NDArray[Any]]
+
+
+METRIC_COLUMNS = (
+    *("name", "title", "group", "value", "low", "high", "debiased"),
+    *("direction", "dropped", "undefined"),
+)
+OPTIONAL_COLUMNS = ("std", "defined", "bound")
+"""Columns of metrics of images, and of approximations."""
+
+
+def deliver(results: Results, out: Path | None, csv_out: Path | None, *, quiet: bool) -> None:
+    """Write results to the files that are wanted, and to the terminal."""
+    if out is not None:
+        results.to_json(out)
+    if csv_out is not None:
+        write_text_atomically(csv_out, metrics_as_csv(results))
+    if not quiet:
+        print_results(results)
+
+
+def metrics_as_csv(results: Results) -> str:
+    """Return one line per metric, with every digit; what a metric does not have stays empty."""
+    extra = [
+        name
+        for name in OPTIONAL_COLUMNS
+        if any(getattr(e, name) is not None for e in results.values())
+    ]
+    columns = {
+        name: np.array([getattr(e, name) for e in results.values()], object)
+        for name in (*METRIC_COLUMNS, *extra)
+    }
+    return _as_csv(columns, ",")
 
 
 def check_folder(path: Path) -> Path:

@@ -7,12 +7,15 @@ done again elsewhere. Ours is the function of a part, and `+`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from importlib import import_module
 from typing import Any
 
 from quorate.engines.checkpoint import Checkpoint
 from quorate.errors import InvalidInputError, MissingExtraError, QuorateError
+from quorate.kernels._threads import one_thread
 from quorate.summaries.digest import Digest, additions, merged_in_order
 
 __all__ = ["connected", "merged_on_cluster", "results_on_cluster"]
@@ -40,11 +43,18 @@ def connected(cluster: Any, workers: int | None = None) -> Iterator[Any]:
     if cluster == "local":
         with (
             distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                preload=["quorate.engines.dask_worker"],
             ) as own,
             distributed.Client(own) as client,
         ):
-            yield client
+            try:
+                yield client
+            finally:  # how its workers end is no news
+                logging.getLogger("distributed.nanny").setLevel(logging.ERROR)
         return
     try:
         client = distributed.Client(cluster, timeout="10s")
@@ -58,51 +68,71 @@ def connected(cluster: Any, workers: int | None = None) -> Iterator[Any]:
 
 def results_on_cluster(
     function: Callable[[Any], Any],
-    parts: Sequence[Any],
+    parts: Iterable[Any],
     client: Any,
     *,
-    names: Sequence[str],
+    name_of: Callable[[Any], str],
+    total: int | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
     retries: int = 1,
     keep: Callable[[Any], bool] = lambda result: True,
+    ahead: int = IN_FLIGHT,
 ) -> Iterator[Any]:
     """Yield function(part) of every part, in order; an error names the part it comes from.
 
+    Parts are taken from the iterable as the cluster gets to them, `ahead` of them per thread;
+    `total` is how many there are, where the iterable has no length.
     Results that are in the checkpoint are read, not made again, and those that are made are put
-    there if `keep` says so. Whoever stops early, by an error
-    or Ctrl-C, cancels what is still on the cluster.
+    there if `keep` says so. Whoever stops early, by an error or Ctrl-C, cancels what is still on
+    the cluster.
     """
-    waiting: dict[int, Any] = {}
-    ahead = max(IN_FLIGHT * sum(client.nthreads().values()), 8)
-    todo = iter([i for i in range(len(parts)) if checkpoint is None or not checkpoint.has(i)])
+    most = ahead * max(sum(client.nthreads().values()), 2)
+    total = len(parts) if isinstance(parts, Sized) else total
+    source = enumerate(parts)
+    # Number, name and future of the parts in order; no future where a result is kept.
+    waiting: deque[tuple[int, str, Any]] = deque()
+    made: dict[int, Any] = {}
 
     def submit() -> None:
-        for i in todo:
-            key = f"quorate-{client.id[-8:]}-{id(waiting)}-{i}"
-            waiting[i] = client.submit(
-                _named, function, parts[i], names[i], key=key, retries=retries, pure=False
-            )
-            if len(waiting) >= ahead:
-                return
+        busy = sum(future is not None and i not in made for i, _, future in waiting)
+        while busy < most and (following := next(source, None)) is not None:
+            i, part = following
+            name, future = name_of(part), None
+            if checkpoint is None or not checkpoint.has(i):
+                future = client.submit(
+                    _named, function, part, name, retries=retries, pure=False, priority=-i
+                )
+                busy += 1
+            waiting.append((i, name, future))
+
+    def fetch(first: Any, name: str) -> None:
+        """Get the result of the first, and in the same exchange of all others that are done."""
+        _wait_for(first, name)
+        done = {i: f for i, _, f in waiting if f is not None and f.status == "finished"}
+        new = [i for i in done if i not in made]
+        made.update(zip(new, client.gather([done[i] for i in new]), strict=True))
 
     try:
         submit()
-        for i in range(len(parts)):
-            if i in waiting:
-                result = _result(waiting[i], names[i])
-                if checkpoint is not None and keep(result):
-                    checkpoint.put(i, result)
-                del waiting[i]
-                submit()
-            else:
+        while waiting:
+            i, name, future = waiting[0]
+            if future is None:
                 assert checkpoint is not None
                 result = checkpoint.get(i)
-            if progress:
-                progress(f"part {i + 1} of {len(parts)}", (i + 1) / len(parts))
+            else:
+                if i not in made:
+                    fetch(future, name)
+                result = made.pop(i)
+                if checkpoint is not None and keep(result):
+                    checkpoint.put(i, result)
+            waiting.popleft()
+            submit()
+            if progress and total:
+                progress(f"{name} ({i + 1} of {total})", (i + 1) / total)
             yield result
     finally:
-        _let_go(waiting.values())
+        _let_go(future for _, _, future in waiting if future is not None)
 
 
 def merged_on_cluster(
@@ -110,7 +140,7 @@ def merged_on_cluster(
     parts: Sequence[Any],
     client: Any,
     *,
-    names: Sequence[str],
+    name_of: Callable[[Any], str],
     checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
     retries: int = 1,
@@ -122,8 +152,8 @@ def merged_on_cluster(
     if checkpoint is not None:
         return merged_in_order(
             results_on_cluster(
-                function, parts, client, names=names, checkpoint=checkpoint, progress=progress,
-                retries=retries,
+                function, parts, client, name_of=name_of, checkpoint=checkpoint,
+                progress=progress, retries=retries,
             )
         )  # fmt: skip
     if not parts:
@@ -134,7 +164,7 @@ def merged_on_cluster(
         for i, part in enumerate(parts):
             leaves.append(
                 client.submit(
-                    _named, function, part, names[i], retries=retries, pure=False, priority=-i
+                    _named, function, part, name_of(part), retries=retries, pure=False, priority=-i
                 )
             )
         place = {future.key: i for i, future in enumerate(leaves)}
@@ -143,12 +173,13 @@ def merged_on_cluster(
             nodes[left] = client.submit(_add, nodes[left], nodes[right], pure=False)
         for done, future in enumerate(_distributed().as_completed(leaves), start=1):
             if future.status == "error":
-                raise _explained(future, names[place[future.key]])
+                raise _explained(future, name_of(parts[place[future.key]]))
             if progress:
                 progress(f"part {done} of {len(parts)}", done / len(parts))
             if future is not nodes[0]:
                 future.release()  # the addition that waits for it keeps it as long as needed
-        total: Digest = _result(nodes[0], "the sum of all parts")
+        _wait_for(nodes[0], "the sum of all parts")
+        total: Digest = nodes[0].result()
         return total
     finally:
         _let_go([*leaves, *nodes.values()])
@@ -168,9 +199,13 @@ def _distributed() -> Any:
 
 
 def _named(function: Callable[[Any], Any], part: Any, name: str) -> Any:
-    """Run on a worker: whatever goes wrong says with which part."""
+    """Run on a worker: whatever goes wrong says with which part.
+
+    In one thread: as many parts run at once as the worker has threads.
+    """
     try:
-        return function(part)
+        with one_thread():
+            return function(part)
     except QuorateError as error:
         text = str(error)
         raise InvalidInputError(text if name in text else f"{name}: {text}") from error
@@ -180,11 +215,10 @@ def _add(left: Digest, right: Digest) -> Digest:
     return left + right
 
 
-def _result(future: Any, name: str) -> Any:
+def _wait_for(future: Any, name: str) -> None:
     future.exception()  # waits; Ctrl-C ends the waiting
-    if future.status == "finished":
-        return future.result()
-    raise _explained(future, name)
+    if future.status != "finished":
+        raise _explained(future, name)
 
 
 def _explained(future: Any, name: str) -> QuorateError:

@@ -6,101 +6,53 @@ the predictions, are copied to the host. Nothing here is imported unless a tenso
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from quorate.arrays import choose
 from quorate.engines import local
-from quorate.errors import InvalidInputError, InvalidTypeError
+from quorate.engines.tensor_cases import (
+    TensorCases,
+    explain_bad_row,
+    hits_of,
+    numbers,
+    rated_cases,
+    weights_of,
+)
 from quorate.kernels import _torch as kernels
 from quorate.kernels import _triton
-from quorate.kernels._torch_questions import Scored, TensorRows, score
-from quorate.labels import Labels
-from quorate.predictions import Predictions, row_sum_tolerance
+from quorate.kernels._torch_questions import PER_CASE_SCORES, Scored, TensorRows, score
 from quorate.questions import Question, ScoredCases
-from quorate.summaries import BinPlan, BinSums, SoftBinPlan, SortedPlan, SortedScores
+from quorate.summaries import (
+    BinPlan,
+    BinSums,
+    ScoreMasses,
+    SoftBinPlan,
+    SortedPlan,
+    SortedScores,
+)
 
-__all__ = ["TensorCases", "add_cases", "can_summarise", "rated_cases", "summarise"]
+__all__ = [
+    "add_cases",
+    "can_summarise",
+    "masses_of_scores",
+    "right_and_wrong",
+    "summarise",
+]
 
 Plan = BinPlan | SoftBinPlan | SortedPlan
 
-HOST_CHUNK, DEVICE_CHUNK = 1 << 21, 1 << 26
-"""How many float64 numbers the work on a chunk may need: 16 MB for caches, 512 MB on a GPU."""
 
-
-class TensorCases(NamedTuple):
-    """Checked shapes: probabilities (N, K) with classes (N,) or label counts (N, K)."""
-
-    probs: Tensor
-    classes: Tensor | None
-    counts: Tensor | None
-    weights: Tensor | None
-    tolerance: float
-
-    @staticmethod
-    def of(probs: Tensor, labels: Any, weights: Any = None, *, check: bool = True) -> TensorCases:
-        """Return the cases; `labels` is a Labels, (N,) classes or (N, K) counts.
-
-        Labels and weights are moved to the device of the probabilities. `check=False` trusts the
-        values, which spares the device from waiting for the answer.
-        """
-        array = _probabilities(probs)
-        classes, counts = _labels(labels, array)
-        cases = TensorCases(array, classes, counts, None, row_sum_tolerance(probs))
-        if check:
-            _check_labels(cases)
-        return cases if weights is None else cases._weighted(weights, check)
-
-    def _weighted(self, weights: Any, check: bool) -> TensorCases:
-        given = torch.as_tensor(weights, device=self.probs.device).double()
-        if given.shape != (len(self.probs),):
-            raise InvalidInputError(
-                f"weights: must have one value per case; got shape {tuple(given.shape)} "
-                f"for {len(self.probs)} cases"
-            )
-        if check and not bool((given.isfinite() & (given >= 0)).all()):
-            raise InvalidInputError("weights: must be finite and not negative; some are not")
-        return self._replace(weights=given)
-
-    def on_host(self) -> Predictions:
-        """Return the cases as predictions that share the memory of tensors on the CPU."""
-        classes = self.probs.shape[1]
-        if self.classes is not None:
-            labels = Labels(classes, classes=self.classes.numpy())
-        else:
-            assert self.counts is not None
-            labels = Labels(classes, histogram=self.counts.long().numpy())
-        weights = None if self.weights is None else self.weights.numpy()
-        return Predictions(self.probs.numpy(), labels, weights=weights, tolerance=self.tolerance)
-
-    def chunks(self, values_per_row: int, *, check: bool = True) -> Iterator[TensorRows]:
-        """Yield the cases in chunks, their probabilities checked."""
-        budget = HOST_CHUNK if self.probs.device.type == "cpu" else DEVICE_CHUNK
-        step = max(1024, budget // values_per_row)
-        for start in range(0, len(self.probs), step):
-            part = slice(start, start + step)
-            probs = self.probs[part]
-            reading = kernels.read_rows(probs, self.tolerance, check)
-            if reading.bad >= 0:
-                raise _explain_bad_row(self.probs, start + reading.bad, self.tolerance)
-            yield TensorRows(
-                probs,
-                reading,
-                None if self.classes is None else self.classes[part],
-                None if self.counts is None else self.counts[part].double(),
-                None if self.weights is None else self.weights[part],
-            )
-
-
-def can_summarise(plan: object) -> bool:
+def can_summarise(plan: object) -> TypeGuard[Plan]:
     """Say whether a plan's summary can be made here: kept samples and ratings cannot."""
-    return isinstance(plan, BinPlan | SoftBinPlan | SortedPlan) and isinstance(
-        plan.question, Question
+    return isinstance(plan, BinPlan | SoftBinPlan | SortedPlan) and (
+        isinstance(plan.question, Question) or plan.question.name in PER_CASE_SCORES
     )
 
 
@@ -111,11 +63,13 @@ def summarise(
     *,
     weights: Any = None,
     on_unrated: str = "error",
+    merge_ties: bool = True,
 ) -> dict[Plan, Any]:
     """Read every case once and return the summary of each plan, as `engines.local.summarise` does.
 
     `labels` is a Labels, (N,) classes or (N, K) label counts. Sorted scores come with equal ones
-    merged; what depends on single cases (the kernel-density error) needs them apart.
+    merged, unless `merge_ties` is false: what leaves out one case at a time (the kernel-density
+    error) needs them apart.
 
     >>> plan = BinPlan(Question("top_label"), bins=2)
     >>> probs = torch.tensor([[0.9, 0.1], [0.3, 0.7]])
@@ -132,7 +86,10 @@ def summarise(
             pieces.append(score(asked.question.name, asked.question.per, rows))
     return {
         **{plan: BinSums(plan, table.cpu().numpy()[None]) for plan, table in binned.items()},
-        **{plan: _sorted_scores(plan, pieces, classes) for plan, pieces in ranked.items()},
+        **{
+            plan: _sorted_scores(plan, pieces, classes, merge_ties)
+            for plan, pieces in ranked.items()
+        },
     }
 
 
@@ -140,6 +97,8 @@ def add_cases(
     cases: TensorCases, tables: Mapping[BinPlan | SoftBinPlan, Tensor], *, check: bool = True
 ) -> None:
     """Add the cases to the table (channels, bins, fields) of each plan, in place."""
+    if not tables:
+        return
     if cases.probs.device.type == "cpu" and has_cpu_loops():
         summaries = local.summarise(cases.on_host(), list(tables))
         for plan, table in tables.items():
@@ -149,9 +108,12 @@ def add_cases(
         ((plan, table),) = tables.items()
         if _added_directly(cases, plan, table, check):
             return
-    bins = max((table.shape[1] for table in tables.values()), default=0)
-    width = 16 + 2 * cases.probs.shape[1] + min(bins, kernels.FEW_BINS)
-    for rows in cases.chunks(width, check=check) if tables else ():
+    width = 24  # the numbers of a case that PyTorch's operations make on their way
+    if any(plan.question.name not in ("top_label", "predicted_class") for plan in tables):
+        width += 2 * cases.probs.shape[1]
+    if not _triton.can_run(cases.probs):
+        width += min(max(table.shape[1] for table in tables.values()), kernels.FEW_BINS)
+    for rows in cases.chunks(width, check=check):
         for plan, table in tables.items():
             add_rows(plan, rows, table)
 
@@ -169,21 +131,32 @@ def _added_directly(
     if not (
         _triton.can_run(probs)
         and isinstance(plan, BinPlan)
-        and plan.question.name == "top_label"
         and plan.least_raters <= 1
         and labels is not None
         and cases.weights is None
         and probs.is_contiguous()
         and labels.is_contiguous()
         and probs.shape[1] <= _triton.MOST_CLASSES
-        and table.shape[1] <= _triton.MOST_BINS
+        and table[..., 0].numel() <= _triton.MOST_CELLS
     ):
         return False
-    edges = edges_of(plan, probs.device)
-    sums, first_bad = _triton.top_label_sums(probs, labels, edges, cases.tolerance)
+    question, edges = plan.question.name, edges_of(plan, probs.device)
+    few = len(edges) - 1 <= _triton.MOST_BINS
+    if question == "top_label" and few:
+        sums, first_bad = _triton.top_label_sums(probs, labels, edges, cases.tolerance)
+    elif question in ("top_label", "predicted_class"):
+        by_class = question == "predicted_class"
+        sums, first_bad = _triton.cell_sums(
+            probs, labels, edges, cases.tolerance, by_class=by_class
+        )
+    elif question == "per_class" and few:
+        first_bad = _triton.read_rows(probs, cases.tolerance)[2] if check else torch.tensor(0)
+        sums = _triton.per_class_sums(probs, labels, edges)
+    else:
+        return False
     if check and (bad := int(first_bad)) < len(probs):
-        raise _explain_bad_row(probs, bad, cases.tolerance)
-    table[0] += sums
+        raise explain_bad_row(probs, bad, cases.tolerance)
+    table += sums
     return True
 
 
@@ -193,8 +166,9 @@ def _zeros(plan: BinPlan | SoftBinPlan, cases: TensorCases) -> Tensor:
     return torch.zeros(shape, dtype=torch.float64, device=cases.probs.device)
 
 
+@lru_cache(maxsize=64)
 def edges_of(plan: BinPlan | SoftBinPlan, device: torch.device) -> Tensor:
-    """Return the bins' edges on a device."""
+    """Return the bins' edges on a device; the same tensor each time, which spares a copy."""
     return torch.tensor(plan.edges, dtype=torch.float64, device=device)
 
 
@@ -216,7 +190,9 @@ def add_rows(plan: BinPlan | SoftBinPlan, rows: TensorRows, table: Tensor) -> No
         )
 
 
-def _sorted_scores(plan: SortedPlan, pieces: list[Scored], classes: int) -> SortedScores:
+def _sorted_scores(
+    plan: SortedPlan, pieces: list[Scored], classes: int, merge_ties: bool
+) -> SortedScores:
     z, mu, weights = (
         torch.cat([getattr(piece, name) for piece in pieces]) for name in ("z", "mu", "weights")
     )
@@ -227,105 +203,53 @@ def _sorted_scores(plan: SortedPlan, pieces: list[Scored], classes: int) -> Sort
     for c in range(channels):
         rows: Any = slice(None) if own is None else own == c
         column = 0 if own is not None else c
-        w = weights[rows]
-        parts.append(kernels.score_masses(z[rows, column], w, w * mu[rows, column]))
-    score_, mass, hits = (np.concatenate([p[i].cpu().numpy() for p in parts]) for i in range(3))
-    channel = np.repeat(np.arange(channels), [len(p[0]) for p in parts])
-    # A case of weight 0 is none; ours are merged, so its score may be there with no mass.
-    here = mass > 0
-    piece = ScoredCases(
-        score_[here, None], (hits[here] / mass[here])[:, None], mass[here], channel=channel[here]
-    )
-    return SortedScores(plan, channels, 1, (piece,))
+        scores = z[rows, column], weights[rows], weights[rows] * mu[rows, column]
+        parts.append(_on_host(*(kernels.score_masses(*scores) if merge_ties else scores), c))
+    return SortedScores(plan, channels, 1, tuple(parts))
 
 
-def _probabilities(probs: Tensor) -> Tensor:
-    if not probs.is_floating_point():
-        raise InvalidTypeError(f"probs: must be floating point; got {probs.dtype}")
-    array = probs.detach()
-    if array.dtype not in (torch.float32, torch.float64):
-        array = array.float()
-    if array.ndim == 1:
-        array = torch.stack((1 - array, array), dim=1)
-    if array.ndim != 2 or array.shape[1] < 2 or len(array) == 0:
-        raise InvalidInputError(
-            "probs: must be (N, K) with at least 1 case and 2 classes, or (N,) for the probability "
-            f"of class 1; got shape {tuple(probs.shape)}"
-        )
-    return array
+def _on_host(score: Tensor, mass: Tensor, hits: Tensor, channel: int) -> ScoredCases:
+    """Return the scores of one channel that have any mass, divided and copied in one go."""
+    here = mass > 0  # a case of weight 0 is none
+    if not bool(here.all()):
+        score, mass, hits = score[here], mass[here], hits[here]
+    columns = _copied(torch.stack((score.double(), hits / mass, mass)))
+    own = np.full(columns.shape[1], channel)
+    return ScoredCases(columns[0, :, None], columns[1, :, None], columns[2], channel=own)
 
 
-def _labels(labels: Any, probs: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    if isinstance(labels, Labels):
-        given = labels.classes if labels.classes is not None else labels.counts
-    else:
-        given = labels
-    tensor = torch.as_tensor(given, device=probs.device)
-    if tensor.shape == (len(probs),):
-        if tensor.is_floating_point():
-            raise InvalidTypeError(f"labels: classes must be integers; got {tensor.dtype}")
-        return tensor.long(), None
-    if tensor.shape == probs.shape:
-        return None, tensor
-    raise InvalidInputError(
-        f"labels: must be ({len(probs)},) classes or {tuple(probs.shape)} label counts, as probs; "
-        f"got shape {tuple(tensor.shape)}"
-    )
+def _copied(values: Tensor) -> NDArray[np.float64]:
+    """Return values on the host, through memory that a GPU can write to by itself."""
+    if values.device.type != "cuda":
+        return values.numpy()
+    return torch.empty(values.shape, dtype=values.dtype, pin_memory=True).copy_(values).numpy()
 
 
-def _check_labels(cases: TensorCases) -> None:
-    classes = cases.probs.shape[1]
-    if cases.classes is not None:
-        low, high = (int(bound) for bound in torch.aminmax(cases.classes))
-        if low < 0 or high >= classes:
-            raise InvalidInputError(
-                f"labels: must be classes 0 … {classes - 1}; got {low if low < 0 else high}"
-            )
-        return
-    assert cases.counts is not None
-    wrong = ~(cases.counts >= 0)  # NaN too
-    if cases.counts.is_floating_point():
-        wrong |= cases.counts != cases.counts.floor()
-    if bool(wrong.any()):
-        case, k = (int(i) for i in wrong.nonzero()[0])
-        raise InvalidInputError(
-            "labels: counts must be whole and not negative; "
-            f"case {case}, class {k} has {cases.counts[case, k].item()}"
-        )
+def right_and_wrong(confidence: Any, correct: Any) -> tuple[Tensor, Tensor] | None:
+    """Return the scores of the cases that are right and that are wrong; None where some are partly.
+
+    All on the device of `confidence`.
+    """
+    score = numbers(confidence, "confidence")
+    hits = hits_of(correct, score)
+    right = hits == 1
+    if hits.dtype != torch.bool and not bool((right | (hits == 0)).all()):
+        return None
+    return score[right], score[~right]
 
 
-def rated_cases(cases: TensorCases, on_unrated: str) -> TensorCases:
-    """Return the cases that somebody rated; with "error" that must be all."""
-    choose("on_unrated", on_unrated, ("error", "drop"))
-    if cases.counts is None:
-        return cases
-    rated = cases.counts.sum(dim=1) > 0
-    if bool(rated.all()):
-        return cases
-    if on_unrated == "error":
-        unrated = (~rated).nonzero()[:, 0]
-        raise InvalidInputError(
-            f"labels: every case needs a rating; {len(unrated)} of {len(rated)} have none "
-            f"(the first is case {int(unrated[0])})"
-        )
-    weights = None if cases.weights is None else cases.weights[rated]
-    return cases._replace(probs=cases.probs[rated], counts=cases.counts[rated], weights=weights)
-
-
-def _explain_bad_row(probs: Tensor, row: int, tolerance: float) -> InvalidInputError:
-    """Say what is wrong with `row`, the first bad one of `probs`."""
-    values = probs[row].double().cpu()
-    if missing := int(probs.isnan().sum()) if bool(values.isnan().any()) else 0:
-        return InvalidInputError(
-            f"probs: must not contain NaN; {missing} values are NaN, the first in row {row}"
-        )
-    outside = values[~((values >= 0) & (values <= 1))]
-    if len(outside):
-        hint = "" if bool(outside[0].isinf()) else " (logits need a softmax first)"
-        return InvalidInputError(
-            f"probs: must lie in [0, 1]; row {row} holds {outside[0].item():.6g}{hint}"
-        )
-    return InvalidInputError(
-        f"probs: rows must sum to 1 within {tolerance:.0e}; "
-        f"row {row} sums to {values.sum().item():.6g}"
-    )
+def masses_of_scores(
+    confidence: Any, correct: Any, weights: Any = None, out_confidence: Any = None
+) -> ScoreMasses:
+    """Return the sorted distinct scores with their masses, made on the device of `confidence`."""
+    score = numbers(confidence, "confidence").double()
+    hits = hits_of(correct, score).double()
+    mass = torch.ones_like(score) if weights is None else weights_of(weights, score)
+    hits = hits * mass
+    if out_confidence is not None:
+        outside = numbers(out_confidence, "out_confidence", score).double()
+        score = torch.cat((score, outside))
+        hits = torch.cat((hits, torch.zeros_like(outside)))
+        mass = torch.cat((mass, torch.ones_like(outside)))
+    found = _copied(torch.stack(kernels.score_masses(score, mass, hits)))
+    return ScoreMasses(found[0], found[1], found[2])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from quorate.experiments.markdown import table_head, table_row
+
 __all__ = ["as_markdown"]
 
 Found = Mapping[str, Any]
@@ -62,22 +64,22 @@ def _section(data: str, parts: Sequence[Found]) -> list[str]:
 
 
 def _values(parts: Sequence[Found]) -> list[str]:
-    lines = _head(("model", "", "predicted", *LEVELS.values()))
+    lines = table_head(("model", "", "predicted", *LEVELS.values()))
     for part in parts:
         for variant, name in NAMES.items():
             cells = [_cell(part["metrics"][variant][metric]) for metric in LEVELS]
             model = part["model"] if variant == "raw" else ""
-            lines.append(_row((model, name, f"{part['disagreement'][variant]:.3f}", *cells)))
+            lines.append(table_row((model, name, f"{part['disagreement'][variant]:.3f}", *cells)))
     return lines
 
 
 def _changes(parts: Sequence[Found]) -> list[str]:
-    lines = _head(("model", "α added to", *(LEVELS[metric] for metric in CHANGES)))
+    lines = table_head(("model", "α added to", *(LEVELS[metric] for metric in CHANGES)))
     for part in parts:
         for label, (before, after) in PAIRS.items():
             rows = [_change(part, metric, before, after) for metric in CHANGES]
             name = part["model"] if before == "raw" else ""
-            lines.append(_row((name, label, *map(_signed, rows))))
+            lines.append(table_row((name, label, *map(_signed, rows))))
     return lines
 
 
@@ -103,11 +105,3 @@ def _signed(row: Mapping[str, Any] | None) -> str:
         return "undefined"
     ends = f"[{row['low']:+.4f}, {row['high']:+.4f}]"
     return f"{row['difference']:+.4f} {ends} (p {row['p_value']:.3f})"
-
-
-def _head(names: Sequence[str]) -> list[str]:
-    return [_row(names), _row(["---"] * len(names))]
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -192,7 +192,7 @@ def judged(model: Model, settings: Settings, progress: Progress | None = None) -
         on_single="drop",
         progress=progress,
     )
-    results = {name: part.to_dict() for name, part in found.models.items()}
+    results = {name: part.to_dict(replicates=False) for name, part in found.models.items()}
     return {
         "model": model.name,
         "data": model.data,

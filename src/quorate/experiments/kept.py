@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.io.files import write_text_atomically
+from quorate.io.files import write_bytes_atomically, write_text_atomically
 
-__all__ = ["fingerprint", "kept", "write_json"]
+__all__ = ["fingerprint", "kept", "kept_arrays", "write_json"]
 
 
 def kept(file: Path, made_of: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -32,6 +34,27 @@ def kept(file: Path, made_of: dict[str, Any], make: Callable[[], dict[str, Any]]
     found = {"made_of": made_of, **make()}
     write_json(file, found)
     return found
+
+
+def kept_arrays(
+    file: Path, made_of: dict[str, Any], make: Callable[[], dict[str, NDArray[Any]]]
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays that `make` makes, as `kept` does, from and to a compressed NPZ file."""
+    text = json.dumps(made_of, sort_keys=True)
+    if file.is_file():
+        try:
+            # Opened here: NumPy leaves a damaged archive open.
+            with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+                if "made_of" in stored.files and str(stored["made_of"]) == text:
+                    return {name: stored[name] for name in stored.files if name != "made_of"}
+        except (ValueError, OSError, zipfile.BadZipFile):
+            pass  # damaged: it is made again
+    arrays = make()
+    buffer = io.BytesIO()
+    everything: dict[str, Any] = {"made_of": np.array(text), **arrays}
+    np.savez_compressed(buffer, **everything)
+    write_bytes_atomically(file, buffer.getvalue())
+    return arrays
 
 
 def fingerprint(*arrays: NDArray[Any]) -> str:

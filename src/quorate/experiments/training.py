@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from quorate.errors import InvalidInputError
 from quorate.torch._inference import device_of, evaluating, seeded
 from quorate.torch._training import MILESTONES, Epoch, Training
 
@@ -50,7 +51,7 @@ def train(
     `make` builds the network, from random weights that the recipe's seed decides. With a
     checkpoint, training that was killed goes on with the epoch after the last whole one.
     """
-    at = torch.device(device)
+    at = _usable(device)
     with seeded(recipe.seed, 0, device=at):
         network = make().to(at)
     images, targets = (part.to(at) for part in data)
@@ -70,6 +71,17 @@ def train(
         training.record(history, network)
     training.finish(network, validation is not None)
     return network
+
+
+def _usable(device: str | torch.device) -> torch.device:
+    try:
+        at = torch.device(device)
+        torch.empty(0, device=at)
+    except (RuntimeError, AssertionError) as error:  # the latter where PyTorch has no CUDA
+        raise InvalidInputError(
+            f"device: must be one that PyTorch can use here, such as cpu or cuda; got {device!r}"
+        ) from error
+    return at
 
 
 def _epoch(

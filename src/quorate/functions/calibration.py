@@ -13,6 +13,7 @@ from quorate.errors import InvalidInputError
 from quorate.functions.measure import measure
 from quorate.metrics.calibration import mixture_responsibilities
 from quorate.metrics.calibration import robust_ece as robust_ece_formula
+from quorate.metrics.mixtures import fit_mixtures
 from quorate.predictions import Predictions
 from quorate.questions import Question
 from quorate.summaries import BinTable
@@ -288,8 +289,6 @@ def _fit_mixtures(
     samples: Any, predicted: Any, predictions: Predictions, components: int, seed: int
 ) -> tuple[Any, Any, Any]:
     """Fit a Gaussian mixture to each case's sampled probabilities of the predicted class."""
-    from sklearn.mixture import GaussianMixture
-
     array = as_float_array(samples, "samples", ndim=(2, 3)).astype(np.float64)
     if array.ndim == 2:
         array = np.stack((1 - array, array), axis=2)
@@ -307,17 +306,7 @@ def _fit_mixtures(
             f"samples: needs at least {max(number, 2)} samples for {number} components; "
             f"got {len(confidence)}"
         )
-    out = np.empty((3, cases, number))
-    for i in range(cases):
-        values = confidence[:, i : i + 1]
-        # More components than distinct values is no mixture: scikit-learn would warn and guess.
-        own = min(number, len(np.unique(values)))
-        fitted = GaussianMixture(own, random_state=seed).fit(values)
-        out[:, i] = [[0.0], [values[0, 0]], [1.0]]
-        out[0, i, :own] = fitted.weights_
-        out[1, i, :own] = fitted.means_[:, 0]
-        out[2, i, :own] = np.sqrt(fitted.covariances_[:, 0, 0])
-    return out[0], out[1], out[2]
+    return fit_mixtures(confidence, number, seed)
 
 
 def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]:

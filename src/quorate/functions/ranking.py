@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import as_array, as_float_array
+from quorate.arrays import as_array, as_float_array, on_gpu
 from quorate.errors import InvalidInputError, UndefinedMetricError
 from quorate.kernels._threads import in_threads
 from quorate.metrics import ranking
@@ -92,12 +92,21 @@ def io_auroc(in_confidence: Any, out_confidence: Any) -> float:
     >>> io_auroc([0.9, 0.5], [0.5, 0.1])
     0.875
     """
+    if on_gpu(in_confidence):
+        from quorate.engines.tensor_cases import numbers
+
+        known = numbers(in_confidence, "in_confidence")
+        return _area_on_gpu(known, numbers(out_confidence, "out_confidence", known))
     inside = _numbers(in_confidence, "in_confidence")
     outside = _numbers(out_confidence, "out_confidence")
     return _area(np.sort(inside), np.sort(outside))
 
 
 def _scores(confidence: Any, correct: Any, weights: Any, out_confidence: Any) -> ScoreMasses:
+    if on_gpu(confidence):
+        from quorate.engines.device import masses_of_scores
+
+        return masses_of_scores(confidence, correct, weights, out_confidence)
     score = _numbers(confidence, "confidence").astype(np.float64)
     hits = _correct(correct, len(score))
     mass = check_weights(weights, len(score))
@@ -112,6 +121,14 @@ def _scores(confidence: Any, correct: Any, weights: Any, out_confidence: Any) ->
 
 def _auccc_of_hits(confidence: Any, correct: Any) -> float | None:
     """Return AUCCC where every case is simply right or wrong: two plain sorts, no arg-sort."""
+    if on_gpu(confidence):
+        from quorate.engines.device import right_and_wrong
+
+        both = right_and_wrong(confidence, correct)
+        if both is None:
+            return None
+        _require_both("auccc", float(len(both[0])), float(len(both[1])))
+        return _area_on_gpu(*both)
     score = _numbers(confidence, "confidence")
     given = as_array(correct, "correct")
     if given.dtype == bool and given.shape == score.shape:
@@ -133,6 +150,12 @@ def _area(upper: NDArray[Any], lower: NDArray[Any]) -> float:
     from quorate.kernels import _numba as kernels
 
     return float(kernels.concordance(upper, lower) / (len(upper) * len(lower)))
+
+
+def _area_on_gpu(upper: Any, lower: Any) -> float:
+    from quorate.kernels._torch import concordance
+
+    return concordance(upper, lower) / (len(upper) * len(lower))
 
 
 def _numbers(values: Any, name: str) -> NDArray[Any]:

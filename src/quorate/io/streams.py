@@ -156,7 +156,7 @@ def parts_of(paths: Sequence[str | PathLike[str]]) -> tuple[list[Part], list[str
         known = columns
         for group, rows in groups:
             if rows:
-                parts.append(Part(str(file), group, first, rows))
+                parts.append(Part(str(file.absolute()), group, first, rows))
                 first += rows
     if not parts or known is None:
         raise InvalidInputError("files: must hold at least one case; got none")
@@ -319,14 +319,14 @@ def digest_of_parts(
         kept = Checkpoint.open(checkpoint, {"job": asdict(job), "parts": [asdict(p) for p in parts],
                                             "sizes": _sizes(parts)})  # fmt: skip
     function = partial(digest_of_part, job)
-    names = [part.name for part in parts]
     if cluster is not None:
         from quorate.engines.dask import connected, merged_on_cluster
 
         with connected(cluster, workers) as client:
             return merged_on_cluster(
-                function, parts, client, names=names, checkpoint=kept, progress=progress
-            )
+                function, parts, client, name_of=lambda part: part.name, checkpoint=kept,
+                progress=progress,
+            )  # fmt: skip
     return merged_in_order(_here(function, parts, kept, progress))
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from quorate.errors import InvalidInputError
 from quorate.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from quorate.io.ratings import RatingColumns, RatingTable, find_id_column, read_ratings
-from quorate.io.sources import TableFile, listed, open_table
+from quorate.io.sources import TableFile, existing_file, listed, open_table
 from quorate.io.values import (
     as_class_codes,
     as_ids,
@@ -37,6 +37,7 @@ __all__ = [
     "RatingColumns",
     "RatingTable",
     "join",
+    "read_levels",
     "read_predictions",
     "read_ratings",
 ]
@@ -140,6 +141,21 @@ def read_predictions(
     if clash := set(chosen.values()) & set(columns):
         raise InvalidInputError(f"prob_columns: {listed(sorted(clash))} cannot be more than one")
     return _predictions_of_table(file, columns, names, chosen, missing)
+
+
+def read_levels(
+    path: str | PathLike[str], columns: Sequence[str], *, delimiter: str | None = None
+) -> dict[str, list[Any]]:
+    """Return columns that tell cases apart, by name, in the order of the rows; None if empty."""
+    if is_npz(path):
+        raise InvalidInputError(
+            f"subgroup_column: must name columns of a table; {existing_file(path).name} holds "
+            "arrays without columns"
+        )
+    file = open_table(path, delimiter=delimiter)
+    wanted = [file.require(name, "subgroup_column") for name in dict.fromkeys(columns)]
+    table = file.read(wanted)
+    return {name: table.column(name).to_pylist() for name in wanted}
 
 
 def _predictions_of_table(

@@ -7,13 +7,11 @@ is resampled; a mismatch is an error that names both files.
 from __future__ import annotations
 
 import contextlib
-import csv
-import glob
 import os
 import secrets
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
@@ -25,14 +23,13 @@ from numpy.typing import NDArray
 
 from quorate.errors import InvalidInputError, MissingExtraError, QuorateError
 from quorate.io.files import check_can_write
+from quorate.io.manifests import CaseFiles
 
 __all__ = [
-    "CaseFiles",
     "ImageSet",
     "Volume",
     "imaging_module",
     "read_images",
-    "read_manifest",
     "read_volume",
     "write_nifti",
 ]
@@ -42,8 +39,6 @@ Array = NDArray[Any]
 PACKAGES = {"PIL": "pillow"}
 """Modules whose package is called otherwise."""
 SLICES = (".png", ".tif", ".tiff")
-REQUIRED = ("case", "probabilities", "raters")
-KNOWN = (*REQUIRED, "mask", "patient")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +63,6 @@ class Volume:
         return tuple(float(s) for s in np.linalg.norm(self.affine[:3, :3], axis=0))
 
 
-@dataclass(frozen=True)
-class CaseFiles:
-    """One row of a manifest: the files of an image."""
-
-    case: str
-    probabilities: Path
-    raters: tuple[Path, ...]
-    mask: Path | None = None
-    patient: str | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class ImageSet:
     """The arrays of one case, checked against each other."""
@@ -87,6 +71,8 @@ class ImageSet:
     probabilities: Array
     """(K, *spatial), or (*spatial)."""
     masks: tuple[Array, ...]
+    """Label maps, or one-hot (K, *spatial)."""
+    one_hot: bool
     region: Array | None
     spacing: tuple[float, ...] | None
     affine: NDArray[np.float64] | None
@@ -227,8 +213,9 @@ def read_images(files: CaseFiles) -> ImageSet:
     """Return the arrays of one case; an error names the case and the files that disagree.
 
     The classes of probabilities are the last axis in a NIfTI file and the first in the others.
-    Grey values of PNG and TIFF files are fractions of the largest their type can hold; masks of 0
-    and that largest value are 0 and 1.
+    Masks with the shape of the probabilities, both with classes that sum to 1, are one-hot. Grey
+    values of PNG and TIFF files are fractions of the largest their type can hold; masks of 0 and
+    that largest value are 0 and 1.
     """
     try:
         probabilities = read_volume(files.probabilities)
@@ -243,20 +230,25 @@ def _checked(
     files: CaseFiles, probabilities: Volume, raters: Sequence[Volume], region: Volume | None
 ) -> ImageSet:
     first = raters[0]
-    array = probabilities.array
-    spatial = first.array.shape
-    if _kind(probabilities.path) == "nifti" and array.ndim == len(spatial) + 1:
-        array = np.moveaxis(array, -1, 0)
+    array, masks = probabilities.array, [_as_labels(rater) for rater in raters]
+    one_hot = _are_one_hot(probabilities, masks)
+    if one_hot:
+        axis = _class_axis(first)
+        masks = [np.moveaxis(mask, axis, 0) for mask in masks]
+    spatial = masks[0].shape[1:] if one_hot else masks[0].shape
+    if array.ndim == len(spatial) + 1:
+        array = np.moveaxis(array, _class_axis(probabilities), 0)
     if array.shape != spatial and array.shape[1:] != spatial:
         raise InvalidInputError(
             f"{probabilities.path} and {first.path}: must have the same image shape; got "
             f"{probabilities.array.shape} and {spatial}"
         )
-    others = [*raters[1:], *([] if region is None else [region])]
-    for other in others:
-        if other.array.shape != spatial:
+    expected = [(rater, first.array.shape) for rater in raters[1:]]
+    expected += [] if region is None else [(region, spatial)]
+    for other, shape in expected:
+        if other.array.shape != shape:
             raise InvalidInputError(
-                f"{first.path} and {other.path}: must have the same shape; got {spatial} and "
+                f"{first.path} and {other.path}: must have the same shape; got {shape} and "
                 f"{other.array.shape}"
             )
     _check_affines([probabilities, *raters, *([] if region is None else [region])])
@@ -264,11 +256,31 @@ def _checked(
     return ImageSet(
         files,
         _as_fractions(probabilities, array),
-        tuple(_as_labels(rater) for rater in raters),
+        tuple(masks),
+        one_hot,
         None if region is None else region.array != 0,
-        None if spacing is None else spacing[: len(spatial)],
+        files.spacing if spacing is None else spacing[: len(spatial)],
         probabilities.affine if probabilities.affine is not None else first.affine,
     )
+
+
+def _class_axis(volume: Volume) -> int:
+    return -1 if _kind(volume.path) == "nifti" else 0
+
+
+def _are_one_hot(probabilities: Volume, masks: Sequence[Array]) -> bool:
+    """Tell whether masks have a class axis, as the probabilities do.
+
+    One channel of an image and label maps have equal shapes, too; but its voxels do not sum to 1
+    along an axis, with one label each of those along it.
+    """
+    array, axis = probabilities.array, _class_axis(probabilities)
+    if array.ndim < 2 or array.shape[axis] < 2 or any(m.shape != array.shape for m in masks):
+        return False
+    if not all((mask.sum(axis=axis) == 1).all() for mask in masks):
+        return False
+    whole = _as_fractions(probabilities, array).sum(axis=axis, dtype=np.float64)
+    return bool(np.abs(whole - 1).max() <= 1e-2)
 
 
 def _check_affines(volumes: Sequence[Volume]) -> None:
@@ -321,69 +333,6 @@ def _as_labels(volume: Volume) -> Array:
             raise InvalidInputError(f"{volume.path}: labels must be whole numbers")
         return whole
     return array
-
-
-def read_manifest(path: str | PathLike[str], delimiter: str = ",") -> list[CaseFiles]:
-    """Return the cases of a table with the columns case, probabilities, raters, mask, patient.
-
-    `raters` are paths or patterns (`masks/c1_*.png`) joined by ";". Paths are relative to the
-    manifest; `mask` and `patient` may be missing.
-    """
-    file = Path(path)
-    if not file.is_file():
-        raise InvalidInputError(f"{file}: there is no such file")
-    try:
-        with open(file, encoding="utf-8-sig", newline="") as stream:
-            table = csv.DictReader(stream, delimiter=delimiter)
-            rows, columns = list(table), list(table.fieldnames or ())
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInputError(f"{file.name}: cannot be read as CSV; {error}") from error
-    missing = [name for name in REQUIRED if name not in columns]
-    if missing or not rows:
-        raise InvalidInputError(
-            f"{file.name}: must have rows and the columns {', '.join(REQUIRED)}; "
-            f"{', '.join(missing) or 'a row'} is not there "
-            f"(columns: {', '.join(columns) or 'none'})"
-        )
-    unknown = [name for name in columns if name not in KNOWN]
-    if unknown:
-        raise InvalidInputError(
-            f"{file.name}: columns must be {', '.join(KNOWN)}; got {', '.join(unknown)}"
-        )
-    found = [_case_of(row, i, file) for i, row in enumerate(rows, start=1)]
-    names = [case.case for case in found]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInputError(f"{file.name}: cases must differ; {twice!r} is there twice")
-    return found
-
-
-def _case_of(row: dict[str, Any], number: int, manifest: Path) -> CaseFiles:
-    if None in row or any(value is None for value in row.values()):
-        raise InvalidInputError(f"{manifest.name}: row {number} has too many or too few columns")
-    values = {key: value.strip() for key, value in row.items()}
-    empty = [key for key in REQUIRED if not values[key]]
-    if empty:
-        raise InvalidInputError(f"{manifest.name}: row {number} has no {', '.join(empty)}")
-    folder = manifest.parent
-    patterns = [part.strip() for part in values["raters"].split(";") if part.strip()]
-    return CaseFiles(
-        values["case"],
-        folder / values["probabilities"],
-        tuple(path for pattern in patterns for path in _matching(folder, pattern)),
-        folder / values["mask"] if values.get("mask") else None,
-        values.get("patient") or None,
-    )
-
-
-def _matching(folder: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files of a pattern in order; a plain path is itself, whether it exists or not."""
-    if not glob.has_magic(pattern) or (folder / pattern).exists():
-        yield folder / pattern
-        return
-    found = sorted(glob.glob(str(folder / pattern)))
-    # A pattern that nothing matches is reported with its case, as a missing file would be.
-    yield from (Path(name) for name in found or [str(folder / pattern)])
 
 
 def write_nifti(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TypeVar
 
-__all__ = ["in_threads"]
+__all__ = ["in_threads", "one_thread"]
 
 MOST_HELPERS = 64
+_ALONE: ContextVar[bool] = ContextVar("alone", default=False)
 
 Result = TypeVar("Result")
 
@@ -24,7 +27,7 @@ def in_threads(
     Items are begun in order, and none after one has failed, so the error raised is that of the
     first item that fails, whatever the number of threads.
     """
-    workers = min(len(items), threads or _processors())
+    workers = min(len(items), threads or (1 if _ALONE.get() else _processors()))
     if workers <= 1:
         return [work(item) for item in items]
     results: dict[int, Result] = {}
@@ -48,6 +51,16 @@ def in_threads(
     if errors:
         raise errors[min(errors)]
     return [results[i] for i in range(len(items))]
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Leave the work of this thread to it alone, unless a number of threads is asked for."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
 
 
 @lru_cache(maxsize=1)

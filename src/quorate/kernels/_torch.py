@@ -176,8 +176,10 @@ def score_masses(score: Tensor, mass: Tensor, hits: Tensor) -> tuple[Tensor, Ten
     distinct, lengths = torch.unique_consecutive(ordered, return_counts=True)
     last = lengths.cumsum(0) - 1
     # Masses are mostly whole numbers, of which differences of cumulative sums are exact.
-    ends = torch.stack((mass[order], hits[order])).double().cumsum(dim=1)[:, last]
-    each = ends.diff(dim=1, prepend=ends.new_zeros(2, 1))
+    each = [
+        part[order].cumsum(0, dtype=torch.float64)[last].diff(prepend=last.new_zeros(1).double())
+        for part in (mass, hits)
+    ]
     return distinct.double(), each[0], each[1]
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from quorate.kernels._torch import Reading
 
-__all__ = ["Scored", "TensorRows", "score"]
+__all__ = ["PER_CASE_SCORES", "Scored", "TensorRows", "score"]
 
 
 class TensorRows(NamedTuple):
@@ -70,13 +70,16 @@ def score(question: str, per: str, rows: TensorRows) -> Scored:
     v = None
     if raters is not None and per == "annotation":
         weights = weights * raters
-    elif raters is not None and bool((raters >= 2).all()):
+    elif raters is not None and question not in PER_CASE_SCORES and bool((raters >= 2).all()):
         v = mu * (1 - mu) / (raters - 1)[:, None]
     channel = rows.reading.predicted if question == "predicted_class" else None
     return Scored(z, mu, weights, v, channel)
 
 
 def _ask(question: str, rows: TensorRows) -> tuple[Tensor, Tensor]:
+    if question in PER_CASE_SCORES:
+        value = PER_CASE_SCORES[question](rows)[:, None]
+        return torch.zeros_like(value), value
     if question in ("top_label", "predicted_class"):
         return rows.reading.confidence[:, None], _hits(rows)[:, None]
     if question == "positive":
@@ -104,3 +107,18 @@ def _frequencies(rows: TensorRows) -> Tensor:
         return zeros.scatter_(1, rows.classes[:, None], 1.0)
     assert rows.counts is not None
     return rows.counts / rows.counts.sum(dim=1, keepdim=True)
+
+
+def _log_score(rows: TensorRows) -> Tensor:
+    # 0 log 0 is 0: what nobody chose costs nothing.
+    return -torch.xlogy(_frequencies(rows), rows.probs.double()).sum(dim=1)
+
+
+def _ranked_score(rows: TensorRows) -> Tensor:
+    observed = _frequencies(rows).cumsum(dim=1)[:, :-1]
+    gap = rows.probs.double().cumsum(dim=1)[:, :-1] - observed
+    return (gap**2 + observed * (1 - observed)).sum(dim=1)
+
+
+PER_CASE_SCORES = {"log": _log_score, "ranked": _ranked_score}
+"""As `quorate.questions.PerCaseScore`."""

@@ -1,35 +1,31 @@
 """Fused passes for NVIDIA and AMD GPUs, in Triton: each probability is read once.
 
-Every program keeps a table of its own in registers and writes it once; the tables are added in a
-fixed order, so there is nothing to wait for when all confidences fall into one bin, and the digits
-are the same each time. `_torch` calls these where it can, and does the same with PyTorch's own
+Every program keeps sums of its own in registers and writes them once; these are added in a fixed
+order, so there is nothing to wait for when all confidences fall into one bin, and the digits are
+the same each time. Only where there are too many cells for that (`cell_sums`) do programs add to
+shared tables. `_torch` calls these where it can, and does the same with PyTorch's own
 operations where it cannot.
 """
 
-# Triton reads the arguments of its kernels itself and takes no annotation but constexpr.
-# mypy: disable-error-code="no-untyped-def"
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch import Tensor
 
-try:
-    import triton  # type: ignore[import-not-found, import-untyped, unused-ignore]
-    import triton.language as tl  # type: ignore[import-not-found, import-untyped, unused-ignore]
+from quorate.kernels import _triton_programs as kernels
+from quorate.kernels._triton_programs import triton
 
-    jit: Any = triton.jit
-except ImportError:  # a PyTorch without GPUs comes without Triton; nothing here is then called
-    triton = tl = None
-
-    def jit(function: Any) -> Any:
-        """Leave the function as it is."""
-        return function
-
-
-__all__ = ["bin_sums", "can_run", "read_rows", "soft_bin_sums", "top_label_sums"]
+__all__ = [
+    "bin_sums",
+    "can_run",
+    "cell_sums",
+    "per_class_sums",
+    "read_rows",
+    "soft_bin_sums",
+    "top_label_sums",
+]
 
 
 BLOCK = 128
@@ -37,6 +33,12 @@ BLOCK = 128
 PROGRAMS_EACH = 16
 """Programs per multiprocessor."""
 MOST_CLASSES, MOST_BINS = 64, 64
+UNROLL = 2
+"""Tiles whose reading is begun together."""
+TILE = 2048
+"""Rows × bins that a program keeps sums of: more would not fit into registers."""
+MOST_CELLS, MOST_COPIED = 1 << 17, 1 << 22
+"""Cells of a table in memory, and sums in all its copies together: they fit into the cache."""
 FIELDS = 8
 
 
@@ -52,8 +54,8 @@ def _multiprocessors(device: torch.device) -> int:
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
-def _programs(rows: int, device: torch.device) -> int:
-    return max(1, min(-(-rows // BLOCK), PROGRAMS_EACH * _multiprocessors(device)))
+def _programs(rows: int, device: torch.device, step: int) -> int:
+    return max(1, min(-(-rows // step), PROGRAMS_EACH * _multiprocessors(device)))
 
 
 def _padded(number: int) -> int:
@@ -61,172 +63,28 @@ def _padded(number: int) -> int:
     return max(2, 1 << (number - 1).bit_length())
 
 
-def _open_edges(edges: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Return lower and upper bounds of the bins, the outermost open, padded with empty bins."""
-    bins = len(edges) - 1
+@lru_cache(maxsize=64)
+def _open_edges(edges: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, int]:
+    """Return lower and upper bounds of the bins, the outermost open, padded with empty bins.
+
+    They have the type of the scores: a float32 score is at or above an edge where it is at or above
+    the next float32 that is not below the edge, and is compared without being converted. They are
+    remembered: making them anew takes longer than a million rows.
+    """
+    bins, infinite = len(edges) - 1, float("inf")
+    near = edges.to(dtype)
+    inner = torch.where(near.double() < edges, near.nextafter(near.new_tensor(infinite)), near)
     width = _padded(bins)
-    infinite = float("inf")
-    lower = edges.new_full((width,), infinite)
-    upper = edges.new_full((width,), infinite)
-    lower[:bins], upper[: bins - 1] = edges[:-1], edges[1:-1]
+    lower = near.new_full((width,), infinite)
+    upper = near.new_full((width,), infinite)
+    lower[:bins], upper[: bins - 1] = inner[:-1], inner[1:-1]
     lower[0] = -infinite
     return lower, upper, width
 
 
-@jit
-def _read(
-    probs, confidence, predicted, bad, rows, tolerance,
-    CLASSES: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
-) -> None:  # fmt: skip
-    k = tl.arange(0, WIDTH)
-    first_bad = tl.zeros((BLOCK,), tl.int64) + rows
-    for block in range(tl.program_id(0), tl.cdiv(rows, BLOCK), tl.num_programs(0)):
-        i = block * BLOCK + tl.arange(0, BLOCK).to(tl.int64)
-        inside = i < rows
-        p = tl.load(
-            probs + i[:, None] * CLASSES + k[None, :],
-            mask=inside[:, None] & (k < CLASSES)[None, :], other=0.0,
-        )  # fmt: skip
-        best = tl.max(p, axis=1)
-        tl.store(confidence + i, best, mask=inside)
-        tl.store(predicted + i, tl.argmax(p, axis=1).to(tl.int64), mask=inside)
-        total = tl.sum(p.to(tl.float64), axis=1)
-        # Written so that NaN, which compares false with everything, is bad too.
-        good = (tl.abs(total - 1.0) <= tolerance) & (tl.min(p, axis=1) >= 0.0) & (best <= 1.0)
-        wrong = tl.where(inside & (good == 0), i, rows)
-        first_bad = tl.minimum(first_bad, wrong)
-    tl.store(bad + tl.program_id(0), tl.min(first_bad, axis=0))
-
-
-@jit
-def _top_label(
-    probs, labels, lower, upper, partial, bad,
-    rows, tolerance,
-    CLASSES: tl.constexpr, WIDTH: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr,
-) -> None:  # fmt: skip
-    k, b = tl.arange(0, WIDTH), tl.arange(0, BINS)
-    low, high = tl.load(lower + b)[None, :], tl.load(upper + b)[None, :]
-    cases = tl.zeros((BINS,), tl.float64)
-    scores = tl.zeros((BINS,), tl.float64)
-    hits = tl.zeros((BINS,), tl.float64)
-    gaps = tl.zeros((BINS,), tl.float64)
-    first_bad = tl.zeros((BLOCK,), tl.int64) + rows
-    for block in range(tl.program_id(0), tl.cdiv(rows, BLOCK), tl.num_programs(0)):
-        i = block * BLOCK + tl.arange(0, BLOCK).to(tl.int64)
-        inside = i < rows
-        p = tl.load(
-            probs + i[:, None] * CLASSES + k[None, :],
-            mask=inside[:, None] & (k < CLASSES)[None, :], other=0.0,
-        )  # fmt: skip
-        best = tl.max(p, axis=1)
-        total = tl.sum(p.to(tl.float64), axis=1)
-        good = (tl.abs(total - 1.0) <= tolerance) & (tl.min(p, axis=1) >= 0.0) & (best <= 1.0)
-        wrong = tl.where(inside & (good == 0), i, rows)
-        first_bad = tl.minimum(first_bad, wrong)
-        z = best.to(tl.float64)
-        label = tl.load(labels + i, mask=inside, other=-1)
-        hit = (tl.argmax(p, axis=1).to(tl.int64) == label).to(tl.float64)
-        gap = (hit - z) * (hit - z)
-        here = (z[:, None] >= low) & (z[:, None] < high) & inside[:, None]
-        cases += tl.sum(here.to(tl.int32), axis=0).to(tl.float64)
-        scores += tl.sum(tl.where(here, z[:, None], 0.0), axis=0)
-        hits += tl.sum(tl.where(here, hit[:, None], 0.0), axis=0)
-        gaps += tl.sum(tl.where(here, gap[:, None], 0.0), axis=0)
-    at = partial + tl.program_id(0) * 4 * BINS + b
-    tl.store(at, cases)
-    tl.store(at + BINS, scores)
-    tl.store(at + 2 * BINS, hits)
-    tl.store(at + 3 * BINS, gaps)
-    tl.store(bad + tl.program_id(0), tl.min(first_bad, axis=0))
-
-
-@jit
-def _bins(
-    z, mu, v, weights, chosen, lower, upper,
-    partial, rows, z_row, z_column, mu_row, mu_column,
-    v_row, v_column,
-    HAS_V: tl.constexpr, CHOSEN: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr,
-) -> None:  # fmt: skip
-    # Channels lie next to each other in the grid: they read the same lines of the cache.
-    channel, b = tl.program_id(0), tl.arange(0, BINS)
-    column = channel if not CHOSEN else 0
-    low, high = tl.load(lower + b)[None, :], tl.load(upper + b)[None, :]
-    s0 = tl.zeros((BINS,), tl.float64)
-    s1 = tl.zeros((BINS,), tl.float64)
-    s2 = tl.zeros((BINS,), tl.float64)
-    s3 = tl.zeros((BINS,), tl.float64)
-    s4 = tl.zeros((BINS,), tl.float64)
-    s5 = tl.zeros((BINS,), tl.float64)
-    s6 = tl.zeros((BINS,), tl.float64)
-    s7 = tl.zeros((BINS,), tl.float64)
-    for block in range(tl.program_id(1), tl.cdiv(rows, BLOCK), tl.num_programs(1)):
-        i = block * BLOCK + tl.arange(0, BLOCK).to(tl.int64)
-        inside = i < rows
-        w = tl.load(weights + i, mask=inside, other=0.0).to(tl.float64)
-        counts = inside & (w > 0.0)
-        if CHOSEN:
-            counts = counts & (tl.load(chosen + i, mask=inside, other=-1) == channel)
-        score = tl.load(z + i * z_row + column * z_column, mask=counts, other=0.0).to(tl.float64)
-        m = tl.load(mu + i * mu_row + column * mu_column, mask=counts, other=0.0).to(tl.float64)
-        gap = m - score
-        here = (score[:, None] >= low) & (score[:, None] < high) & counts[:, None]
-        s0 += tl.sum(here.to(tl.int32), axis=0).to(tl.float64)
-        s1 += tl.sum(tl.where(here, w[:, None], 0.0), axis=0)
-        s2 += tl.sum(tl.where(here, (w * w)[:, None], 0.0), axis=0)
-        s3 += tl.sum(tl.where(here, (w * score)[:, None], 0.0), axis=0)
-        s4 += tl.sum(tl.where(here, (w * m)[:, None], 0.0), axis=0)
-        s5 += tl.sum(tl.where(here, (w * gap * gap)[:, None], 0.0), axis=0)
-        s6 += tl.sum(tl.where(here, (w * m * m)[:, None], 0.0), axis=0)
-        if HAS_V:
-            within = tl.load(v + i * v_row + column * v_column, mask=counts, other=0.0)
-            s7 += tl.sum(tl.where(here, (w * within)[:, None], 0.0), axis=0)
-    at = partial + (tl.program_id(1) * tl.num_programs(0) + channel) * 8 * BINS + b
-    tl.store(at, s0)
-    tl.store(at + BINS, s1)
-    tl.store(at + 2 * BINS, s2)
-    tl.store(at + 3 * BINS, s3)
-    tl.store(at + 4 * BINS, s4)
-    tl.store(at + 5 * BINS, s5)
-    tl.store(at + 6 * BINS, s6)
-    tl.store(at + 7 * BINS, s7)
-
-
-@jit
-def _soft_bins(
-    z, mu, weights, edges, lower, upper,
-    partial, rows, scale, z_row, mu_row,
-    COUNT: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr,
-) -> None:  # fmt: skip
-    b = tl.arange(0, BINS)
-    real = (b < COUNT)[None, :]
-    width = tl.load(scale)
-    low, high = tl.load(lower + b)[None, :], tl.load(upper + b)[None, :]
-    left = tl.load(edges + b, mask=b < COUNT, other=0.0)[None, :]
-    right = tl.load(edges + b + 1, mask=b < COUNT, other=0.0)[None, :]
-    cases = tl.zeros((BINS,), tl.float64)
-    mass = tl.zeros((BINS,), tl.float64)
-    scores = tl.zeros((BINS,), tl.float64)
-    hits = tl.zeros((BINS,), tl.float64)
-    for block in range(tl.program_id(0), tl.cdiv(rows, BLOCK), tl.num_programs(0)):
-        i = block * BLOCK + tl.arange(0, BLOCK).to(tl.int64)
-        inside = i < rows
-        w = tl.load(weights + i, mask=inside, other=0.0).to(tl.float64)
-        score = tl.load(z + i * z_row, mask=inside, other=0.0).to(tl.float64)
-        m = tl.load(mu + i * mu_row, mask=inside, other=0.0).to(tl.float64)
-        mean = score[:, None]
-        share = tl.erf((right - mean) / width) - tl.erf((left - mean) / width)
-        share = tl.where(real, share, 0.0)
-        share = share * (w / tl.sum(share, axis=1))[:, None]
-        here = (mean >= low) & (mean < high) & (w > 0.0)[:, None]
-        cases += tl.sum(here.to(tl.int32), axis=0).to(tl.float64)
-        mass += tl.sum(share, axis=0)
-        scores += tl.sum(share * mean, axis=0)
-        hits += tl.sum(share * m[:, None], axis=0)
-    at = partial + tl.program_id(0) * 4 * BINS + b
-    tl.store(at, cases)
-    tl.store(at + BINS, mass)
-    tl.store(at + 2 * BINS, scores)
-    tl.store(at + 3 * BINS, hits)
+def _rows_kept(width: int) -> int:
+    """How many rows a program reads at a time where it keeps sums for each of them."""
+    return max(16, min(BLOCK, TILE // width))
 
 
 def read_rows(probs: Tensor, tolerance: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -237,11 +95,11 @@ def read_rows(probs: Tensor, tolerance: float) -> tuple[Tensor, Tensor, Tensor]:
     rows, classes = probs.shape
     confidence = torch.empty(rows, dtype=probs.dtype, device=probs.device)
     predicted = torch.empty(rows, dtype=torch.int64, device=probs.device)
-    programs = _programs(rows, probs.device)
+    programs = _programs(rows, probs.device, BLOCK)
     bad = torch.empty(programs, dtype=torch.int64, device=probs.device)
-    _read[(programs,)](
+    kernels.read[(programs,)](
         probs, confidence, predicted, bad, rows, tolerance,
-        CLASSES=classes, WIDTH=_padded(classes), BLOCK=BLOCK,
+        CLASSES=classes, BLOCK=BLOCK,
     )  # fmt: skip
     return confidence, predicted, bad.min()
 
@@ -249,19 +107,60 @@ def read_rows(probs: Tensor, tolerance: float) -> tuple[Tensor, Tensor, Tensor]:
 def top_label_sums(
     probs: Tensor, labels: Tensor, edges: Tensor, tolerance: float
 ) -> tuple[Tensor, Tensor]:
-    """Return the table (bins, FIELDS) of single labels of weight 1, and the first bad row."""
+    """Return the table (1, bins, FIELDS) of single labels of weight 1, and the first bad row."""
     rows, classes = probs.shape
-    lower, upper, width = _open_edges(edges)
-    programs = _programs(rows, probs.device)
+    lower, upper, width = _open_edges(edges, probs.dtype)
+    step = 2 * _rows_kept(width)
+    programs = _programs(rows, probs.device, step)
     partial = torch.empty(programs, 4, width, dtype=torch.float64, device=probs.device)
     bad = torch.empty(programs, dtype=torch.int64, device=probs.device)
-    _top_label[(programs,)](
+    kernels.top_label[(programs,)](
         probs, labels, lower, upper, partial, bad, rows, tolerance,
-        CLASSES=classes, WIDTH=_padded(classes), BINS=width, BLOCK=BLOCK,
+        CLASSES=classes, BINS=width, BLOCK=step,
     )  # fmt: skip
-    cases, scores, hits, gaps = partial.sum(dim=0)[:, : len(edges) - 1]
-    table = torch.stack((cases, cases, cases, scores, hits, gaps, hits, torch.zeros_like(hits)), 1)
-    return table, bad.min()
+    return _table_of_labels(partial.sum(dim=0)[None, :, : len(edges) - 1]), bad.min()
+
+
+def per_class_sums(probs: Tensor, labels: Tensor, edges: Tensor) -> Tensor:
+    """Return the table (classes, bins, FIELDS) of single labels of weight 1."""
+    rows, classes = probs.shape
+    lower, upper, width = _open_edges(edges, probs.dtype)
+    lanes = max(_rows_kept(width), _padded(classes))
+    programs = _programs(rows, probs.device, lanes // classes * UNROLL)
+    partial = torch.empty(programs, classes, 4, width, dtype=torch.float64, device=probs.device)
+    kernels.per_class[(programs,)](
+        probs, labels, lower, upper, partial, rows,
+        CLASSES=classes, BINS=width, LANES=lanes, UNROLL=UNROLL,
+    )  # fmt: skip
+    return _table_of_labels(partial.sum(dim=0)[..., : len(edges) - 1])
+
+
+def cell_sums(
+    probs: Tensor, labels: Tensor, edges: Tensor, tolerance: float, *, by_class: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the table (channels, cells, FIELDS) of the top label, and the first bad row.
+
+    `by_class` has a channel for each predicted class. For so many cells that they are added in
+    memory; the order of the additions, and with it the last digit, is not always the same.
+    """
+    rows, classes = probs.shape
+    bins, channels = len(edges) - 1, classes if by_class else 1
+    programs = _programs(rows, probs.device, BLOCK)
+    copies = max(1, min(programs, MOST_COPIED // (channels * bins * 4)))
+    tables = torch.zeros(copies, channels, bins, 4, dtype=torch.float64, device=probs.device)
+    bad = torch.empty(programs, dtype=torch.int64, device=probs.device)
+    kernels.cells[(programs,)](
+        probs, labels, edges, tables, bad, rows, tolerance, bins, bins.bit_length(), copies,
+        CLASSES=classes, BY_CLASS=by_class, BLOCK=BLOCK,
+    )  # fmt: skip
+    return _table_of_labels(tables.sum(dim=0).movedim(-1, 1)), bad.min()
+
+
+def _table_of_labels(sums: Tensor) -> Tensor:
+    """Return (channels, bins, FIELDS) from the cases, scores, hits and gaps of single labels."""
+    cases, scores, hits, gaps = sums.unbind(dim=1)
+    nothing = torch.zeros_like(hits)
+    return torch.stack((cases, cases, cases, scores, hits, gaps, hits, nothing), dim=2)
 
 
 def bin_sums(
@@ -275,14 +174,15 @@ def bin_sums(
 ) -> Tensor:
     """Return the table (channels, bins, FIELDS) of scored cases, as `_torch.add_bin_sums`."""
     rows = len(z)
-    lower, upper, width = _open_edges(edges)
-    programs = max(1, _programs(rows, z.device) // channels)
+    lower, upper, width = _open_edges(edges, z.dtype)
+    step = max(16, _rows_kept(width) // 2)
+    programs = max(1, _programs(rows, z.device, step) // channels)
     partial = torch.empty(programs, channels, FIELDS, width, dtype=torch.float64, device=z.device)
     within = mu if v is None else v
-    _bins[(channels, programs)](
+    kernels.bins[(channels, programs)](
         z, mu, within, weights, z if channel is None else channel, lower, upper, partial, rows,
         z.stride(0), z.stride(1), mu.stride(0), mu.stride(1), within.stride(0), within.stride(1),
-        HAS_V=v is not None, CHOSEN=channel is not None, BINS=width, BLOCK=BLOCK,
+        HAS_V=v is not None, CHOSEN=channel is not None, BINS=width, BLOCK=step,
     )  # fmt: skip
     return partial.sum(dim=0)[..., : len(edges) - 1].transpose(1, 2)
 
@@ -290,15 +190,21 @@ def bin_sums(
 def soft_bin_sums(z: Tensor, mu: Tensor, weights: Tensor, sigma: float, edges: Tensor) -> Tensor:
     """Return the table (bins, FIELDS) of scores (n,) spread over the bins by a Gaussian."""
     rows, bins = len(z), len(edges) - 1
-    lower, upper, width = _open_edges(edges)
-    programs = _programs(rows, z.device)
+    width = _padded(bins + 1)
+    lower, upper, _ = _open_edges(edges, z.dtype)
+    nowhere = lower.new_full((width - len(lower),), float("inf"))
+    lower, upper = torch.cat((lower, nowhere)), torch.cat((upper, nowhere))
+    step = _rows_kept(width)
+    programs = _programs(rows, z.device, step)
     partial = torch.empty(programs, 4, width, dtype=torch.float64, device=z.device)
     # A number would arrive as float32, a tensor keeps its digits.
     scale = torch.tensor([sigma * 2.0**0.5], dtype=torch.float64, device=z.device)
-    _soft_bins[(programs,)](
+    kernels.soft_bins[(programs,)](
         z, mu, weights, edges, lower, upper, partial, rows, scale, z.stride(0),
-        mu.stride(0), COUNT=bins, BINS=width, BLOCK=BLOCK,
+        mu.stride(0), COUNT=bins, EDGES=width, BLOCK=step,
     )  # fmt: skip
     table = torch.zeros(bins, FIELDS, dtype=torch.float64, device=z.device)
-    table[:, [0, 1, 3, 4]] = partial.sum(dim=0)[:, :bins].T
+    table[:, 0] = partial[:, 0, :bins].sum(dim=0)
+    # Differences first: the sums of a program are small, those of all are not.
+    table[:, [1, 3, 4]] = partial[:, 1:, : bins + 1].diff(dim=2).sum(dim=0).T
     return table

@@ -18,9 +18,18 @@ GRID = 256
 
 
 def beta_smoother(z: FloatArray, mass: FloatArray, bandwidth: float) -> FloatArray:
-    """Return S with S_ji = m_j k(z_j; z_i) / Σ_i k(z_j; z_i) m_i, the Beta kernel of KDE-ECE.
+    """Return S with S_ji ∝ m_j k(z_j; z_i) / Σ_i k(z_j; z_i) m_i, the Beta kernel of KDE-ECE.
 
     Then Σ_j |Σ_i S_ji d_i| / W is the mean over cases of |smoothed observed - predicted|.
+
+    Σ_j S_ji = 1: smoothing moves deviations about and loses none of them. The kernel's weights add
+    to one where the error is estimated, not where a case lies. At scores that pile up they would
+    lose part of a deviation that is the same everywhere, and the interval would lie below the
+    truth of an overconfident model.
+
+    >>> z, mass = np.array([0.6, 0.98, 0.99]), np.array([1.0, 5.0, 20.0])
+    >>> beta_smoother(z, mass, 0.05).sum(axis=0)
+    array([1., 1., 1.])
     """
     from scipy.special import betaln, logsumexp
 
@@ -30,7 +39,9 @@ def beta_smoother(z: FloatArray, mass: FloatArray, bandwidth: float) -> FloatArr
     with np.errstate(divide="ignore"):
         log_mass = np.log(mass)
     total = logsumexp(log_k + log_mass, axis=1, keepdims=True)
-    return np.asarray(np.exp(log_k - total) * mass[:, None])
+    weights = np.exp(log_k - total) * mass[:, None]
+    kept = weights.sum(axis=0)
+    return np.asarray(weights / np.where(kept > 0, kept, 1))
 
 
 def gaussian_smoother(z: FloatArray, sigma: float) -> FloatArray:

@@ -9,6 +9,7 @@ from quorate.plots.designs import PlanDisplay, StabilityDisplay
 from quorate.plots.maps import CalibrationDispersionDisplay
 from quorate.plots.reliability import DisagreementReliabilityDisplay, ReliabilityDisplay
 from quorate.plots.style import journal_style
+from quorate.plots.subgroups import SubgroupDisplay
 from quorate.plots.thresholds import CCCDisplay, RiskCoverageDisplay
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "ReliabilityDisplay",
     "RiskCoverageDisplay",
     "StabilityDisplay",
+    "SubgroupDisplay",
     "journal_style",
 ]

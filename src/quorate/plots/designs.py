@@ -52,7 +52,8 @@ class StabilityDisplay:
         ax.set_xscale("log")
         sizes = {size for curve in self.curves.values() for size in curve.sizes}
         _plain_numbers(ax.xaxis, sorted(sizes))
-        tidy(ax, x="Cases in the subset", y="Metric, mean ± standard deviation")
+        unit = next((curve.unit for curve in self.curves.values()), "cases")
+        tidy(ax, x=f"{unit.capitalize()} in the subset", y="Metric, mean ± standard deviation")
         ax.legend(loc="best", frameon=False)
         return self
 

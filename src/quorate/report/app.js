@@ -34,6 +34,12 @@
   const percent = (x) => `${(100 * x).toFixed(0)}\u00a0%`;
   const count = (x) => (Math.round(x * 10) / 10).toLocaleString("en");
 
+  // The interval of the risk at threshold i, where there is one.
+  const between = (table, i) => {
+    if (!table.risk_low || table.risk_low[i] === null) return "";
+    return ` [${(100 * table.risk_low[i]).toFixed(0)}–${(100 * table.risk_high[i]).toFixed(0)}]`;
+  };
+
   const moveThreshold = () => {
     const slider = document.getElementById("threshold");
     const table = data.thresholds;
@@ -47,8 +53,8 @@
       }
       const accepted = table.correct_accepts[i] + table.incorrect_accepts[i];
       const words = accepted > 0
-        ? `${count(table.accepted_cases[i])} of ${count(table.cases)} cases are accepted; of these predictions, ` +
-          `${percent(table.incorrect_accepts[i] / accepted)} are wrong.`
+        ? `${count(table.accepted_cases[i])} of ${count(table.cases)} ${table.unit} are accepted; of these predictions, ` +
+          `${percent(table.incorrect_accepts[i] / accepted)} are wrong${between(table, i)}.`
         : "No case is accepted.";
       document.getElementById("operating-point").textContent = words;
       document.getElementById("threshold-value").textContent = percent(wanted);

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any
 
+from quorate.errors import InvalidInputError
 from quorate.io.files import write_text_atomically
 from quorate.report import extras, sections
 from quorate.report.page import page
+from quorate.report.recalibration import recalibration
 from quorate.report.sections import Charts
+from quorate.report.subgroups import subgroups
 from quorate.report.words import classes_in_words
 from quorate.results import Results
 
@@ -29,9 +32,13 @@ def report_html(
     title: str = TITLE,
     single: Results | None = None,
     before: Results | None = None,
+    after: Results | None = None,
+    differences: Iterable[Any] = (),
     stability: Mapping[str, Any] | None = None,
+    variation: Mapping[str, Any] | None = None,
     raters: Any = None,
     worklist: Any = None,
+    notes: Mapping[str, str] | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> str:
     """Return a report of `results` as HTML.
@@ -42,28 +49,41 @@ def report_html(
         The heading: the name of the model, for example.
     single
         The same with one rater per case, to show beside.
-    before
-        Results before a recalibration, for the calibration-dispersion map.
-    stability
-        What `stability.subsample_curve` returned, by the name of the metric.
+    before, after
+        Results before a recalibration that `results` are after, or the other way round.
+    differences
+        Of the two, after minus before, as `compare` makes them.
+    stability, variation
+        What `stability.subsample_curve` and `stability.total_variation` returned, by the name to
+        show.
     raters
-        What `exchangeability_test` returned.
+        What `exchangeability_test` returned; by default what the results hold.
     worklist
         What `worklist.worklist` returned.
+    notes
+        What to know about a part, by its name: {"raters": "…"}.
     versions
         Of what computed the results; by default, of what is installed now.
     """
+    if before is not None and after is not None:
+        raise InvalidInputError("before, after: must be one of them; got both")
     found = Charts()
-    models = {"model": results} if before is None else {"before": before, "after": results}
+    models = {"model": results}
+    if before is not None:
+        models = {"before": before, "after": results}
+    elif after is not None:
+        models = {"before": results, "after": after}
     content = [
         sections.summary(results),
         sections.metrics(results, single),
         sections.reliability(results, found),
         sections.disagreement(results, found),
         sections.thresholds(results, found),
+        subgroups(results, found),
+        recalibration(models, differences, found),
         sections.dispersion(models, found),
-        extras.stability(stability, found),
-        extras.raters(results, raters),
+        extras.stability(stability, variation, found),
+        extras.raters(results, raters, (notes or {}).get("raters")),
         extras.worklist(worklist),
         extras.method(results, versions or results.to_dict()["versions"]),
     ]

@@ -29,6 +29,10 @@ Rows = list[dict[str, Any]]
 
 INK, FAINT, GRID = "var(--ink)", "var(--faint)", "var(--line)"
 SERIES = tuple(f"var(--series-{i + 1})" for i in range(6))
+LONG = 20
+"""Letters of a name from which on each has a line of the legend to itself."""
+MOST_BANDS = 3
+"""Of how many curves in one chart the bands can be told apart."""
 GUTTER = 46
 """Pixels left of every plot, so that charts above one another line up."""
 
@@ -114,7 +118,7 @@ def reliability(curves: Mapping[str, ReliabilityCurve], *, x: str, y: str, overl
     )
 
 
-def counts(curves: Mapping[str, ReliabilityCurve]) -> Spec:
+def counts(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Spec:
     """Return a histogram of the cases of the curve called by the parameter `what`."""
     alt = altair()
     rows = [row for name, curve in curves.items() for row in _bins(name, curve)]
@@ -122,9 +126,9 @@ def counts(curves: Mapping[str, ReliabilityCurve]) -> Spec:
     bars = base.mark_rect(opacity=0.45, color=SERIES[0], stroke="var(--page)").encode(
         x=alt.X("from:Q", scale=alt.Scale(domain=[0, 1]), axis=None),
         x2="to:Q",
-        y=alt.Y("cases:Q", title="Cases", axis=alt.Axis(tickCount=2, format="d")),
+        y=alt.Y("cases:Q", title=unit.capitalize(), axis=alt.Axis(tickCount=2, format="d")),
         y2=alt.value(64),
-        tooltip=[alt.Tooltip("range:N", title="predicted"), alt.Tooltip("cases:Q")],
+        tooltip=[alt.Tooltip("range:N", title="predicted"), alt.Tooltip("cases:Q", title=unit)],
     )
     what = alt.param(name="what", value=next(iter(curves)))
     return compiled(bars.add_params(what).properties(width="container", height=64))
@@ -136,7 +140,8 @@ def ccc(curves: Mapping[str, ThresholdCurve]) -> Spec:
         {"x": float(x), "y": float(y), **rest}
         for name, curve in curves.items()
         for x, y, rest in zip(
-            1 - curve.correct_reject_rate, curve.correct_accept_rate, _steps(name, curve),
+            1 - curve.correct_reject_rate, curve.correct_accept_rate,
+            _steps(name, curve, curve.rate_low, curve.rate_high),
             strict=True,
         )
     ]  # fmt: skip
@@ -150,9 +155,12 @@ def risk_coverage(curves: Mapping[str, ThresholdCurve]) -> Spec:
     rows = [
         {"x": float(x), "y": float(y), **rest}
         for name, curve in curves.items()
-        for x, y, rest in zip(curve.coverage, curve.risk, _steps(name, curve), strict=True)
+        for x, y, rest in zip(
+            curve.coverage, curve.risk, _steps(name, curve, curve.risk_low, curve.risk_high),
+            strict=True,
+        )
         if not math.isnan(y)
-    ]
+    ]  # fmt: skip
     return _with_operating_point(rows, list(curves), ("Predictions accepted", "Of these, wrong"))
 
 
@@ -165,18 +173,25 @@ def _with_operating_point(
     domain = alt.Scale(domain=[0, 1])
     x = alt.X("x:Q", title=titles[0], scale=domain, axis=_percent_axis(alt))
     # A fixed domain: a layer that is empty for a moment has no extent of its own.
-    top = 1.0 if ideal else min(1.0, 1.05 * max(row["y"] for row in rows)) or 1.0
+    highest = max(*(row["y"] for row in rows), *(row["high"] or 0 for row in _settled(rows)), 0)
+    top = 1.0 if ideal else min(1.0, 1.05 * highest) or 1.0
     y = alt.Y("y:Q", title=titles[1], scale=alt.Scale(domain=[0, top]), axis=_percent_axis(alt))
     tips = [alt.Tooltip("name:N", title="model")] if several else []
     tips += [
         alt.Tooltip("from:N", title="accept from"),
         alt.Tooltip("x:Q", title=titles[0], format=".1%"),
         alt.Tooltip("y:Q", title=titles[1], format=".1%"),
+        alt.Tooltip("interval:N"),
     ]
     base = alt.Chart(_data(alt, rows))
     line = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, order="i:Q")
     touch = base.mark_circle(size=120, opacity=0).encode(x=x, y=y, tooltip=tips)
     layers = [line, touch]
+    if len(names) <= MOST_BANDS and any(row["low"] is not None for row in rows):
+        # Clipped: a few cases alone have an interval that would dwarf the rest of the curve.
+        band = base.transform_filter("isValid(datum.low)").mark_area(fillOpacity=0.18, clip=True)
+        edges = {"y": alt.Y("low:Q", title=titles[1]), "y2": "high:Q"}
+        layers = [band.encode(x=x, color=colour, **edges), *layers]
     if ideal:
         dashes = alt.Chart(_data(alt, ideal)).mark_line(
             color=FAINT, strokeDash=[5, 4], strokeWidth=1
@@ -237,8 +252,10 @@ def stability(curves: Mapping[str, Any]) -> Spec:
     ]
     base = alt.Chart(_data(alt, rows))
     colour = _colour(alt, list(curves))
-    x = alt.X("cases:Q", title="Cases in the subset", scale=alt.Scale(type="log", nice=False),
-              axis=alt.Axis(tickCount=5, format="d"))  # fmt: skip
+    unit = next(iter(curves.values())).unit.capitalize()
+    sizes = sorted({int(size) for curve in curves.values() for size in curve.sizes})
+    x = alt.X("cases:Q", title=f"{unit} in the subset", scale=alt.Scale(type="log", nice=False),
+              axis=alt.Axis(values=sizes, format="d"))  # fmt: skip
     band = base.mark_area(fillOpacity=0.2).encode(
         x=x, y=alt.Y("low:Q", title="Mean ± standard deviation"), y2="high:Q", color=colour
     )
@@ -258,7 +275,10 @@ def _percent_axis(alt: Any) -> Any:
 
 
 def _colour(alt: Any, names: Sequence[str]) -> Any:
-    legend = alt.Legend(title=None, symbolType="circle") if len(names) > 1 else None
+    columns = 1 if max(map(len, names), default=0) > LONG else 2  # a phone is narrow
+    legend = None
+    if len(names) > 1:
+        legend = alt.Legend(title=None, symbolType="circle", columns=columns)
     colours = [SERIES[i % len(SERIES)] for i in range(len(names))]
     return alt.Color(
         "name:N", scale=alt.Scale(domain=list(names), range=colours), legend=legend, sort=None
@@ -287,11 +307,26 @@ def _bins(name: str, curve: ReliabilityCurve) -> Rows:
     return rows
 
 
-def _steps(name: str, curve: ThresholdCurve) -> Rows:
-    return [
-        {"name": name, "i": i, "from": "nothing" if math.isinf(t) else f"{t:.1%}"}
-        for i, t in enumerate(curve.thresholds)
-    ]
+def _steps(name: str, curve: ThresholdCurve, low: Any, high: Any) -> Rows:
+    rows: Rows = []
+    for i, t in enumerate(curve.thresholds):
+        known = low is not None and np.isfinite(low[i])
+        rows.append(
+            {
+                "name": name,
+                "i": i,
+                "from": "nothing" if math.isinf(t) else f"{t:.1%}",
+                "low": float(low[i]) if known else None,
+                "high": float(high[i]) if known else None,
+                "interval": f"{low[i]:.1%} – {high[i]:.1%}" if known else "none",
+            }
+        )
+    return rows
+
+
+def _settled(rows: Rows) -> Rows:
+    """Return the points at which at least a tenth is accepted, or all if there are none."""
+    return [row for row in rows if row["x"] >= 0.1] or rows
 
 
 def _losses(name: str, results: Results) -> dict[str, Any]:

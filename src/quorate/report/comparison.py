@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -14,7 +14,7 @@ from quorate.report.markup import Html, data_table, el
 from quorate.report.page import page
 from quorate.report.sections import Charts, figure, section
 from quorate.report.words import basis, classes_in_words, number, percent, verdict
-from quorate.results import Results
+from quorate.results import Estimate, Results
 
 __all__ = ["comparison_html", "write_comparison"]
 
@@ -23,6 +23,8 @@ TELLING = ("nll", "brier", "epistemic_loss", "calibration_error", "ece", "auccc"
 """The metrics whose ranking the summary tells, where they are there."""
 LEVEL = 0.05
 """An adjusted p-value up to this is shown in bold."""
+TIED = 1e-9
+"""Shares of resamples that differ by less are equal."""
 
 
 def write_comparison(comparison: Any, path: str | PathLike[str], title: str = TITLE) -> None:
@@ -39,6 +41,7 @@ def comparison_html(comparison: Any, title: str = TITLE) -> str:
         _summary(comparison, first),
         _metrics(models),
         _differences(comparison, first),
+        _ranking(comparison),
         _reliability(models, found),
         _thresholds(models, found),
         sections.dispersion(models, found),
@@ -52,11 +55,8 @@ def _summary(comparison: Any, first: Results) -> Html:
     for metric in TELLING:
         shares = comparison.ranking.get(metric)
         if shares:
-            best = max(shares, key=shares.get)
-            lines.append(
-                el("li", el("strong", f"{first[metric].title}: "),
-                   f"{best} is the best in {percent(shares[best])} of the resamples.")
-            )  # fmt: skip
+            title = el("strong", f"{_estimate(comparison, metric).title}: ")
+            lines.append(el("li", title, _best_in_words(shares)))
     told = [
         el("li", el("strong", f"{name}: "), f"{v.headline}. {v.explanation}")
         for name, v in ((name, verdict(results)) for name, results in comparison.models.items())
@@ -66,9 +66,17 @@ def _summary(comparison: Any, first: Results) -> Html:
         "Verdict",
         el("div", el("ul", told), el("p", f"Rests on {basis(first.data)}.", class_="basis"),
            class_="panel"),
-        [el("h3", "How steady is the ranking?"), el("ul", lines)] if lines else None,
+        [el("h3", "Which is the best?"), el("ul", lines)] if lines else None,
         sections.warnings(first),
     )  # fmt: skip
+
+
+def _best_in_words(shares: Mapping[str, float]) -> str:
+    highest = max(shares.values())
+    names = [name for name, share in shares.items() if share >= highest - TIED]
+    if len(names) == 1:
+        return f"{names[0]} is the best in {percent(highest)} of the resamples."
+    return f"{', '.join(names[:-1])} and {names[-1]} are equally often the best."
 
 
 def _metrics(models: Mapping[str, Results]) -> Html:
@@ -84,29 +92,86 @@ def _metrics(models: Mapping[str, Results]) -> Html:
 
 
 def _differences(comparison: Any, first: Results) -> Html | None:
-    if not comparison.differences:
-        return None
-    rows = []
+    """Return the differences pair by pair, each pair to be unfolded where there are several."""
+    pairs: dict[tuple[str, str], list[Any]] = {}
     for d in comparison.differences:
-        clear = d.adjusted_p_value <= LEVEL
-        rows.append(
-            el("tr",
-               el("th", first[d.metric].title, scope="row"),
-               el("td", f"{d.first} − {d.second}"),
-               el("td", number(d.difference, 4), el("small", f"[{number(d.low, 4)}, "
-                                                             f"{number(d.high, 4)}]")),
-               el("td", number(d.adjusted_p_value, 3)),
-               class_="clear" if clear else None)
-        )  # fmt: skip
-    head = [el("th", text, scope="col") for text in ("Metric", "Models", "Difference", "p")]
+        if _estimate(comparison, d.metric).direction != "none":  # else it is of the raters alone
+            pairs.setdefault((d.first, d.second), []).append(d)
+    if not pairs:
+        return None
+    corrected = any(d.debiased is not None for d in comparison.differences)
+    level = percent(first.options.get("level", 0.95))
     note = (
-        "The same cases are resampled for both models. p is two-sided, adjusted for the number of "
-        f"pairs by Holm's method; bold where it is at most {LEVEL:g}."
+        "First minus second model; the same cases are resampled for both. In brackets, the "
+        f"{level} interval. p is two-sided, adjusted for the number of pairs by Holm's method; "
+        f"bold where it is at most {LEVEL:g}."
     )
+    if corrected:
+        note += (
+            " Chance pushes calibration errors up, and not those of every model alike: corrected "
+            "is the difference with that taken out, which interval and p are of."
+        )
+    shown = [_pair(comparison, pair, found, folded=len(pairs) > 1) for pair, found in pairs.items()]
+    return section("differences", "Do they differ?", el("p", note, class_="note"), shown)
+
+
+def _pair(
+    comparison: Any, pair: tuple[str, str], found: Sequence[Any], *, folded: bool
+) -> Sequence[Html]:
+    """Return the differences of two models, metric by metric."""
+    corrected = any(d.debiased is not None for d in found)
+    rows = [
+        el("tr",
+           el("th", _estimate(comparison, d.metric).title, scope="row"),
+           el("td", number(d.difference, 4),
+              el("small", f"[{number(d.low, 4)}, {number(d.high, 4)}]")),
+           el("td", "" if d.debiased is None else number(d.debiased, 4)) if corrected else None,
+           el("td", "< 0.001" if d.adjusted_p_value < 0.001 else number(d.adjusted_p_value, 3)),
+           class_="clear" if d.adjusted_p_value <= LEVEL else None)
+        for d in found
+    ]  # fmt: skip
+    columns = ["Metric", "Difference", *(["Corrected"] if corrected else []), "p"]
+    head = [el("th", text, scope="col") for text in columns]
     table = el("table", el("thead", el("tr", head)), el("tbody", rows),
                class_="metrics paired differences")  # fmt: skip
-    wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label="Differences")
-    return section("differences", "Do they differ?", el("p", note, class_="note"), wide)
+    title = " − ".join(pair)
+    wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label=title)
+    clear = sum(d.adjusted_p_value <= LEVEL for d in found)
+    words = f"{clear} of {len(found)} metrics differ by more than chance"
+    if not folded:
+        return [el("h3", title), el("p", f"{words}.", class_="note"), wide]
+    return [el("details", el("summary", el("strong", title), f": {words}"), wide)]
+
+
+def _ranking(comparison: Any) -> Html | None:
+    """Return in how many resamples each model is the best, for every metric with a better side."""
+    if not comparison.ranking:
+        return None
+    names = list(comparison.models)
+    rows = []
+    for metric, shares in comparison.ranking.items():
+        best = max(shares.values()) - TIED
+        cells = [
+            el("td", el("strong", text) if share is not None and share >= best else text)
+            for share in (shares.get(name) for name in names)
+            for text in ["" if share is None else percent(share)]
+        ]
+        rows.append(el("tr", el("th", _estimate(comparison, metric).title, scope="row"), cells))
+    head = [el("th", name, scope="col") for name in ("Metric", *names)]
+    table = el("table", el("thead", el("tr", head)), el("tbody", rows), class_="metrics paired")
+    wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label="Ranking")
+    note = (
+        "In how many of the resamples each model is the best. Near 100\u00a0%, another sample of "
+        "cases would choose the same model; where the shares are alike, the choice is open."
+    )
+    return section("ranking", "Would other cases choose the same model?",
+                   el("p", note, class_="note"), wide)  # fmt: skip
+
+
+def _estimate(comparison: Any, metric: str) -> Estimate:
+    """Return the metric of the first model that has it."""
+    found: Estimate = next(r[metric] for r in comparison.models.values() if metric in r)
+    return found
 
 
 def _reliability(models: Mapping[str, Results], found: Charts) -> Html | None:
@@ -139,7 +204,12 @@ def _thresholds(models: Mapping[str, Results], found: Charts) -> Html | None:
     }
     if not curves:
         return None
-    areas = [(name, number(curve.area)) for name, curve in curves.items()]
+    # Results keep some points of a curve, and the area under all of them.
+    whole = {name: models[name].get("auccc") for name in curves}
+    areas = [
+        (name, number(curve.area if (e := whole[name]) is None else e.value))
+        for name, curve in curves.items()
+    ]
     words = "; ".join(f"{name}: {area}" for name, area in areas)
     ccc = found.place("ccc-chart", charts.ccc(curves), f"CCC curves; area under each: {words}.")
     final = "; ".join(f"{name}: {percent(curve.risk[-1])}" for name, curve in curves.items())

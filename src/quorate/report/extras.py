@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from quorate.exchangeability import ExchangeabilityTest
 from quorate.report import charts
 from quorate.report.markup import Html, data_table, el
 from quorate.report.sections import Charts, figure, section
-from quorate.report.words import number, percent
-from quorate.results import Results
+from quorate.report.words import number, percent, points, unit_of
+from quorate.results import Results, left_out
 
 __all__ = ["method", "raters", "stability", "worklist"]
 
@@ -19,29 +20,60 @@ MOST_CASES = 25
 """How many cases of a worklist a report shows."""
 
 
-def stability(curves: Mapping[str, Any] | None, found: Charts) -> Html | None:
-    """Return the metrics against the size of the test set (RECE Fig 2, MR Fig 3)."""
+def stability(
+    curves: Mapping[str, Any] | None, variation: Mapping[str, Any] | None, found: Charts
+) -> Html | None:
+    """Return the metrics against the size of the test set, and their total variation.
+
+    RECE Fig 2; MR Fig 3 and Table 1.
+    """
     if not curves:
         return None
+    unit = next(iter(curves.values())).unit
     rows = [
         (name, f"{size:,}", number(float(mean), 4), number(float(std), 4))
         for name, curve in curves.items()
         for size, mean, std in zip(curve.sizes, curve.mean, curve.std, strict=True)
     ]
-    table = data_table(("Metric", "Cases", "Mean", "Standard deviation"), rows, "Subsets")
+    header = ("Metric", unit.capitalize(), "Mean", "Standard deviation")
+    table = data_table(header, rows, f"Subsets of the {unit}")
     words = "Metrics on random subsets of growing size: " + "; ".join(
-        f"{name} {number(curve.full)} on all cases" for name, curve in curves.items()
+        f"{name} {number(curve.full)} on all {unit}" for name, curve in curves.items()
     )
     chart = found.place("stability-chart", charts.stability(curves), words)
     caption = (
-        "Each metric on random subsets of the cases. A curve that is still falling where it ends "
-        "says that the figure would be smaller with more cases."
+        f"Each metric on random subsets of the {unit}. A curve that is still falling where it ends "
+        f"says that the figure would be smaller with more {unit}."
     )
-    return section("stability", "Would fewer cases say the same?", figure(chart, caption, table))
+    drawn = figure(chart, caption, table)
+    moves = _total_variation(curves, variation)
+    return section("stability", f"Would fewer {unit} say the same?", drawn, moves)
 
 
-def raters(results: Results, test: Any) -> Html | None:
-    """Return how far the raters agree, and whether they are interchangeable."""
+def _total_variation(
+    curves: Mapping[str, Any], variation: Mapping[str, Any] | None
+) -> list[Html] | None:
+    if not variation:
+        return None
+    rows = [
+        (name, number(curves[name].full), f"{number(v.mean, 4)} ± {number(v.std, 4)}")
+        for name, v in variation.items()
+    ]
+    text = (
+        "Total variation: by how much a metric moves, on average, when a twentieth of the test set "
+        "is taken away. The smaller, the less the figure depends on which cases were collected."
+    )
+    header = ("Metric", "On all", "Total variation")
+    return [el("p", text, class_="note"), data_table(header, rows, "Total variation (MR eq 6)")]
+
+
+def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
+    """Return how far the raters agree, and whether they are interchangeable.
+
+    Results hold the test where it was known who said what.
+    """
+    if test is None and results.data.get("exchangeability"):
+        test = ExchangeabilityTest.from_dict(results.data["exchangeability"])
     lines = []
     for name in ("fleiss_kappa", "krippendorff_alpha"):
         e = results.get(name)
@@ -54,7 +86,8 @@ def raters(results: Results, test: Any) -> Html | None:
         return None
     content: list[Any] = [el("ul", lines)] if lines else []
     if test is not None:
-        content += [el("p", line) for line in str(test).splitlines()]
+        content += [el("p", line) for line in _interchangeable(test)]
+        content += [el("p", note, class_="note")] if note else []
         rows = [
             (r.rater_id, r.ratings, number(r.adjusted_p_value, 3),
              "stands out" if r.breaks else "–")
@@ -65,6 +98,31 @@ def raters(results: Results, test: Any) -> Html | None:
         content.append(el("details", el("summary", "Each rater"), el("div", table, class_="scroll",
                        tabindex="0", role="group", aria_label="Each rater")))  # fmt: skip
     return section("raters", "Do the raters agree?", *content)
+
+
+def _interchangeable(test: Any) -> list[str]:
+    """Return the outcome of the test in sentences."""
+    rests = (
+        f"labels differ on {test.divided_cases:,} of {test.cases:,} cases with two or more; "
+        f"{test.permutations:,} permutations"
+    )
+    p = f"p\u00a0=\u00a0{number(test.p_value, 4)}"
+    if test.p_value > test.level:
+        return [f"Nothing speaks against interchangeable raters: {p} ({rests})."]
+    lines = [
+        f"The raters are not interchangeable: {p} ({rests}). The figures of this report describe "
+        "the panel that rated these cases; another panel may have said otherwise."
+    ]
+    for rater in (r for r in test.raters if r.breaks):
+        klass, most = max(rater.excess.items(), key=lambda item: abs(item[1] or 0))
+        lines.append(
+            f"Rater {rater.rater_id} says “{klass}” {points(most)} percentage points "
+            f"{'more' if most > 0 else 'less'} often than the others do of the same "
+            f"{rater.ratings:,} cases (adjusted p\u00a0=\u00a0{number(rater.adjusted_p_value, 4)})."
+        )
+    if len(lines) == 1:
+        lines.append("No single rater stands out.")
+    return lines
 
 
 def worklist(found: Any) -> Html | None:
@@ -86,11 +144,13 @@ def worklist(found: Any) -> Html | None:
         now = f"{names[top]} {percent(found.probs[i, top])}"
         differ = percent(found.disagreement[i])
         summary = el("summary", el("strong", found.case_ids[i]), f" – now {now}; two raters differ "
-                     f"{differ}; expected gain {number(found.expected_gain[i], 4)}")  # fmt: skip
+                     f"{differ}; gain {number(found.expected_gain[i])}")  # fmt: skip
         items.append(el("li", el("details", summary, el("ul", answers))))
     rest = len(found) - len(items)
     more = el("p", f"And {rest:,} more.", class_="note") if rest > 0 else None
-    text = "The cases where another expert's label is worth most, the most worthwhile first."
+    text = "The cases where another expert's label is worth most, the most worthwhile first. "
+    text += "The gain is by how much one more label is expected to lower the squared "
+    text += "error of the probabilities; open a case to see what each answer would change."
     return section("worklist", "Who wants a second opinion?", el("p", text),
                    el("ol", items, class_="worklist"), more)  # fmt: skip
 
@@ -98,24 +158,30 @@ def worklist(found: Any) -> Html | None:
 def method(results: Results, versions: Mapping[str, str]) -> Html:
     """Return how it was computed: options, what was left out, what is undefined, versions."""
     data, options = results.data, results.options
-    unit = "patients" if data.get("patients") else "cases"
+    unit = "patients" if data.get("patients") else "images" if "voxels" in data else "cases"
     drawn = unit if options.get("resample", "cases") == "cases" else "raters"
     lines = []
     if options.get("resamples"):
         level = span_of_level(options.get("level", 0.95))
         lines.append(
             f"Intervals ({level}) from {options['resamples']:,} bootstrap resamples of {drawn}, "
-            f"seed {options.get('seed', 0)}. Those of calibration errors invert a test, so that "
-            "they may include 0."
+            f"seed {options.get('seed', 0)}."
         )
+        if results.per_case:
+            lines.append("Each value is the mean of the images' own, and so are its resamples.")
+        else:
+            lines[-1] += " Those of calibration errors invert a test, so that they may include 0."
     else:
         lines.append("No intervals were made.")
+    counted = f"{data['cases']:,} cases"
+    if "voxels" in data:
+        counted = f"{data['cases']:,} images, {data['voxels']:,} voxels"
     lines.append(
-        f"{data['cases']:,} cases, {data['classes']} classes, {data['ratings']:,} ratings "
-        f"({data['raters']['min']} to {data['raters']['max']} per case)."
+        f"{counted}, {data['classes']} classes, {data['ratings']:,} ratings "
+        f"({data['raters']['min']} to {data['raters']['max']} per {unit_of(data)})."
     )
     for reason, count in data.get("dropped", {}).items():
-        lines.append(f"Left out: {count:,} cases ({str(reason).replace('_', ' ')}).")
+        lines.append(f"Left out: {left_out(str(reason), count)}.")
     short: dict[int, list[str]] = {}
     why: dict[str, list[str]] = {}
     for e in results.values():
@@ -124,7 +190,8 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
         if e.undefined:
             why.setdefault(e.undefined, []).append(e.title)
     for count, titles in short.items():
-        lines.append(f"Left out, having too few raters: {count:,} cases in {', '.join(titles)}.")
+        few = f"{count:,} {unit_of(data)}s in {', '.join(titles)}"
+        lines.append(f"Left out, having too few raters: {few}.")
     lines += [f"Undefined: {', '.join(titles)}: {reason}." for reason, titles in why.items()]
     rows = [(str(name), _written(value)) for name, value in options.items()]
     rows += [(f"version of {name}", version) for name, version in versions.items()]

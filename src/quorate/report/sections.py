@@ -12,7 +12,7 @@ import numpy as np
 from quorate.curves import ReliabilityCurve, ThresholdCurve
 from quorate.report import charts
 from quorate.report.markup import Html, data_table, el
-from quorate.report.words import basis, findings, number, percent, span, verdict
+from quorate.report.words import basis, findings, number, percent, span, unit_of, verdict
 from quorate.results import Estimate, Results
 
 __all__ = [
@@ -141,6 +141,10 @@ def value_of(e: Estimate | None) -> list[Any]:
     parts: list[Any] = [el("strong", number(e.value))]
     if e.low is not None and e.high is not None:
         parts.append(el("small", f"[{number(e.low)}, {number(e.high)}]"))
+    if e.std is not None:
+        parts.append(el("small", f"± {number(e.std)} over {e.defined} images"))
+    if e.bound is not None:
+        parts.append(el("small", f"error at most {number(e.bound)}"))
     if e.debiased is not None:
         parts.append(el("small", f"less chance {number(e.debiased)}"))
     return [el("div", parts, class_="value")]
@@ -152,7 +156,9 @@ def reliability(results: Results, found: Charts) -> Html | None:
     curves = {}
     for content in filter(None, contents):
         curve = ReliabilityCurve.from_dict(content)
-        name = "Predicted class" if content is contents[0] else f"Class: {curve.name}"
+        name = f"Class: {curve.name}"
+        if content is contents[0]:
+            name = "Positive class" if curve.name == "positive" else "Predicted class"
         curves[name] = curve
     if not curves:
         return None
@@ -167,23 +173,24 @@ def reliability(results: Results, found: Charts) -> Html | None:
         curves, x="Predicted probability", y="Raters who say so", overlay=False
     )
     words = f"Reliability diagram. {verdict(results).explanation} The table below has the numbers."
-    histogram = f"Number of cases in each of {len(next(iter(curves.values())).cases)} bins."
+    unit = f"{unit_of(results.data)}s"
+    histogram = f"Number of {unit} in each of {len(next(iter(curves.values())).cases)} bins."
     drawn = [
         found.place("reliability-chart", spec, words),
-        found.place("counts-chart", charts.counts(curves), histogram),
+        found.place("counts-chart", charts.counts(curves, unit), histogram),
     ]
     caption = (
-        "Each dot is a bin of cases: how probable the model says it is, and how often the raters "
+        f"Each dot is a bin of {unit}: how probable the model says it is, and how often the raters "
         "say so, with an interval. On the dashed line the two are equal; below it the model is too "
-        "sure. The bars count the cases of each bin."
+        f"sure. The bars count the {unit} of each bin."
     )
-    table = bins_table(curves)
+    table = bins_table(curves, unit)
     return section(
         "reliability", "Does 90\u00a0% mean 90\u00a0%?", choice, figure(drawn, caption, table)
     )
 
 
-def bins_table(curves: Mapping[str, ReliabilityCurve]) -> Html:
+def bins_table(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Html:
     """Return the numbers of reliability curves."""
     rows = []
     for name, curve in curves.items():
@@ -193,7 +200,7 @@ def bins_table(curves: Mapping[str, ReliabilityCurve]) -> Html:
                 (name, f"{curve.edges[b]:.0%}–{curve.edges[b + 1]:.0%}", f"{curve.cases[b]:g}",
                  percent(curve.predicted[b]), f"{percent(curve.observed[b])} {ends}")
             )  # fmt: skip
-    header = ("Curve", "Bin", "Cases", "Predicted", "Observed [interval, %]")
+    header = ("Curve", "Bin", unit.capitalize(), "Predicted", "Observed [interval, %]")
     return data_table(header, rows, "Predicted and observed frequencies by bin")
 
 
@@ -207,18 +214,23 @@ def disagreement(results: Results, found: Charts) -> Html | None:
         curves, x="Predicted disagreement", y="Pairs of raters who differ", overlay=False
     )
     words = dict(findings(results)).get("Does it know when raters will differ?", "")
+    unit = f"{unit_of(results.data)}s"
     chart = [
         found.place("disagreement-chart", spec, f"Reliability of disagreement. {words}"),
-        found.place("disagreement-counts-chart", charts.counts(curves), "Cases in each bin."),
+        found.place(
+            "disagreement-counts-chart",
+            charts.counts(curves, unit),
+            f"{unit.capitalize()} in each bin.",
+        ),
     ]
     caption = (
-        "As above, for the question whether two raters of a case will differ. A model that is "
-        "right about this can say which cases want a second opinion."
+        f"As above, for the question whether two raters of a {unit_of(results.data)} will differ. "
+        f"A model that is right about this can say which {unit} want a second opinion."
     )
     return section(
         "disagreement",
         "Does it know when raters will differ?",
-        figure(chart, caption, bins_table(curves)),
+        figure(chart, caption, bins_table(curves, unit)),
     )
 
 
@@ -233,8 +245,9 @@ def thresholds(results: Results, found: Charts) -> Html | None:
     finite = curve.thresholds[1:]
     low, high = math.floor(finite.min() * 100) / 100, math.floor(finite.max() * 100) / 100
     start = START if low <= START <= high else low
-    found.thresholds = {**curve.to_dict(), "cases": float(curve.accepted_cases[-1])}
-    several = results.data["raters"]["max"] > 1
+    counted, unit = float(curve.accepted_cases[-1]), f"{unit_of(results.data)}s"
+    found.thresholds = {**curve.to_dict(), "cases": counted, "unit": unit}
+    rows = "ratings" if results.data["raters"]["max"] > 1 else unit
     slider = el(
         "p",
         el("label", "Accept predictions with a confidence of at least ", for_="threshold"),
@@ -242,8 +255,21 @@ def thresholds(results: Results, found: Charts) -> Html | None:
         el("input", type="range", id="threshold", min=low, max=high, step=0.01, value=start),
         class_="control",
     )
-    unit = "ratings" if several else "cases"
-    counts = el(
+    sentence = el("p", id="operating-point", aria_live="polite")
+    behind = el(
+        "details",
+        el("summary", "The numbers behind these charts"),
+        el("div", _threshold_table(curve), class_="scroll", tabindex="0", role="group",
+           aria_label="Numbers behind the charts"),
+    )  # fmt: skip
+    title = "Does it know when it is wrong?"
+    drawn = _threshold_charts(results, curve, found)
+    return section("thresholds", title, slider, sentence, _confusion(rows), drawn, behind)
+
+
+def _confusion(unit: str) -> Html:
+    """Return the table of what is accepted and right; the page's script fills it in."""
+    return el(
         "table",
         el("caption", f"At this threshold, in {unit}"),
         el("thead", el("tr", el("td"), el("th", "Prediction right", scope="col"),
@@ -255,13 +281,17 @@ def thresholds(results: Results, found: Charts) -> Html | None:
               el("td", id="correct_rejects"))),
         class_="confusion", id="confusion",
     )  # fmt: skip
-    sentence = el("p", id="operating-point", aria_live="polite")
-    charts_ = el(
+
+
+def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) -> Html:
+    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
+    band = "" if curve.risk_low is None else f" Shaded: {level} interval, point by point."
+    return el(
         "div",
         figure(
             found.place("ccc-chart", charts.ccc({"": curve}), f"CCC curve: {_area(results)}"),
             "CCC: of the right predictions, how many are accepted, against the wrong ones that "
-            "slip through. The dashed line is guessing.",
+            f"slip through. The dashed line is guessing.{band}",
             None,
         ),
         figure(
@@ -270,19 +300,11 @@ def thresholds(results: Results, found: Charts) -> Html | None:
                 charts.risk_coverage({"": curve}),
                 f"Risk-coverage curve: accepting everything, {percent(curve.risk[-1])} is wrong.",
             ),
-            "Risk and coverage: the more predictions are accepted, the more of them are wrong.",
+            f"Risk and coverage: the more are accepted, the more of them are wrong.{band}",
             None,
         ),
         class_="pair",
     )
-    behind = el(
-        "details",
-        el("summary", "The numbers behind these charts"),
-        el("div", _threshold_table(curve), class_="scroll", tabindex="0", role="group",
-           aria_label="Numbers behind the charts"),
-    )  # fmt: skip
-    title = "Does it know when it is wrong?"
-    return section("thresholds", title, slider, sentence, counts, charts_, behind)
 
 
 def has_both(curve: ThresholdCurve) -> bool:
@@ -295,13 +317,19 @@ def _area(results: Results) -> str:
     return "" if e is None or e.value is None else f"the area under it is {number(e.value)}."
 
 
+def _risk_span(curve: ThresholdCurve, i: int) -> str:
+    if curve.risk_low is None or curve.risk_high is None:
+        return ""
+    return span(float(curve.risk_low[i]), float(curve.risk_high[i]))
+
+
 def _threshold_table(curve: ThresholdCurve) -> Html:
     chosen = np.unique(np.linspace(1, len(curve.thresholds) - 1, TABLE_ROWS).astype(int))
     rows = [
         (f"{curve.thresholds[i]:.1%}", f"{curve.accepted_cases[i]:g}",
          f"{curve.correct_accepts[i]:g}", f"{curve.incorrect_accepts[i]:g}",
          f"{curve.incorrect_rejects[i]:g}", f"{curve.correct_rejects[i]:g}",
-         percent(curve.risk[i]))
+         f"{percent(curve.risk[i])}{_risk_span(curve, int(i))}")
         for i in chosen
     ]  # fmt: skip
     header = ("Accept from", "Cases accepted", "Accepted, right", "Accepted, wrong",
@@ -336,17 +364,20 @@ def dispersion(models: Mapping[str, Results], found: Charts) -> Html | None:
         "cases that differ get the same probabilities. Along each grey line the sum, the epistemic "
         "loss, is the same."
     )
-    told = [el("p", _repairable(name, r, named=len(shown) > 1)) for name, r in shown.items()]
+    several = len(shown) > 1
+    told = [
+        el("p", el("strong", f"{name}: ") if several else None, _repairable(r))
+        for name, r in shown.items()
+    ]
     title = "What could recalibration repair?"
     return section("map", title, told, figure(chart, caption, table))
 
 
-def _repairable(name: str, results: Results, *, named: bool) -> str:
+def _repairable(results: Results) -> str:
     calibration = results["calibration_loss"].value or 0.0
     total = calibration + (results["dispersion_loss"].value or 0.0)
     of_it = f" ({percent(min(max(calibration / total, 0.0), 1.0))})" if total > 0 else ""
-    who = f"{name}: of" if named else "Of"
     return (
-        f"{who} the epistemic loss of {number(total)}, {number(max(calibration, 0.0))}{of_it} is "
+        f"Of the epistemic loss of {number(total)}, {number(max(calibration, 0.0))}{of_it} is "
         "calibration loss, which better calibration could remove."
     )

@@ -13,7 +13,7 @@ from quorate.results import Estimate
 __all__ = ["as_csv", "as_latex", "as_markdown"]
 
 DIFFERENCE_COLUMNS = (
-    *("metric", "first", "second", "difference", "low", "high"),
+    *("metric", "first", "second", "difference", "debiased", "low", "high"),
     *("p_value", "adjusted_p_value"),
 )
 LATEX = {

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+import contextlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any
 
-from quorate.errors import InvalidInputError
 from quorate.inference import Progress, Settings
-from quorate.segmentation.cases import Case, Selection
-from quorate.segmentation.reduction import Reduction, SegmentationResults
+from quorate.results import Results
+from quorate.segmentation.cases import Selection
+from quorate.segmentation.reduction import Reduction
 from quorate.segmentation.request import Request
+from quorate.segmentation.running import Job, Source, checkpoint_of, gather, measured
 
 __all__ = ["evaluate"]
 
 
 def evaluate(
-    cases: Iterable[Case],
+    cases: Iterable[Source],
     metrics: str | Sequence[str] = "all",
     reduction: str = "per_case",
     num_classes: int | None = None,
@@ -31,8 +36,11 @@ def evaluate(
     interval: str = "auto",
     on_single: str = "error",
     threads: int | None = None,
+    skip_bad: bool = False,
+    client: Any = None,
+    checkpoint: str | PathLike[str] | None = None,
     progress: Progress | None = None,
-) -> SegmentationResults:
+) -> Results:
     """Return every metric asked for over images that several raters segmented.
 
     Voxels are cases with label histograms: a voxel counts once per rater and is never repeated
@@ -41,7 +49,9 @@ def evaluate(
     Parameters
     ----------
     cases
-        Any iterable of `Case`, read once.
+        Any iterable, read once, of images: each a `Case`, the files of one (`read_manifest` gives
+        a list of them), or a function without arguments that returns a `Case`. Files and functions
+        are opened where the image is measured, one at a time.
     reduction
         "per_case": one value per image, their mean and standard deviation, and an interval over
         images (the MR paper's). "pooled": all voxels together; every voxel counts, so large images
@@ -60,10 +70,20 @@ def evaluate(
         Of the bootstrap over patients, or over images where cases name no patient.
     on_single
         "error" or "drop" for voxels that too few raters labelled for a metric.
+    skip_bad
+        Leave out images that cannot be used, count them in `data["dropped"]`, and name each in
+        `warnings`; otherwise the first is an error.
+    client
+        A Dask client: images are measured by its workers, with the same digits. Give files or
+        functions then; the arrays of a `Case` have to be sent.
+    checkpoint
+        A folder that keeps what is done of every image, so that a run that was killed goes on;
+        for cases that are files.
     progress
         Called with a description and the fraction done, where `cases` has a length.
 
     >>> import numpy as np
+    >>> from quorate.segmentation import Case
     >>> masks = np.array([[[0, 1], [1, 1]], [[0, 0], [1, 1]]])  # two raters
     >>> image = np.array([[0.25, 0.5], [0.75, 1.0]])  # probability of class 1
     >>> results = evaluate([Case(image, masks)], "ece,brier", question="positive", resamples=0)
@@ -73,16 +93,13 @@ def evaluate(
     settings = Settings(resamples, level, seed, "cases", interval, on_single, threads)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     request = Request.of(metrics, reduction, bins, question, settings, selection)
+    job = Job(request, num_classes)
+    kept = None if checkpoint is None else checkpoint_of(checkpoint, job, cases)
     gathered = Reduction(request, class_names)
-    total = len(cases) if isinstance(cases, Sized) else None
-    for number, case in enumerate(cases):
-        if not isinstance(case, Case):
-            raise InvalidInputError(f"cases: must be of Case; case {number} is a {type(case)}")
-        if progress and total:
-            progress(f"image {number + 1} of {total}", number / total)
-        known = num_classes if num_classes is not None else gathered.num_classes
-        values = request.digest(case, known, number)
-        gathered.add(case.name or str(number), case.patient, gathered.of(values))
+    images = measured(job, cases, client=client, checkpoint=kept, progress=progress)
+    with contextlib.closing(images):  # an error here must stop what is still running there
+        notes = gather(gathered, images, skip_bad=skip_bad)
     if progress:
         progress("done", 1.0)
-    return gathered.results()
+    results = gathered.results()
+    return replace(results, warnings=(*results.warnings, *notes))

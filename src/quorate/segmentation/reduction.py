@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -11,50 +11,19 @@ from numpy.typing import NDArray
 
 from quorate import intervals
 from quorate.catalog import Metric
+from quorate.curves import curves_of
 from quorate.errors import InvalidInputError
-from quorate.merged import blank, results_of
+from quorate.evaluate import blank
+from quorate.merged import pass_of, results_of
 from quorate.resample import multiplicities
 from quorate.results import Estimate, Results
 from quorate.segmentation.request import BY_CLASS, CaseValues, Request
 from quorate.summaries.digest import Digest, Facts, UnitStack
 
-__all__ = ["CaseEstimate", "Reduction", "SegmentationResults"]
+__all__ = ["Reduction"]
 
 MOST_BLOCKS = 1024
 """Into how many blocks patients are pooled where there are more."""
-
-
-@dataclass(frozen=True)
-class CaseEstimate(Estimate):
-    """The mean of a metric over images, and how the images differ."""
-
-    std: float | None = None
-    """Standard deviation over images."""
-    defined: int = 0
-    """Images on which the metric has a value."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SegmentationResults(Results):
-    """Results over images, with the value of each image where the reduction is "per_case"."""
-
-    case_names: tuple[str, ...] = ()
-    per_case: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """By metric, one value per image (NaN where it is undefined)."""
-    per_class: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """By metric, one value per class, of the metrics that are sums over classes."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values: what `to_json` writes."""
-        out = super().to_dict()
-        values = {name: [None if np.isnan(v) else float(v) for v in each]
-                  for name, each in self.per_case.items()}  # fmt: skip
-        out["per_case"] = {"cases": list(self.case_names), "values": values}
-        out["per_class"] = {
-            name: [None if np.isnan(v) else v for v in each]
-            for name, each in self.per_class.items()
-        }
-        return out
 
 
 class Reduction:
@@ -71,12 +40,6 @@ class Reduction:
         self._values: list[CaseValues] = []
         self._facts: Facts | None = None
         self._stack = UnitStack("patients")
-
-    def of(self, digest: Digest) -> Digest | CaseValues:
-        """Return what this reduction keeps of an image."""
-        if self.request.reduction == "per_case":
-            return CaseValues.of(digest, self.request)
-        return digest
 
     def add(self, name: str, patient: Hashable | None, kept: Digest | CaseValues) -> None:
         """Add an image."""
@@ -96,26 +59,31 @@ class Reduction:
             )
         if isinstance(kept, CaseValues):
             self._values.append(kept)
-        else:
-            self._stack.add(kept, code % MOST_BLOCKS)
+        tables = kept.tables if isinstance(kept, CaseValues) else kept
+        self._stack.add(tables, code % MOST_BLOCKS)
         self._facts = facts if self._facts is None else self._facts + facts
         self._names.append(name)
         self._patient_of.append(code)
 
-    def results(self) -> SegmentationResults:
+    def results(self) -> Results:
         """Return the results of all images that were added."""
         if self._facts is None:
             raise InvalidInputError("cases: must hold at least one image; got none")
         return self._per_case() if self.request.reduction == "per_case" else self._pooled()
 
-    def _pooled(self) -> SegmentationResults:
-        request, digest = self.request, self._stack.digest()
+    def _pooled(self) -> Results:
+        request, digest = self.request, self._digest()
         found = results_of(digest, request.asked, request.options, request.settings)
         by_class = CaseValues.of(digest, request).per_class
         notes = tuple(note for note in found.warnings if note.startswith("approximate"))
-        return self._with_facts(found.estimates, {}, by_class, notes)
+        return self._with_facts(found.estimates, {}, by_class, found.curves, notes)
 
-    def _per_case(self) -> SegmentationResults:
+    def _digest(self) -> Digest:
+        digest = self._stack.digest()
+        names = None if self._class_names is None else tuple(self._class_names)
+        return replace(digest, facts=replace(digest.facts, class_names=names))
+
+    def _per_case(self) -> Results:
         settings = self.request.settings
         units = len(self._patients)
         times = None
@@ -134,7 +102,32 @@ class Reduction:
             for name in BY_CLASS
             if (having := [case for case in self._values if name in case.per_class])
         }
-        return self._with_facts(estimates, values, by_class)
+        notes = self._without_value(estimates)
+        return self._with_facts(estimates, values, by_class, self._curves(), notes)
+
+    def _without_value(self, estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
+        """Say on how many images which metrics have no value, and why."""
+        found: dict[tuple[int, str], list[str]] = {}
+        for name, e in estimates.items():
+            missing = [why for case in self._values if (why := case.values[name][2])]
+            if missing and e.value is not None:
+                found.setdefault((len(missing), missing[0]), []).append(e.title)
+        total = len(self._values)
+        return tuple(
+            f"no value on {count} of {total} images: {', '.join(titles)} ({why})"
+            for (count, why), titles in found.items()
+        )
+
+    def _curves(self) -> dict[str, Any]:
+        """Return the reliability curves of all voxels together."""
+        digest = self._digest()
+        rated = {
+            name: (row, own)
+            for name, (row, own) in self.request.drawn.items()
+            if digest.facts.too_few(row.raters_needed(own)) < digest.facts.cases
+        }
+        pass_ = pass_of(digest, rated, self.request.settings)
+        return curves_of(pass_, rated, digest.facts.class_names)
 
     def _mean(
         self,
@@ -143,14 +136,13 @@ class Reduction:
         bounds: list[float],
         why: str,
         times: NDArray[np.float64] | None,
-    ) -> CaseEstimate:
-        start = {f: v for f, v in asdict(blank(row)).items() if f not in ("value", "undefined")}
+    ) -> Estimate:
         defined = ~np.isnan(values)
         if not defined.any():
-            return CaseEstimate(**start, value=None, undefined=why)
+            return replace(blank(row), undefined=why, defined=0)
         mean = float(values[defined].mean())
-        point = CaseEstimate(
-            **start,
+        point = replace(
+            blank(row),
             value=mean,
             std=float(values[defined].std(ddof=1)) if defined.sum() > 1 else None,
             defined=int(defined.sum()),
@@ -177,8 +169,9 @@ class Reduction:
         estimates: Mapping[str, Estimate],
         values: Mapping[str, NDArray[np.float64]],
         by_class: Mapping[str, tuple[float, ...]],
+        curves: Mapping[str, Any],
         notes: tuple[str, ...] = (),
-    ) -> SegmentationResults:
+    ) -> Results:
         facts, request = self._facts, self.request
         assert facts is not None
         named = any(kind == "patient" for kind, _ in self._patients)
@@ -200,11 +193,12 @@ class Reduction:
             "reduction": request.reduction,
         }  # fmt: skip
         warnings = self._warnings(len(self._patients))
-        return SegmentationResults(
+        return Results(
             estimates,
             data=data,
             options=options,
             warnings=(*warnings, *notes),
+            curves=curves,
             case_names=tuple(self._names),
             per_case=values,
             per_class=by_class,

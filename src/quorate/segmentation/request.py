@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,8 @@ from quorate.catalog import Metric, find
 from quorate.engines.streaming import digest as digest_part
 from quorate.errors import InvalidInputError, QuorateError
 from quorate.evaluate import rows_of
-from quorate.inference import Settings
-from quorate.io.files import write_text_atomically
-from quorate.merged import asked_of, plans_of, value_of
+from quorate.inference import Settings, value_of
+from quorate.merged import asked_of, plans_of
 from quorate.segmentation.binary import binary_digest, has_binary_digest
 from quorate.segmentation.cases import Case, Selection, Voxels
 from quorate.summaries import BinPlan, BinTable
@@ -34,6 +31,8 @@ BY_CLASS = (
     *("irreducible_loss", "dispersion_loss", "expected_squared_loss"),
 )
 """Metrics that are made of one table per class, and so have a value for each."""
+DRAWN = ("ece", "classwise_ece", "disagreement_calibration_error")
+"""Metrics with a table that a reliability curve shows."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,12 @@ class Request:
             asked["kde_ece"][1]["question"] = self.options["question"]
         return asked
 
+    @property
+    def drawn(self) -> dict[str, tuple[Metric, dict[str, Any]]]:
+        """The metrics, among those asked for, whose tables reliability curves show."""
+        asked = self.asked
+        return {name: asked[name] for name in DRAWN if name in asked}
+
     def plans(self, voxels: int) -> list[Any]:
         """Return what to keep of an image of so many voxels."""
         if self.reduction == "pooled":
@@ -110,28 +115,16 @@ class Request:
 class CaseValues:
     """The metrics of one image: what is kept of it where the reduction is "per_case"."""
 
-    facts: Facts
+    tables: Digest
+    """Of the metrics that reliability curves are drawn from, and no others."""
     values: Mapping[str, tuple[float, float | None, str | None]]
     """By metric: value (NaN where undefined), bound, and why it is undefined."""
     per_class: Mapping[str, tuple[float, ...]]
 
-    def save(self, path: Path) -> None:
-        """Write the values as JSON, every digit of them."""
-        content = {"facts": asdict(self.facts), "values": self.values, "per_class": self.per_class}
-        write_text_atomically(path, json.dumps(content))
-
-    @staticmethod
-    def load(path: Path) -> CaseValues:
-        """Read what `save` wrote."""
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            names = content["facts"].pop("class_names")
-            facts = Facts(class_names=names and tuple(names), **content["facts"])
-            values = {name: tuple(value) for name, value in content["values"].items()}
-            by_class = {name: tuple(each) for name, each in content["per_class"].items()}
-            return CaseValues(facts, values, by_class)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInputError(f"{path}: is damaged ({error})") from error
+    @property
+    def facts(self) -> Facts:
+        """What the values rest on."""
+        return self.tables.facts
 
     @staticmethod
     def of(digest: Digest, request: Request) -> CaseValues:
@@ -153,7 +146,9 @@ class CaseValues:
             values[name] = (float(value) if why is None else float("nan"), bound, why)
             if name in BY_CLASS:
                 by_class[name] = _by_class(row, own, summary)
-        return CaseValues(digest.facts, values, by_class)
+        drawn = {row.plan(own) for row, own in request.drawn.values()}
+        tables = {plan: table for plan, table in digest.summaries.items() if plan in drawn}
+        return CaseValues(replace(digest, summaries=tables), values, by_class)
 
 
 def _by_class(row: Metric, own: Mapping[str, Any], summary: Any) -> tuple[float, ...]:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quorate import stability
 from quorate.arrays import positive_integer
-from quorate.catalog import find
-from quorate.engines.local import summarise
-from quorate.errors import InvalidInputError
-from quorate.inference import Progress
+from quorate.catalog import Metric
+from quorate.errors import InvalidInputError, UndefinedMetricError
+from quorate.inference import Progress, Settings
 from quorate.labels import Labels
 from quorate.predictions import Predictions
+from quorate.questions import ScoredCases
 from quorate.segmentation.cases import Case, Selection, Voxels
-from quorate.summaries import BinPlan, BinSums, SoftBinPlan
+from quorate.segmentation.request import Request
+from quorate.summaries import BinPlan, SoftBinPlan, SortedPlan, SortedScores
 
 __all__ = ["ImageVariation", "total_variation"]
+
+FloatArray = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +56,8 @@ def total_variation(
 
     Each image is a test set of voxels. TV = 1/n Σ_p |CE(X^p) - CE(X^{p-Δp})| over growing nested
     subsets of its voxels, drawn from a bootstrap of the image in each repeat; the paper's equation
-    leaves the absolute values out, without which the sum would telescope.
+    leaves the absolute values out, without which the sum would telescope. The bandwidth of KDE-ECE
+    is chosen once for the whole image, so that its choice is no part of the variation.
 
     >>> image, masks = np.full((16, 16), 0.5), np.indices((16, 16)).sum(axis=0) % 2
     >>> tv = total_variation([Case(image, masks[None])], repeats=5)
@@ -64,12 +70,16 @@ def total_variation(
     if not 0 < step <= 1 - start:
         raise InvalidInputError(f"step: must be in (0, {1 - start:g}]; got {step}")
     selection = Selection(ignore_label, foreground_only, boundary_mm)
+    request = Request.of(metric, "per_case", 15, question, Settings(resamples=0), selection)
+    if len(request.metrics) != 1:
+        raise InvalidInputError(f"metric: must be the name of one; got {metric!r}")
+    ((row, own),) = request.asked.values()
     total = len(cases) if isinstance(cases, Sized) else None
     each = []
     for number, case in enumerate(cases):
         voxels = Voxels.of(case, None, selection, number)
         predictions = _all(voxels)
-        each.append(_of_image(predictions, metric, question, start, step, repeats, seed))
+        each.append(_of_image(predictions, row, own, (start, step, repeats, seed)))
         if progress and total:
             progress("total variation", (number + 1) / total)
     if not each:
@@ -96,40 +106,100 @@ def _all(voxels: Voxels) -> Predictions:
 
 def _of_image(
     predictions: Predictions,
-    metric: str,
-    question: str | None,
-    start: float,
-    step: float,
-    repeats: int,
-    seed: int,
+    row: Metric,
+    own: Mapping[str, Any],
+    partition: tuple[float, float, int, int],
 ) -> float:
-    row = find(metric)
-    own = row.with_defaults({} if question is None else {"question": question})
+    start, step, repeats, seed = partition
     plan = row.plan(own)
-    if not isinstance(plan, BinPlan | SoftBinPlan):
-        if question is not None:
-            raise InvalidInputError(f"question: {metric} has none to choose in total_variation")
-        tv = stability.total_variation(
-            metric, predictions.probs, predictions.labels, start, step, repeats, seed
-        )
-        return tv.mean
-    predictions.labels.require_raters(row.raters_needed(own))
-    count = round((1 - start) / step)
-    fractions = np.append(start + step * np.arange(count), 1.0)
     cases = len(predictions)
+    predictions.labels.require_raters(row.raters_needed(own))
+    fractions = np.append(start + step * np.arange(round((1 - start) / step)), 1.0)
     ends = [max(1, round(fraction * cases)) for fraction in fractions]
-    ring = np.searchsorted(ends, np.arange(cases), side="right")
+    if isinstance(plan, BinPlan | SoftBinPlan):
+        measure = _by_sums(predictions, plan, row, own, ends)
+    elif isinstance(plan, SortedPlan):
+        measure = _by_scores(predictions, plan, row, own, ends)
+    else:
+        given = predictions.probs, predictions.labels
+        return stability.total_variation(row.name, *given, start, step, repeats, seed).mean
     variations = np.empty(repeats)
     for r in range(repeats):
         drawn = np.random.default_rng([seed, r]).integers(0, cases, cases)
-        # Nested subsets: what each adds to the one before is a unit, and their sums cumulate.
-        rings = summarise(
-            predictions.take(drawn), [plan], units=ring, num_units=len(ends), threads=1
-        )[plan]
-        assert isinstance(rings, BinSums)
-        tables = BinSums(rings.plan, np.cumsum(rings.sums, axis=0))
-        stack = type(tables.table)(tables.sums)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            values = row.over(stack, own)
-        variations[r] = np.nanmean(np.abs(np.diff(values)))
+        variations[r] = np.nanmean(np.abs(np.diff(measure(drawn))))
     return float(np.nanmean(variations))
+
+
+def _by_sums(
+    predictions: Predictions,
+    plan: BinPlan | SoftBinPlan,
+    row: Metric,
+    own: Mapping[str, Any],
+    ends: list[int],
+) -> Callable[[Rows], FloatArray]:
+    """Return how to measure the subsets that end at `ends`, from sums per bin."""
+    from quorate.kernels import _numba as kernels
+
+    scored = plan.question.score(predictions.read(0, len(predictions)))
+    # Nested subsets: what each adds to the one before is a ring, and the rings' sums cumulate.
+    ring = np.searchsorted(ends, np.arange(len(predictions)), side="right")
+    table = plan.empty(predictions.num_classes, len(ends)).table
+    shares = []
+    if isinstance(plan, SoftBinPlan):
+        for z in scored.z.T.astype(np.float64):
+            share = np.empty((len(z), plan.bins))
+            sd = np.full((len(z), 1), plan.sigma)
+            kernels.gaussian_shares(z[:, None], sd, np.ones_like(sd), plan.edges, share)
+            shares.append(share)
+
+    def measure(drawn: Rows) -> FloatArray:
+        part = _take(scored, drawn, ring)
+        sums = plan.empty(predictions.num_classes, len(ends)).sums
+        if isinstance(plan, BinPlan):
+            kernels.add_bin_sums(
+                part.z, part.mu, part.v, part.weights, part.channel, part.units, plan.edges, sums
+            )
+        for c, share in enumerate(shares):
+            z = part.z[:, c].astype(np.float64)
+            kernels.add_soft_bin_sums(
+                z, part.mu[:, c], part.weights, share[drawn], ring, plan.edges, sums[:, c]
+            )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(row.over(type(table)(np.cumsum(sums, axis=0)), own))
+
+    return measure
+
+
+def _by_scores(
+    predictions: Predictions,
+    plan: SortedPlan,
+    row: Metric,
+    own: Mapping[str, Any],
+    ends: list[int],
+) -> Callable[[Rows], FloatArray]:
+    """Return how to measure the subsets that end at `ends`, from the scores themselves."""
+    from quorate.metrics.bandwidth import select_bandwidth
+
+    scored = plan.question.score(predictions.read(0, len(predictions)))
+    channels = plan.question.channels(predictions.num_classes)
+    options = dict(own)
+    if row.name == "kde_ece" and own["bandwidth"] is None:
+        scores = scored.z[:, 0].astype(np.float64)
+        options["bandwidth"] = select_bandwidth(scores, scored.weights)
+
+    def on(rows: Rows) -> float:
+        pieces = (_take(scored, rows),)
+        try:
+            return row.estimate(SortedScores(plan, channels, 1, pieces), options)
+        except UndefinedMetricError:
+            return float("nan")
+
+    return lambda drawn: np.array([on(drawn[:end]) for end in ends])
+
+
+def _take(scored: ScoredCases, rows: Rows, units: Rows | None = None) -> ScoredCases:
+    """Return the scored voxels of the given rows; arrays that are not needed stay empty."""
+    names = ("z", "mu", "weights", "v", "channel")
+    arrays = {name: getattr(scored, name) for name in names}
+    taken = {name: array[rows] for name, array in arrays.items() if array.size}
+    return replace(scored, **taken) if units is None else replace(scored, units=units, **taken)

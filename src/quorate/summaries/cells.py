@@ -175,6 +175,11 @@ class CellSums:
         """(channels, cells): whether all scores of the cell are equal, so that it hides nothing."""
         return np.asarray(self.lowest >= self.highest)
 
+    @property
+    def case_counts(self) -> FloatArray:
+        """How many cases each score of `scores` stands for."""
+        return np.asarray(self.fine[..., 0][self.fine[..., 1] > 0])
+
     def scores(self) -> SortedScores:
         """Return one score per fine cell that is not empty, its mean, with the mass of the cell."""
         channel, cell = np.nonzero(self.fine[..., 1] > 0)

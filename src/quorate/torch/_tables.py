@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from quorate.arrays import choose, positive_integer
-from quorate.engines.device import TensorCases, rated_cases
+from quorate.engines.tensor_cases import TensorCases, rated_cases
 from quorate.errors import InvalidInputError, MissingExtraError
 from quorate.labels import Labels
 

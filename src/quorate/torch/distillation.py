@@ -40,6 +40,7 @@ from quorate.torch._training import (
 __all__ = ["Epoch", "UncertaintyDistillation", "confidence_loss", "soften", "with_planes"]
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+Augment = Callable[[Tensor], Tensor]
 
 
 def soften(log_probs: Tensor, temperature: float) -> Tensor:
@@ -57,6 +58,10 @@ def with_planes(images: Tensor, probs: Tensor) -> Tensor:
     >>> with_planes(torch.zeros(2, 3, 4, 4), torch.ones(2, 5)).shape
     torch.Size([2, 8, 4, 4])
     """
+    if not images.is_floating_point():
+        raise InvalidInputError(  # as whole numbers, every probability would be 0
+            f"images: must be floating point to be joined with probabilities; got {images.dtype}"
+        )
     spatial = images.shape[2:]
     planes = probs.to(images).reshape(*probs.shape, *(1 for _ in spatial))
     return torch.cat((images, planes.expand(*probs.shape, *spatial)), dim=1)
@@ -133,12 +138,16 @@ class UncertaintyDistillation:
             outputs = []
             for member in self.members:
                 with evaluating(member):
-                    outputs.append(self._log_pair(member(images.to(device_of(member)))).to(at))
+                    given = member(images.to(device_of(member)))
+                    outputs.append(self._log_pair(given, self.output).to(at))
             log_mean = torch.stack(outputs).logsumexp(dim=0) - math.log(len(outputs))
-            softened = soften(log_mean, temperature)
+            return self._soften(log_mean, temperature)
+
+    def _soften(self, log_mean: Tensor, temperature: float) -> Tensor:
+        softened = soften(log_mean, temperature)
         return softened[:, 0] if self.task == "multilabel" else softened
 
-    def _log_pair(self, values: Tensor) -> Tensor:
+    def _log_pair(self, values: Tensor, output: str) -> Tensor:
         """Return log-probabilities over axis 1: the classes, or (present, absent) of findings."""
         values = values.float()
         if values.ndim != 2:
@@ -146,10 +155,10 @@ class UncertaintyDistillation:
                 f"members: must give (N, classes) for each batch; got {tuple(values.shape)}"
             )
         if self.task == "multiclass":
-            if self.output == "logits":
+            if output == "logits":
                 return values.log_softmax(dim=1)
             return values.clamp_min(torch.finfo(values.dtype).tiny).log()
-        if self.output == "logits":
+        if output == "logits":
             pair = functional.logsigmoid(values), functional.logsigmoid(-values)
         else:
             tiny = torch.finfo(values.dtype).tiny
@@ -192,6 +201,7 @@ class UncertaintyDistillation:
         batch_size: int = 256,
         learning_rate: float = 1e-3,
         optimizer: OptimizerFactory | None = None,
+        augment: Augment | None = None,
         patience: int | None = None,
         checkpoint: str | PathLike[str] | None = None,
         resume: bool = True,
@@ -207,6 +217,9 @@ class UncertaintyDistillation:
             Of Adam; the rate is divided by ten at 1/2 and 3/4 of the epochs.
         optimizer
             Another one: a function of the parameters.
+        augment
+            Changes a batch of training images at random, on their device, before the members and
+            the network see it.
         patience
             Stop after so many epochs without a lower validation loss, and go back to the best.
         checkpoint
@@ -232,7 +245,7 @@ class UncertaintyDistillation:
         self.history = training.begin(self.network) if resume else []
         with Progress(progress) as report:
             while not training.is_over(len(self.history), epochs, patience):
-                self._epoch(training, data, validation, epochs, batch_size, report)
+                self._epoch(training, data, validation, epochs, batch_size, augment, report)
         training.finish(self.network, validation is not None)
         return self
 
@@ -243,6 +256,7 @@ class UncertaintyDistillation:
         validation: Data | None,
         epochs: int,
         batch_size: int,
+        augment: Augment | None,
         report: Progress,
     ) -> None:
         number = len(self.history)
@@ -251,7 +265,7 @@ class UncertaintyDistillation:
         with seeded(self.seed, number, device=at):
             loader = loader_of(data, batch_size, shuffle=True, epoch=number, seed=self.seed)
             self.network.train()
-            train_loss = self._pass(loader, training.optimizer, number, epochs, report)
+            train_loss = self._pass(loader, training.optimizer, number, epochs, report, augment)
             self.network.eval()
             validation_loss = None
             if validation is not None:
@@ -268,10 +282,12 @@ class UncertaintyDistillation:
         number: int,
         epochs: int,
         report: Progress | None,
+        augment: Augment | None = None,
     ) -> float:
         """Go through the data once, learning where there is an optimiser; return the mean loss."""
         total, cases, known = 0.0, 0, total_cases(loader)
-        for images, labels in map(pair_of, loader):
+        for given, labels in map(pair_of, loader):
+            images = given if augment is None else augment(given)
             softened = self.ensemble_probabilities(images, self.train_temperature)
             scores = self._scores(images, softened)
             loss = confidence_loss(scores, self.soft_target(softened, labels))
@@ -304,10 +320,33 @@ class UncertaintyDistillation:
     # prediction ------------------------------------------------------------------------------
 
     def predict_confidence(
-        self, inputs: Inputs, *, batch_size: int = 256, progress: bool | Reporter = True
+        self,
+        inputs: Inputs,
+        *,
+        probabilities: Any = None,
+        batch_size: int = 256,
+        progress: bool | Reporter = True,
     ) -> NDArray[np.float64]:
-        """Return the confidence s of each case, (N,), or of each finding, (N, L)."""
-        return self._predict(inputs, batch_size, progress, self._confidence)
+        """Return the confidence s of each case, (N,), or of each finding, (N, L).
+
+        `probabilities` is what `predict_proba` gives for the same cases in the same order, where
+        that is there already: the members are not asked again.
+        """
+        known = None if probabilities is None else torch.as_tensor(np.asarray(probabilities))
+        seen = 0
+
+        def confidence(images: Tensor) -> Tensor:
+            nonlocal seen
+            seen += len(images)
+            softened = self._softened(images, known, seen)
+            return self._scores(images, softened).float().sigmoid()
+
+        found = self._predict(inputs, batch_size, progress, confidence)
+        if known is not None and len(known) != seen:
+            raise InvalidInputError(
+                f"probabilities: must have a row for each of {seen} cases; got {len(known)}"
+            )
+        return found
 
     def predict_proba(
         self, inputs: Inputs, *, batch_size: int = 256, progress: bool | Reporter = True
@@ -315,9 +354,17 @@ class UncertaintyDistillation:
         """Return the ensemble's probabilities P̄, (N, K) or (N, L): what the confidence is about."""
         return self._predict(inputs, batch_size, progress, self.ensemble_probabilities)
 
-    def _confidence(self, images: Tensor) -> Tensor:
-        softened = self.ensemble_probabilities(images, self.test_temperature)
-        return self._scores(images, softened).float().sigmoid()
+    def _softened(self, images: Tensor, known: Tensor | None, seen: int) -> Tensor:
+        """Return P̃ of a batch that ends with case `seen`, of known P̄ or of the members."""
+        if known is None:
+            return self.ensemble_probabilities(images, self.test_temperature)
+        rows = known[seen - len(images) : seen]
+        if len(rows) != len(images):
+            raise InvalidInputError(
+                f"probabilities: must have a row for each case; got {len(known)} for {seen} or more"
+            )
+        at = device_of(self.network)
+        return self._soften(self._log_pair(rows.to(at), "probabilities"), self.test_temperature)
 
     def _predict(
         self,

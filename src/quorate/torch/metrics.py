@@ -24,7 +24,8 @@ from torch import Tensor
 
 from quorate.arrays import choose
 from quorate.catalog import find
-from quorate.engines.device import TensorCases, add_cases
+from quorate.engines.device import add_cases
+from quorate.engines.tensor_cases import TensorCases
 from quorate.errors import InvalidInputError, UndefinedMetricError
 from quorate.kernels import _torch as kernels
 from quorate.kernels._torch_questions import score

@@ -1,0 +1,254 @@
+"""Functions of predictions on a GPU: the same numbers, and the predictions stay where they are.
+
+Without a GPU the same code runs on tensors of the CPU that pretend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import quorate as qr
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from quorate.engines import device  # noqa: E402
+from quorate.functions import measure as measuring  # noqa: E402
+from quorate.functions import ranking  # noqa: E402
+from quorate.predictions import Predictions  # noqa: E402
+
+CASES, CLASSES = 3000, 4
+
+
+@pytest.fixture(
+    params=[
+        "pretending",
+        pytest.param(
+            "cuda",
+            marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA GPU"),
+        ),
+    ],
+    name="put",
+)
+def putting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Return what puts an array on the device; nothing there may go the way of the host."""
+    if request.param == "cuda":
+        return lambda array: torch.as_tensor(array, device="cuda")
+
+    def is_tensor(values: Any) -> bool:
+        return isinstance(values, torch.Tensor)
+
+    monkeypatch.setattr(measuring, "on_gpu", is_tensor)
+    monkeypatch.setattr(ranking, "on_gpu", is_tensor)
+    monkeypatch.setattr(device, "has_cpu_loops", lambda: False)
+    return torch.as_tensor
+
+
+@pytest.fixture(name="no_host_copy")
+def forbidding(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Return what forbids predictions on the host from then on."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("the predictions were copied to the host")
+
+    return lambda: monkeypatch.setattr(Predictions, "of", refuse)
+
+
+def made_up(seed: int = 0, dtype: Any = np.float64) -> tuple[Any, Any]:
+    """Probabilities, a third of them nearly 0 and 1 and many equal, and counts of 2 to 5 raters."""
+    random = np.random.default_rng(seed)
+    logits = random.normal(size=(CASES, CLASSES)) * random.choice([1, 4, 30], size=(CASES, 1))
+    logits[::5] = logits[0]
+    probs = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probs /= probs.sum(axis=1, keepdims=True)
+    truth = 0.8 * probs + 0.2 / CLASSES
+    counts = np.array([random.multinomial(random.integers(2, 6), row) for row in truth])
+    return probs.astype(dtype), counts
+
+
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "accuracy": qr.accuracy,
+    "brier": qr.brier,
+    "nll": qr.nll,
+    "ranked_probability_score": qr.ranked_probability_score,
+    "expected_squared_loss": qr.expected_squared_loss,
+    "epistemic_loss": qr.epistemic_loss,
+    "calibration_loss": qr.calibration_loss,
+    "calibration_error": qr.calibration_error,
+    "dispersion_loss": qr.dispersion_loss,
+    "ece": qr.ece,
+    "ece of 200 bins": lambda *a, **k: qr.ece(*a, bins=200, **k),
+    "mce": qr.mce,
+    "rms_ce": qr.rms_ce,
+    "adaptive_ece": qr.adaptive_ece,
+    "ece_sweep": qr.ece_sweep,
+    "classwise_ece": qr.classwise_ece,
+    "sce": qr.sce,
+    "robust_ece": qr.robust_ece,
+    "kde_ece": lambda *a, **k: qr.kde_ece(*a, bandwidth=0.02, **k),
+    "kde_ece from cells": lambda *a, **k: qr.kde_ece(*a, bandwidth=0.02, method="cells", **k),
+    "smooth_ece": qr.smooth_ece,
+    "ks_error": qr.ks_error,
+}
+ONE_LABEL_IS_TOO_FEW = ("epistemic_loss", "dispersion_loss")
+EQUAL_WEIGHTS_ONLY = ("calibration_loss", "calibration_error", "dispersion_loss")
+each = pytest.mark.parametrize("name", FUNCTIONS)
+
+
+@each
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_several_raters_on_a_gpu(
+    name: str, dtype: Any, put: Callable[..., Any], no_host_copy: Callable[[], None]
+) -> None:
+    """Label histograms: the number is that of the arrays."""
+    probs, counts = made_up(dtype=dtype)
+    labels, function = qr.Labels.from_counts(counts), FUNCTIONS[name]
+    expected = function(probs, labels)
+    no_host_copy()
+    assert function(put(probs), labels) == pytest.approx(expected, rel=0, abs=1e-9)
+
+
+@each
+def test_one_label_a_case_on_a_gpu(
+    name: str, put: Callable[..., Any], no_host_copy: Callable[[], None]
+) -> None:
+    """Plain classes, which are on the device too."""
+    probs, counts = made_up(1, np.float32)
+    classes, function = counts.argmax(axis=1), FUNCTIONS[name]
+    if name in ONE_LABEL_IS_TOO_FEW:
+        with pytest.raises(ValueError, match="needs at least 2 labels per case"):
+            function(put(probs), put(classes))
+        return
+    expected = function(probs, classes)
+    no_host_copy()
+    assert function(put(probs), put(classes)) == pytest.approx(expected, rel=0, abs=1e-9)
+
+
+@each
+def test_weights_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
+    """Case weights of which some are 0; where they must be equal, the same error."""
+    probs, counts = made_up(2)
+    labels, function = qr.Labels.from_counts(counts), FUNCTIONS[name]
+    weights = np.random.default_rng(3).integers(0, 3, CASES) * 0.5
+    if name in EQUAL_WEIGHTS_ONLY:
+        for given in (probs, put(probs)):
+            with pytest.raises(ValueError, match="weights"):
+                function(given, labels, weights=weights)
+        return
+    expected = function(probs, labels, weights=weights)
+    found = function(put(probs), labels, weights=put(weights))
+    assert found == pytest.approx(expected, rel=0, abs=1e-9)
+
+
+def test_binary_scores_and_other_questions_on_a_gpu(put: Callable[..., Any]) -> None:
+    """(N,) probabilities of class 1, the positive class, and one channel per predicted class."""
+    probs, counts = made_up(4)
+    one, classes = probs[:, 0], (counts.argmax(axis=1) == 0).astype(int)
+    for question in ("top_label", "positive", "per_class", "predicted_class"):
+        expected = qr.ece(one, classes, question=question)
+        found = qr.ece(put(one), put(classes), question=question)
+        assert found == pytest.approx(expected, rel=0, abs=1e-12)
+
+
+def test_half_precision_on_a_gpu(put: Callable[..., Any]) -> None:
+    """float16 rows sum to 1 within 1e-2 only."""
+    probs, counts = made_up(5, np.float16)
+    expected = qr.ece(probs, counts.argmax(axis=1))
+    assert qr.ece(put(probs), counts.argmax(axis=1)) == pytest.approx(expected, rel=0, abs=1e-9)
+
+
+BAD: dict[str, tuple[Callable[..., Any], str]] = {
+    "NaN": (lambda p, y: (np.where(p == p[3, 2], np.nan, p), y), "must not contain NaN"),
+    "not summing to 1": (lambda p, y: (p * 0.5, y), "rows must sum to 1 within 1e-04; row 0"),
+    "a class that is not there": (lambda p, y: (p, np.full_like(y, 4)), "labels: must be classes"),
+    "too few labels": (lambda p, y: (p, y[:10]), "labels: must"),
+    "a matrix of labels": (lambda p, y: (p, np.eye(4, dtype=int)[y]), "Labels.from_counts"),
+    "no case": (lambda p, y: (p[:0], y[:0]), "probs: must"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_input_on_a_gpu(what: str, put: Callable[..., Any]) -> None:
+    """The same rules, and messages that name the argument."""
+    spoil, message = BAD[what]
+    probs, counts = made_up(6)
+    probs, classes = spoil(probs, counts.argmax(axis=1))
+    for name in ("ece", "classwise_ece", "adaptive_ece", "sce"):
+        with pytest.raises(ValueError, match=message):
+            FUNCTIONS[name](put(probs), put(classes))
+
+
+def test_bad_weights_on_a_gpu(put: Callable[..., Any]) -> None:
+    """Negative, all 0, too few."""
+    probs, counts = made_up(7)
+    for weights, message in (
+        (np.r_[-1.0, np.ones(CASES - 1)], "weights: must be finite and not negative; case 0"),
+        (np.zeros(CASES), "weights: at least one must be positive"),
+        (np.ones(3), "weights: must have one value per case"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            qr.ece(put(probs), counts.argmax(axis=1), weights=weights)
+
+
+def test_unrated_cases_on_a_gpu(put: Callable[..., Any]) -> None:
+    """They are an error, or left out."""
+    probs, counts = made_up(8)
+    counts[5] = 0
+    labels = qr.Labels.from_counts(counts)
+    with pytest.raises(ValueError, match=r"1 of 3000 have none .* on_unrated"):
+        qr.ece(put(probs), labels)
+    expected = qr.ece(probs, labels, on_unrated="drop")
+    assert qr.ece(put(probs), labels, on_unrated="drop") == pytest.approx(expected, abs=1e-12)
+
+
+# ranks of any confidence ------------------------------------------------------------------------
+
+
+def confidences() -> tuple[Any, Any, Any]:
+    """Many ties; which are right; and the confidence of cases from elsewhere."""
+    random = np.random.default_rng(9)
+    confidence = random.integers(0, 500, CASES) / 500
+    return confidence, random.random(CASES) < confidence, random.integers(0, 300, 700) / 500
+
+
+@pytest.mark.parametrize("name", ["auccc", "aurc", "augrc"])
+def test_ranks_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
+    """Right or wrong, fractions of raters, weights, other kinds of `correct`."""
+    function = getattr(qr, name)
+    confidence, right, _ = confidences()
+    partly = np.where(right, 0.75, 0.25)
+    for correct in (right, right.astype(np.float32), right.astype(int), partly):
+        expected = function(confidence, correct)
+        assert function(put(confidence), put(correct)) == pytest.approx(expected, abs=1e-12)
+        assert function(put(confidence), correct) == pytest.approx(expected, abs=1e-12)
+    weights = np.random.default_rng(1).integers(1, 4, CASES)
+    expected = function(confidence, right, weights=weights)
+    assert function(put(confidence), put(right), weights=weights) == pytest.approx(expected)
+
+
+def test_cases_from_elsewhere_on_a_gpu(put: Callable[..., Any]) -> None:
+    """AUCCC with out-of-distribution cases, their AUROC, and the curve."""
+    confidence, right, outside = confidences()
+    expected = qr.auccc(confidence, right, outside)
+    assert qr.auccc(put(confidence), put(right), put(outside)) == pytest.approx(expected)
+    expected = qr.io_auroc(confidence, outside)
+    assert qr.io_auroc(put(confidence), put(outside)) == pytest.approx(expected, abs=1e-12)
+    expected = qr.ccc_curve(confidence, right, out_confidence=outside).area
+    found = qr.ccc_curve(put(confidence), put(right), out_confidence=put(outside)).area
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_bad_confidences_on_a_gpu(put: Callable[..., Any]) -> None:
+    """NaN, no cases, unequal lengths, and nothing to rank."""
+    for confidence, right, message in (
+        ([0.1, np.nan], [1, 0], "confidence: must not contain NaN; 1 values"),
+        ([], [], "confidence: must be"),
+        ([0.1, 0.2], [1, 0, 1], "correct: must match confidence"),
+        ([0.1, 0.2], [1.0, 1.5], r"correct: must lie in \[0, 1\]; case 1 has 1.5"),
+        ([0.1, 0.2], [1, 1], "every case is right"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            qr.auccc(put(np.array(confidence)), put(np.array(right)))

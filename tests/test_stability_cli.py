@@ -1,0 +1,151 @@
+"""`quorate stability`: what it measures, what it writes, and that the report reads it again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import quorate as qr
+from quorate.cli import app
+from quorate.cli.stability import measure, one_rater_each, read_stability
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(command: str) -> Result:
+    """Run the command line within this process."""
+    return CliRunner().invoke(app, command.split(), env={"COLUMNS": "200", "TERM": "dumb"})
+
+
+@pytest.fixture(name="folder")
+def folder_of_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Forty cases of twenty patients; two raters say class a of each, and some have a third."""
+    rows = [f"n{i},p{i // 2},{0.6 + i / 100:.2f},{0.4 - i / 100:.2f}" for i in range(40)]
+    text = "\n".join(["case,patient,prob_a,prob_b", *rows])
+    (tmp_path / "p.csv").write_text(text + "\n", encoding="utf-8")
+    rows = [f"n{i},2,{i % 2}" for i in range(40)]
+    text = "\n".join(["case,count_a,count_b", *rows])
+    (tmp_path / "r.csv").write_text(text + "\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_everything_is_written(folder: Path) -> None:
+    """JSON with a schema version, every subset and the total variation; a figure; a table.
+
+    Class a is predicted throughout; of a patient's two cases, all raters agree with it in one and
+    two of three in the other, so that the accuracy is (1 + 2/3) / 2 of any subset of patients.
+    """
+    done = run(
+        "stability p.csv --ratings r.csv --group-column patient --metrics accuracy,ece "
+        "--fractions 0.5,1 --repeats 4 --out s.json --figure s.svg"
+    )
+    assert done.exit_code == 0, done.output
+    content = json.loads((folder / "s.json").read_text(encoding="utf-8"))
+    assert content["schema_version"] == 1
+    assert set(content) >= {"metrics", "data", "options", "versions", "warnings"}
+    assert content["data"]["cases"] == 40 and content["data"]["patients"] == 20
+    every, one = content["metrics"]["accuracy"]
+    assert (every["raters"], one["raters"]) == ("every rater", "one rater")
+    assert every["unit"] == "patients" and every["sizes"] == [10, 20]
+    assert every["full"] == pytest.approx(5 / 6)
+    assert np.array(every["values"]) == pytest.approx(np.full((2, 4), 5 / 6))
+    assert every["total_variation"]["mean"] == pytest.approx(0, abs=1e-12)
+    assert np.shape(one["values"]) == (2, 4) and one["total_variation"]["mean"] > 0
+    drawn = (folder / "s.svg").read_text(encoding="utf-8")
+    assert "<text" in drawn and "Patients in the subset" in drawn
+    assert "Accuracy: with every rater's labels 100% steadier" in done.stdout
+    assert re.search(r"^10 +0\.8333 ± 0\.0000", done.stdout, re.MULTILINE)
+
+
+def test_a_metric_of_pairs_has_no_single_rater(folder: Path) -> None:
+    """What one rater cannot give is left out and told; labels of one rater have one series."""
+    options = "--fractions 1 --repeats 2 --out s.json"
+    done = run(f"stability p.csv --ratings r.csv --metrics epistemic_loss {options}")
+    assert done.exit_code == 0, done.output
+    assert "left out: Epistemic loss with one rater: it needs 2" in done.stdout
+    content = json.loads((folder / "s.json").read_text(encoding="utf-8"))
+    assert [row["raters"] for row in content["metrics"]["epistemic_loss"]] == ["every rater"]
+    assert content["warnings"] == ["Epistemic loss with one rater: it needs 2"]
+    text = (folder / "p.csv").read_text(encoding="utf-8").replace("patient", "truth")
+    (folder / "one.csv").write_text(re.sub(r",p\d+,", ",a,", text), encoding="utf-8")
+    done = run(f"stability one.csv --label-column truth --metrics ece {options} -q")
+    assert done.exit_code == 0 and done.stdout == ""
+    content = json.loads((folder / "s.json").read_text(encoding="utf-8"))
+    assert len(content["metrics"]["ece"]) == 1
+
+
+def test_cases_with_too_few_raters(folder: Path) -> None:
+    """One rater for a case is an error that names the option; with it the case is left out."""
+    text = (folder / "r.csv").read_text(encoding="utf-8").replace("n0,2,0", "n0,1,0")
+    (folder / "r.csv").write_text(text, encoding="utf-8")
+    words = "stability p.csv --ratings r.csv --metrics epistemic_loss --fractions 1 --repeats 2"
+    done = run(words)
+    assert done.exit_code == 2 and "--on-single drop leaves them out" in done.output
+    done = run(f"{words} --on-single drop")
+    assert done.exit_code == 0, done.output
+    assert "left out: 1 cases with too few raters for Epistemic loss" in done.stdout
+
+
+def test_what_it_reads_is_what_it_wrote(folder: Path) -> None:
+    """Curves and variations come back as they were; another file is refused by its name."""
+    assert run("stability p.csv --ratings r.csv --repeats 2 --out s.json").exit_code == 0
+    found = read_stability(folder / "s.json")
+    assert [(one.metric, one.raters) for one in found] == [
+        ("ece", "every rater"), ("ece", "one rater"),
+        ("robust_ece", "every rater"), ("robust_ece", "one rater"),
+    ]  # fmt: skip
+    labels = qr.Labels.from_counts([[2, i % 2] for i in range(40)])
+    probs = np.array([[0.6 + i / 100, 0.4 - i / 100] for i in range(40)])
+    again, _ = measure(probs, labels, ["ece"], repeats=2)
+    assert found[0].curve.values == pytest.approx(again[0].curve.values)
+    assert found[0].variation == pytest.approx(again[0].variation)
+    for text in ("[]", "{}", '{"schema_version": 9, "metrics": {}}', "no"):
+        (folder / "x.json").write_text(text, encoding="utf-8")
+        with pytest.raises(qr.InvalidInputError, match=r"x\.json: "):
+            read_stability(folder / "x.json")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--fractions 0.1,half", "--fractions: must be numbers with commas"),
+        ("--fractions 0,1", "fractions: must be in (0, 1]"),
+        ("--repeats 0", "repeats: must be"),
+        ("--metrics exe", "'exe'"),
+        ("--figure s.doc", "--figure: must end in .pdf, .png, .svg; got s.doc"),
+        ("--weight-column prob_a", "quorate stability knows no weights"),
+        ("--out no/s.json", "the folder no must exist"),
+    ],
+)
+def test_what_it_refuses(folder: Path, options: str, message: str) -> None:
+    """One line on stderr, exit code 2, nothing written."""
+    before = sorted(folder.iterdir())
+    done = run(f"stability p.csv --ratings r.csv {options}")
+    assert done.exit_code == 2
+    assert message in done.output
+    assert sorted(folder.iterdir()) == before
+
+
+def test_one_rater_of_each_case_is_one_of_its_own() -> None:
+    """From histograms, too: always a label that the case has, each in its proportion."""
+    counts = np.tile([[3, 1, 0], [0, 0, 2]], (2000, 1))
+    drawn = one_rater_each(qr.Labels.from_counts(counts), seed=0)
+    chosen: Any = drawn.majority()
+    assert (chosen[1::2] == 2).all()
+    assert set(chosen[::2].tolist()) == {0, 1}
+    assert np.mean(chosen[::2] == 0) == pytest.approx(0.75, abs=4 * np.sqrt(0.75 * 0.25 / 2000))
+    assert (one_rater_each(qr.Labels.from_counts(counts), seed=0).majority() == chosen).all()
+    with pytest.raises(qr.InvalidInputError, match="every case needs a rating; 1 have none"):
+        one_rater_each(qr.Labels.from_counts([[1, 0], [0, 0]]), seed=0)
+
+
+def test_help_teaches() -> None:
+    """The help ends in examples that begin with the command."""
+    assert "quorate stability " in run("stability --help").stdout.split("Examples")[1]

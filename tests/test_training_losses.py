@@ -1,0 +1,533 @@
+"""The experiment with training losses, on made-up images in the layout of MedMNIST."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from math import log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, ndtr, ndtri, softmax
+from typer.testing import CliRunner
+
+import quorate as qr
+from quorate.cli import app
+from quorate.datasets import read_medmnist
+from quorate.experiments.training_loss_judging import (
+    Network,
+    Spread,
+    differences_of,
+    judge,
+    judged,
+    level_of,
+    spreads_of,
+    with_training,
+)
+from quorate.experiments.training_loss_runs import (
+    DATA,
+    LOSS_NAMES,
+    WEIGHTED,
+    Run,
+    Settings,
+    load_runs,
+    runs_of,
+)
+from quorate.experiments.training_loss_tables import as_markdown
+from quorate.inference import Settings as Judging
+from quorate.results import Estimate
+
+torch = pytest.importorskip("torch")
+
+from quorate.experiments import training_losses  # noqa: E402
+from quorate.experiments.training_losses import (  # noqa: E402
+    LOSSES,
+    SmallResNet,
+    augmented_views,
+    loss_of,
+    train_all,
+)
+
+TINY = Settings(
+    seeds=2, epochs=dict.fromkeys(DATA, 1), batch_size=20, width=2, samples=3, betas=(1.0, 5.0)
+)
+QUICK = Judging(resamples=50)
+
+
+def medmnist(seed: int = 0, **sizes: int) -> dict[str, np.ndarray]:
+    """Arrays as an official file has them: the brighter images are of class 1."""
+    random = np.random.default_rng(seed)
+    arrays = {}
+    for part, cases in (sizes or {"train": 40, "val": 12, "test": 20}).items():
+        labels = np.resize(np.array([[0], [1], [1]], np.uint8), (cases, 1))
+        noise = random.integers(0, 156, (cases, 28, 28))
+        arrays[f"{part}_images"] = (noise + 99 * labels[:, :, None]).astype(np.uint8)
+        arrays[f"{part}_labels"] = labels
+    return arrays
+
+
+@pytest.fixture(name="data")
+def folder_of_data(tmp_path: Path) -> Path:
+    """A folder with one of the two data sets."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    np.savez(folder / "breastmnist.npz", **medmnist())
+    return folder
+
+
+# The data -----------------------------------------------------------------------------------------
+
+
+def test_the_official_layout_is_read(data: Path) -> None:
+    """Images as they are, a single column of labels as classes, val as validation."""
+    found = read_medmnist(data / "breastmnist.npz")
+    assert found.train.images.shape == (40, 28, 28) and found.train.images.dtype == np.uint8
+    assert found.validation.labels.tolist() == [0, 1, 1] * 4
+    assert len(found.test.labels) == 20
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"val_labels": None}, r"val_labels missing \(found: .*val_images"),
+        ({"test_labels": np.zeros((3, 1), int)}, r"a row per image; got 3 for 20 images"),
+        ({"train_labels": np.full((40, 1), -1)}, r"train_labels must not be negative; got -1"),
+        ({"test_images": np.zeros((20, 28, 28))}, r"must be bytes .*; got float64 \(20, 28, 28\)"),
+        ({"val_labels": np.full((12, 1), 0.5)}, r"val_labels: must be whole numbers; got 0.5"),
+    ],
+)
+def test_what_is_not_that_layout_is_named(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    """The array, the rule and the value."""
+    arrays = {key: value for key, value in {**medmnist(), **change}.items() if value is not None}
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(ValueError, match=message):
+        read_medmnist(tmp_path / "x.npz")
+
+
+def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
+    """No file, a text and a plain array are not an NPZ file."""
+    with pytest.raises(ValueError, match=r"nothing.npz: no such file"):
+        read_medmnist(tmp_path / "nothing.npz")
+    (tmp_path / "text.npz").write_text("no", encoding="utf-8")
+    np.save(tmp_path / "plain.npy", np.zeros(3))
+    for name in ("text.npz", "plain.npy"):
+        with pytest.raises(ValueError, match=rf"{name}: must be an NPZ file"):
+            read_medmnist(tmp_path / name)
+
+
+# Losses, network, views ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("loss", "value"),
+    [
+        ("cross-entropy", log(2)),
+        ("focal", log(2) / 2),
+        ("flsd", log(2) / 8),  # γ = 3 from 0.5 on
+        ("focal+mdca", log(2) / 2 + 5 * 0.25),  # |0.5 - 3/4| for either class
+        ("dca", log(2) + 5 * 0.25),  # the first class is predicted, of which one in four is
+        ("focal+rcr", log(2) / 2 + 5 * 0.25),  # equal probabilities: smoothing changes nothing
+        ("focal+rcr-paper", log(2) / 2 + 5 * (1 - 1 / 4) / 2),  # (1 - 1/N)/K, whatever is said
+    ],
+)
+def test_losses_by_hand(loss: str, value: float) -> None:
+    """Four cases of even odds, three of them of the second class; β = 5."""
+    found = loss_of(Run("breastmnist", loss, 5.0, 0))(torch.zeros(4, 2), torch.tensor([0, 1, 1, 1]))
+    assert found.item() == pytest.approx(value)
+
+
+def test_every_loss_has_a_name() -> None:
+    """What is trained and what is judged go by the same names, in the order of the table."""
+    assert tuple(LOSSES) == LOSS_NAMES and set(WEIGHTED) < set(LOSS_NAMES)
+
+
+def test_the_network_is_small() -> None:
+    """0.3 million weights, logits of each class."""
+    network = SmallResNet(3)
+    assert sum(p.numel() for p in network.parameters()) == pytest.approx(3e5, rel=0.05)
+    assert network(torch.zeros(2, 1, 28, 28)).shape == (2, 3)
+
+
+def test_views_turn_and_flip_as_often_as_they_should() -> None:
+    """A quarter is flipped, a round disc stays, a spot turns by ten degrees at most."""
+    half = torch.zeros(400, 1, 28, 28)
+    half[..., :14] = 1
+    views = torch.stack(list(augmented_views(half, 5)))
+    flipped = (views[..., :14].mean(dim=(2, 3, 4)) < 0.5).float().mean()
+    assert flipped.item() == pytest.approx(0.25, abs=4 * (0.25 * 0.75 / 2000) ** 0.5)
+    assert torch.equal(views, torch.stack(list(augmented_views(half, 5))))
+    row, column = torch.meshgrid(*[torch.arange(28) - 13.5] * 2, indexing="ij")
+    disc = torch.exp(-(row**2 + column**2) / 50)[None, None]
+    assert (torch.cat(list(augmented_views(disc, 20))) - disc).abs().max() < 0.02
+    spot = torch.exp(-(row**2 + (column - 8) ** 2) / 4)[None, None]
+    seen = torch.cat(list(augmented_views(spot, 50)))[:, 0]
+    mass = seen.sum(dim=(1, 2))
+    y, x = (seen * row).sum(dim=(1, 2)) / mass, (seen * column).sum(dim=(1, 2)) / mass
+    degrees = torch.rad2deg(torch.atan2(y, x.abs()))
+    assert 7 < degrees.abs().max() < 10.5 and degrees.min() < 0 < degrees.max()
+
+
+# Training -----------------------------------------------------------------------------------------
+
+
+def test_shards_cover_every_network_once() -> None:
+    """Each is in one shard, whatever their number; names tell them apart; seeds come in turn."""
+    runs = runs_of(Settings())
+    assert len(runs) == 10 * 2 * (4 + 3 * 3) == len({run.name for run in runs})
+    assert [run.seed for run in runs] == sorted(run.seed for run in runs)
+    for parts in (1, 7, 12):
+        sharded = [run for part in range(parts) for run in runs[part::parts]]
+        assert sorted(sharded, key=runs.index) == runs
+
+
+def test_shards_train_what_one_process_would(data: Path, tmp_path: Path) -> None:
+    """Two processes' files hold the digits of one's; what a shard is not."""
+    settings = replace(TINY, seeds=1)
+    whole = train_all(data, tmp_path / "whole", settings)
+    parts = [train_all(data, tmp_path / "parts", settings, shard=(i, 2)) for i in (0, 1)]
+    assert sorted(f.name for part in parts for f in part) == sorted(f.name for f in whole)
+    both = zip(load_runs(tmp_path / "whole"), load_runs(tmp_path / "parts"), strict=True)
+    for (run, mine), (other, theirs) in both:
+        assert run == other
+        np.testing.assert_array_equal(mine["test_view_logits"], theirs["test_view_logits"])
+    with pytest.raises(ValueError, match=r"shard: must be \(i, n\) with 0 <= i < n; got \(2, 2\)"):
+        train_all(data, tmp_path / "parts", TINY, shard=(2, 2))
+
+
+def test_training_is_taken_up_where_it_stopped(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is there is not trained again; a damaged file, another recipe and other images are."""
+    settings, done = replace(TINY, seeds=1, betas=(1.0,)), []
+
+    def counted(run: Run, settings: Settings, *_: Any) -> dict[str, np.ndarray]:
+        done.append(run.loss)
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        return {"test_logits": np.zeros((20, 2))}
+
+    monkeypatch.setattr(training_losses, "_trained", counted)
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        train_all(data, out, settings)
+    assert [f.name for f in sorted(out.iterdir())] == [
+        "breastmnist-cross-entropy-0.npz",
+        "breastmnist-focal-0.npz",
+    ]
+    files = train_all(data, out, settings)
+    assert done == [*LOSS_NAMES[:3], *LOSS_NAMES[2:]]
+    files[1].write_bytes(files[1].read_bytes()[:100])
+    train_all(data, out, replace(settings, seeds=1))
+    assert done[8:] == ["focal"]
+    train_all(data, out, replace(settings, weight_decay=0.1))
+    assert done[9:] == list(LOSS_NAMES)
+    np.savez(data / "breastmnist.npz", **medmnist(seed=1))
+    train_all(data, out, replace(settings, weight_decay=0.1))
+    assert len(done) == 9 + 2 * 7
+
+
+def test_the_printed_rcr_trains_as_focal_alone(data: Path, tmp_path: Path) -> None:
+    """Without a gradient it changes nothing but the last digits; the smooth form changes more."""
+    settings = replace(TINY, seeds=1, epochs={"breastmnist": 3}, width=4, betas=(5.0,))
+    train_all(data, tmp_path / "out", settings)
+    found = {run.loss: arrays["test_logits"] for run, arrays in load_runs(tmp_path / "out")}
+    assert np.abs(found["focal+rcr-paper"] - found["focal"]).max() < 1e-3
+    assert np.abs(found["focal+rcr"] - found["focal"]).max() > 1e-2
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [("training_losses", "numba sklearn torchmetrics rich"), ("training_loss_judging", "torch")],
+)
+def test_each_half_runs_where_the_other_cannot(module: str, absent: str) -> None:
+    """Training needs no compiler and no scikit-learn; judging needs no PyTorch."""
+    code = f"import sys, quorate.experiments.{module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(absent.split()) & set(done.stdout.split())
+
+
+def test_folders_without_the_data_are_named(tmp_path: Path) -> None:
+    """No file, or images in colour."""
+    with pytest.raises(ValueError, match=r"must hold breastmnist.npz or pneumoniamnist.npz"):
+        train_all(tmp_path, tmp_path / "out", TINY)
+    arrays = medmnist()
+    colour = {k: np.stack([v] * 3, -1) for k, v in arrays.items() if k.endswith("images")}
+    np.savez(tmp_path / "pneumoniamnist.npz", **{**arrays, **colour})
+    with pytest.raises(ValueError, match=r"pneumoniamnist.npz: must hold grey images with one"):
+        train_all(tmp_path, tmp_path / "out", TINY)
+
+
+# Intervals ----------------------------------------------------------------------------------------
+
+
+def networks(seeds: int, cases: int, random: np.random.Generator) -> list[Network]:
+    """Networks that are right at random: cases differ in how hard, networks in how good."""
+    labels = random.integers(0, 2, cases)
+    hard, good = random.normal(0, 1, cases), random.normal(0.8, 0.4, (seeds, 1))
+    right = random.normal(size=(seeds, cases)) < good + hard
+    out = []
+    for hits in right:
+        said = np.where(hits, labels, 1 - labels)
+        probs = np.where(said[:, None] == [0, 1], 0.8, 0.2) + 0.0
+        views = np.clip(probs + random.normal(0, 0.05, (4, cases, 1)) * [1, -1], 0, 1)
+        out.append(Network(probs, views, labels))
+    return out
+
+
+def test_metrics_are_those_of_the_library() -> None:
+    """Each network's values are what the public functions say."""
+    three = networks(3, 60, np.random.default_rng(0))
+    found = spreads_of(three, QUICK)
+    for name in ("accuracy", "ece", "sce", "robust_ece", "brier"):
+        values = [getattr(qr, name)(n.probs, n.labels) for n in three]
+        np.testing.assert_allclose(found[name].each, values, atol=1e-12)
+    mixture = [qr.robust_ece_mixture(n.probs, n.labels, n.views) for n in three]
+    np.testing.assert_allclose(found["robust_ece_mixture"].each, mixture, atol=1e-12)
+    for spread in found.values():
+        assert spread.mean.low <= spread.each.mean() <= spread.mean.high
+        # Resampled around the value, by what a mean of 60 cases can vary.
+        assert spread.replicates.mean() == pytest.approx(spread.each.mean(), abs=0.05)
+
+
+def test_the_interval_of_one_network_is_binomial() -> None:
+    """One seed leaves the test cases: 0.8 ± 1.96 sqrt(0.8 · 0.2 / 400)."""
+    labels = np.resize([0, 1], 400)
+    said = np.where(np.arange(400) < 80, 1 - labels, labels)
+    probs = np.where(said[:, None] == [0, 1], 0.8, 0.2) + 0.0
+    one = Network(probs, np.stack([probs] * 3), labels)
+    found = level_of(spreads_of([one], Judging(resamples=2000))["accuracy"], 0.95)
+    assert found["value"] == pytest.approx(0.8) and found["sd_seeds"] == 0
+    ends = [found["low"], found["high"]]
+    assert ends == pytest.approx([0.8 - 0.0392, 0.8 + 0.0392], abs=0.004)
+    # It says 0.8 and is right 0.8 of the time: perfect calibration is not rejected.
+    assert level_of(spreads_of([one], QUICK)["ece"], 0.95)["low"] == 0
+
+
+def test_both_sources_of_chance_add_in_quadrature() -> None:
+    """Cases ± 3, seeds ± 4: ± 5. Three seeds: t = 4.3027 at 95 %, sd 1 / sqrt(3)."""
+    half = 4.302652729911275 / np.sqrt(3)
+    value, low, high = with_training(np.array([9.0, 10.0, 11.0]), 10.0, 10.0, 0.95)
+    assert (value, low, high) == pytest.approx((10, 10 - half, 10 + half))
+    each = np.array([9.0, 10.0, 11.0]) * 4 / half
+    middle = each.mean()
+    _, low, high = with_training(each, middle - 3, middle, 0.95)
+    assert (low, high) == pytest.approx((middle - 5, middle + 4))
+
+
+def test_differences_are_paired_by_seed_and_case() -> None:
+    """What both losses share cancels: seeds that differ by 10 say nothing of a gap of 1."""
+    random = np.random.default_rng(0)
+    shared, own = random.normal(0, 5, 2000), random.normal(0, 0.1, 2000)
+    pair = [
+        {"brier": Spread(np.array([v - 10, v, v + 10]), Estimate("brier", v, 0, 99), v + drawn)}
+        for v, drawn in ((21.0, shared + own), (20.0, shared))
+    ]
+    settings = Judging(resamples=2000)
+    found = differences_of(*pair, cases=10**6, settings=settings)["brier"]
+    assert found["difference"] == 1
+    assert [found["low"], found["high"]] == pytest.approx([1 - 0.196, 1 + 0.196], abs=0.02)
+    same = differences_of(pair[0], pair[0], cases=10**6, settings=settings)["brier"]
+    assert same == {"difference": 0, "low": 0, "high": 0}
+
+
+def test_the_interval_covers_new_cases_and_new_seeds() -> None:
+    """Of 60 studies of 4 networks and 80 cases, the truth Φ(0.8 / sqrt(2.16)) is in 95 %."""
+    truth = ndtr(0.8 / np.sqrt(1 + 1 + 0.4**2))
+    random, settings = np.random.default_rng(3), Judging(resamples=100)
+    inside = cases_alone = 0
+    for _ in range(60):
+        spread = spreads_of(networks(4, 80, random), settings)["accuracy"]
+        found = level_of(spread, 0.95)
+        inside += found["low"] <= truth <= found["high"]
+        cases_alone += found["low_cases"] <= truth <= found["high_cases"]
+    assert inside >= 53  # P(fewer of 60 at 95 %) < 0.02
+    assert cases_alone < inside
+
+
+def sure_networks(
+    strength: float, cases: tuple[np.ndarray, np.ndarray], random: np.random.Generator
+) -> list[Network]:
+    """Eight networks that multiply the true log-odds by about `strength`: 1 is calibrated."""
+    odds, labels = cases
+    out = []
+    for factor in strength + random.normal(0, 0.15, 8):
+        p = expit(factor * (odds + random.normal(0, 0.3, (4, len(odds)))))
+        q = expit(factor * odds)
+        out.append(Network(np.stack([1 - q, q], 1), np.stack([1 - p, p], 2), labels))
+    return out
+
+
+def true_errors(strength: float) -> dict[str, float]:
+    """ECE and SCE with known probabilities: log-odds on a fine grid, factors at their quantiles."""
+    odds = 2 * ndtri((np.arange(40_000) + 0.5) / 40_000)
+    errors = []
+    for factor in strength + 0.15 * ndtri((np.arange(20) + 0.5) / 20):
+        said = expit(factor * np.abs(odds))
+        gap = expit(np.abs(odds)) - said
+        place = np.minimum((15 * said).astype(int), 14)
+        errors.append(np.abs(np.bincount(place, gap)).sum() / len(odds))
+    # Both classes err alike: half of the cases are predicted as each, and the mean is over two.
+    return {"ece": float(np.mean(errors)), "sce": float(np.mean(errors)) / 2}
+
+
+def test_differences_of_errors_are_not_pulled_to_zero_by_noise() -> None:
+    """Noise hides how good the calibrated networks are; the interval must still reach the truth."""
+    truth = {name: true_errors(2.0)[name] - true_errors(1.0)[name] for name in ("ece", "sce")}
+    random, settings = np.random.default_rng(5), Judging(resamples=100)
+    inside = dict.fromkeys(truth, 0)
+    for _ in range(12):
+        odds = random.normal(0, 2, 156)
+        cases = odds, (random.random(156) < expit(odds)).astype(np.int64)
+        pair = [spreads_of(sure_networks(s, cases, random), settings) for s in (2.0, 1.0)]
+        found = differences_of(*pair, cases=156, settings=settings)
+        for name, value in truth.items():
+            inside[name] += found[name]["low"] <= value <= found[name]["high"]
+    assert min(inside.values()) >= 10  # P(fewer of 12 at 95 %) < 0.02
+
+
+# Judging ------------------------------------------------------------------------------------------
+
+
+def made_up_runs(seeds: int = 2, cases: int = 40) -> dict[Run, dict[str, np.ndarray]]:
+    """Kept arrays as training leaves them.
+
+    One validation label in five is against the logits, whose gap should then be log(4) = 1.39.
+    """
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 2, cases)
+    against = np.where(np.arange(cases) % 5 == 0, 1 - labels, labels)
+    out = {}
+    for run in runs_of(replace(TINY, seeds=seeds), ["breastmnist"]):
+        sharp = 1.0 if run.beta == 1.0 else 1.4 if run.loss == "dca" else 0.5
+        towards = np.where(labels[:, None] == [0, 1], sharp, 0.0)
+        logits = towards + random.normal(0, 0.3, (4, cases, 2))
+        out[run] = {
+            "test_logits": logits[0],
+            "test_view_logits": logits[1:],
+            "test_labels": labels,
+            "validation_logits": towards,
+            "validation_labels": against,
+            "train_accuracy": np.asarray(1.0),
+            "seconds": np.asarray(2.0),
+        }
+    return out
+
+
+def test_the_weight_is_chosen_on_the_validation_images() -> None:
+    """Every loss stands with β = 1; DCA once more with the weight that was better there."""
+    runs = made_up_runs()
+    found = judged(runs, QUICK)
+    names = list(found["metrics"])
+    assert names == [*LOSS_NAMES, "dca, β = 5", "cross-entropy, then temperature"]
+    # The logits say 1 for the label and 0 for the other, and are right four times in five.
+    expected = 0.8 * np.log1p(np.exp(-1)) + 0.2 * np.log1p(np.exp(1))
+    assert found["validation_nll"]["focal"] == {"1": pytest.approx(expected)}
+    assert found["validation"]["flsd"]["accuracy"] == pytest.approx(0.8)
+    assert found["validation"]["flsd"]["confidence"] == pytest.approx(1 / (1 + np.exp(-1)))
+    assert found["temperatures"] == pytest.approx([1 / log(4)] * 2, rel=1e-6)
+    assert list(found["validation_nll"]["dca"]) == ["1", "5"]
+    assert (found["seeds"], found["cases"]["test"]) == (2, 40)
+    assert found["seconds"] == 2.0 * 20
+    assert found["train_accuracy"]["dca"] == {"1": 1.0, "5": 1.0}
+    ece = [
+        qr.ece(softmax(runs[Run("breastmnist", "flsd", 1.0, s)]["test_logits"], axis=1),
+               runs[Run("breastmnist", "flsd", 1.0, s)]["test_labels"])
+        for s in (0, 1)
+    ]  # fmt: skip
+    assert found["metrics"]["flsd"]["ece"]["value"] == pytest.approx(np.mean(ece))
+
+
+def test_a_temperature_leaves_the_ranking_alone() -> None:
+    """The same accuracy as cross-entropy, seed by seed, and other probabilities."""
+    found = judged(made_up_runs(), QUICK)
+    gap = {
+        row["metric"]: row
+        for row in found["differences"]
+        if (row["loss"], row["reference"]) == ("cross-entropy, then temperature", "cross-entropy")
+    }
+    assert gap["accuracy"]["difference"] == gap["accuracy"]["high"] == 0
+    assert gap["brier"]["difference"] != 0
+
+
+def test_differences_are_bold_where_they_are_printed_as_such() -> None:
+    """An end that rounds to 0 is not called different, and there is no -0."""
+    found = judged(made_up_runs(), QUICK)
+    rows = found["differences"]
+    for row, (value, low, high) in zip(
+        rows, [(0.002, 0.0006, 0.004), (0.002, 0.0004, 0.004), (-0.0001, -0.002, 0.1)], strict=False
+    ):
+        row.update(difference=value, low=low, high=high)
+    line = "**+0.002 [+0.001, +0.004]** | +0.002 [+0.000, +0.004] | +0.000 [-0.002, +0.100] |"
+    assert f"| {rows[0]['loss']} | {line}" in as_markdown([found])
+
+
+def test_seeds_that_some_loss_lacks_are_left_out() -> None:
+    """A cut run is judged by the seeds that all have; a loss that nobody trained is named."""
+    runs = made_up_runs()
+    del runs[Run("breastmnist", "flsd", 1.0, 1)]
+    assert judged(runs, QUICK)["seeds"] == 1
+    del runs[Run("breastmnist", "flsd", 1.0, 0)]
+    with pytest.raises(ValueError, match=r"at least one common seed; flsd missing"):
+        judged(runs, QUICK)
+
+
+def test_foreign_files_are_named(tmp_path: Path) -> None:
+    """An NPZ file of another kind, or none at all, is no network."""
+    with pytest.raises(ValueError, match=r"must hold the NPZ files of trained networks"):
+        judge(tmp_path)
+    np.savez(tmp_path / "breastmnist.npz", **medmnist())
+    with pytest.raises(ValueError, match=r"breastmnist.npz: must be a network that .*KeyError"):
+        judge(tmp_path)
+    with pytest.raises(ValueError, match=r"resamples: must be at least 2; got 0"):
+        judge(tmp_path, resamples=0)
+
+
+def test_the_command_trains_and_writes_tables(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both steps; the second time the networks are only judged, and give the same page."""
+    out, asked = tmp_path / "out", []
+    real = train_all
+
+    def quick(folder: Path, to: Path, settings: Settings, **rest: Any) -> list[Path]:
+        asked.append((settings, rest["device"]))
+        return real(folder, to, replace(TINY, seeds=settings.seeds), **rest)
+
+    monkeypatch.setattr(training_losses, "train_all", quick)
+    command = ["reproduce", "training-losses", "--data", str(data), "--out", str(out)]
+    options = ["--seeds", "2", "--resamples", "20"]
+    result = CliRunner().invoke(app, [*command, *options])
+    assert result.exit_code == 0, result.output
+    assert asked == [(Settings(seeds=2), "cpu")]
+    text = (out / "tables.md").read_text(encoding="utf-8")
+    assert text.strip() in result.stdout
+    assert "### BreastMNIST" in text and "20 test images, training runs of each loss: 2." in text
+    assert text.count("| focal+rcr-paper | ") == 4
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert len(summary[0]["differences"]) == 2 * 6 * (len(summary[0]["metrics"]) - 1)
+    again = CliRunner().invoke(app, [*command, "--judge-only", "--resamples", "20", "--quiet"])
+    assert again.exit_code == 0 and again.stdout == "" and len(asked) == 1
+    assert (out / "tables.md").read_text(encoding="utf-8") == text
+
+
+def test_bad_input_is_one_line(data: Path, tmp_path: Path) -> None:
+    """No data, or a device that is not there: exit code 2 and no traceback."""
+    for options in (["--data", str(tmp_path)], ["--data", str(data), "--device", "abacus"]):
+        command = ["reproduce", "training-losses", *options, "--out", str(tmp_path / "o")]
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 2 and result.stderr.count("\n") == 1, result.output
+
+
+def test_every_option_is_documented() -> None:
+    """docs/training_losses.md or docs/command_line.md names each option of the command."""
+    root = Path(__file__).parents[1] / "docs"
+    pages = [(root / name).read_text(encoding="utf-8") for name in ("training_losses.md",)]
+    shown = CliRunner().invoke(app, ["reproduce", "training-losses", "--help"]).stdout
+    for option in ("--data", "--out", "--device", "--seeds", "--judge-only", "--resamples"):
+        assert option in shown and f"`{option}" in pages[0]

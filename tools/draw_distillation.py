@@ -1,0 +1,66 @@
+"""Draw the picture of docs/distillation.md from the predictions of `quorate reproduce`.
+
+    python tools/draw_distillation.py FOLDER
+
+FOLDER is what --out of `quorate reproduce distillation` was.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+from quorate import plots
+from quorate.curves import ThresholdCurve
+from quorate.experiments.distillation_judging import Judgement, load_cascades
+from quorate.experiments.distillation_tables import METHODS
+from quorate.functions.ranking import ccc_curve
+
+IMAGE = Path(__file__).parents[1] / "docs" / "images" / "distillation_ccc.png"
+SHOWN = ("ensemble", "softened", "udist", "udist, held out")
+PANELS = (
+    ("cifar10", None, "CIFAR-10"),
+    ("cifar10", "digits", "CIFAR-10, and digits"),
+    ("cifar8", "cats and trucks", "Eight classes, and cats and trucks"),
+)
+DPI = 110
+
+
+def main() -> None:
+    """Draw the first cascade of each problem."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    cascades = {}
+    for cascade in load_cascades(folder):
+        cascades.setdefault(cascade.made_of["problem"], cascade)
+    with plots.journal_style():
+        figure, axes = plt.subplots(1, len(PANELS), figsize=(9, 3.3), layout="constrained")
+        for ax, (problem, kind, title) in zip(axes, PANELS, strict=True):
+            methods = cascades[problem].methods()
+            for name in SHOWN:
+                curve = curve_of(methods[name][0], cascades[problem].classes, kind)
+                plots.CCCDisplay(curve).plot(ax=ax, name=METHODS[name])
+            ax.set_title(title)
+            ax.legend(loc="lower right", fontsize=6, frameon=False)
+        figure.savefig(IMAGE, dpi=DPI)
+    print(IMAGE.name, IMAGE.stat().st_size)
+
+
+def curve_of(judgement: Judgement, classes: np.ndarray, kind: str | None) -> ThresholdCurve:
+    """Return the CCC curve of one confidence, with cases from elsewhere where there are some."""
+    outside = None if kind is None else judgement.outside[kind]
+    correct = judgement.predicted == classes
+    curve = ccc_curve(judgement.confidence, correct, out_confidence=outside)
+    accepted = curve.correct_accepts + curve.incorrect_accepts
+    return ThresholdCurve(**vars(curve), accepted_cases=accepted).thinned()
+
+
+if __name__ == "__main__":
+    main()
