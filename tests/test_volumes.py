@@ -280,6 +280,18 @@ def test_bad_images_are_skipped_only_on_request(tmp_path: Path) -> None:
     assert "left out: 2 bad images" in done.output
 
 
+def test_bad_values_name_the_case_once_and_its_files(tmp_path: Path) -> None:
+    """A label that is no class is an error with the case, the rater, the voxel and the files."""
+    manifest, _ = study(tmp_path, cases=2)
+    mask = image_and_masks(1)[1][0]
+    mask[2, 3, 1] = 7
+    save_nifti(tmp_path / "m1_0.nii.gz", mask)
+    done = segment(manifest, "--metrics", "ece")
+    assert done.exit_code == 2 and done.stderr.count("case c1") == 1
+    assert "rater 0, voxel (2, 3, 1): labels must be classes 0 … 1; got 7" in done.stderr
+    assert "(in p1.nii.gz, m1_0.nii.gz, m1_1.nii.gz, m1_2.nii.gz)" in done.stderr
+
+
 def test_maps_lie_where_the_image_lies(tmp_path: Path) -> None:
     """A map of disagreement is 1 - Σ p² with the affine of the probabilities."""
     manifest, cases = study(tmp_path, cases=2)

@@ -20,6 +20,8 @@ from quorate.segmentation import disagreement_map
 TARGET = Path(__file__).parents[1] / "docs" / "images" / "segmentation_raters.png"
 MARGIN = 12
 """Pixels around the outlines."""
+LEAST = 250
+"""Pixels that some rater calls nodule."""
 
 
 def main() -> None:
@@ -41,14 +43,18 @@ def main() -> None:
 
 
 def chosen(images: object, rows: list[int]) -> int:
-    """Return the place of the nodule with four outlines whose raters disagree about most pixels."""
-    apart = [
-        np.mean((masks := images.masks_of(row)).any(axis=0) & ~masks.all(axis=0))
-        if images.num_raters[row] == 4
-        else 0.0
-        for row in rows
-    ]
-    return int(np.argmax(apart))
+    """Return the place of a nodule whose four outlines share about half of what any of them holds.
+
+    All four must be there, differ, and be large enough to be seen.
+    """
+    apart = []
+    for row in rows:
+        masks = images.masks_of(row)
+        union = masks.any(axis=0).sum()
+        different = len({mask.tobytes() for mask in masks if mask.any()})
+        usable = len(masks) == different == 4 and union >= LEAST
+        apart.append(abs(masks.all(axis=0).sum() / union - 0.5) if usable else np.inf)
+    return int(np.argmin(apart))
 
 
 def draw(images: object, row: int, probs: np.ndarray) -> None:
@@ -69,7 +75,7 @@ def draw(images: object, row: int, probs: np.ndarray) -> None:
         ("predicted disagreement", said, "magma", 0.7),
         ("observed disagreement", observed, "magma", 0.7),
     )
-    figure, axes = plt.subplots(1, 4, figsize=(10, 2.9), layout="constrained")
+    figure, axes = plt.subplots(1, 4, figsize=(10, 3.4), layout="constrained")
     for axis, (title, values, colours, most) in zip(axes, panels, strict=True):
         shown = axis.imshow(values[part], cmap=colours, vmin=0, vmax=most, interpolation="nearest")
         axis.set_title(title, fontsize=9)
@@ -78,8 +84,7 @@ def draw(images: object, row: int, probs: np.ndarray) -> None:
             for mask, colour in zip(masks, SERIES, strict=False):
                 if mask.any():
                     axis.contour(mask[part], [0.5], colors=[colour], linewidths=1.2)
-        else:
-            figure.colorbar(shown, ax=axis, orientation="horizontal", shrink=0.8)
+        figure.colorbar(shown, ax=axis, orientation="horizontal", shrink=0.8)
     figure.savefig(TARGET, dpi=110)
 
 

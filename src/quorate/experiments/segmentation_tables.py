@@ -23,19 +23,11 @@ def as_markdown(found: Iterable[Found]) -> str:
 
 
 def _section(part: Found) -> list[str]:
-    settings = part["settings"]
-    level = f"{100 * settings['level']:g} %"
     kernel = part["variation"]["image"]["kde_ece"]["SR"]["images"]
     lines = [
         f"### {part['data']}",
         "",
-        f"{part['images']} test images of {part['patients']} patients that at least two raters "
-        f"outlined, {part['raters']:.2f} on average. The values of an image are means over "
-        f"{part['networks']} trained networks, whose Dice with the raters is "
-        f"{_estimate(part['dice'], 3)} "
-        f"({', '.join(f'{each:.3f}' for each in part['dice_by_network'])}). ± is the standard deviation over images, brackets are "
-        f"{level} intervals over patients. The band is that of {settings['band']:g} pixels around "
-        "the raters' outlines.",
+        _description(part),
         "",
         *_values(part["values"]),
         "",
@@ -47,6 +39,19 @@ def _section(part: Found) -> list[str]:
     if len(part["by_raters"]) > 1:
         lines += ["Whole image, by how many raters there were:", "", *_by_raters(part), ""]
     return lines
+
+
+def _description(part: Found) -> str:
+    settings = part["settings"]
+    each = ", ".join(f"{dice:.3f}" for dice in part["dice_by_network"])
+    return (
+        f"{part['images']} test images of {part['patients']} patients that at least two raters "
+        f"outlined, {part['raters']:.2f} on average. The values of an image are means over "
+        f"{part['networks']} trained networks, whose Dice with the raters is "
+        f"{_estimate(part['dice'], 3)} ({each}). ± is the standard deviation over images, brackets "
+        f"are {100 * settings['level']:g} % intervals over patients. The band is that of "
+        f"{settings['band']:g} pixels around the raters' outlines."
+    )
 
 
 def _values(values: Found) -> list[str]:

@@ -196,7 +196,8 @@ class Voxels:
     def explained(self, error: QuorateError) -> InvalidInputError:
         """Return an error about the values of a part with the name of the case."""
         text = re.sub(r"\brow \d+", "a voxel", str(error)).replace("probs:", "probabilities:")
-        return InvalidInputError(f"case {self.name}: {text}")
+        here = f"case {self.name}: "
+        return InvalidInputError(text if text.startswith(here) else f"{here}{text}")
 
 
 def _checked(case: Case, name: str, num_classes: int | None, selection: Selection) -> Voxels:

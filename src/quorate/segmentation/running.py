@@ -239,8 +239,16 @@ def _measure_opened(job: Job, item: _Item, image: _Opened | Bad) -> Measured | B
         if job.maps is not None:
             _write_map(job.maps, case, image.affine)
     except QuorateError as error:
-        return Bad(str(error))
+        return Bad(_with_files(str(error), item.source))
     return Measured(str(item.number) if case.name is None else case.name, case.patient, kept)
+
+
+def _with_files(text: str, source: Source) -> str:
+    """Return what is wrong with the values of an image, with the files that hold them."""
+    if not isinstance(source, CaseFiles):
+        return text
+    names = [source.probabilities.name, *(path.name for path in source.raters)]
+    return f"{text} (in {', '.join(names)})"
 
 
 def map_name(case: str) -> str:
