@@ -41,20 +41,8 @@ def connected(cluster: Any, workers: int | None = None) -> Iterator[Any]:
             f'cluster: must be "local", an address or a Dask client; got {cluster!r}'
         )
     if cluster == "local":
-        with (
-            distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=None,
-                preload=["quorate.engines.dask_worker"],
-            ) as own,
-            distributed.Client(own) as client,
-        ):
-            try:
-                yield client
-            finally:  # how its workers end is no news
-                logging.getLogger("distributed.nanny").setLevel(logging.ERROR)
+        with _local_cluster(workers) as own, distributed.Client(own) as client:
+            yield client
         return
     try:
         client = distributed.Client(cluster, timeout="10s")
@@ -64,6 +52,27 @@ def connected(cluster: Any, workers: int | None = None) -> Iterator[Any]:
         ) from error
     with client:
         yield client
+
+
+@contextlib.contextmanager
+def _local_cluster(workers: int | None) -> Iterator[Any]:
+    """Start worker processes here, and stop them; how they end is no news."""
+    try:
+        with _distributed().LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            preload=["quorate.engines.dask_worker"],
+        ) as cluster:
+            try:
+                yield cluster
+            finally:
+                logging.getLogger("distributed.nanny").setLevel(logging.ERROR)
+    except KeyboardInterrupt:  # while they are being started, most often
+        for name in ("distributed", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        raise
 
 
 def results_on_cluster(
