@@ -16,8 +16,10 @@ import quorate as qr
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from quorate.engines import device  # noqa: E402
+from quorate.functions import kernel as kernel_functions  # noqa: E402
 from quorate.functions import measure as measuring  # noqa: E402
 from quorate.functions import ranking  # noqa: E402
+from quorate.kernels import _torch_kde  # noqa: E402
 from quorate.predictions import Predictions  # noqa: E402
 
 CASES, CLASSES = 3000, 4
@@ -43,6 +45,9 @@ def putting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(measuring, "on_gpu", is_tensor)
     monkeypatch.setattr(ranking, "on_gpu", is_tensor)
+    monkeypatch.setattr(kernel_functions, "on_gpu", is_tensor)
+    monkeypatch.setattr(_torch_kde, "POINTS", 700)
+    monkeypatch.setattr(_torch_kde, "CENTRES", 900)
     monkeypatch.setattr(device, "has_cpu_loops", lambda: False)
     return torch.as_tensor
 
@@ -90,6 +95,11 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "robust_ece": qr.robust_ece,
     "kde_ece": lambda *a, **k: qr.kde_ece(*a, bandwidth=0.02, **k),
     "kde_ece from cells": lambda *a, **k: qr.kde_ece(*a, bandwidth=0.02, method="cells", **k),
+    "classwise kde_ece": lambda *a, **k: qr.kde_ece(*a, kind="classwise", **k),
+    "canonical kde_ece": lambda *a, **k: qr.kde_ece(*a, kind="canonical", **k),
+    "canonical squares": lambda *a, **k: qr.kde_ece(
+        *a, kind="canonical", p=2, bandwidth=0.003, **k
+    ),
     "smooth_ece": qr.smooth_ece,
     "ks_error": qr.ks_error,
 }

@@ -51,6 +51,8 @@ Probabilities = Mapping[int, NDArray[np.float32]]
 VERSION = 1
 METRICS = ("ece", "robust_ece", "kde_ece")
 REGIONS = ("image", "band")
+RATERS = ("SR", "MR")
+"""One rater of each image, and all of them."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ def judged_network(
     variation: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     for region in REGIONS:
-        for name in ("SR", "MR"):
+        for name in RATERS:
             raters = single if name == "SR" else None
             cases = _cases(images, probabilities, rows, raters, region, settings)
             for metric in metrics:
@@ -252,8 +254,14 @@ def summary_of(
     patients, raters = images.patients[rows], images.num_raters[rows]
 
     def compared(part: str, region: str, metric: str, chosen: Any = slice(None)) -> dict[str, Any]:
-        one, several = (_averaged(networks, part, region, metric, who) for who in ("SR", "MR"))
-        return _compared(one[chosen], several[chosen], patients[chosen], settings)
+        one, several = (_averaged(networks, part, region, metric, who) for who in RATERS)
+        found = _compared(one[chosen], several[chosen], patients[chosen], settings)
+        if part == "variation":
+            found["relative"] = {
+                who: _relative(steps, _averaged(networks, "values", region, metric, who))
+                for who, steps in zip(RATERS, (one, several), strict=True)
+            }
+        return found
 
     def table(part: str) -> dict[str, Any]:
         return {r: {m: compared(part, r, m) for m in METRICS} for r in REGIONS}
@@ -291,6 +299,13 @@ def _averaged(
     """Return the mean over the networks that judged it of each image; NaN where none did."""
     each = [n[part][region][metric][raters] for n in networks if metric in n[part][region]]
     return np.asarray(np.mean(np.array(each, np.float64), axis=0))
+
+
+def _relative(variation: FloatArray, values: FloatArray) -> float | None:
+    """Return the mean total variation as a fraction of the mean value, of the same images."""
+    known = np.isfinite(variation) & np.isfinite(values)
+    level = values[known].sum()
+    return float(variation[known].sum() / level) if level else None
 
 
 def _compared(

@@ -69,8 +69,7 @@ def _variations(part: Found) -> list[str]:
     lines = table_head((*heads, "TV / value: SR", "MR"))
     for region, metrics in part["variation"].items():
         for metric, both in metrics.items():
-            level = part["values"][region][metric]
-            relative = (_relative(both[who], level[who]) for who in ("SR", "MR"))
+            relative = (_percent(both["relative"][who]) for who in ("SR", "MR"))
             cells = (REGIONS[region], TITLES[metric], *_pair(both), *relative)
             lines.append(table_row(cells))
     return lines
@@ -97,8 +96,8 @@ def _pair(both: Found) -> tuple[str, ...]:
     )
 
 
-def _relative(variation: Found, value: Found) -> str:
-    return f"{100 * variation['mean'] / value['mean']:.1f} %" if value["mean"] else "undefined"
+def _percent(fraction: float | None) -> str:
+    return "undefined" if fraction is None else f"{100 * fraction:.1f} %"
 
 
 def _estimate(found: Found, digits: int, scale: float = 1.0) -> str:

@@ -3,8 +3,8 @@
 A small residual network is trained with each loss from several seeds, and what it says of the test
 images is kept in one file per network; `training_loss_judging` judges them. A seed decides the
 first weights, the order of the images and their flips, so networks of one seed begin alike and are
-shown the same. A run that finds a file made of the same data and settings goes on to the next, and several
-processes may share the work (`shard`).
+shown the same. A run that finds a file made of the same data and settings goes on to the next, and
+several processes may share the work (`shard`).
 
 This module needs torch, NumPy and SciPy, and nothing else of what quorate needs.
 """

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from quorate.arrays import choose
+from quorate.arrays import choose, on_gpu
 from quorate.engines.local import summarise
 from quorate.errors import InvalidInputError
 from quorate.functions.measure import measure
-from quorate.predictions import Predictions
+from quorate.labels import Labels
+from quorate.predictions import Predictions, as_labels
 from quorate.summaries import KeptSample, SamplePlan
 
 __all__ = ["kde_ece", "smooth_ece"]
@@ -74,6 +75,15 @@ def kde_ece(
         )  # fmt: skip
     if method == "cells":
         raise InvalidInputError('method: "cells" is for kind="top_label"')
+    if on_gpu(probs) and probs.ndim == 2 and leave_out == "case":
+        from quorate.engines.device_pairs import kde_of_rows
+
+        if isinstance(labels, Labels) or getattr(labels, "ndim", 1) != 1:
+            labels = as_labels(labels, probs.shape[1])
+        return kde_of_rows(
+            probs, labels, weights,
+            kind=kind, p=p, bandwidth=bandwidth, seed=seed, on_unrated=on_unrated,
+        )  # fmt: skip
     predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
     plan = SamplePlan()
     rows = summarise(predictions, [plan])[plan].in_order

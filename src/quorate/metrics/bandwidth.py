@@ -32,7 +32,9 @@ from quorate.metrics.kernel_cells import cells_of, fine_cells, sum_by_cell
 
 __all__ = [
     "BANDWIDTHS",
+    "best_dirichlet_bandwidth",
     "dirichlet_log_likelihood",
+    "dirichlet_sample",
     "score_log_likelihood",
     "select_bandwidth",
     "select_bandwidth_from_cells",
@@ -109,6 +111,11 @@ def dirichlet_log_likelihood(
     return float(np.dot(weights, log_density) / weights.sum())
 
 
+def dirichlet_sample(cases: int, seed: int) -> NDArray[np.int64]:
+    """Return which of so many cases, in random order, the bandwidth is chosen on."""
+    return np.random.default_rng(seed).permutation(cases)[:MAX_CENTRES]
+
+
 def select_dirichlet_bandwidth(
     probs: FloatArray, masses: FloatArray | None = None, *, seed: int = 0
 ) -> float:
@@ -118,10 +125,15 @@ def select_dirichlet_bandwidth(
     on `seed` alone.
     """
     masses = np.ones(len(probs)) if masses is None else masses
-    order = np.random.default_rng(seed).permutation(np.flatnonzero(masses > 0))[:MAX_CENTRES]
-    rows, weights = probs[order], masses[order]
+    counted = np.flatnonzero(masses > 0)
+    order = counted[dirichlet_sample(len(counted), seed)]
+    return best_dirichlet_bandwidth(probs[order], masses[order])
+
+
+def best_dirichlet_bandwidth(rows: FloatArray, masses: FloatArray) -> float:
+    """Choose the bandwidth by the likelihood of the first MAX_POINTS of sampled cases."""
     if (rows == rows[0]).all():
         return float(BANDWIDTHS[-1])
     points = np.arange(min(len(rows), MAX_POINTS))
-    values = [dirichlet_log_likelihood(rows, weights, float(h), points) for h in BANDWIDTHS]
+    values = [dirichlet_log_likelihood(rows, masses, float(h), points) for h in BANDWIDTHS]
     return float(BANDWIDTHS[int(np.argmax(values))])
