@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import optimize, stats
 
+import quorate as qr
 from quorate.errors import InvalidInputError, UndefinedMetricError
 from quorate.intervals import (
     Interval,
@@ -396,3 +399,42 @@ def test_wrong_replicates_are_named():
         percentile_interval([np.nan] * 3)
     with pytest.raises(InvalidInputError, match="value: must be finite; got nan"):
         bias_corrected_interval(np.nan, [1.0, 2.0])
+
+
+# other raters ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["labels", "persons"])
+@pytest.mark.parametrize("name", ["brier", "fleiss_kappa", "irreducible_loss"])
+def test_intervals_over_raters_are_as_long_as_new_raters_differ(name: str, known: bool) -> None:
+    """Four new raters a case, again and again: the spread of the values is what intervals show."""
+    random = np.random.default_rng(0)
+    truth = random.dirichlet(np.ones(3), 150)
+
+    def asked(resamples: int) -> Any:
+        ratings = np.array([random.choice(3, 4, p=p) for p in truth])
+        counts = np.stack([(ratings == k).sum(axis=1) for k in range(3)], axis=1)
+        labels = (
+            qr.Labels.from_ratings(ratings, num_classes=3)
+            if known
+            else qr.Labels.from_counts(counts)
+        )
+        return qr.evaluate(truth, labels, name, resample="raters", resamples=resamples)[name]
+
+    spread = np.std([asked(0).value for _ in range(150)])
+    found = [asked(60) for _ in range(15)]
+    # Of persons the error has three degrees of freedom, and intervals are longer for it.
+    quantile = 3.18 if known and name != "brier" else 1.96
+    length = np.mean([e.high - e.low for e in found]) / (2 * quantile)
+    assert 0.75 * spread < length < 1.5 * spread
+    assert all(e.low < e.value < e.high for e in found)
+
+
+def test_one_rater_cannot_be_resampled() -> None:
+    """One label a case, or one person, is an error that says so."""
+    probs = np.full((4, 2), 0.5)
+    with pytest.raises(ValueError, match=r'resample: "raters" needs several of them; every case'):
+        qr.evaluate(probs, [0, 1, 1, 0], "brier", resample="raters")
+    one = qr.Labels.from_long([0, 1, 2, 3], ["A"] * 4, [0, 1, 1, 0], num_classes=2)
+    with pytest.raises(ValueError, match="one person rated"):
+        qr.evaluate(probs, one, "brier", resample="raters")

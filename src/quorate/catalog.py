@@ -70,6 +70,11 @@ class Metric:
         """Return the formula over a table or a stack of resampled tables."""
         return self.formula(table, **{name: options[name] for name in self.formula_options})
 
+    @property
+    def of_pairs(self) -> bool:
+        """Whether it compares raters with each other."""
+        return self.least_raters > 1 or self.group == "Rater agreement"
+
     def raters_needed(self, options: Options) -> int:
         """Return how many labels each case needs; the plugin of a class's probability needs one."""
         plugin = options.get("estimator") == "plugin" and self.group == "Label histograms"

@@ -16,8 +16,9 @@ from quorate.curves import curves_of
 from quorate.errors import InvalidInputError, QuorateError
 from quorate.exchangeability import exchangeability_test
 from quorate.fingerprint import fingerprint
-from quorate.inference import RATERS_SHARE, Draws, Pass, Progress, Settings, estimate
+from quorate.inference import Draws, Pass, Progress, Settings, estimate
 from quorate.predictions import Predictions
+from quorate.resample import RATERS_SHARE
 from quorate.results import Estimate, Results, to_digits
 from quorate.subgroups import (
     Judged,

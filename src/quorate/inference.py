@@ -23,13 +23,12 @@ from quorate.errors import InvalidInputError, QuorateError
 from quorate.metrics.cell_bounds import BOUNDS, kde_of_cells
 from quorate.predictions import Predictions
 from quorate.questions import Question
-from quorate.resample import multiplicities, resampled_raters, resampling_units
+from quorate.resample import RaterDraws, multiplicities, resampling_units
 from quorate.results import Estimate
 from quorate.summaries import BinPlan, BinTable, SoftBinPlan
 from quorate.summaries.cells import CellSums
 
 __all__ = [
-    "RATERS_SHARE",
     "Draws",
     "Pass",
     "Progress",
@@ -47,8 +46,6 @@ PAIRS = BinPlan(Question("disagreement", "case"), 1, least_raters=2)
 """The plan of how often two raters differ, and how often the probabilities say so."""
 LEFT_OUT_TOGETHER = 256
 """How many units are left out one by one in the memory of one step."""
-RATERS_SHARE = 0.5
-"""How much of the progress is resampling raters, where that is done."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,7 @@ class Pass:
         *,
         raters: float,
         cases: float,
-        rater_draws: Sequence[Mapping[Any, Any]] = (),
+        rater_draws: RaterDraws | None = None,
     ) -> None:
         """Take the summaries of a pass that is over, wherever they were made.
 
@@ -158,13 +155,9 @@ class Pass:
             num_units=1 if draws is None else draws.number,
             threads=settings.threads,
         )
-        drawn = []
+        drawn = None
         if settings.resamples and settings.resample == "raters":
-            repeats = settings.resamples
-            for b, redrawn in enumerate(resampled_raters(predictions, repeats, settings.seed)):
-                drawn.append(summarise(redrawn, wanted, threads=1))
-                if progress:
-                    progress("resampling raters", RATERS_SHARE * (b + 1) / repeats)
+            drawn = RaterDraws.of(predictions, wanted, settings.resamples, settings.seed, progress)
         cases = _independent_cases(predictions)
         return Pass(
             summaries, plans, settings, draws, raters=raters, cases=cases, rater_draws=drawn
@@ -217,10 +210,19 @@ class Pass:
             if self.draws is not None:
                 self._stacks[key] = per_unit.resampled(self.draws.times)
             else:
-                plan = self._plans[row.name]
-                drawn = [row.prepare(s[plan], own, like=per_unit).table for s in self._rater_draws]
-                self._stacks[key] = type(drawn[0])(np.stack([t.sums for t in drawn]))
+                assert self._rater_draws is not None
+                self._stacks[key] = self._tabled(self._rater_draws.drawn, row, own)
         return self._stacks[key]
+
+    def _tabled(self, summaries: Sequence[Mapping[Any, Any]], row: Metric, own: Options) -> Any:
+        like, plan = self._per_unit(row, own), self._plans[row.name]
+        tables = [row.prepare(summary[plan], own, like=like).table for summary in summaries]
+        return type(tables[0])(np.stack([table.sums for table in tables]))
+
+    @property
+    def rater_spread(self) -> float:
+        """By how much resamples of raters are too close together."""
+        return 1.0 if self._rater_draws is None else self._rater_draws.spread
 
     def least_noise(self, row: Metric, own: Options) -> FloatArray | None:
         """Return the noise of a calibrated model per cell; None where cells share cases."""
@@ -238,8 +240,11 @@ class Pass:
     def replicates(self, row: Metric, own: Options, value: float) -> FloatArray:
         """Return the metric on every resample (NaN where it is undefined)."""
         with np.errstate(invalid="ignore", divide="ignore"):
+            if self._rater_draws is not None and self._rater_draws.left_out and row.of_pairs:
+                tables = self._tabled(self._rater_draws.left_out, row, own)
+                return self._rater_draws.of_pairs(value, row.over(tables, own))
             replicates = row.over(self.stack(row, own), own)
-        if own.get("estimator") == "debiased" and not row.error:
+        if self.draws is None or (own.get("estimator") == "debiased" and not row.error):
             return self._around(value, replicates, row, own)
         # Cells stand in for scores in the resamples; what they shift, they shift alike.
         return np.asarray(replicates + (value - float(row.over(self.table(row, own), own))))
@@ -247,16 +252,17 @@ class Pass:
     def _around(
         self, value: float, replicates: FloatArray, row: Metric, own: Options
     ) -> FloatArray:
-        """Return the resampled values of a debiased estimator, moved and spread as they should be.
+        """Return resampled values moved and spread as they should be.
 
         A resample holds cases twice, and a correction for chance takes copies for independent
-        cases. In bins of few cases the resampled values therefore gather around the plugin, and
-        too closely. The estimator is right on average, so they belong around its value; its
-        standard error is that of leaving out one unit at a time, which makes no copies.
+        cases. In bins of few cases the resampled values of a debiased estimator therefore gather
+        around the plugin, and too closely. The estimator is right on average, so they belong
+        around its value; its standard error is that of leaving out one unit at a time, which makes
+        no copies. Likewise labels that are drawn twice agree with each other.
         """
         spread = np.nanstd(replicates)
         error = self._jackknife_error(row, own)
-        scale = error / spread if error is not None and spread > 0 else 1.0
+        scale = error / spread if error is not None and spread > 0 else self.rater_spread
         return np.asarray(value + scale * (replicates - np.nanmean(replicates)))
 
     def _jackknife_error(self, row: Metric, own: Options) -> float | None:
@@ -405,9 +411,12 @@ class _Deviations:
         table, stack = pass_.table(row, own), pass_.stack(row, own)
         total, totals = table.weight.sum(), stack.weight.sum(axis=(-2, -1), keepdims=True)
         observed = table.deviation / total
+        noise = stack.deviation / totals - observed
+        if pass_.draws is None:  # labels that are drawn twice agree with each other
+            noise = pass_.rater_spread * (noise - noise.mean(axis=0))
         return _Deviations(
             observed,
-            stack.deviation / totals - observed,
+            noise,
             pass_.least_noise(row, own),
             lambda deviation: row.over(table.with_deviation(deviation * total), own),
         )
