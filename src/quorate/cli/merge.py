@@ -64,11 +64,10 @@ def merge(
 
 def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:
     """Return the sum of saved summaries and the options they share."""
-    import glob
-
+    from quorate.io.sources import matching_files
     from quorate.summaries.saved import load_digest
 
-    files = [Path(f) for path in paths for f in sorted(glob.glob(str(path))) or [str(path)]]
+    files = matching_files(paths)
     total: Any = None
     about: dict[str, Any] = {}
     for file in files:

@@ -53,6 +53,8 @@ def read_manifest(path: str | PathLike[str], delimiter: str = ",") -> list[CaseF
             rows, columns = list(table), list(table.fieldnames or ())
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidInputError(f"{file.name}: cannot be read as CSV; {error}") from error
+    if len(set(columns)) < len(columns):
+        raise InvalidInputError(f"{file.name}: columns must differ; got {', '.join(columns)}")
     missing = [name for name in REQUIRED if name not in columns]
     if missing or not rows:
         raise InvalidInputError(
@@ -82,10 +84,16 @@ def _case_of(row: dict[str, Any], number: int, manifest: Path) -> CaseFiles:
         raise InvalidInputError(f"{manifest.name}: row {number} has no {', '.join(empty)}")
     folder = manifest.parent
     patterns = [part.strip() for part in values["raters"].split(";") if part.strip()]
+    raters = tuple(path for pattern in patterns for path in _matching(folder, pattern))
+    if len(set(raters)) < len(raters):
+        twice = next(path for path in raters if raters.count(path) > 1)
+        raise InvalidInputError(
+            f"{manifest.name}: raters of row {number} must differ; {twice.name} is there twice"
+        )
     return CaseFiles(
         values["case"],
         folder / values["probabilities"],
-        tuple(path for pattern in patterns for path in _matching(folder, pattern)),
+        raters,
         folder / values["mask"] if values.get("mask") else None,
         values.get("patient") or None,
         _spacing(values.get("spacing", ""), number, manifest),
@@ -106,6 +114,6 @@ def _matching(folder: Path, pattern: str) -> Iterator[Path]:
     if not glob.has_magic(pattern) or (folder / pattern).exists():
         yield folder / pattern
         return
-    found = sorted(glob.glob(str(folder / pattern)))
+    found = sorted(glob.glob(pattern, root_dir=folder))  # brackets in folder's own name are plain
     # A pattern that nothing matches is reported with its case, as a missing file would be.
-    yield from (Path(name) for name in found or [str(folder / pattern)])
+    yield from (folder / name for name in found or [pattern])

@@ -7,6 +7,7 @@ would turn the id 007 into 7 and cannot say which row of a column is not a numbe
 from __future__ import annotations
 
 import csv
+import glob
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,15 @@ from quorate.errors import InvalidInputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "TableFile", "existing_file", "file_format", "listed", "open_table"]
+__all__ = [
+    "FORMATS",
+    "TableFile",
+    "existing_file",
+    "file_format",
+    "listed",
+    "matching_files",
+    "open_table",
+]
 
 TAB = "\t"
 
@@ -99,6 +108,24 @@ def existing_file(path: str | PathLike[str]) -> Path:
     if not file.exists():
         raise InvalidInputError(f"{file}: there is no such file")
     return file
+
+
+def matching_files(paths: Sequence[str | PathLike[str]]) -> list[Path]:
+    """Return the files of some names and patterns, in order; the same file twice is an error.
+
+    A name that is there is itself, whatever signs it has; a pattern that matches nothing, too, and
+    is reported as a missing file when it is opened.
+    """
+    files: list[Path] = []
+    for path in paths:
+        found = [] if Path(path).exists() else sorted(glob.glob(str(path)))
+        files += [Path(name) for name in found or [path]]
+    known: set[Path] = set()
+    for file in files:
+        if file.resolve() in known:
+            raise InvalidInputError(f"files: must be counted once each; got {file.name} twice")
+        known.add(file.resolve())
+    return files
 
 
 def file_format(path: Path) -> str:

@@ -7,7 +7,6 @@ A part is read, summarised and forgotten, here with the next one read ahead, or 
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -27,7 +26,7 @@ from quorate.engines.streaming import (
     read_ahead,
 )
 from quorate.errors import InvalidInputError, QuorateError
-from quorate.io.sources import existing_file, listed
+from quorate.io.sources import existing_file, listed, matching_files
 from quorate.io.values import as_class_codes, as_ids, as_numbers, as_whole_numbers
 from quorate.io.volumes import imaging_module
 from quorate.labels import Labels
@@ -137,12 +136,13 @@ class Part:
     @property
     def name(self) -> str:
         """What messages call it."""
-        return f"{Path(self.path).name}, row group {self.group}"
+        what = "rows from" if self.path.endswith(".zarr") else "row group"
+        return f"{Path(self.path).name}, {what} {self.group}"
 
 
 def parts_of(paths: Sequence[str | PathLike[str]]) -> tuple[list[Part], list[str]]:
     """Return the parts of Parquet files or Zarr stores, and the names of their columns."""
-    files = [Path(name) for path in paths for name in sorted(glob.glob(str(path))) or [str(path)]]
+    files = matching_files(paths)
     parts: list[Part] = []
     known: list[str] | None = None
     first = 0
@@ -181,7 +181,10 @@ def _zarr_group(file: Path) -> Any:
     zarr = imaging_module("zarr")
     if not file.is_dir():
         raise InvalidInputError(f"{file}: there is no such Zarr store")
-    group = zarr.open(file, mode="r")
+    try:
+        group = zarr.open(file, mode="r")
+    except Exception as error:  # zarr and its codecs raise errors of many kinds
+        raise InvalidInputError(f"{file.name}: cannot be read as Zarr; {error}") from error
     if not isinstance(group, zarr.Group):
         raise InvalidInputError(f"{file.name}: must be a Zarr group with arrays, one per column")
     return group
@@ -189,6 +192,12 @@ def _zarr_group(file: Path) -> Any:
 
 def _zarr_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
     arrays = dict(_zarr_group(file).arrays())
+    shapes = {name: array.shape for name, array in arrays.items() if array.ndim != 1}
+    if shapes:
+        name, shape = next(iter(shapes.items()))
+        raise InvalidInputError(
+            f"{file.name}: its arrays must be columns, with one dimension; {name!r} is {shape}"
+        )
     lengths = {array.shape[0] for array in arrays.values()}
     if len(lengths) != 1:
         raise InvalidInputError(
@@ -209,13 +218,22 @@ def _columns_of(part: Part, names: Sequence[str]) -> dict[str, Any]:
     if file.suffix == ".zarr":
         group = _zarr_group(file)
         rows = slice(part.group, part.group + part.rows)
-        return {name: pa.chunked_array([pa.array(group[name][rows])]) for name in names}
+        return {name: pa.chunked_array([_zarr_column(group, name, rows, part)]) for name in names}
     try:
         with pq.ParquetFile(file) as source:
             table = source.read_row_group(part.group, columns=list(names), use_threads=False)
     except (pa.ArrowInvalid, OSError) as error:
         raise InvalidInputError(f"{part.name}: cannot be read; {error}") from error
     return {name: table.column(name) for name in names}
+
+
+def _zarr_column(group: Any, name: str, rows: slice, part: Part) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(group[name][rows])
+    except Exception as error:  # zarr's codecs raise errors of many kinds on damaged chunks
+        raise InvalidInputError(f"{part.name}: {name!r} cannot be read; {error}") from error
 
 
 def read_part(part: Part, columns: StreamColumns, on_unrated: str) -> tuple[Predictions, Any]:

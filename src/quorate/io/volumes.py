@@ -7,10 +7,10 @@ is resampled; a mismatch is an error that names both files.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
+import re
 import secrets
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -39,6 +39,10 @@ Array = NDArray[Any]
 PACKAGES = {"PIL": "pillow"}
 """Modules whose package is called otherwise."""
 SLICES = (".png", ".tif", ".tiff")
+IN_MM = {"meter": 1000.0, "micron": 0.001}
+"""Units of NIfTI files other than millimetres."""
+ROUNDING = 2.0**-22
+"""How far beyond 0 or 1 the float32 slope of a NIfTI file may put a probability of 0 or 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +111,7 @@ def read_volume(path: str | PathLike[str]) -> Volume:
         array, affine = _READERS[kind](file)
     except QuorateError:
         raise
-    except (OSError, ValueError, EOFError, KeyError, TypeError, zlib.error,
-            zipfile.BadZipFile, MemoryError, SyntaxError) as error:  # fmt: skip
-        raise _unreadable(file, error) from error
-    except Exception as error:  # nibabel, tifffile and zarr have error classes of their own
-        if type(error).__module__.split(".")[0] not in ("nibabel", "tifffile", "zarr", "PIL"):
-            raise
+    except Exception as error:  # there is no end to what readers raise on damaged files
         raise _unreadable(file, error) from error
     if array.dtype.kind not in "biuf":
         raise InvalidInputError(f"{file.name}: must hold numbers; got dtype {array.dtype}")
@@ -142,11 +141,25 @@ def _kind(file: Path) -> str:
 
 
 def _read_nifti(file: Path) -> tuple[Array, NDArray[np.float64]]:
-    image = imaging_module("nibabel").load(file)
-    array = np.asanyarray(image.dataobj)
+    nibabel = imaging_module("nibabel")
+    if file.name.lower().endswith(".gz"):
+        with gzip.open(file) as stream:
+            newer = stream.peek(4)[:4] in (b"\x1c\x02\x00\x00", b"\x00\x00\x02\x1c")  # 540
+            image = (nibabel.Nifti2Image if newer else nibabel.Nifti1Image).from_stream(stream)
+            array = np.asanyarray(image.dataobj)
+            while stream.read(1 << 20):  # the checksum is at the end, behind the image
+                pass
+    else:
+        image = nibabel.load(file)
+        array = np.asanyarray(image.dataobj)
     if array.ndim == 5 and array.shape[3] == 1:  # vectors are stored along the fifth axis
         array = array[:, :, :, 0]
-    return array, np.asarray(image.affine, np.float64)
+    if array.dtype.kind == "f" and image.get_data_dtype().kind in "iu":
+        array[(array > 1) & (array <= 1 + ROUNDING)] = 1
+        array[(array < 0) & (array >= -ROUNDING)] = 0
+    affine = np.array(image.affine, np.float64)
+    affine[:3] *= IN_MM.get(image.header.get_xyzt_units()[0], 1.0)
+    return array, affine
 
 
 def _read_npy(file: Path) -> tuple[Array, None]:
@@ -177,7 +190,8 @@ def _read_png(file: Path) -> tuple[Array, None]:
             raise InvalidInputError(
                 f"{file.name}: must have one channel of grey values; its mode is {image.mode!r}"
             )
-        return np.array(image), None
+        array = np.array(image)
+        return (array.view(np.uint8) != 0 if image.mode == "1" else array), None  # bytes of 255
 
 
 def _read_tiff(file: Path) -> tuple[Array, None]:
@@ -185,7 +199,8 @@ def _read_tiff(file: Path) -> tuple[Array, None]:
 
 
 def _read_slices(folder: Path) -> tuple[Array, None]:
-    files = sorted(f for f in folder.iterdir() if f.suffix.lower() in SLICES)
+    found = [f for f in folder.iterdir() if f.suffix.lower() in SLICES]
+    files = sorted((f for f in found if not f.name.startswith(".")), key=_natural_order)
     if not files:
         raise InvalidInputError(f"{folder}: must hold PNG or TIFF slices; it has none")
     slices = [read_volume(f) for f in files]
@@ -196,6 +211,12 @@ def _read_slices(folder: Path) -> tuple[Array, None]:
                 f"{slices[0].array.shape} and {other.array.shape}"
             )
     return np.stack([volume.array for volume in slices]), None
+
+
+def _natural_order(file: Path) -> tuple[list[tuple[int, str]], str]:
+    """Return what puts slice_9 before slice_10."""
+    parts = re.findall(r"\d+|\D+", file.name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], file.name
 
 
 _READERS: dict[str, Any] = {
@@ -238,6 +259,7 @@ def _checked(
     spatial = masks[0].shape[1:] if one_hot else masks[0].shape
     if array.ndim == len(spatial) + 1:
         array = np.moveaxis(array, _class_axis(probabilities), 0)
+        array = array[0] if len(array) == 1 else array  # one foreground channel with an axis
     if array.shape != spatial and array.shape[1:] != spatial:
         raise InvalidInputError(
             f"{probabilities.path} and {first.path}: must have the same image shape; got "
@@ -271,13 +293,13 @@ def _class_axis(volume: Volume) -> int:
 def _are_one_hot(probabilities: Volume, masks: Sequence[Array]) -> bool:
     """Tell whether masks have a class axis, as the probabilities do.
 
-    One channel of an image and label maps have equal shapes, too; but its voxels do not sum to 1
-    along an axis, with one label each of those along it.
+    One channel of an image and label maps have equal shapes, too; but its voxels do not all sum to
+    1 along an axis. Voxels that one-hot masks mark as no class, or as two, are judged later.
     """
     array, axis = probabilities.array, _class_axis(probabilities)
     if array.ndim < 2 or array.shape[axis] < 2 or any(m.shape != array.shape for m in masks):
         return False
-    if not all((mask.sum(axis=axis) == 1).all() for mask in masks):
+    if any(mask.max(initial=0) > 1 for mask in masks):
         return False
     whole = _as_fractions(probabilities, array).sum(axis=axis, dtype=np.float64)
     return bool(np.abs(whole - 1).max() <= 1e-2)
@@ -328,10 +350,11 @@ def _as_labels(volume: Volume) -> Array:
         if array.max(initial=0) == most and ((array == 0) | (array == most)).all():
             return np.asarray(array == most, np.uint8)
     if array.dtype.kind == "f":  # label maps saved as floats; whole numbers are checked later
-        whole = array.astype(np.int32)
-        if not (whole == array).all():
+        nearest = np.rint(array)
+        # Scaled integers are a few last digits off; NaN is not near any number.
+        if not np.isfinite(array).all() or (np.abs(array - nearest) > 1e-6).any():
             raise InvalidInputError(f"{volume.path}: labels must be whole numbers")
-        return whole
+        return nearest.astype(np.int32)
     return array
 
 
@@ -347,6 +370,7 @@ def write_nifti(
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{suffix}")
     try:
         image = nibabel.Nifti1Image(array, np.eye(4) if affine is None else affine)
+        image.header.set_xyzt_units("mm")
         nibabel.save(image, partial)
         os.replace(partial, target)
     except BaseException:

@@ -19,6 +19,9 @@ __all__ = ["boundary_band", "boundary_voxels", "foreground", "selected"]
 Array = NDArray[Any]
 Flags = NDArray[np.bool_]
 
+UNRATED = -1
+"""The label of voxels that one-hot masks mark as no class."""
+
 
 def selected(
     probs: Array,
@@ -28,14 +31,23 @@ def selected(
     selection: Selection,
 ) -> Flags:
     """Return the voxels (*spatial) that a selection asks for."""
-    labels = [mask.argmax(axis=0) for mask in masks] if one_hot else masks
-    shape = labels[0].shape
-    kept = np.ones(shape, np.bool_)
+    labels, ignored = masks, selection.ignore_label
+    if one_hot:
+        labels = [_as_label_map(mask, ignored) for mask in masks]
+        ignored = UNRATED
+    kept = np.ones(labels[0].shape, np.bool_)
     if selection.boundary_mm is not None:
-        kept &= boundary_band(labels, selection.boundary_mm, spacing, selection.ignore_label)
+        kept &= boundary_band(labels, selection.boundary_mm, spacing, ignored)
+        if not kept.any():
+            raise InvalidInputError("boundary_mm: a rater must draw a boundary; none did")
     if selection.foreground_only:
-        kept &= foreground(probs, labels, selection.ignore_label)
+        kept &= foreground(probs, labels, ignored)
     return kept
+
+
+def _as_label_map(one_hot: Array, ignored: int | None) -> Array:
+    label = np.where(one_hot.any(axis=0), one_hot.argmax(axis=0), UNRATED)
+    return label if ignored is None else np.where(label == ignored, UNRATED, label)
 
 
 def foreground(probs: Array, labels: Sequence[Array], ignore_label: int | None = None) -> Flags:

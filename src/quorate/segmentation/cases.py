@@ -32,7 +32,7 @@ class Case:
     Parameters
     ----------
     probabilities
-        (K, *spatial), or (*spatial) for the probability of class 1 of two.
+        (K, *spatial), or (*spatial) or (1, *spatial) for the probability of class 1 of two.
     masks
         (R, *spatial) label maps with classes 0 … K-1, or one-hot (R, K, *spatial); an array, or a
         sequence of R arrays. R may differ from case to case.
@@ -48,7 +48,8 @@ class Case:
         (*spatial): α0 of a Dirichlet belief around the probabilities, for disagreement.
     layout
         Of the masks: "labels" or "one_hot"; "auto" tells them apart by their shape and, where
-        that could be both, by whether the classes of every voxel sum to 1.
+        that could be both, by whether the classes of every voxel sum to 1. A voxel that one-hot
+        masks mark as no class was not rated; where there are such, say "one_hot".
     """
 
     probabilities: Any
@@ -119,11 +120,9 @@ class Voxels:
                     continue
                 if len(chosen) == last - first:
                     chosen = np.empty(0, np.int64)
-            part = self._part(first, last, chosen)
-            if part is not None:
-                yield part
+            yield self._part(first, last, chosen)
 
-    def _part(self, first: int, last: int, chosen: NDArray[np.int64]) -> Predictions | None:
+    def _part(self, first: int, last: int, chosen: NDArray[np.int64]) -> Predictions:
         labels = self._labels(first, last, chosen)
         probs = self.probs[..., first:last]
         alpha = None if self.concentration is None else self.concentration[first:last]
@@ -133,8 +132,6 @@ class Voxels:
         dropped: dict[str, int] = {}
         if labels.classes is None and not (rated := labels.num_raters > 0).all():
             dropped = {"voxels that nobody rated": int((~rated).sum())}
-            if not rated.any():
-                return None
             labels, probs = labels.take(rated), probs[..., rated]
             alpha = None if alpha is None else alpha[rated]
         rows = probs if probs.ndim == 1 else probs.T
@@ -163,6 +160,8 @@ class Voxels:
             classes = self.raters[0][first:last]
             classes = classes[chosen] if len(chosen) else classes
             return Labels(self.num_classes, classes=np.asarray(classes, np.int64))
+        if self.one_hot and ignored is not None and 0 <= ignored < self.num_classes:
+            counts[:, ignored] = 0
         return Labels(self.num_classes, histogram=counts)
 
     def bad_label(self, rater: int, voxel: int) -> InvalidInputError:
@@ -211,6 +210,8 @@ def _checked(case: Case, name: str, num_classes: int | None, selection: Selectio
         raise InvalidInputError(f"masks: must have one shape; got {shapes}")
     one_hot = _is_one_hot(probs, masks, case.layout, num_classes)
     spatial = masks[0].shape[1:] if one_hot else masks[0].shape
+    if probs.shape == (1, *spatial):
+        probs = probs[0]
     channels = probs.shape == spatial
     if not channels and probs.shape[1:] != spatial:
         raise InvalidInputError(
@@ -239,8 +240,10 @@ def _checked(case: Case, name: str, num_classes: int | None, selection: Selectio
 
         own = selected(probs, masks, one_hot, case.spacing, selection)
         region = own if region is None else own & region
-    if region is not None and not region.any():
-        raise InvalidInputError("region: must hold at least one voxel; none is left to look at")
+        if not region.any():
+            raise InvalidInputError(
+                "region, foreground_only, boundary_mm: must leave a voxel to look at; none is left"
+            )
     alpha = case.concentration
     if alpha is not None:
         alpha = _of_shape(as_float_array(alpha, "concentration", ndim=len(spatial)), spatial)
@@ -275,7 +278,13 @@ def _is_one_hot(probs: Array, masks: list[Array], layout: str, num_classes: int 
         if num_classes not in (None, probs.shape[0]):
             return False
         whole = np.abs(probs.sum(axis=0, dtype=np.float64) - 1).max() <= row_sum_tolerance(probs)
-        return bool(whole and all((m.sum(axis=0) == 1).all() for m in masks))
+        if whole and not all((m.sum(axis=0) == 1).all() for m in masks):
+            raise InvalidInputError(
+                "layout: masks of the probabilities' shape, which sum to 1 along the first axis, "
+                "must be one-hot, with one class in every voxel, or the layout be told: give "
+                '"one_hot" where voxels without a class were not rated, or "labels"'
+            )
+        return bool(whole)
     return as_one_hot and not as_labels
 
 
@@ -304,4 +313,8 @@ def _region(case: Case, spatial: tuple[int, ...]) -> Flags | None:
     region = as_array(case.region, "region")
     if region.shape != spatial:
         raise InvalidInputError(f"region: must have the shape {spatial}; got {region.shape}")
+    if region.dtype.kind == "f" and (missing := int(np.isnan(region).sum())):
+        raise InvalidInputError(f"region: must not contain NaN; {missing} values are NaN")
+    if not region.any():
+        raise InvalidInputError("region: must hold at least one voxel; got none")
     return region.astype(np.bool_, copy=False)

@@ -104,9 +104,12 @@ class Request:
         try:
             if has_binary_digest(voxels, plans):
                 return binary_digest(voxels, plans, threads)
-            return merged_in_order(
+            found = merged_in_order(
                 digest_part(part, plans, threads=threads) for part in voxels.parts()
             )
+            if not found.facts.cases:
+                raise InvalidInputError("masks: a voxel that is looked at must be rated; none is")
+            return found
         except QuorateError as error:
             raise voxels.explained(error) from error
 
