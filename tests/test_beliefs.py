@@ -431,3 +431,12 @@ def test_a_statistic_must_be_a_function() -> None:
     """A number is no statistic."""
     with pytest.raises(InvalidTypeError, match=r"statistic: must be a function .* got 3"):
         PointBelief(HALVES).statistic(3, 2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_ensembles_of_short_floats(dtype: str) -> None:
+    """Members in 16 bits are held to the sums that 16 bits can give, as predictions are."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    samples = torch.tensor([[[0.1, 0.2, 0.7]], [[0.3, 0.3, 0.4]]]).to(getattr(torch, dtype))
+    belief = EnsembleBelief(samples)
+    np.testing.assert_allclose(belief.mean, [[0.2, 0.25, 0.55]], atol=4e-3)

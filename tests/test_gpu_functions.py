@@ -262,3 +262,26 @@ def test_bad_confidences_on_a_gpu(put: Callable[..., Any]) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             qr.auccc(put(np.array(confidence)), put(np.array(right)))
+
+
+def test_cases_without_weight_on_a_gpu(put: Callable[..., Any]) -> None:
+    """They are not there: neither an infinite score of theirs counts, nor how few rated them."""
+    probs, weights = np.array([[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]]), np.array([0.0, 1.0, 1.0])
+    found = qr.nll(put(probs), put(np.array([1, 0, 1])), weights=put(weights))
+    assert found == pytest.approx((np.log(2) + np.log(4 / 3)) / 2)
+    counts = qr.Labels.from_counts([[1, 0], [1, 1], [1, 3]])
+    # (μ - p)² less μ(1-μ)/(n-1), for both classes, and p is what the raters say
+    expected = -2 * (0.25 + 0.1875 / 3) / 2
+    assert qr.epistemic_loss(put(probs), counts, weights=put(weights)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", ["ece", "kde_ece"])
+def test_labels_of_other_types_on_a_gpu(kind: str, put: Callable[..., Any]) -> None:
+    """Whole numbers in floats are classes, as they are on the host; text and nothing are not."""
+    metric, probs = getattr(qr, kind), np.array([[0.9, 0.1], [0.5, 0.5], [0.25, 0.75]])
+    floats = np.array([0.0, 1.0, 1.0])
+    assert metric(put(probs), floats) == pytest.approx(metric(probs, [0, 1, 1]))
+    assert metric(put(probs), put(floats)) == pytest.approx(metric(probs, [0, 1, 1]))
+    for wrong in (None, "x"):
+        with pytest.raises(qr.InvalidTypeError, match="labels: must be an array of numbers"):
+            metric(put(probs), wrong)

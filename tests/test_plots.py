@@ -21,7 +21,7 @@ from matplotlib.testing.compare import compare_images
 
 from quorate import plots
 from quorate.curves import ReliabilityCurve, ThresholdCurve
-from quorate.errors import InvalidInputError, MissingExtraError
+from quorate.errors import InvalidInputError, MissingExtraError, UndefinedMetricError
 from quorate.labels import Labels
 from quorate.palette import SERIES
 from quorate.planning import Design, StudyPlan
@@ -317,6 +317,18 @@ def test_what_a_display_refuses() -> None:
         plots.SubgroupDisplay.from_results(by_level(), "mce")
     with pytest.raises(InvalidInputError, match="'mce' was not evaluated in scanner = A; name it"):
         plots.SubgroupDisplay(Estimate("mce", 0.1), by_level().subgroups)
+
+
+def test_no_curve_where_every_prediction_is_right() -> None:
+    """Nothing can be told apart: an error that says so, not an empty picture and a warning."""
+    with pytest.raises(UndefinedMetricError, match="needs right predictions and wrong ones"):
+        plots.CCCDisplay.from_predictions([[0.8, 0.2], [0.3, 0.7]], [0, 1])
+
+
+def test_the_map_of_one_model() -> None:
+    """Results need no dictionary around them to be drawn."""
+    display = plots.CalibrationDispersionDisplay.from_results(results())
+    assert list(display.models) == ["model"]
 
 
 def test_without_matplotlib_the_message_says_what_to_install(

@@ -500,3 +500,73 @@ def test_images_must_have_the_same_classes() -> None:
         qr.segmentation.evaluate([lambda: np.zeros(3)], "ece")  # type: ignore[list-item,return-value]
     with pytest.raises(qr.InvalidInputError, match="checkpoint: must go with a list of files"):
         qr.segmentation.evaluate(cases[:1], "ece", checkpoint="kept")
+
+
+# unrated voxels, layouts and maps at their edges ----------------------------------------------
+
+
+def test_slabs_that_nobody_rated_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The count of unrated voxels does not depend on how the image is cut; all is an error."""
+    probs, masks = images(2, 3)
+    masks = masks.copy()
+    masks[:, :3] = 9
+    case = Case(np.ascontiguousarray(probs[..., 1]), masks)
+    monkeypatch.setattr("quorate.segmentation.cases.SLAB_VOXELS", 7)
+    found = qr.segmentation.evaluate([case], "ece", ignore_label=9, resamples=0)
+    assert found.data["dropped"] == {"voxels that nobody rated": int((masks[0] == 9).sum())}
+    assert found.data["voxels"] == int((masks[0] != 9).sum())
+    nobody = Case(case.probabilities, np.full_like(masks, 9))
+    with pytest.raises(qr.InvalidInputError, match=r"case 0: masks: a voxel .* must be rated"):
+        qr.segmentation.evaluate([nobody], "ece", ignore_label=9, resamples=0)
+
+
+def test_one_hot_masks_with_gaps_are_not_guessed() -> None:
+    """Voxels of no class, or two, must not turn the classes into slices of one channel."""
+    probs, masks = images(2, 2)
+    one_hot = np.stack([masks == k for k in range(2)], axis=1)
+    image = channels(probs)
+    for marks in (0, 1):
+        gap = one_hot.copy()
+        gap[0, :, 0, 0] = marks
+        with pytest.raises(qr.InvalidInputError, match="case 0: layout: masks"):
+            qr.segmentation.evaluate([Case(image, gap)], "ece", resamples=0)
+    gap[0, :, 0, 0] = 0
+    told = qr.segmentation.evaluate([Case(image, gap, layout="one_hot")], "ece", resamples=0)
+    labels = masks.copy()
+    labels[0, 0, 0] = 9
+    plain = qr.segmentation.evaluate([Case(image, labels)], "ece", ignore_label=9, resamples=0)
+    assert told["ece"].value == plain["ece"].value
+    assert told.data["ratings"] == plain.data["ratings"] == masks.size - gap[0, 0, 0, 0].size
+
+
+@pytest.mark.parametrize("selection", [{}, {"boundary_mm": 1.0}, {"foreground_only": True}])
+def test_an_ignored_class_is_ignored_in_every_layout(selection: Any) -> None:
+    """One-hot masks leave out a class as label maps do, also where boundaries are sought."""
+    probs, masks = images(3, 2)
+    image, spacing = channels(probs), (1.0,) * (masks.ndim - 1)
+    one_hot = np.stack([masks == k for k in range(3)], axis=1)
+    plain, told = (
+        qr.segmentation.evaluate(
+            [Case(image, each, spacing=spacing)], "ece", ignore_label=2, resamples=0, **selection
+        )
+        for each in (masks, one_hot)
+    )
+    assert told["ece"].value == plain["ece"].value
+    assert told.data == plain.data
+
+
+def test_an_image_without_a_boundary_says_so() -> None:
+    """Where no rater drew anything there is no band, and no region is to blame."""
+    case = Case(np.full((4, 4), 0.3), np.zeros((2, 4, 4), int), spacing=(1, 1))
+    with pytest.raises(qr.InvalidInputError, match="case 0: boundary_mm: a rater must draw"):
+        qr.segmentation.evaluate([case], "ece", boundary_mm=1.0, resamples=0)
+
+
+def test_maps_want_probabilities() -> None:
+    """Classes that do not sum to 1, or are negative, have no disagreement."""
+    for bad in ([0.2, 0.2], [-0.1, 1.1], [np.nan, 0.5]):
+        with pytest.raises(qr.InvalidInputError, match="sum to 1"):
+            disagreement_map(np.array(bad)[:, None])
+    looked_at = np.array([True, False])
+    found = disagreement_map(np.array([[0.5, np.nan], [0.5, 7.0]]), region=looked_at)
+    assert found.tolist() == [0.5, 0.0]

@@ -283,6 +283,21 @@ def test_damaged_summaries_are_named(tmp_path: Path, content: bytes) -> None:
         load_digest(tmp_path / "missing.npz")
 
 
+def test_a_flipped_byte_in_a_summary_is_found(tmp_path: Path) -> None:
+    """Whatever zlib or NumPy raise on damaged content, the message names the file."""
+    path = save_digest(tmp_path / "s.npz", digest(part(table(50)), PLANS))
+    whole = path.read_bytes()
+    messages = []
+    for at in range(0, len(whole), max(1, len(whole) // 150)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        try:
+            load_digest(path)
+        except qr.InvalidInputError as error:
+            messages.append(str(error))
+    assert len(messages) > 100
+    assert all("s.npz" in message for message in messages)
+
+
 def test_blocks_do_not_depend_on_the_parts() -> None:
     """The block of a case or patient is the same however the stream is cut."""
     whole = blocks_of_cases(0, 3000, seed=5)
@@ -359,6 +374,21 @@ def test_parts_are_summarised_apart_and_merged(tmp_path: Path) -> None:
     refused = runner.invoke(app, ["merge", *(str(tmp_path / f"s{k}.npz") for k in ("0", "_other"))])
     assert refused.exit_code == 2
     assert "different bins: 15 and 10" in refused.stderr
+    twice = runner.invoke(app, ["merge", str(tmp_path / "s0.npz"), str(tmp_path / "s?.npz")])
+    assert twice.exit_code == 2 and "got s0.npz twice" in twice.stderr
+
+
+def test_a_summary_without_blocks_has_no_intervals(tmp_path: Path) -> None:
+    """Where intervals are asked of a summary that was saved without resampling, it is said."""
+    pq.write_table(table(200), tmp_path / "t.parquet")
+    options = ("--rater-columns", "r0,r1,r2", "--metrics", "ece", "--resamples", 0, "-q")
+    saved = evaluate(tmp_path / "t.parquet", *options, "--save-summary", tmp_path / "s.npz")
+    assert saved.exit_code == 0, saved.output
+    command = ["merge", str(tmp_path / "s.npz"), "-q", "--out", str(tmp_path / "m.json")]
+    assert runner.invoke(app, command).exit_code == 0
+    found = json.loads((tmp_path / "m.json").read_text())
+    assert found["metrics"]["ece"]["low"] is None
+    assert any("no intervals" in warning for warning in found["warnings"])
 
 
 def test_evaluate_streams_zarr(tmp_path: Path) -> None:
@@ -377,6 +407,37 @@ def test_evaluate_streams_zarr(tmp_path: Path) -> None:
     found = json.loads(out.read_text())["metrics"]
     assert found["ece"]["value"] == pytest.approx(qr.ece(whole.probs, whole.labels))
     assert found["brier"]["value"] == pytest.approx(qr.brier(whole.probs, whole.labels))
+
+
+def test_a_damaged_zarr_store_is_named(tmp_path: Path) -> None:
+    """A damaged chunk, an array that is no column and an empty folder are errors in one line."""
+    frame, store = table(200), tmp_path / "t.zarr"
+    group = zarr.open_group(str(store), mode="w")
+    for name in frame.column_names:
+        group.create_array(name, data=frame[name].to_numpy(), chunks=(64,))
+    options = ("--stream", "--rater-columns", "r0,r1,r2", "--metrics", "ece", "-q")
+    assert evaluate(store, *options).exit_code == 0
+    chunk = next(f for f in (store / "r1").rglob("*") if f.is_file() and f.suffix != ".json")
+    chunk.write_bytes(b"no chunk of anything")
+    done = evaluate(store, *options)
+    assert done.exit_code == 2 and "t.zarr, rows from 0: 'r1' cannot be read" in done.stderr
+    group.create_array("features", data=np.zeros((200, 4)))
+    done = evaluate(store, *options)
+    assert done.exit_code == 2 and "'features' is (200, 4)" in done.stderr
+    (tmp_path / "empty.zarr").mkdir()
+    done = evaluate(tmp_path / "empty.zarr", *options)
+    assert done.exit_code == 2 and "empty.zarr: cannot be read as Zarr" in done.stderr
+
+
+def test_a_name_that_is_there_is_no_pattern(tmp_path: Path) -> None:
+    """t[1].parquet is itself, not t1.parquet; a file that is named twice is not counted twice."""
+    pq.write_table(table(50), tmp_path / "t[1].parquet")
+    pq.write_table(table(70), tmp_path / "t1.parquet")
+    name = tmp_path / "t[1].parquet"
+    found = qr.evaluate_stream(name, "ece", resamples=0, rater_columns=("r0",))
+    assert found.data["cases"] == 50
+    with pytest.raises(qr.InvalidInputError, match=r"got t\[1\]\.parquet twice"):
+        qr.evaluate_stream([name, name], "ece", resamples=0, rater_columns=("r0",))
 
 
 @pytest.mark.parametrize(

@@ -510,3 +510,75 @@ def test_data_without_labels() -> None:
     """A batch must have images and labels."""
     with pytest.raises(InvalidTypeError, match=r"a batch must be \(images, labels\); got Tensor"):
         distillation().fit(DataLoader(torch.zeros(4, 4)), epochs=1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: distillation(seed=-1), "seed: must be at least 0; got -1"),
+        (lambda: distillation().fit(data(), batch_size=0), "batch_size: must be at least 1; got 0"),
+        (lambda: distillation().fit(data(), data(), patience=0), "patience: must be at least 1"),
+        (
+            lambda: distillation().fit((data()[0], data()[1][:90]), epochs=1),
+            r"data: must be \(images, labels\) of as many cases; got \[96, 90\]",
+        ),
+        (
+            lambda: distillation().fit((data()[0], data()[1] + 1), epochs=1),
+            "labels: must be classes 0 … 2; got 3",
+        ),
+        (
+            lambda: distillation().fit((data()[0], torch.zeros(96, 3)), epochs=1),
+            "labels: every case needs a rating; 96 of 96 in a batch have none",
+        ),
+        (
+            lambda: distillation().soft_target(
+                torch.full((1, 3), 1 / 3), torch.tensor([[2, -1, 0]])
+            ),
+            "labels: label counts must not be negative or NaN; got -1",
+        ),
+        (
+            lambda: distillation(task="multilabel").soft_target(
+                torch.full((1, 2), 0.5), torch.tensor([[2, 0]])
+            ),
+            "labels: findings must be 0, 1 or a fraction of the raters; got 2",
+        ),
+        (
+            lambda: distillation().predict_confidence(
+                DataLoader(TensorDataset(*data()), shuffle=True)
+            ),
+            "inputs: must come in a fixed order",
+        ),
+    ],
+)
+def test_what_would_train_or_predict_nonsense(make: Any, message: str) -> None:
+    """Labels that no network could learn from, and orders that nobody knows, are refused."""
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+def test_one_model_is_no_ensemble() -> None:
+    """A Sequential could be read as a list of its layers."""
+    with pytest.raises(InvalidTypeError, match="members: must be a list of models; got Sequential"):
+        UncertaintyDistillation(network(), network())  # type: ignore[arg-type]
+
+
+def test_files_that_are_no_checkpoint(tmp_path: Path) -> None:
+    """A damaged file, and a file of something else, are named; resume=False writes over them."""
+    path = tmp_path / "state.pt"
+    path.write_bytes(b"no checkpoint")
+    with pytest.raises(InvalidInputError, match=r"checkpoint: state\.pt must be a file of weights"):
+        distillation().fit(data(), epochs=1, checkpoint=path)
+    torch.save({"weights": torch.zeros(2)}, path)
+    with pytest.raises(InvalidInputError, match=r"checkpoint: state\.pt is none of this training"):
+        distillation().fit(data(), epochs=1, checkpoint=path)
+    distillation().fit(data(), epochs=1, checkpoint=path, resume=False)
+    assert len(distillation().fit(data(), epochs=1, checkpoint=path).history) == 1
+
+
+def test_a_checkpoint_of_another_network(tmp_path: Path) -> None:
+    """The message names the file and says what to do."""
+    path = tmp_path / "state.pt"
+    distillation().fit(data(), epochs=1, checkpoint=path)
+    other = UncertaintyDistillation(distillation().members, nn.Linear(7, 1))
+    with pytest.raises(InvalidInputError, match=r"checkpoint: state\.pt was made with another net"):
+        other.fit(data(), epochs=1, checkpoint=path)

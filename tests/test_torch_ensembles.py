@@ -311,3 +311,105 @@ def test_the_bar_appears_after_two_seconds_in_a_terminal_only(
     monkeypatch.setenv("TERM", "xterm")
     ensembles.mc_dropout(network(), images(), 2)
     assert "MC dropout" in capfd.readouterr().err
+
+
+# layers that hide their dropout, and inputs that nobody could use ---------------------------------
+
+
+class Reads(nn.Module):
+    """A sequence layer and a linear head."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer, self.head = layer, nn.Linear(8, 3)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        """Return the logits of sequences (N, L, 8)."""
+        if isinstance(self.layer, nn.MultiheadAttention):
+            return self.head(self.layer(words, words, words)[0].mean(dim=1))
+        given = self.layer(words)
+        return self.head((given[0] if isinstance(given, tuple) else given).mean(dim=1))
+
+
+def transformer(dropout: float) -> nn.Module:
+    """Two encoder layers, which in eval mode PyTorch runs without calling their dropout."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=dropout, batch_first=True)
+    return nn.TransformerEncoder(layer, 2)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        transformer(0.5),
+        nn.MultiheadAttention(8, 2, dropout=0.5, batch_first=True),
+        nn.LSTM(8, 8, num_layers=2, dropout=0.5, batch_first=True),
+    ],
+    ids=["transformer", "attention", "LSTM"],
+)
+def test_dropout_inside_sequence_layers(layer: nn.Module) -> None:
+    """The samples differ, the seed decides them, and everything is as before afterwards."""
+    model, words = Reads(layer).eval(), torch.randn(6, 5, 8)
+    fast = torch.backends.mha.get_fastpath_enabled()
+    first = ensembles.mc_dropout(model, words, samples=8, seed=3).samples
+    again = ensembles.mc_dropout(model, words, samples=8, seed=3).samples
+    assert first.std(axis=0).max() > 1e-4
+    np.testing.assert_array_equal(first, again)
+    assert torch.backends.mha.get_fastpath_enabled() == fast
+    assert not any(module.training for module in model.modules())
+
+
+def test_layers_whose_dropout_is_zero_are_no_dropout() -> None:
+    """Attention without dropout has nothing to switch on."""
+    model = Reads(nn.MultiheadAttention(8, 2, batch_first=True))
+    with pytest.raises(InvalidInputError, match="model: must have a dropout layer"):
+        ensembles.mc_dropout(model, torch.randn(6, 5, 8))
+
+
+def test_a_loader_that_shuffles_is_refused_everywhere() -> None:
+    """Nobody would know which case a prediction belongs to."""
+    loader = DataLoader(TensorDataset(images()), batch_size=4, shuffle=True)
+    with pytest.raises(InvalidInputError, match="inputs: must come in a fixed order"):
+        ensembles.mc_dropout(network(), loader)
+    with pytest.raises(InvalidInputError, match="inputs: must come in a fixed order"):
+        ensembles.test_time_augmentation(network(), loader, lambda image: image)
+
+
+def test_wrong_seeds_and_batches() -> None:
+    """The message names the argument, the rule and the value."""
+    with pytest.raises(InvalidInputError, match="seed: must be at least 0; got -1"):
+        ensembles.mc_dropout(network(), images(), seed=-1)
+    with pytest.raises(InvalidInputError, match="seed: must be at least 0; got -1"):
+        ensembles.test_time_augmentation(network(), images(), lambda image: image, seed=-1)
+    with pytest.raises(InvalidInputError, match="batch_size: must be at least 1; got 0"):
+        ensembles.deep_ensemble([network()], images(), batch_size=0)
+
+
+def test_files_that_are_not_the_weights(tmp_path: Path) -> None:
+    """A damaged file, a whole model, another network and a missing entry are said of the file."""
+    damaged, whole, state = (tmp_path / name for name in ("bad.pt", "whole.pt", "state.pt"))
+    damaged.write_bytes(b"no weights at all")
+    torch.save(network(), whole)
+    torch.save({"model": network().state_dict()}, state)
+
+    def load(path: Path, **options: Any) -> None:
+        ensembles.deep_ensemble([path], images(), network, **options)
+
+    with pytest.raises(InvalidInputError, match=r"members: bad\.pt must be a file of weights"):
+        load(damaged)
+    with pytest.raises(InvalidInputError, match=r"members: whole\.pt must be a file of weights"):
+        load(whole)
+    with pytest.raises(InvalidInputError, match=r"members: state\.pt does not hold the weights of"):
+        load(state)
+    with pytest.raises(InvalidInputError, match=r"state_key: .* has 'model'; got 'weights'"):
+        load(state, state_key="weights")
+    load(state, state_key="model")
+
+
+def test_one_model_is_no_list_of_members() -> None:
+    """A Sequential could be read as a list of its layers; a ModuleList is a list."""
+    with pytest.raises(InvalidTypeError, match="members: must be a list of models; got Sequential"):
+        ensembles.deep_ensemble(network(), images())  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match="member 1 is int"):
+        ensembles.deep_ensemble([network(), 3], images())  # type: ignore[list-item]
+    members = nn.ModuleList([network(), network()])
+    assert ensembles.deep_ensemble(members, images()).samples.shape == (2, 10, 3)  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import quorate as qr
 from golden import FOCAL, KDE, MDCA, NETCAL, ROBUST, golden_set
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -583,3 +584,132 @@ def test_labels_of_quorate_serve_as_targets() -> None:
     labels = Labels.from_ratings([[0, 1, 1], [1, 1, -1]], num_classes=2)
     loss = losses.HistogramCrossEntropy()(torch.zeros(2, 2), torch.as_tensor(labels.counts))
     assert loss.item() == pytest.approx(math.log(2), abs=1e-6)
+
+
+# what goes wrong in training --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["canonical", "classwise", "top_label"])
+@pytest.mark.parametrize("bandwidth", [0.5, 0.01])
+def test_kernel_loss_is_kde_ece_of_histograms(kind: str, bandwidth: float) -> None:
+    """Cases with many labels weigh more, isolated and saturated ones are as in the metric."""
+    rng = np.random.default_rng(0)
+    probs = np.vstack((rng.dirichlet(np.ones(3), 30), np.eye(3) * 0.98 + 0.02 / 3))
+    counts = rng.multinomial(1, [0.3, 0.3, 0.4], 33) + rng.integers(0, 4, (33, 1)) * [1, 0, 0]
+    expected = qr.kde_ece(probs, Labels.from_counts(counts), kind=kind, bandwidth=bandwidth)
+    logits, targets = torch.tensor(probs).log(), torch.tensor(counts)
+    assert losses.kde_term(logits, targets, bandwidth, kind).item() == pytest.approx(
+        expected, abs=1e-9
+    )
+    given = losses.kde_calibration_error(torch.tensor(probs), targets, bandwidth, kind)
+    assert given.item() == pytest.approx(expected, abs=1e-9)
+
+
+def test_kernel_loss_of_impossible_classes() -> None:
+    """Probabilities far below the smallest that a logarithm sees are as in the metric."""
+    logits = torch.tensor([[0.0, -400.0, -1.0], [-300.0, 0.0, -2.0], [-1.0, -200.0, 0.0]]).double()
+    logits.requires_grad_()
+    value = losses.kde_term(logits, torch.tensor([0, 1, 1]), 0.1)
+    expected = qr.kde_ece(logits.detach().softmax(1), [0, 1, 1], kind="canonical", bandwidth=0.1)
+    assert value.item() == pytest.approx(expected, abs=1e-9)
+    value.backward()
+    assert logits.grad is not None and bool(logits.grad.isfinite().all())
+
+
+def test_kernel_error_of_dense_and_short_probabilities() -> None:
+    """(N, K, H, W) are pixels, and 16-bit floats are read in full precision."""
+    probs = torch.tensor([[0.75, 0.25], [0.25, 0.75], [0.5, 0.5], [0.25, 0.75]])
+    targets = torch.tensor([0, 1, 1, 0])
+    flat = losses.kde_calibration_error(probs, targets)
+    dense = losses.kde_calibration_error(
+        probs.T.reshape(1, 2, 2, 2).bfloat16(), targets.reshape(1, 2, 2)
+    )
+    assert dense.item() == pytest.approx(flat.item(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "loss", [losses.FocalLoss(2.0), losses.FLSD(), losses.KDECalibration()], ids=str
+)
+def test_a_class_that_is_switched_off(loss: Loss) -> None:
+    """Logits of -∞ for a class that no rater chose have a finite loss and finite gradients."""
+    logits = torch.tensor([[0.0, 1.0, -math.inf], [1.0, 0.0, -math.inf]], requires_grad=True)
+    loss(logits, torch.tensor([[1, 2, 0], [3, 0, 0]])).backward()
+    assert logits.grad is not None and bool(logits.grad.isfinite().all())
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        losses.FocalLoss(1.0, ignore_index=0),
+        losses.HistogramCrossEntropy(ignore_index=0),
+        losses.MDCA(ignore_index=0),
+        losses.RCR(ignore_index=0),
+        losses.MMCE(ignore_index=0),
+        losses.KDECalibration(ignore_index=0),
+    ],
+    ids=str,
+)
+def test_the_ignored_class_of_label_counts(loss: Loss) -> None:
+    """One-hot counts of an ignored class do not count, as the class itself does not."""
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(12, 3, generator=generator, dtype=torch.float64)
+    classes = torch.randint(3, (12,), generator=generator)
+    onehot = torch.nn.functional.one_hot(classes, 3)
+    assert loss(logits, onehot).item() == pytest.approx(loss(logits, classes).item(), abs=1e-12)
+    assert loss(logits, classes).item() == pytest.approx(
+        loss(logits[classes > 0], classes[classes > 0]).item(), abs=1e-12
+    )
+
+
+def test_nan_is_not_hidden() -> None:
+    """A network that has diverged shows in the root of MMCE too."""
+    broken = torch.full((4, 3), math.nan)
+    assert losses.MMCE(root=True)(broken, torch.tensor([0, 1, 2, 0])).isnan()
+    released = losses.MMCE(weighted=True, normalization="released")
+    assert released(broken, torch.tensor([0, 1, 2, 0])).isnan()
+
+
+def test_class_weights_that_are_all_zero() -> None:
+    """Nothing counts, so the term is 0 and not NaN."""
+    assert losses.MDCA(weight=torch.zeros(3))(torch.randn(4, 3), torch.tensor([0, 1, 2, 0])) == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: losses.FocalLoss(-1.0), "gamma: must be finite and not negative; got -1.0"),
+        (lambda: losses.FLSD(schedule=((0.2, -5.0),)), "gamma: must be .* not negative; got -5.0"),
+        (lambda: losses.Brier(reduction="average"), "reduction: .* got 'average'"),
+        (lambda: losses.LabelSmoothing(1.5), "smoothing: must be at least 0 and below 1; got 1.5"),
+        (lambda: losses.RCR(sigma=-0.1), "sigma: must be positive; got -0.1"),
+        (lambda: losses.MMCE(bandwidth=0.0), "bandwidth: must be positive; got 0.0"),
+        (
+            lambda: losses.MMCE(max_cases=0)(torch.zeros(2, 2), torch.tensor([0, 1])),
+            "max_cases: must be at least 1; got 0",
+        ),
+        (
+            lambda: losses.DCA(weight=torch.tensor([1.0, -2.0]))(
+                torch.zeros(2, 2), torch.tensor([0, 1])
+            ),
+            "weight: must not be negative or NaN; got -2",
+        ),
+        (
+            lambda: losses.Brier()(torch.zeros(1, 2), torch.tensor([[3, -1]])),
+            "targets: label counts must not be negative or NaN; got -1",
+        ),
+        (
+            lambda: losses.MDCA()(torch.zeros(1, 2), torch.tensor([[1.0, math.nan]])),
+            "targets: label counts must not be negative or NaN; got nan",
+        ),
+    ],
+)
+def test_wrong_values_are_refused(make: Callable[[], Any], message: str) -> None:
+    """Options where they are given, counts and weights where they are used."""
+    with pytest.raises(InvalidInputError, match=message):
+        make()
+
+
+def test_arrays_are_no_targets() -> None:
+    """A loss has gradients to give, so it takes tensors."""
+    with pytest.raises(InvalidTypeError, match="targets: must be a tensor; got ndarray"):
+        losses.MDCA()(torch.zeros(2, 2), np.zeros(2, np.int64))  # type: ignore[arg-type]

@@ -234,7 +234,7 @@ def test_sixteen_bit_probabilities(dtype: torch.dtype) -> None:
     half = torch.tensor(probs).to(dtype)
     metric = metrics.ECE(num_classes=4)
     metric.update(half, torch.tensor(classes))
-    assert metric.sums.dtype == torch.float64
+    assert metric.tables["sums"].dtype == torch.float64
     assert metric.compute().item() == pytest.approx(qr.ece(half, classes), abs=close)
 
 
@@ -245,8 +245,8 @@ def test_ten_million_equal_cases_are_summed_in_double() -> None:
     labels = torch.zeros(1 << 20, dtype=torch.long)
     for _ in range(3):
         metric.update(batch, labels)
-    metric.sums *= 8
-    assert metric.sums[0, :, 0].sum().item() == 3 * 2**23
+    metric.tables["sums"].mul_(8)
+    assert metric.tables["sums"][0, :, 0].sum().item() == 3 * 2**23
     assert metric.compute().item() == pytest.approx(0.75, abs=1e-12)
 
 
@@ -261,9 +261,9 @@ def test_forward_reset_and_state() -> None:
     assert metric(p[:40], y[:40]).item() == pytest.approx(qr.ece(probs[:40], classes[:40]))
     assert metric(p[40:], y[40:]).item() == pytest.approx(qr.ece(probs[40:], classes[40:]))
     assert metric.compute().item() == pytest.approx(qr.ece(probs, classes), abs=close)
-    assert metric.sums.shape == (1, 15, 8)
+    assert metric.tables["sums"].shape == (1, 15, 8)
     metric.reset()
-    assert metric.sums.abs().sum() == 0
+    assert metric.tables["sums"].abs().sum() == 0
 
 
 def test_saved_state_goes_on() -> None:
@@ -286,7 +286,7 @@ def test_tables_of_batches_add_up() -> None:
     p, y = torch.tensor(probs), torch.tensor(classes)
     metric = metrics.ECE(num_classes=4)
     parts = [metric.tables_of(p[i : i + 30], y[i : i + 30]) for i in range(0, 100, 30)]
-    assert metric.sums.abs().sum() == 0
+    assert metric.tables["sums"].abs().sum() == 0
     total = {"sums": sum(part["sums"] for part in parts)}
     expected = qr.ece(probs, classes)
     assert metric.compute_from(total).item() == pytest.approx(expected, abs=close)
@@ -316,7 +316,7 @@ def two_processes(rank: int, folder: str) -> None:
     values = [ece.compute().item(), losses.compute()["epistemic_loss"].item()]
     values += [auccc.compute().item(), auccc.bound.item()]
     ece.sync()
-    table = ece.sums.numpy()
+    table = ece.tables["sums"].numpy()
     ece.unsync()
     np.savez(Path(folder, f"rank{rank}.npz"), values=values, table=table)
     torch.distributed.destroy_process_group()
@@ -338,8 +338,8 @@ def test_two_processes_are_one(tmp_path: Path) -> None:
     single.update(torch.tensor(probs), torch.tensor(classes))
     for rank in range(2):
         with np.load(tmp_path / f"rank{rank}.npz") as got:
-            np.testing.assert_allclose(got["table"], whole.sums, rtol=1e-13, atol=1e-13)
-            np.testing.assert_array_equal(got["table"][..., 0], whole.sums[..., 0])
+            np.testing.assert_allclose(got["table"], whole.tables["sums"], rtol=1e-13, atol=1e-13)
+            np.testing.assert_array_equal(got["table"][..., 0], whole.tables["sums"][..., 0])
             expected = [
                 qr.ece(probs, classes),
                 qr.epistemic_loss(probs, qr.Labels.from_counts(counts)),
@@ -372,7 +372,7 @@ def test_wrong_values(probs: Any, labels: Any, message: str, where: str) -> None
     metric = metrics.ECE(num_classes=2).to(where)
     with pytest.raises(InvalidInputError, match=message):
         metric.update(torch.tensor(probs).to(where), torch.tensor(labels).to(where))
-    assert metric.sums.abs().sum() == 0
+    assert metric.tables["sums"].abs().sum() == 0
 
 
 def test_wrong_types_and_options() -> None:

@@ -110,7 +110,8 @@ def test_one_hot_masks_are_told_from_label_maps(tmp_path: Path) -> None:
         assert found.one_hot and found.probabilities.shape == (3, 4, 5, 6)
         mine = qr.segmentation.evaluate([files], "accuracy", resamples=0)["accuracy"].value
         assert mine == pytest.approx((probs.argmax(axis=-1) == label).mean())
-    single = read_images(CaseFiles("c", image, (save_nifti(tmp_path / "s.nii", one_hot * 0),)))
+    channel = save_nifti(tmp_path / "c.nii", probs[..., ::-1] * np.float32(0.9))
+    single = read_images(CaseFiles("c", channel, (save_nifti(tmp_path / "s.nii", one_hot),)))
     assert not single.one_hot and single.probabilities.shape == (4, 5, 6, 3)
 
 
@@ -216,6 +217,8 @@ def test_a_manifest_lists_files_and_patterns(tmp_path: Path) -> None:
         ("case,probabilities,raters\na,,c\n", "row 1 has no probabilities"),
         ("case,probabilities,raters,spacing\na,b,c,1x2\n", "spacing of row 1 must be numbers"),
         ("case,probabilities,raters\na,b,c,d\n", "row 1 has too many"),
+        ("case,probabilities,raters\na,b,c;c\n", "raters of row 1 must differ; c is there twice"),
+        ("case,probabilities,raters,case\na,b,c,d\n", "columns must differ"),
         ("", "must have rows"),
     ],
 )
@@ -347,3 +350,175 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="not supported"):
         write_nifti(tmp_path / "map.nii", np.zeros((2, 2, 2), "U3"), AFFINE)
     assert list(tmp_path.iterdir()) == []
+
+
+# what files are like in hospitals --------------------------------------------------------------
+
+
+def test_slices_are_stacked_by_their_numbers(tmp_path: Path) -> None:
+    """slice_10 comes after slice_9; what a file manager hides there is no slice."""
+    for z in range(12):
+        Image.fromarray(np.full((2, 3), z, np.uint8)).save(tmp_path / f"slice_{z}.png")
+    (tmp_path / "._slice_1.png").write_bytes(b"of the file manager")
+    assert read_volume(tmp_path).array[:, 0, 0].tolist() == list(range(12))
+
+
+@pytest.mark.parametrize("name", ["p.nii", "p.nii.gz"])
+@pytest.mark.parametrize("kind", [np.uint8, np.int16])
+def test_probabilities_in_scaled_integers(tmp_path: Path, name: str, kind: type) -> None:
+    """A slope rounded to float32 puts 1 a last digit above 1, which is no logit."""
+    image = np.linspace(0, 1, 60).reshape(5, 4, 3)
+    scaled = nibabel.Nifti1Image(image, AFFINE)
+    scaled.set_data_dtype(kind)
+    nibabel.save(scaled, tmp_path / name)
+    mask = nibabel.Nifti1Image((image > 0.5).astype(np.float32), AFFINE)
+    mask.set_data_dtype(kind)
+    nibabel.save(mask, tmp_path / "m.nii.gz")
+    files = CaseFiles("c", tmp_path / name, (tmp_path / "m.nii.gz",))
+    found = qr.segmentation.evaluate([files], "brier,accuracy", resamples=0)
+    assert found["accuracy"].value == 1.0
+    step = 1 / np.iinfo(kind).max
+    assert found["brier"].value == pytest.approx(np.mean((image - (image > 0.5)) ** 2), abs=step)
+
+
+def test_a_flipped_bit_in_a_compressed_image_is_found(tmp_path: Path) -> None:
+    """The checksum at the end of .nii.gz is read: wrong numbers would look like numbers."""
+    image = np.random.default_rng(0).random((12, 12, 12)).astype(np.float32)
+    path = save_nifti(tmp_path / "p.nii.gz", image)
+    np.testing.assert_array_equal(read_volume(path).array, image)
+    whole = path.read_bytes()
+    for at in range(1000, len(whole) - 8, 500):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        with pytest.raises(qr.InvalidInputError, match=r"p\.nii\.gz: cannot be read"):
+            read_volume(path)
+
+
+def test_nifti_two_is_read_compressed_or_not(tmp_path: Path) -> None:
+    """The second version of the format has another header."""
+    image = np.random.default_rng(0).random((3, 4, 5)).astype(np.float32)
+    for name in ("p.nii", "p.nii.gz"):
+        nibabel.save(nibabel.Nifti2Image(image, AFFINE), tmp_path / name)
+        found = read_volume(tmp_path / name)
+        np.testing.assert_array_equal(found.array, image)
+        assert found.spacing == (1, 2, 3)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_damaged_chunk_of_zarr_is_named(tmp_path: Path, version: int) -> None:
+    """Codecs have errors of their own; the store is named all the same."""
+    store = tmp_path / "p.zarr"
+    array = zarr.create_array(store, shape=(8, 8), chunks=(4, 4), dtype="f4", zarr_format=version)
+    array[...] = np.random.default_rng(0).random((8, 8))
+    assert read_volume(store).array.shape == (8, 8)
+    names = (".zarray", ".zattrs", "zarr.json")
+    chunk = next(f for f in store.rglob("*") if f.is_file() and f.name not in names)
+    chunk.write_bytes(b"no chunk of anything")
+    with pytest.raises(qr.InvalidInputError, match=r"p\.zarr: cannot be read"):
+        read_volume(store)
+
+
+def test_bilevel_masks_are_zeros_and_ones(tmp_path: Path) -> None:
+    """Pillow keeps white of one-bit images as 255, even in an array of truth values."""
+    mask = np.array([[True, False, True], [False, False, True]])
+    Image.fromarray(mask).save(tmp_path / "m.png")
+    Image.fromarray(np.full((2, 3), 65535, np.uint16)).save(tmp_path / "p.png")
+    files = CaseFiles("c", tmp_path / "p.png", (tmp_path / "m.png",))
+    found = qr.segmentation.evaluate([files], "accuracy", resamples=0)
+    assert found["accuracy"].value == 0.5
+
+
+def test_microns_are_not_millimetres(tmp_path: Path) -> None:
+    """The unit of a NIfTI header counts, and maps are written in millimetres."""
+    image = nibabel.Nifti1Image(np.zeros((3, 3, 3), np.float32), AFFINE)
+    image.header.set_xyzt_units("micron")
+    nibabel.save(image, tmp_path / "p.nii.gz")
+    found = read_volume(tmp_path / "p.nii.gz")
+    assert found.spacing == pytest.approx((0.001, 0.002, 0.003))
+    written = nibabel.load(write_nifti(tmp_path / "map.nii.gz", found.array, found.affine))
+    assert written.header.get_xyzt_units()[0] == "mm"
+    np.testing.assert_allclose(np.diag(written.affine)[:3], (0.001, 0.002, 0.003))
+
+
+def test_one_channel_may_have_an_axis(tmp_path: Path) -> None:
+    """A foreground channel of shape (1, *spatial), last in NIfTI, is the channel; so is its map."""
+    image, masks = image_and_masks(0)
+    save_nifti(tmp_path / "m0.nii.gz", masks[0])
+    save_nifti(tmp_path / "p.nii.gz", image[..., None])
+    np.save(tmp_path / "p.npy", image[None])
+    plain = qr.segmentation.evaluate([Case(image, masks[:1])], "ece", resamples=0)
+    for name in ("p.nii.gz", "p.npy"):
+        manifest = tmp_path / "one.csv"
+        manifest.write_text(f"case,probabilities,raters\nc,{name},m0.nii.gz\n")
+        found = qr.segmentation.evaluate(read_manifest(manifest), "ece", resamples=0)
+        assert found["ece"].value == plain["ece"].value
+        done = segment(manifest, "--metrics", "ece", "-q", "--maps", tmp_path / name[-3:])
+        assert done.exit_code == 0, done.output
+        written = nibabel.load(tmp_path / name[-3:] / "c_disagreement.nii.gz").get_fdata()
+        np.testing.assert_allclose(written, 2 * image * (1 - image.astype(float)), atol=1e-6)
+
+
+def test_voxels_that_one_hot_files_do_not_mark_were_not_rated(tmp_path: Path) -> None:
+    """They do not turn classes into slices; a voxel of two classes is an error."""
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), (4, 5))
+    label = np.random.default_rng(1).integers(0, 3, (4, 5))
+    one_hot = np.eye(3, dtype=np.uint8)[label]
+    one_hot[0, 0] = 0
+    np.save(tmp_path / "p.npy", np.moveaxis(probs, -1, 0))
+    np.save(tmp_path / "m.npy", np.moveaxis(one_hot, -1, 0))
+    files = CaseFiles("c", tmp_path / "p.npy", (tmp_path / "m.npy",))
+    found = qr.segmentation.evaluate([files], "accuracy", resamples=0)
+    right = (probs.argmax(axis=-1) == label).ravel()[1:]
+    assert found["accuracy"].value == pytest.approx(right.mean())
+    assert found.data["dropped"] == {"voxels that nobody rated": 1}
+    one_hot[0, 0] = 1, 1, 0
+    np.save(tmp_path / "m.npy", np.moveaxis(one_hot, -1, 0))
+    with pytest.raises(qr.InvalidInputError, match=r"one-hot masks must mark one class; got"):
+        qr.segmentation.evaluate([files], "accuracy", resamples=0)
+
+
+def test_maps_are_of_the_region(tmp_path: Path) -> None:
+    """Networks leave NaN outside the organ; the map is 0 there and 1 - Σ p² inside."""
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), (4, 5, 6)).astype(np.float32)
+    inside = np.ones((4, 5, 6), np.uint8)
+    inside[0] = 0
+    save_nifti(tmp_path / "p.nii.gz", np.where(inside[..., None], probs, np.nan))
+    save_nifti(tmp_path / "r.nii.gz", inside)
+    save_nifti(tmp_path / "m.nii.gz", probs.argmax(axis=-1).astype(np.uint8))
+    manifest = tmp_path / "manifest.csv"
+    manifest.write_text("case,probabilities,raters,mask\nc,p.nii.gz,m.nii.gz,r.nii.gz\n")
+    done = segment(manifest, "--metrics", "ece", "-q", "--maps", tmp_path)
+    assert done.exit_code == 0, done.output
+    expected = np.where(inside, 1 - (probs.astype(float) ** 2).sum(axis=-1), 0)
+    written = nibabel.load(tmp_path / "c_disagreement.nii.gz").get_fdata()
+    np.testing.assert_allclose(written, expected, atol=1e-6)
+
+
+def test_manifests_from_a_windows_office(tmp_path: Path) -> None:
+    """A byte-order mark, CRLF, and a folder whose own name looks like a pattern."""
+    folder = tmp_path / "scans [2023]"
+    folder.mkdir()
+    for name in ("m_1.npy", "m_2.npy"):
+        np.save(folder / name, np.zeros(3, np.uint8))
+    manifest = folder / "manifest.csv"
+    text = "\ufeffcase,probabilities,raters\r\nc,p.npy,m_*.npy\r\n"
+    manifest.write_bytes(text.encode("utf-8"))
+    (case,) = read_manifest(manifest)
+    assert case.probabilities == folder / "p.npy"
+    assert case.raters == (folder / "m_1.npy", folder / "m_2.npy")
+
+
+def test_a_changed_slice_is_a_changed_image(tmp_path: Path) -> None:
+    """A checkpoint tells that a file inside of a folder is another than before."""
+    image, masks = image_and_masks(0)
+    np.save(tmp_path / "p.npy", image)
+    (tmp_path / "m").mkdir()
+    for z, plane in enumerate(masks[0]):
+        Image.fromarray(plane).save(tmp_path / "m" / f"{z}.png")
+    files = [CaseFiles("c", tmp_path / "p.npy", (tmp_path / "m",))]
+    kept = tmp_path / "kept"
+    options: Any = {"metrics": "ece", "resamples": 0, "checkpoint": kept}
+    first = qr.segmentation.evaluate(files, **options)
+    assert qr.segmentation.evaluate(files, **options)["ece"].value == first["ece"].value
+    Image.fromarray(1 - masks[0][2]).save(tmp_path / "m" / "2.png")
+    with pytest.raises(qr.InvalidInputError, match="another run"):
+        qr.segmentation.evaluate(files, **options)

@@ -49,14 +49,15 @@ def number_of_patients(predictions: Predictions) -> int | None:
 
 def _about_cases(predictions: Predictions, asked: Asked) -> Iterator[str]:
     cases = len(predictions)
+    counted = "1 case" if cases == 1 else f"{cases} cases"
     binned = [own["bins"] for row, own in asked.values() if row.error and "bins" in own]
     bins = max((len(bin_edges(edges)) - 1 for edges in binned), default=0)
     if cases < max(FEW_CASES, FEW_PER_BIN * bins):
         each = f" for {bins} bins, {cases / bins:.1f} a bin" if bins else ""
-        yield f"only {cases} cases{each}: calibration errors are dominated by chance"
+        yield f"only {counted}{each}: calibration errors are dominated by chance"
     if "kde_ece" in asked and cases < FEW_FOR_KERNELS:
         yield (
-            f"only {cases} cases for KDE-ECE: below about {FEW_FOR_KERNELS} its kernel has too few "
+            f"only {counted} for KDE-ECE: below about {FEW_FOR_KERNELS} its kernel has too few "
             "neighbours to average over"
         )
 

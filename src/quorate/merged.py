@@ -69,7 +69,7 @@ def results_of(
         estimates,
         data=facts_as_data(digest),
         options={**options, **asdict(settings)},
-        warnings=(*_warnings(digest), *_approximate(estimates)),
+        warnings=(*_warnings(digest, settings), *_approximate(estimates)),
         curves=curves_of(pass_, rated, digest.facts.class_names),
     )
 
@@ -120,9 +120,14 @@ def _approximate(estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
     return (f"approximate, with an error of at most: {', '.join(bounds)}",) if bounds else ()
 
 
-def _warnings(digest: Digest) -> tuple[str, ...]:
+def _warnings(digest: Digest, settings: Settings) -> tuple[str, ...]:
     found = []
     facts, units = digest.facts, len(digest.unit_cases)
+    if settings.resamples and units < 2:
+        found.append(
+            f"no intervals: all {digest.unit} are in one block, as summaries that were saved with "
+            "resamples 0 have it"
+        )
     if facts.cases < 100:
         found.append(f"only {facts.cases} cases: calibration errors are dominated by chance")
     if digest.unit == "patients" and units < 20:

@@ -244,7 +244,9 @@ class Results(Mapping[str, Estimate]):
                 tuple(Subgroup.from_dict(found) for found in content.get("subgroups", [])),
                 {k: np.array(v, np.float64) for k, v in content.get("replicates", {}).items()},
             )
-        except (AttributeError, KeyError, TypeError) as error:
+        except KeyError as error:
+            raise InvalidInputError(f"is not a quorate result file (no {error} in it)") from error
+        except (AttributeError, TypeError) as error:
             raise InvalidInputError(f"is not a quorate result file ({error})") from error
 
 

@@ -275,7 +275,9 @@ def _checked_samples(values: Any) -> FloatArray:
     samples = as_float_array(values, "samples", ndim=(2, 3))
     if len(samples) == 0:
         raise InvalidInputError(f"samples: must hold at least one member; got {samples.shape}")
-    return np.stack([_checked_probs(member, f"samples[{s}]") for s, member in enumerate(samples)])
+    # Members as they were given: 16-bit tensors, whose rows may sum less exactly, are one by dtype.
+    given = values if hasattr(values, "dtype") else samples
+    return np.stack([_checked_probs(member, f"samples[{s}]") for s, member in enumerate(given)])
 
 
 def _checked_weights(values: Any, samples: FloatArray) -> FloatArray:

@@ -49,11 +49,20 @@ class OneLineErrors(TyperGroup):
         except BrokenPipeError:
             raise  # `quorate … | head` is nobody's mistake; the program below handles it
         except (QuorateError, OSError) as error:
-            typer.echo(f"quorate: {' '.join(as_options(str(error)).split())}", err=True)
+            typer.echo(f"quorate: {' '.join(as_options(_in_words(error)).split())}", err=True)
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             typer.echo("quorate: interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _in_words(error: Exception) -> str:
+    """Return what an error says; of the file system's errors, the file before what is wrong."""
+    if not isinstance(error, OSError) or isinstance(error, QuorateError) or not error.filename:
+        return str(error)
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename}: there is no such file"
+    return f"{error.filename}: {(error.strerror or str(error)).lower()}"
 
 
 app = typer.Typer(

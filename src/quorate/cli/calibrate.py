@@ -22,8 +22,15 @@ from quorate.cli.reading import (
     shared_names,
     with_table_options,
 )
-from quorate.cli.show import ProgressBar, as_options, difference_table, new_console, print_notes
-from quorate.cli.writing import check_folder, write_json, write_like
+from quorate.cli.show import (
+    ProgressBar,
+    as_options,
+    difference_table,
+    new_console,
+    print_notes,
+    print_table,
+)
+from quorate.cli.writing import announce, check_folder, refuse_inputs, write_json, write_like
 from quorate.compare import Comparison, compare
 from quorate.errors import InvalidInputError
 from quorate.io.sources import listed
@@ -136,6 +143,8 @@ def calibrate(
     hold for both files.
     """
     check_folder(out)
+    names = (f"calibrated{apply.suffix}", "calibrated.csv", "before_after.json")
+    refuse_inputs([out / name for name in names], (fit, apply, fit_ratings, apply_ratings))
     if method is Method.none and not alpha:
         raise InvalidInputError("--method: none leaves nothing to do without --alpha")
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
@@ -353,8 +362,8 @@ def _show(
     if comparison is None:
         console.print(Text("Nothing to compare: no ratings of the second file were given."))
     else:
-        console.print(difference_table(comparison, "after", "before"))
+        print_table(difference_table(comparison, "after", "before"), console)
         print_notes(comparison.models["after"], console)
     for note in notes:
         console.print(Text(f"warning: {as_options(note)}", style="yellow"))
-    console.print(Text(f"Written: {', '.join(map(str, files))}"), soft_wrap=True)
+    announce(console, files)

@@ -24,9 +24,10 @@ from quorate.cli.show import (
     number,
     plain_table,
     print_notes,
+    print_table,
 )
+from quorate.cli.writing import announce, check_outputs
 from quorate.errors import InvalidInputError
-from quorate.io.files import check_can_write
 from quorate.labels import Labels
 from quorate.results import Results
 
@@ -100,16 +101,18 @@ def compare(
 ) -> None:
     """Say which of several models is better, and whether the difference is more than chance.
 
-    Every file holds the predictions of one model for the same cases, or its results. The cases are
-    resampled for all models together, and p-values are adjusted for the number of pairs.
+    Every file holds the predictions of one model for the same cases, or its
+    results. The cases are resampled for all models together, and p-values are
+    adjusted for the number of pairs.
 
-    Results say themselves what they are of: which columns, how many resamples. They must be of the
-    same cases in the same order, with the same labels, patients, weights, bins and seed.
+    Results say themselves what they are of: which columns, how many resamples.
+    They must be of the same cases in the same order, with the same labels,
+    patients, weights, bins and seed.
     """
     from quorate.compare import compare as compared
 
-    for file in (*(out or ()), *filter(None, (csv_out, latex, markdown))):
-        check_can_write(file)
+    files = (*(out or ()), csv_out, latex, markdown)
+    check_outputs(files, (*predictions, ratings))
     for file in out or ():
         if file.suffix.lower() not in (".json", ".html"):
             raise InvalidInputError(f"--out: must end in .json or .html; got {file}")
@@ -139,8 +142,9 @@ def compare(
     if not quiet:
         console = new_console()
         _print(console, found)
-        for warning in heard:
+        for warning in filter(None, (found.too_few_resamples, *heard)):
             console.print(Text(f"warning: {warning}", style="yellow"))
+        announce(console, files)
 
 
 def _names(files: Sequence[Path], given: Sequence[str]) -> list[str]:
@@ -256,7 +260,7 @@ def _write(
 def _print(console: Console, found: Comparison) -> None:
     first = next(iter(found.models.values()))
     console.print(Text(facts_in_words(first.data), style="bold"))
-    console.print(comparison_table(found.models, list(first)))
+    print_table(comparison_table(found.models, list(first)), console)
     console.print()
     table = plain_table("metric")
     for name in ("models", "difference", "corrected", "interval", "p", "adjusted p", "best"):
@@ -270,7 +274,7 @@ def _print(console: Console, found: Comparison) -> None:
         cells += [f"[{number(d.low)}, {number(d.high)}]", number(d.p_value, 3)]
         cells += [number(d.adjusted_p_value, 3), share]
         table.add_row(*map(Text, cells))
-    console.print(table)
+    print_table(table, console)
     console.print()
     console.print(Text("corrected: without what chance adds to each error; the interval is of it."))
     console.print(Text("best: the model that is the best in most resamples, and in how many."))

@@ -21,8 +21,10 @@ from quorate.cli.show import (
     facts_in_words,
     new_console,
     print_notes,
+    print_table,
 )
 from quorate.cli.stability import one_rater_each
+from quorate.cli.writing import announce, check_folder, check_outputs
 from quorate.errors import MissingExtraError
 from quorate.results import Estimate, Results
 
@@ -64,6 +66,10 @@ def demo(
     from quorate.datasets import load_lidc_malignancy
     from quorate.evaluate import evaluate
 
+    if out is None:
+        check_outputs((REPORT,))
+    else:
+        check_folder(out)
     data = load_lidc_malignancy()
     with ProgressBar() as report:
 
@@ -98,8 +104,8 @@ def _print_story(console: Console, data: LidcDemo, everybody: Results, single: R
     console.print(Text("How likely is this lung nodule malignant? LIDC-IDRI", style="bold"))
     console.print(Text(facts_in_words(everybody.data)))
     console.print()
-    console.print(
-        comparison_table({"every rater": everybody, "one rater, at random": single}, SHOWN)
+    print_table(
+        comparison_table({"every rater": everybody, "one rater, at random": single}, SHOWN), console
     )
     console.print()
     narrower = [
@@ -162,6 +168,6 @@ def _write_files(
     command += ["--seed", str(seed)] if seed else []
     command += ["--out", str(folder / "results.json")]
     console.print()
-    console.print(Text(f"Written: {predictions}, {ratings}, {folder / 'results.json'}"))
+    announce(console, (predictions, ratings, folder / "results.json"))
     console.print(Text("To make the same results from the tables:"))
     console.print(Text(shlex.join(command)), soft_wrap=True)

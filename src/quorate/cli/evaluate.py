@@ -9,9 +9,8 @@ from quorate.cli import stream as streaming
 from quorate.cli.options import OnProblem, Resample
 from quorate.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
 from quorate.cli.show import ProgressBar
-from quorate.cli.writing import deliver
+from quorate.cli.writing import check_json, check_outputs, deliver
 from quorate.errors import InvalidInputError
-from quorate.io.files import check_can_write
 from quorate.io.tables import JoinReport
 from quorate.results import Results
 
@@ -67,8 +66,8 @@ def evaluate(
     told = {**locals(), **vars(tables)}  # every option by its name, for a stream
     from quorate.evaluate import evaluate as compute
 
-    for file in filter(None, (out, csv_out)):
-        check_can_write(file)  # before the work, not after it
+    check_json(out)
+    check_outputs((out, csv_out, save_summary), (predictions, ratings))
     request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
     if request.wanted:
         if subgroup_column:
@@ -76,7 +75,8 @@ def evaluate(
                 "subgroup_column: a stream keeps no cases to tell apart; leave it out, or the "
                 "options that stream"
             )
-        deliver(request.evaluate(told), out, csv_out, quiet=quiet)
+        results = request.evaluate(told)
+        deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))
         return
     with ProgressBar(shown=not quiet) as report:
         report(f"reading {predictions.name}", 0.0)

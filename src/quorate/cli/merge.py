@@ -10,9 +10,8 @@ import typer
 
 from quorate.cli import options
 from quorate.cli.show import ProgressBar
-from quorate.cli.writing import deliver
+from quorate.cli.writing import check_json, check_outputs, deliver
 from quorate.errors import InvalidInputError, MergeError
-from quorate.io.files import check_can_write
 
 __all__ = ["EXAMPLES", "merge"]
 
@@ -47,8 +46,8 @@ def merge(
     from quorate.merged import asked_of, results_of
     from quorate.summaries.saved import save_digest
 
-    for file in filter(None, (out, csv_out, save_summary)):
-        check_can_write(file)
+    check_json(out)
+    check_outputs((out, csv_out, save_summary), summaries)
     digest, about = merged_files(summaries)
     settings = Settings(
         resamples, level, int(about["seed"]), "cases", "auto", about.get("on_single", "error")
@@ -59,7 +58,7 @@ def merge(
         results = results_of(digest, asked, given, settings, report)
     if save_summary is not None:
         save_digest(save_summary, digest, about)
-    deliver(results, out, csv_out, quiet=quiet)
+    deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))
 
 
 def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:

@@ -254,6 +254,11 @@ DesignRaters = Annotated[str, _option(DESIGNS, "How many raters a case, say 1,2,
 Budget = Annotated[
     float | None, _option(DESIGNS, "What may be spent; by default in readings.", "--budget")
 ]
-CaseCost = Annotated[float, _option(DESIGNS, "What a new case costs besides its readings.")]
-ReadingCost = Annotated[float, _option(DESIGNS, "What one reading costs.")]
+CaseCost = Annotated[
+    float, typer.Option(min=0, help="What a new case costs besides its readings.",
+                        rich_help_panel=DESIGNS)
+]  # fmt: skip
+ReadingCost = Annotated[
+    float, typer.Option(min=0, help="What one reading costs.", rich_help_panel=DESIGNS)
+]
 Repeats = Annotated[int, _option(DESIGNS, "Simulated studies per design.")]

@@ -9,14 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
 from rich.text import Text
 
 from quorate.cli import options
 from quorate.cli.options import integers
 from quorate.cli.reading import Cases, TableOptions, heard_warnings, read_cases, with_table_options
-from quorate.cli.show import ProgressBar, new_console, number, plain_table
-from quorate.cli.writing import write_json
-from quorate.io.files import check_can_write, write_text_atomically
+from quorate.cli.show import ProgressBar, new_console, number, plain_table, print_table
+from quorate.cli.writing import announce, check_json, check_outputs, write_json
+from quorate.io.files import write_text_atomically
 
 if TYPE_CHECKING:
     from quorate.planning import Design, StudyPlan
@@ -64,8 +65,8 @@ def plan(
     from quorate.planning import plan as planned
 
     tables.refuse_weights("plan")
-    for file in filter(None, (out, csv_out)):
-        check_can_write(file)
+    check_json(out)
+    check_outputs((out, csv_out), (predictions, ratings))
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
         pilot = read_cases(predictions, ratings, tables)
@@ -90,7 +91,9 @@ def plan(
     rows = [_row(design, best, costs) for design in found.designs]
     _write(found, rows, advice, heard, out, csv_out)
     if not quiet:
-        _show(found, pilot, rows, advice, heard)
+        console = new_console()
+        _show(console, found, pilot, rows, advice, heard)
+        announce(console, (out, csv_out))
 
 
 def _row(design: Design, best: Design | None, costs: dict[str, float]) -> dict[str, Any]:
@@ -122,13 +125,13 @@ def _write(
 
 
 def _show(
+    console: Console,
     found: StudyPlan,
     pilot: Cases,
     rows: list[dict[str, Any]],
     advice: str | None,
     heard: list[str],
 ) -> None:
-    console = new_console()
     title = f"{found.metric}: expected {100 * found.level:g}% interval, from a pilot of "
     console.print(Text(title + pilot.in_words(), style="bold"))
     table = plain_table("cases")
@@ -143,7 +146,7 @@ def _show(
         cells += [number(row[key]) for key in shown]
         cells += [row["method"] + (" ← best within the budget" if row["best"] else "")]
         table.add_row(*map(Text, cells))
-    console.print(table)
+    print_table(table, console)
     if simulated:
         console.print(Text("±: standard error of the simulation; --repeats makes it smaller."))
     for warning in heard:

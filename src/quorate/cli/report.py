@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from quorate.cli.show import ProgressBar
 from quorate.cli.stability import named, read_stability
+from quorate.cli.writing import check_outputs
 from quorate.compare import Difference, compare
 from quorate.errors import InvalidInputError, QuorateError
-from quorate.io.files import check_can_write
 from quorate.results import Results
 
 __all__ = ["EXAMPLES", "open_in_browser", "paired", "report"]
@@ -56,7 +57,9 @@ def report(
     """Write a report of results: one file that opens anywhere, without a network."""
     from quorate.worklist import Worklist
 
-    check_can_write(out)
+    check_outputs((out,), (results, single, before, after, stability, worklist))
+    if out.suffix.lower() not in (".htm", ".html"):
+        raise InvalidInputError(f"--out: must end in .html, for browsers to open it; got {out}")
     if before is not None and after is not None:
         raise InvalidInputError("--before, --after: must be one of them; got both")
     content = Results.from_json(results)
@@ -75,7 +78,9 @@ def report(
         parts["variation"] = {name: one.variation for name, one in found.items()}
     if worklist is not None:
         parts["worklist"] = Worklist.from_csv(worklist)
-    content.to_html(out, versions=content.versions, **parts)
+    with ProgressBar() as progress:
+        progress(f"drawing {out.name}", 0.5)
+        content.to_html(out, versions=content.versions, **parts)
     typer.echo(f"Written: {out}")
     if show:
         open_in_browser(out)

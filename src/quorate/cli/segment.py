@@ -15,9 +15,8 @@ from quorate.cli import options
 from quorate.cli.options import OnProblem, comma_list
 from quorate.cli.show import ProgressBar
 from quorate.cli.stream import client_of
-from quorate.cli.writing import check_folder, deliver
+from quorate.cli.writing import check_folder, check_json, check_outputs, deliver
 from quorate.errors import InvalidInputError
-from quorate.io.files import check_can_write
 from quorate.io.manifests import CaseFiles, read_manifest
 
 __all__ = ["EXAMPLES", "segment"]
@@ -123,8 +122,8 @@ def segment(
     from quorate.segmentation.request import Request
     from quorate.segmentation.running import Job, checkpoint_of, gather, measured
 
-    for file in filter(None, (out, csv_out)):
-        check_can_write(file)
+    check_json(out)
+    check_outputs((out, csv_out), (manifest,))
     settings = Settings(resamples, level, seed, "cases", "auto", on_single.value)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     request = Request.of(metrics, reduction.value, bins, question.value, settings, selection)
@@ -141,7 +140,7 @@ def segment(
         report("intervals", 1.0)
         results = gathered.results()
     results = replace(results, warnings=(*results.warnings, *bad))
-    deliver(results, out, csv_out, quiet=quiet)
+    deliver(results, out, csv_out, quiet=quiet, written=(maps,))
 
 
 def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -29,6 +32,7 @@ __all__ = [
     "plain_table",
     "print_notes",
     "print_results",
+    "print_table",
 ]
 
 ROOM_FOR_MEANINGS = 120
@@ -40,11 +44,14 @@ ARGUMENT = re.compile(
         | (?:logit|features)_prefix
         | (?:id|prob|label|group|weight|rater|rating|count|alpha)_(?:columns?|prefix)
         | subgroup_(?:column|metrics)
-        | (?:missing|delimiter)(?=="))
+        | (?:missing|delimiter)(?==")
+        | ^(?:bins|boundary_mm|budget|cases|data|delimiter|fractions|level|maps|metrics|num_classes
+            |out|raters|ratings|repeats|resamples?|seed|spacing|subgroups|top)(?=:\ ))
     \b(?:=True|="(?P<value>[^"]*)")?""",
     re.VERBOSE,
 )
 """Arguments of the library that are options here: id_column, or with a value, on_single="drop"."""
+SPELT_OTHERWISE = {"subgroups": "subgroup_column"}
 PATIENCE = 2.0
 """Seconds after which somebody who waits is shown how far it is."""
 
@@ -54,10 +61,13 @@ def as_options(message: str) -> str:
 
     >>> as_options('id_column: must name …; on_single="drop" leaves them out; delimiter=";" …')
     "--id-column: must name …; --on-single drop leaves them out; --delimiter ';' …"
+    >>> as_options("bins: must be at least 1; got 0"), as_options("subgroups: 'site' has one level")
+    ('--bins: must be at least 1; got 0', "--subgroup-column: 'site' has one level")
     """
 
     def option(match: re.Match[str]) -> str:
-        name = f"--{match['name'].replace('_', '-')}"
+        named = SPELT_OTHERWISE.get(match["name"], match["name"])
+        name = f"--{named.replace('_', '-')}"
         return name if match["value"] is None else f"{name} {shlex.quote(match['value'])}"
 
     return ARGUMENT.sub(option, message)
@@ -109,8 +119,8 @@ def facts_in_words(data: Mapping[str, Any]) -> str:
         counted, unit = f"{data['cases']} {images}", "voxel"
         patients += f", {data['voxels']} voxels"
     return (
-        f"{counted}{patients}, {data['classes']} classes, {data['ratings']} ratings "
-        f"({span} a {unit})"
+        f"{counted}{patients}, {data['classes']} classes, {data['ratings']} "
+        f"{'rating' if data['ratings'] == 1 else 'ratings'} ({span} a {unit})"
     )
 
 
@@ -120,7 +130,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
     wide = console.width >= ROOM_FOR_MEANINGS
     corrected = any(e.debiased is not None for e in results.values())
     console.print(Text(facts_in_words(results.data), style="bold"))
-    console.print(_results_table(results, meanings=wide))
+    print_table(_results_table(results, meanings=wide), console)
     if not wide:
         for e in results.values():
             console.print(Text.assemble((f"{e.title}: ", "bold"), e.meaning))
@@ -147,8 +157,7 @@ OPTIONAL: Mapping[str, Callable[[Estimate], str]] = {
 
 def _results_table(results: Results, *, meanings: bool) -> Table:
     level = 100 * results.options.get("level", 0.95)
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("metric", no_wrap=True)
+    table = plain_table("metric")
     table.add_column("mean" if results.per_case else "value", justify="right", no_wrap=True)
     table.add_column(f"{level:g}% interval", no_wrap=True)
     extra = {name: cell for name, cell in OPTIONAL.items() if any(map(cell, results.values()))}
@@ -178,7 +187,7 @@ def _print_subgroups(results: Results, console: Console) -> None:
     for variable in dict.fromkeys(found.variable for found in results.subgroups):
         console.print()
         console.print(Text(f"By {variable}", style="bold"))
-        console.print(_subgroup_table(results, variable))
+        print_table(_subgroup_table(results, variable), console)
     if results.subgroups:
         console.print()
         note = (
@@ -239,8 +248,7 @@ def _titles_by(pairs: Iterable[tuple[Any, str]]) -> Iterable[tuple[Any, str]]:
 
 def comparison_table(columns: Mapping[str, Results], metrics: Iterable[str]) -> Table:
     """Return the same metrics of several results side by side."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("metric", no_wrap=True)
+    table = plain_table("metric")
     for name in columns:
         table.add_column(name, no_wrap=True)
     table.add_column("better", no_wrap=True)
@@ -284,10 +292,22 @@ def difference_table(comparison: Comparison, first: str, second: str) -> Table:
 
 
 def plain_table(first: str) -> Table:
-    """Return a table without lines, with one column that is not broken."""
+    """Return a table without lines, with one column of names, which may be broken."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column(first, no_wrap=True)
+    table.add_column(first)
     return table
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print a table with every digit: names are broken in a narrow terminal, numbers never are."""
+    for column in table.columns:
+        if column.no_wrap:
+            column.min_width = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+    everything = console.options.update(max_width=sys.maxsize)
+    needed = Measurement.get(console, everything, table).minimum
+    if needed > console.width:
+        table.width = needed  # the terminal folds the lines, and nothing is lost
+    console.print(table, crop=False)
 
 
 class ProgressBar:

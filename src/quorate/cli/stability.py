@@ -11,17 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from rich.console import Console
 from rich.text import Text
 
 from quorate.catalog import find
 from quorate.cli import options
 from quorate.cli.options import OUTPUT, OnProblem, comma_list
 from quorate.cli.reading import Cases, TableOptions, read_cases, with_table_options
-from quorate.cli.show import ProgressBar, facts_in_words, new_console, number, plain_table
-from quorate.cli.writing import write_json
+from quorate.cli.show import (
+    ProgressBar,
+    facts_in_words,
+    new_console,
+    number,
+    plain_table,
+    print_table,
+)
+from quorate.cli.writing import announce, check_json, check_outputs, write_json
 from quorate.errors import InvalidInputError, QuorateError
 from quorate.evaluate import facts
-from quorate.io.files import check_can_write, write_bytes_atomically
+from quorate.io.files import write_bytes_atomically
 from quorate.labels import Labels
 from quorate.predictions import Predictions
 from quorate.results import Results
@@ -116,8 +124,8 @@ def stability(
     one label per case, drawn at random, which is what most test sets have.
     """
     tables.refuse_weights("stability")
-    for file in filter(None, (out, figure)):
-        check_can_write(file)
+    check_json(out)
+    check_outputs((out, figure), (predictions, ratings))
     if figure is not None and figure.suffix.lower() not in FIGURES:
         raise InvalidInputError(f"--figure: must end in {', '.join(FIGURES)}; got {figure.name}")
     with ProgressBar(shown=not quiet) as report:
@@ -141,7 +149,9 @@ def stability(
     if figure is not None:
         draw(found, figure)
     if not quiet:
-        _show(found, data, notes)
+        console = new_console()
+        _show(console, found, data, notes)
+        announce(console, (out, figure))
 
 
 def measure(
@@ -304,8 +314,9 @@ def _content(
     }
 
 
-def _show(found: Sequence[Steadiness], data: dict[str, Any], notes: Sequence[str]) -> None:
-    console = new_console()
+def _show(
+    console: Console, found: Sequence[Steadiness], data: dict[str, Any], notes: Sequence[str]
+) -> None:
     console.print(Text(facts_in_words(data), style="bold"))
     table = plain_table("metric")
     for heading in ("all cases", "total variation", "±"):
@@ -313,7 +324,7 @@ def _show(found: Sequence[Steadiness], data: dict[str, Any], notes: Sequence[str
     for name, one in named(found).items():
         cells = (one.curve.full, one.variation.mean, one.variation.std)
         table.add_row(Text(name), *(Text(number(value)) for value in cells))
-    console.print(table)
+    print_table(table, console)
     console.print(Text("total variation: how much a metric moves as the cases get fewer (MR eq 6)"))
     console.print()
     first = found[0].curve
@@ -325,7 +336,7 @@ def _show(found: Sequence[Steadiness], data: dict[str, Any], notes: Sequence[str
         values = [(one.curve.mean[i], round(float(one.curve.std[i]), 12)) for one in found]
         row = [str(size), *(f"{number(mean)} ± {number(std)}" for mean, std in values)]
         table.add_row(*map(Text, row))
-    console.print(table)
+    print_table(table, console)
     for note in notes:
         console.print(Text(f"left out: {note}", style="yellow"))
     for metric in dict.fromkeys(one.metric for one in found):

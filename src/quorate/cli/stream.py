@@ -18,6 +18,7 @@ from quorate.results import Results
 __all__ = ["StreamRequest", "client_of"]
 
 SCALE = "More cases than memory"
+NOT_STREAMED = (".arrow", ".csv", ".feather", ".gz", ".ipc", ".npz", ".tsv", ".txt")
 
 Stream = Annotated[
     bool,
@@ -75,6 +76,11 @@ class StreamRequest:
         """Return the results of a table that is read part by part; `told` are all options."""
         from quorate.streaming import evaluate_stream
 
+        if told["predictions"].suffix.lower() in NOT_STREAMED:
+            raise InvalidInputError(
+                f"{told['predictions']}: a stream is read from Parquet or Zarr; save it as one of "
+                "them, or leave out the options that stream"
+            )
         if told["resample"].value == "raters":
             raise InvalidInputError('resample: a stream can resample "cases" or patients only')
         with (

@@ -12,9 +12,9 @@ from rich.text import Text
 from quorate.cli import options
 from quorate.cli.options import Order
 from quorate.cli.reading import Cases, TableOptions, read_cases, with_table_options
-from quorate.cli.show import new_console, number, plain_table
+from quorate.cli.show import new_console, number, plain_table, print_table
+from quorate.cli.writing import check_outputs
 from quorate.errors import InvalidInputError
-from quorate.io.files import check_can_write
 from quorate.io.npz import is_npz
 from quorate.io.scores import read_numbers
 from quorate.io.sources import listed, open_table
@@ -66,8 +66,7 @@ def worklist(
     from quorate.worklist import worklist as ranked
 
     tables.refuse_weights("worklist")
-    if out is not None:
-        check_can_write(out)
+    check_outputs((out,), (predictions, ratings, calibrator, alpha_model))
     fitted = _load(calibrator, "--calibrator", alpha=False)
     sure = _load(alpha_model, "--alpha-model", alpha=True)
     cases = read_cases(
@@ -174,7 +173,7 @@ def _show(found: Worklist, total: int, cases: Cases, top: int | None, out: Path 
     console.print(Text(f"{shown} of {total} cases, by {order}", style="bold"))
     if cases.labels is not None:
         console.print(Text(f"after {int(cases.labels.num_raters.sum())} ratings so far"))
-    console.print(_table(found, shown))
+    print_table(_table(found, shown), console)
     if found.expected_gain.max() == 0:
         console.print(Text("α0 is not known: no answer would change what is believed."))
     if out is not None:

@@ -8,20 +8,32 @@ import io
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
 
-from quorate.cli.show import print_results
+from quorate.cli.show import new_console, print_results
 from quorate.errors import InvalidInputError
 from quorate.io.files import check_can_write, write_text_atomically
 from quorate.io.sources import file_format, open_table
 from quorate.results import Results
 
-__all__ = ["check_folder", "deliver", "metrics_as_csv", "write_json", "write_like"]
+__all__ = [
+    "announce",
+    "check_folder",
+    "check_json",
+    "check_outputs",
+    "deliver",
+    "metrics_as_csv",
+    "refuse_inputs",
+    "write_json",
+    "write_like",
+]
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -34,14 +46,68 @@ OPTIONAL_COLUMNS = ("std", "defined", "bound")
 """Columns of metrics of images, and of approximations."""
 
 
-def deliver(results: Results, out: Path | None, csv_out: Path | None, *, quiet: bool) -> None:
-    """Write results to the files that are wanted, and to the terminal."""
+NOT_JSON = frozenset(
+    (".arrow", ".csv", ".feather", ".htm", ".html", ".npz", ".parquet", ".pdf", ".tsv", ".txt")
+)
+"""Endings that promise another format; a name without one of its own is taken."""
+
+
+def deliver(
+    results: Results,
+    out: Path | None,
+    csv_out: Path | None,
+    *,
+    quiet: bool,
+    written: Iterable[Path | None] = (),
+) -> None:
+    """Write results to the files that are wanted, and to the terminal; `written` are there."""
     if out is not None:
         results.to_json(out)
     if csv_out is not None:
         write_text_atomically(csv_out, metrics_as_csv(results))
     if not quiet:
-        print_results(results)
+        console = new_console()
+        print_results(results, console)
+        announce(console, (out, csv_out, *written))
+
+
+def announce(console: Console, files: Iterable[Path | None]) -> None:
+    """Say which files were written; without any, say nothing."""
+    names = [str(file) for file in files if file is not None]
+    if names:
+        console.print(Text(f"Written: {', '.join(names)}"), soft_wrap=True)
+
+
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
+    """Refuse files that could not be written, or should not be; before the work, not after it."""
+    files = [file for file in outputs if file is not None]
+    for i, file in enumerate(files):
+        check_can_write(file)
+        if any(_same(file, other) for other in files[:i]):
+            raise InvalidInputError(f"{file}: must be written once; two options name it")
+    refuse_inputs(files, inputs)
+
+
+def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path | None]) -> None:
+    """Refuse to write over a file that is read: it may be the only copy of the data."""
+    read = [file for file in inputs if file is not None]
+    for file in outputs:
+        if any(_same(file, other) for other in read):
+            raise InvalidInputError(f"{file}: must not be written over; it is read as well")
+
+
+def _same(first: Path, second: Path) -> bool:
+    return first.resolve() == second.resolve() or (
+        first.exists() and second.exists() and first.samefile(second)
+    )
+
+
+def check_json(out: Path | None) -> None:
+    """Refuse a name for JSON that promises another format."""
+    if out is not None and out.suffix.lower() in NOT_JSON:
+        page = out.suffix.lower() in (".htm", ".html")
+        hint = "; quorate report makes a page of it" if page else ""
+        raise InvalidInputError(f"--out: is a JSON file and should end in .json; got {out}{hint}")
 
 
 def metrics_as_csv(results: Results) -> str:

@@ -15,9 +15,16 @@ from quorate.io.files import write_text_atomically
 from quorate.summaries.digest import Digest
 from quorate.summaries.saved import load_digest, save_digest
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "stamp"]
 
 JOB_FILE = "job.json"
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """Return size and time of a file, or of all files in a folder: they tell that it changed."""
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    stats = [file.stat() for file in files]
+    return sum(s.st_size for s in stats), max((s.st_mtime_ns for s in stats), default=0)
 
 
 def _load(path: Path) -> Digest:

@@ -23,6 +23,7 @@ from quorate.engines.tensor_cases import (
     hits_of,
     numbers,
     rated_cases,
+    weighted_cases,
     weights_of,
 )
 from quorate.kernels import _torch as kernels
@@ -76,7 +77,7 @@ def summarise(
     >>> summarise(probs, torch.tensor([0, 0]), [plan])[plan].table.positive
     array([[0., 1.]])
     """
-    cases = rated_cases(TensorCases.of(probs, labels, weights), on_unrated)
+    cases = weighted_cases(rated_cases(TensorCases.of(probs, labels, weights), on_unrated))
     classes = cases.probs.shape[1]
     binned = {plan: _zeros(plan, cases) for plan in plans if not isinstance(plan, SortedPlan)}
     ranked: dict[SortedPlan, list[Scored]] = {p: [] for p in plans if isinstance(p, SortedPlan)}

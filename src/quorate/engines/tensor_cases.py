@@ -18,7 +18,15 @@ from quorate.kernels._torch_questions import TensorRows
 from quorate.labels import Labels
 from quorate.predictions import Predictions, row_sum_tolerance
 
-__all__ = ["TensorCases", "explain_bad_row", "hits_of", "numbers", "rated_cases", "weights_of"]
+__all__ = [
+    "TensorCases",
+    "explain_bad_row",
+    "hits_of",
+    "numbers",
+    "rated_cases",
+    "weighted_cases",
+    "weights_of",
+]
 
 HOST_CHUNK, DEVICE_CHUNK = 1 << 21, 1 << 27
 """How many float64 numbers the work on a chunk may need: 16 MB for caches, 1 GB on a GPU."""
@@ -169,6 +177,19 @@ def rated_cases(cases: TensorCases, on_unrated: str) -> TensorCases:
         )
     weights = None if cases.weights is None else cases.weights[rated]
     return cases._replace(probs=cases.probs[rated], counts=cases.counts[rated], weights=weights)
+
+
+def weighted_cases(cases: TensorCases) -> TensorCases:
+    """Return the cases that have weight: 0 times an infinite score would not be nothing."""
+    if cases.weights is None or bool((here := cases.weights > 0).all()):
+        return cases
+    return TensorCases(
+        cases.probs[here],
+        None if cases.classes is None else cases.classes[here],
+        None if cases.counts is None else cases.counts[here],
+        cases.weights[here],
+        cases.tolerance,
+    )
 
 
 def explain_bad_row(probs: Tensor, row: int, tolerance: float) -> InvalidInputError:

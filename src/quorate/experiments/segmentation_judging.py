@@ -215,7 +215,8 @@ def _cases(
         if region == "band":  # of all raters' outlines, whoever judges
             band = boundary_band(list(masks), settings.band, (1.0, 1.0))
         judges = masks if raters is None else masks[raters[row] : raters[row] + 1]
-        cases.append(Case(probabilities[row], judges, region=band, name=images.names[row]))
+        name = images.names[row]
+        cases.append(Case(probabilities[row], judges, region=band, name=name, layout="labels"))
     return cases
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from quorate.arrays import choose, on_gpu
 from quorate.engines.local import summarise
 from quorate.errors import InvalidInputError
-from quorate.functions.measure import measure
-from quorate.labels import Labels
-from quorate.predictions import Predictions, as_labels
+from quorate.functions.measure import labels_for_device, measure
+from quorate.predictions import Predictions
 from quorate.summaries import KeptSample, SamplePlan
 
 __all__ = ["kde_ece", "smooth_ece"]
@@ -78,10 +77,8 @@ def kde_ece(
     if on_gpu(probs) and probs.ndim == 2 and leave_out == "case":
         from quorate.engines.device_pairs import kde_of_rows
 
-        if isinstance(labels, Labels) or getattr(labels, "ndim", 1) != 1:
-            labels = as_labels(labels, probs.shape[1])
         return kde_of_rows(
-            probs, labels, weights,
+            probs, labels_for_device(labels, probs.shape[1]), weights,
             kind=kind, p=p, bandwidth=bandwidth, seed=seed, on_unrated=on_unrated,
         )  # fmt: skip
     predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)

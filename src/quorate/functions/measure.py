@@ -10,9 +10,9 @@ from quorate.catalog import Metric, find
 from quorate.engines.local import Plan, summarise
 from quorate.errors import UndefinedMetricError
 from quorate.labels import Labels
-from quorate.predictions import Predictions, as_labels
+from quorate.predictions import Predictions, as_labels, check_weights
 
-__all__ = ["check_estimator", "measure"]
+__all__ = ["check_estimator", "labels_for_device", "measure"]
 
 
 def measure(
@@ -34,7 +34,10 @@ def measure(
     summary = None
     if on_gpu(probs) and (needed <= 1 or isinstance(labels, Labels)):
         if needed > 1:
-            labels.take(labels.num_raters > 0).require_raters(needed, on_single)
+            counted = labels.num_raters > 0
+            given = check_weights(weights, len(counted))
+            counted = counted if given is None else counted & (given > 0)
+            labels.take(counted).require_raters(needed, on_single)
         summary = _on_device(row, plan, probs, labels, weights, on_unrated)
     if summary is None:
         predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
@@ -55,13 +58,19 @@ def _on_device(
     if not device.can_summarise(plan) or probs.ndim not in (1, 2):
         return None
     classes = 2 if probs.ndim == 1 else probs.shape[1]
-    if isinstance(labels, Labels) or getattr(labels, "ndim", 1) != 1:
-        labels = as_labels(labels, classes)
+    labels = labels_for_device(labels, classes)
     # The kernel-density error leaves out one case at a time, also where scores are equal.
     merge_ties = row.bounded_value is None
     return device.summarise(
         probs, labels, [plan], weights=weights, on_unrated=on_unrated, merge_ties=merge_ties
     )[plan]
+
+
+def labels_for_device(labels: Any, classes: int) -> Any:
+    """Return a tensor of whole classes as it is, and what else labels may be as on the host."""
+    if hasattr(labels, "detach") and labels.ndim == 1 and not labels.is_floating_point():
+        return labels
+    return as_labels(labels, classes)
 
 
 def check_estimator(estimator: str, allowed: tuple[str, ...], singletons: str = "zero") -> None:

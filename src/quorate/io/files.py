@@ -15,7 +15,7 @@ __all__ = ["check_can_write", "write_bytes_atomically", "write_text_atomically"]
 
 
 def check_can_write(path: str | PathLike[str]) -> Path:
-    """Return `path` where a file could be put: its folder exists and it is not a folder itself.
+    """Return `path` where a file could be put: in a folder that may be written, not over a folder.
 
     Worth asking before a long computation and not after it.
     """
@@ -26,6 +26,8 @@ def check_can_write(path: str | PathLike[str]) -> Path:
         raise InvalidInputError(f"{target}: must be an ordinary file to write to; it is a device")
     if not target.parent.is_dir():
         raise InvalidInputError(f"{target}: the folder {target.parent} must exist; it does not")
+    if not os.access(target.parent, os.W_OK):
+        raise InvalidInputError(f"{target}: the folder {target.parent} must let you write into it")
     return target
 
 

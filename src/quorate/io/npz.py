@@ -60,7 +60,8 @@ class NpzArrays:
         """Return an array that must be there, of this many dimensions and rows."""
         if key not in self.arrays:
             raise InvalidInputError(
-                f"{self.name}: must hold an array {key!r}; it holds {listed(list(self.arrays))}"
+                f"{self.name}: must hold an array {key!r}; it holds "
+                f"{listed(list(self.arrays)) or 'none that quorate knows'}"
             )
         array = self.arrays[key]
         if array.ndim not in ndim:

@@ -119,7 +119,7 @@ def matching_files(paths: Sequence[str | PathLike[str]]) -> list[Path]:
     files: list[Path] = []
     for path in paths:
         found = [] if Path(path).exists() else sorted(glob.glob(str(path)))
-        files += [Path(name) for name in found or [path]]
+        files += [Path(name) for name in found] or [Path(path)]
     known: set[Path] = set()
     for file in files:
         if file.resolve() in known:
@@ -135,9 +135,7 @@ def file_format(path: Path) -> str:
         return "csv"
     found = FORMATS.get(suffixes[-1]) if suffixes else None
     if found is None:
-        raise InvalidInputError(
-            f"{path.name}: the name must end in {', '.join(FORMATS)} (CSV also .gz)"
-        )
+        raise InvalidInputError(f"{path}: the name must end in {', '.join(FORMATS)} (CSV also .gz)")
     return found
 
 

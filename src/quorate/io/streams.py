@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.engines.checkpoint import Checkpoint
+from quorate.engines.checkpoint import Checkpoint, stamp
 from quorate.engines.streaming import (
     STREAM_UNITS,
     blocks_of_cases,
@@ -371,6 +371,5 @@ def _here(
         yield result
 
 
-def _sizes(parts: Sequence[Part]) -> dict[str, list[int]]:
-    files = dict.fromkeys(part.path for part in parts)
-    return {file: [Path(file).stat().st_size, Path(file).stat().st_mtime_ns] for file in files}
+def _sizes(parts: Sequence[Part]) -> dict[str, tuple[int, int]]:
+    return {file: stamp(Path(file)) for file in dict.fromkeys(part.path for part in parts)}

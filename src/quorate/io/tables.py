@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,8 +124,9 @@ def read_predictions(
         options = (prob_columns, id_column, label_column, group_column, weight_column)
         if any(options):
             raise InvalidInputError(
-                "an NPZ file has no columns: it holds the arrays probs, labels (or ratings, or "
-                "counts), ids, groups, weights and class_names"
+                f"{Path(path).name}: an NPZ file has no columns to name; its arrays are called "
+                "'probs', 'labels' (or 'ratings', or 'counts'), 'ids', 'groups', 'weights', "
+                "'class_names'"
             )
         return _predictions_of_npz(read_npz(path), class_names, missing)
     file = open_table(path, delimiter=delimiter)

@@ -127,7 +127,13 @@ def as_class_codes(
     codes = np.array([*(code.get(text, NO_RATING) for text in texts), NO_RATING], np.int64)
     found: NDArray[np.int64] = codes[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     if (found == UNKNOWN).any():
-        row = int(np.flatnonzero(found == UNKNOWN)[0])
+        # One word among the codes makes names of all of them: that word is the mistake.
+        words = [not _is_whole(text) for text in texts]
+        odd = np.array([*words, False])[
+            encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        ]
+        unknown = found == UNKNOWN
+        row = int(np.flatnonzero(unknown & odd if (unknown & odd).any() else unknown)[0])
         text = _as_text(column[row].as_py())
         hint = f' (if that is no rating: missing="{text}")' if MEANS_NONE.fullmatch(text) else ""
         raise InvalidInputError(

@@ -24,10 +24,11 @@ class CalibrationDispersionDisplay:
     Parameters
     ----------
     models
-        The results of each model, by name.
+        The results of each model, by name; or the results of one.
     """
 
-    def __init__(self, models: Mapping[str, Results]) -> None:
+    def __init__(self, models: Mapping[str, Results] | Results) -> None:
+        models = {"model": models} if isinstance(models, Results) else models
         for name, results in models.items():
             for metric in ("dispersion_loss", "calibration_loss"):
                 if metric not in results or results[metric].value is None:
@@ -35,8 +36,8 @@ class CalibrationDispersionDisplay:
         self.models = dict(models)
 
     @classmethod
-    def from_results(cls, models: Mapping[str, Results], *, ax: Any = None) -> Self:
-        """Draw the map of several models."""
+    def from_results(cls, models: Mapping[str, Results] | Results, *, ax: Any = None) -> Self:
+        """Draw the map of several models, or of one."""
         return cls(models).plot(ax=ax)
 
     @in_style

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from quorate.curves import ThresholdCurve, threshold_curve
+from quorate.errors import UndefinedMetricError
 from quorate.palette import IDEAL
 from quorate.plots.style import (
     axes,
@@ -135,6 +136,10 @@ class CCCDisplay(_ThresholdDisplay):
     """
 
     def __init__(self, curve: ThresholdCurve, area: float | None = None) -> None:
+        if not (curve.correct_accepts[-1] > 0 and curve.incorrect_accepts[-1] > 0):
+            raise UndefinedMetricError(
+                "curve: needs right predictions and wrong ones to tell apart; all are of one kind"
+            )
         super().__init__(curve)
         self.area = curve.area if area is None else area
 

@@ -11,7 +11,7 @@ from quorate.exchangeability import ExchangeabilityTest
 from quorate.report import charts
 from quorate.report.markup import Html, data_table, el
 from quorate.report.sections import Charts, figure, section
-from quorate.report.words import number, percent, points, unit_of
+from quorate.report.words import counted_in_words, number, percent, points, unit_of
 from quorate.results import Results, left_out
 
 __all__ = ["method", "raters", "stability", "worklist"]
@@ -173,12 +173,14 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
             lines[-1] += " Those of calibration errors invert a test, so that they may include 0."
     else:
         lines.append("No intervals were made.")
-    counted = f"{data['cases']:,} cases"
+    counted = counted_in_words(data["cases"], "case")
     if "voxels" in data:
-        counted = f"{data['cases']:,} images, {data['voxels']:,} voxels"
+        counted = f"{counted_in_words(data['cases'], 'image')}, {data['voxels']:,} voxels"
+    fewest, most = data["raters"]["min"], data["raters"]["max"]
+    each = f"{most}" if fewest == most else f"{fewest} to {most}"
     lines.append(
-        f"{counted}, {data['classes']} classes, {data['ratings']:,} ratings "
-        f"({data['raters']['min']} to {data['raters']['max']} per {unit_of(data)})."
+        f"{counted}, {data['classes']} classes, {counted_in_words(data['ratings'], 'rating')} "
+        f"({each} per {unit_of(data)})."
     )
     for reason, count in data.get("dropped", {}).items():
         lines.append(f"Left out: {left_out(str(reason), count)}.")

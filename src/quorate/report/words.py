@@ -14,6 +14,7 @@ __all__ = [
     "Verdict",
     "basis",
     "classes_in_words",
+    "counted_in_words",
     "estimated",
     "findings",
     "number",
@@ -104,15 +105,25 @@ def number(value: float | None, digits: int = 3) -> str:
 def basis(data: Any) -> str:
     """Return what the figures rest on."""
     raters, unit = data["raters"], unit_of(data)
-    patients = f" of {data['patients']:,} patients" if data.get("patients") else ""
+    known = data.get("patients")
+    patients = f" of {counted_in_words(known, 'patient')}" if known else ""
     mean = raters["mean"]
     each = f"{mean:.0f}" if mean == round(mean) else f"{mean:.1f}"
     noun = "rater" if mean == 1 else "raters"
-    counted = f"{data['cases']:,} cases{patients}"
+    counted = f"{counted_in_words(data['cases'], 'case')}{patients}"
     if unit == "voxel":
-        images = "image" if data["cases"] == 1 else "images"
-        counted = f"{data['cases']:,} {images}{patients}, {data['voxels']:,} voxels"
+        images = counted_in_words(data["cases"], "image")
+        counted = f"{images}{patients}, {data['voxels']:,} voxels"
     return f"{counted}, {each} {noun} per {unit}"
+
+
+def counted_in_words(count: int, noun: str) -> str:
+    """Return so many of something.
+
+    >>> counted_in_words(1, "case"), counted_in_words(1880, "case")
+    ('1 case', '1,880 cases')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def unit_of(data: Any) -> str:
@@ -144,6 +155,8 @@ def verdict(results: Results) -> Verdict:
     slightly = "Slightly " if abs(curve.gap) < SLIGHT else ""
     tone = "caution" if slightly else "bad"
     chance = "" if known else " No interval was made, so chance is not excluded."
+    if (low > 0 or high < 0) and _may_be_chance(curve, results, known):
+        return _cannot_tell(curve, results)
     if low > 0 or high < 0:
         which = "over" if low > 0 else "under"
         too = "more" if low > 0 else "less"
@@ -175,6 +188,36 @@ def verdict(results: Results) -> Verdict:
     return _nothing_found(curve, results, ece)
 
 
+def _may_be_chance(curve: ReliabilityCurve, results: Results, known: bool) -> bool:
+    """Return whether a calibrated model would often show such a gap, where no interval tells.
+
+    There is none without resamples, and none to trust where the raters agree with every prediction
+    or with none: every resample says the same. Of n cases of a calibrated model with confidences c
+    the gap has a standard error of at least sqrt(mean(c (1 - c)) / n); two of them are chance.
+    """
+    observed = float(np.nansum(curve.share * curve.observed))
+    varies = 1e-9 < observed < 1 - 1e-9
+    if unit_of(results.data) == "voxel" or (known and varies):
+        return False
+    spread = float(np.nansum(curve.share * curve.predicted * (1 - curve.predicted)))
+    cases = results.data.get("patients") or results.data.get("cases", np.inf)
+    return abs(curve.gap) <= 2 * float(np.sqrt(spread / cases))
+
+
+def _cannot_tell(curve: ReliabilityCurve, results: Results) -> Verdict:
+    count = counted_in_words(results.data["cases"], unit_of(results.data))
+    text = f"{_on_average(curve, results)} From {count} such a gap cannot be told from chance."
+    return Verdict("Too little data to say", text, "caution")
+
+
+def _on_average(curve: ReliabilityCurve, results: Results) -> str:
+    confident = float(np.nansum(curve.share * curve.predicted))
+    return (
+        f"On average it says {percent(confident)}, and {_raters(results)[1]} "
+        f"{percent(abs(confident - curve.gap))} of the time."
+    )
+
+
 def _positive(data: Any) -> str:
     """Return what the positive class is called."""
     names = data.get("class_names")
@@ -187,12 +230,9 @@ def _nothing_found(curve: ReliabilityCurve, results: Results, ece: Estimate | No
     """Return that nothing was found, or that nothing could have been."""
     high = None if ece is None else ece.high
     if high is not None and high >= LARGE:
-        confident = float(np.nansum(curve.share * curve.predicted))
         text = (
-            f"On average it says {percent(confident)}, and {_raters(results)[1]} "
-            f"{percent(confident - curve.gap)} of the time. A typical gap of up to {points(high)} "
-            "percentage points between the two cannot be excluded with so few "
-            f"{unit_of(results.data)}s."
+            f"{_on_average(curve, results)} A typical gap of up to {points(high)} percentage "
+            f"points between the two cannot be excluded with so few {unit_of(results.data)}s."
         )
         return Verdict("Too little data to say", text, "caution")
     ceiling = ""

@@ -23,6 +23,8 @@ Flags = NDArray[np.bool_]
 
 SLAB_VOXELS = 1 << 20
 """How many voxels are looked at together: what bounds the memory beside the image itself."""
+BY_CHANCE = 64
+"""Fewer voxels than these may sum to 1 along an axis that is not one of classes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,7 @@ class Voxels:
         return int(self.probs.shape[-1] if self.kept is None else np.count_nonzero(self.kept))
 
     def parts(self) -> Iterator[Predictions]:
-        """Yield the voxels as predictions, some at a time; those that nobody rated are dropped."""
+        """Yield the voxels as predictions, some at a time; those that nobody rated are left out."""
         for first in range(0, self.probs.shape[-1], SLAB_VOXELS):
             last = min(first + SLAB_VOXELS, self.probs.shape[-1])
             chosen = np.empty(0, np.int64)
@@ -120,18 +122,20 @@ class Voxels:
                     continue
                 if len(chosen) == last - first:
                     chosen = np.empty(0, np.int64)
-            yield self._part(first, last, chosen)
+            part = self._part(first, last, chosen)
+            if part is not None:
+                yield part
 
-    def _part(self, first: int, last: int, chosen: NDArray[np.int64]) -> Predictions:
+    def _part(self, first: int, last: int, chosen: NDArray[np.int64]) -> Predictions | None:
         labels = self._labels(first, last, chosen)
         probs = self.probs[..., first:last]
         alpha = None if self.concentration is None else self.concentration[first:last]
         if len(chosen):
             probs = probs[..., chosen]
             alpha = None if alpha is None else alpha[chosen]
-        dropped: dict[str, int] = {}
         if labels.classes is None and not (rated := labels.num_raters > 0).all():
-            dropped = {"voxels that nobody rated": int((~rated).sum())}
+            if not rated.any():
+                return None
             labels, probs = labels.take(rated), probs[..., rated]
             alpha = None if alpha is None else alpha[rated]
         rows = probs if probs.ndim == 1 else probs.T
@@ -139,7 +143,7 @@ class Voxels:
         if alpha is not None:
             both = np.stack((1 - rows, rows), axis=1) if rows.ndim == 1 else rows
             belief = DirichletBelief(both, alpha)
-        return Predictions(rows, labels, belief=belief, tolerance=self.tolerance, dropped=dropped)
+        return Predictions(rows, labels, belief=belief, tolerance=self.tolerance)
 
     def _labels(self, first: int, last: int, chosen: NDArray[np.int64]) -> Labels:
         from quorate.kernels import _voxels as kernels
@@ -278,13 +282,14 @@ def _is_one_hot(probs: Array, masks: list[Array], layout: str, num_classes: int 
         if num_classes not in (None, probs.shape[0]):
             return False
         whole = np.abs(probs.sum(axis=0, dtype=np.float64) - 1).max() <= row_sum_tolerance(probs)
-        if whole and not all((m.sum(axis=0) == 1).all() for m in masks):
+        marked = all((m.sum(axis=0) == 1).all() for m in masks)
+        if whole and not marked and probs[0].size >= BY_CHANCE:
             raise InvalidInputError(
                 "layout: masks of the probabilities' shape, which sum to 1 along the first axis, "
                 "must be one-hot, with one class in every voxel, or the layout be told: give "
                 '"one_hot" where voxels without a class were not rated, or "labels"'
             )
-        return bool(whole)
+        return bool(whole and marked)
     return as_one_hot and not as_labels
 
 
@@ -316,5 +321,5 @@ def _region(case: Case, spatial: tuple[int, ...]) -> Flags | None:
     if region.dtype.kind == "f" and (missing := int(np.isnan(region).sum())):
         raise InvalidInputError(f"region: must not contain NaN; {missing} values are NaN")
     if not region.any():
-        raise InvalidInputError("region: must hold at least one voxel; got none")
+        raise InvalidInputError("region: must hold at least one voxel; none is left to look at")
     return region.astype(np.bool_, copy=False)

@@ -7,16 +7,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.arrays import as_float_array
+from quorate.arrays import as_array, as_float_array
 from quorate.errors import InvalidInputError
+from quorate.predictions import row_sum_tolerance
 
 __all__ = ["disagreement_map"]
 
 FloatArray = NDArray[np.float32]
 
+ROUNDING = 1e-6
+"""How far below 0 the rounding of float32 may put a probability."""
+
 
 def disagreement_map(
-    probabilities: Any, concentration: Any = None, *, one_channel: bool = False
+    probabilities: Any,
+    concentration: Any = None,
+    *,
+    one_channel: bool = False,
+    region: Any = None,
 ) -> FloatArray:
     """Return the probability (*spatial) that two raters differ about each voxel.
 
@@ -30,6 +38,8 @@ def disagreement_map(
         sequence of such arrays, one per member, whose disagreements are averaged.
     concentration
         α0, one number or (*spatial).
+    region
+        (*spatial): the voxels to look at, all where it is None; the map is 0 elsewhere.
 
     >>> disagreement_map(np.array([[0.5, 1.0], [0.5, 0.0]]))
     array([0.5, 0. ], dtype=float32)
@@ -41,25 +51,16 @@ def disagreement_map(
             raise InvalidInputError("probabilities: must have at least one member; got none")
         total = np.zeros(())
         for member in probabilities:
-            total = total + disagreement_map(member, concentration, one_channel=one_channel)
+            own = disagreement_map(member, concentration, one_channel=one_channel, region=region)
+            total = total + own
         return np.asarray(total / len(probabilities), np.float32)
     probs = as_float_array(probabilities, "probabilities", ndim=tuple(range(1, 9)))
-    if one_channel:
-        p = probs.astype(np.float64)
-        out = 1 - (p * p + (1 - p) ** 2)
-    else:
-        if probs.ndim < 2:
-            raise InvalidInputError(
-                f"probabilities: must be (classes, *spatial); got shape {probs.shape}"
-            )
-        same = np.zeros(probs.shape[1:])
-        for channel in probs:  # one class at a time: a float64 copy of all would be large
-            same += channel.astype(np.float64) ** 2
-        out = 1 - same
-    if np.isnan(out).any() or (out < -1e-6).any():
+    if not one_channel and probs.ndim < 2:
         raise InvalidInputError(
-            "probabilities: must lie in [0, 1], sum to 1 and hold no NaN (logits need a softmax)"
+            f"probabilities: must be (classes, *spatial); got shape {probs.shape}"
         )
+    inside = _inside(region, probs.shape if one_channel else probs.shape[1:])
+    out = _of_probabilities(probs, one_channel, inside, row_sum_tolerance(probabilities))
     if concentration is not None:
         alpha = as_float_array(concentration, "concentration", ndim=(0, out.ndim))
         if alpha.ndim and alpha.shape != out.shape:
@@ -69,4 +70,32 @@ def disagreement_map(
         if not (alpha > 0).all():
             raise InvalidInputError("concentration: must be positive")
         out = out * (alpha / (alpha + 1))
-    return np.clip(out, 0, 1).astype(np.float32)
+    return np.where(inside, np.clip(out, 0, 1), 0).astype(np.float32)
+
+
+def _inside(region: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    if region is None:
+        return np.ones((), np.bool_)
+    inside: NDArray[np.bool_] = as_array(region, "region") != 0
+    if inside.shape != shape:
+        raise InvalidInputError(f"region: must have the shape {shape}; got {inside.shape}")
+    return inside
+
+
+def _of_probabilities(
+    probs: NDArray[Any], one_channel: bool, inside: NDArray[np.bool_], tolerance: float
+) -> NDArray[np.float64]:
+    shape = probs.shape if one_channel else probs.shape[1:]
+    same, total, bad = np.zeros(shape), np.zeros(shape), np.zeros(shape, np.bool_)
+    wide = probs.astype(np.float64) if one_channel else probs
+    for channel in (wide, 1 - wide) if one_channel else probs:
+        p = channel.astype(np.float64)  # one class at a time: a copy of all would be large
+        bad |= ~(p >= -ROUNDING)
+        same += p * p
+        total += p
+    bad |= ~(np.abs(total - 1) <= tolerance)
+    if (bad & inside).any():
+        raise InvalidInputError(
+            "probabilities: must lie in [0, 1], sum to 1 and hold no NaN (logits need a softmax)"
+        )
+    return 1 - same

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -104,14 +105,18 @@ class Request:
         try:
             if has_binary_digest(voxels, plans):
                 return binary_digest(voxels, plans, threads)
-            found = merged_in_order(
-                digest_part(part, plans, threads=threads) for part in voxels.parts()
-            )
-            if not found.facts.cases:
+            parts = voxels.parts()
+            if (first := next(parts, None)) is None:
                 raise InvalidInputError("masks: a voxel that is looked at must be rated; none is")
-            return found
+            found = merged_in_order(
+                digest_part(part, plans, threads=threads)
+                for part in itertools.chain([first], parts)
+            )
         except QuorateError as error:
             raise voxels.explained(error) from error
+        unrated = len(voxels) - found.facts.cases
+        dropped = {"voxels that nobody rated": unrated} if unrated else {}
+        return replace(found, facts=replace(found.facts, dropped=dropped))
 
 
 @dataclass(frozen=True, eq=False)

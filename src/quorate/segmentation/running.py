@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quorate.engines.checkpoint import Checkpoint
+from quorate.engines.checkpoint import Checkpoint, stamp
 from quorate.engines.streaming import read_ahead
 from quorate.errors import InvalidInputError, MissingExtraError, QuorateError
 from quorate.inference import Progress
@@ -263,7 +263,7 @@ def map_name(case: str) -> str:
 def _write_map(folder: Path, case: Case, affine: NDArray[np.float64] | None) -> None:
     assert case.name is not None
     one_channel = case.layout == "labels" and case.probabilities.shape == case.masks[0].shape
-    values = disagreement_map(case.probabilities, one_channel=one_channel)
+    values = disagreement_map(case.probabilities, one_channel=one_channel, region=case.region)
     write_nifti(folder / map_name(case.name), values, affine)
 
 
@@ -289,8 +289,7 @@ def checkpoint_of(folder: str | PathLike[str], job: Job, sources: Iterable[Sourc
 def _stamps(files: CaseFiles) -> list[tuple[int, int]]:
     """Return size and time of every file: parts of files that changed since are not used."""
     paths = [files.probabilities, *files.raters, *([files.mask] if files.mask else [])]
-    stats = [path.stat() for path in paths if path.exists()]
-    return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
+    return [stamp(path) for path in paths if path.exists()]
 
 
 def gather(

@@ -92,7 +92,7 @@ def total_variation(
 def _all(voxels: Voxels) -> Predictions:
     """Return every voxel of an image at once: subsets are drawn from all of them."""
     parts = list(voxels.parts())
-    if not any(map(len, parts)):
+    if not parts:
         raise InvalidInputError(f"case {voxels.name}: has no rated voxels")
     probs = np.concatenate([part.probs for part in parts])
     if parts[0].labels.classes is not None:

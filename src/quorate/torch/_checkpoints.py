@@ -11,7 +11,7 @@ import torch
 
 from quorate.errors import InvalidInputError
 
-__all__ = ["check_settings", "load_checkpoint", "save_checkpoint"]
+__all__ = ["check_settings", "load_checkpoint", "load_file", "save_checkpoint"]
 
 
 def save_checkpoint(path: str | PathLike[str], content: dict[str, Any]) -> None:
@@ -38,7 +38,30 @@ def load_checkpoint(path: str | PathLike[str]) -> dict[str, Any] | None:
     """Return the content of a checkpoint, or None where there is none yet."""
     if not Path(path).exists():
         return None
-    content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    content: dict[str, Any] = load_file(path, "checkpoint")
+    if not {"settings", "network", "optimizer", "best", "history"} <= set(content):
+        raise InvalidInputError(
+            f"checkpoint: {Path(path).name} is none of this training; use another file, or "
+            "resume=False to write over it"
+        )
+    return content
+
+
+def load_file(path: str | PathLike[str], argument: str) -> Any:
+    """Return a dictionary that torch saved, of tensors and plain values alone."""
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # what a damaged file raises depends on its bytes
+        raise InvalidInputError(
+            f"{argument}: {Path(path).name} must be a file of weights that torch saved; it is "
+            f"damaged, or holds more than weights_only=True reads ({type(error).__name__})"
+        ) from error
+    if not isinstance(content, dict):
+        raise InvalidInputError(
+            f"{argument}: {Path(path).name} must hold a dictionary; got {type(content).__name__}"
+        )
     return content
 
 

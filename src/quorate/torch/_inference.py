@@ -12,13 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, RandomSampler, WeightedRandomSampler
 
-from quorate.arrays import choose
+from quorate.arrays import choose, positive_integer
 from quorate.errors import InvalidInputError, InvalidTypeError
 
 __all__ = [
     "Inputs",
     "as_probabilities",
     "batches",
+    "check_members",
     "check_order",
     "class_rows",
     "device_of",
@@ -92,18 +93,32 @@ def input_of(batch: Any) -> Tensor:
 def batches(inputs: Inputs, batch_size: int) -> Iterator[Tensor]:
     """Yield the images batch by batch."""
     if isinstance(inputs, Tensor):
-        yield from torch.split(inputs, batch_size)
+        yield from torch.split(inputs, positive_integer("batch_size", batch_size))
         return
     for batch in inputs:
         yield input_of(batch)
 
 
+def check_members(members: Any, kinds: tuple[type, ...]) -> None:
+    """Raise where members are not a list of them: a Sequential, say, is one model of layers."""
+    if isinstance(members, str) or not isinstance(members, Sequence | nn.ModuleList):
+        raise InvalidTypeError(f"members: must be a list of models; got {type(members).__name__}")
+    if not members:
+        raise InvalidInputError("members: must hold at least one model; got none")
+    for number, member in enumerate(members):
+        if not isinstance(member, kinds):
+            raise InvalidTypeError(
+                f"members: must be models or files of weights; member {number} is "
+                f"{type(member).__name__}"
+            )
+
+
 def check_order(inputs: Inputs) -> None:
-    """Raise where the cases would come in another order each time."""
+    """Raise where the cases would come in an order that nobody knows afterwards."""
     sampler = inputs.sampler if isinstance(inputs, DataLoader) else None
     if isinstance(sampler, RandomSampler | WeightedRandomSampler):
         raise InvalidInputError(
-            "inputs: must come in a fixed order, so that members see the same cases; "
+            "inputs: must come in a fixed order, so that predictions belong to known cases; "
             "got a DataLoader that shuffles"
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from quorate.errors import InvalidTypeError
+from quorate.errors import InvalidInputError, InvalidTypeError
 from quorate.torch._checkpoints import check_settings, load_checkpoint, save_checkpoint
 
 __all__ = ["MILESTONES", "Data", "Epoch", "Training", "digest", "loader_of", "pair_of"]
@@ -57,8 +58,14 @@ class Training:
         if saved is None or self.path is None:
             return []
         check_settings(self.path, saved["settings"], self.settings)
-        network.load_state_dict(saved["network"])
-        self.optimizer.load_state_dict(saved["optimizer"])
+        try:
+            network.load_state_dict(saved["network"])
+            self.optimizer.load_state_dict(saved["optimizer"])
+        except (RuntimeError, ValueError) as error:
+            raise InvalidInputError(
+                f"checkpoint: {Path(self.path).name} was made with another network or optimizer; "
+                f"use another file, or resume=False to begin anew: {error}"
+            ) from error
         self.best = saved["best"]
         return [Epoch(*epoch) for epoch in saved["history"]]
 
@@ -116,11 +123,22 @@ def pair_of(batch: Any) -> tuple[Tensor, Tensor]:
     return batch[0], torch.as_tensor(batch[1])
 
 
+def _check_pair(data: tuple[Tensor, ...]) -> None:
+    sizes = [len(part) for part in data]
+    if len(sizes) != 2 or sizes[0] != sizes[1]:
+        raise InvalidInputError(
+            f"data: must be (images, labels) of as many cases; got {sizes} of {len(sizes)} parts"
+        )
+    if sizes[0] == 0:
+        raise InvalidInputError("data: must hold at least one case; got none")
+
+
 def loader_of(
     data: Data, batch_size: int, *, shuffle: bool, epoch: int = 0, seed: int = 0
 ) -> DataLoader[Any]:
     """Return a loader whose order depends on seed and epoch alone."""
     if isinstance(data, tuple):
+        _check_pair(data)
         pairs = TensorDataset(*data)
         order = RandomSampler(pairs) if shuffle else SequentialSampler(pairs)
         # A batch is taken out of the tensors at once: case by case costs more than a small

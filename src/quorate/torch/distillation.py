@@ -25,7 +25,16 @@ from torch.utils.data import DataLoader
 
 from quorate.arrays import choose, positive_integer
 from quorate.errors import InvalidInputError
-from quorate.torch._inference import Inputs, batches, device_of, evaluating, seeded, total_cases
+from quorate.torch._inference import (
+    Inputs,
+    batches,
+    check_members,
+    check_order,
+    device_of,
+    evaluating,
+    seeded,
+    total_cases,
+)
 from quorate.torch._progress import Progress, Reporter
 from quorate.torch._training import (
     MILESTONES,
@@ -78,6 +87,31 @@ def confidence_loss(scores: Tensor, target: Tensor) -> Tensor:
     return functional.binary_cross_entropy_with_logits(scores.float(), target.float())
 
 
+def _check_share(present: Tensor) -> None:
+    outside = present[~((present >= 0) & (present <= 1))]  # NaN too
+    if len(outside):
+        raise InvalidInputError(
+            f"labels: findings must be 0, 1 or a fraction of the raters; got {outside[0].item():g}"
+        )
+
+
+def _check_counts(counts: Tensor) -> None:
+    if len(wrong := counts[~(counts >= 0)]):
+        raise InvalidInputError(
+            f"labels: label counts must not be negative or NaN; got {wrong[0].item():g}"
+        )
+    if unrated := int((counts.sum(dim=1) == 0).sum()):
+        raise InvalidInputError(
+            f"labels: every case needs a rating; {unrated} of {len(counts)} in a batch have none"
+        )
+
+
+def _check_classes(labels: Tensor, classes: int) -> None:
+    outside = labels[(labels < 0) | (labels >= classes)]
+    if len(outside):
+        raise InvalidInputError(f"labels: must be classes 0 … {classes - 1}; got {int(outside[0])}")
+
+
 class UncertaintyDistillation:
     """A confidence network distilled from an ensemble.
 
@@ -115,8 +149,7 @@ class UncertaintyDistillation:
         output: str = "logits",
         seed: int = 0,
     ) -> None:
-        if not members:
-            raise InvalidInputError("members: must hold at least one model; got none")
+        check_members(members, (nn.Module,))
         for name, value in (("train", train_temperature), ("test", test_temperature)):
             if not 0 < value < math.inf:
                 raise InvalidInputError(f"{name}_temperature: must be positive; got {value}")
@@ -125,7 +158,7 @@ class UncertaintyDistillation:
         self.output = choose("output", output, ("logits", "probabilities"))
         self.train_temperature = float(train_temperature)
         self.test_temperature = float(test_temperature)
-        self.seed = seed
+        self.seed = positive_integer("seed", seed, least=0)
         self.history: list[Epoch] = []
         """The epochs of the last `fit`, those before a resumption included."""
 
@@ -179,15 +212,18 @@ class UncertaintyDistillation:
                     f"got shape {tuple(labels.shape)}"
                 )
             present = labels.to(softened)
+            _check_share(present)
             return present * softened + (1 - present) * (1 - softened)
         if labels.shape == softened.shape:
             counts = labels.to(softened)
+            _check_counts(counts)
             return (counts * softened).sum(dim=1) / counts.sum(dim=1)
         if labels.ndim != 1 or labels.is_floating_point():
             raise InvalidInputError(
                 f"labels: must be (N,) integer classes or {tuple(softened.shape)} label counts; "
                 f"got {labels.dtype} of shape {tuple(labels.shape)}"
             )
+        _check_classes(labels, softened.shape[1])
         return softened.gather(1, labels.long()[:, None])[:, 0]
 
     # training --------------------------------------------------------------------------------
@@ -227,6 +263,10 @@ class UncertaintyDistillation:
             Training that was killed and begun again gives the digits of one that was not.
         """
         positive_integer("epochs", epochs)
+        if not isinstance(data, DataLoader):
+            positive_integer("batch_size", batch_size)
+        if patience is not None:
+            positive_integer("patience", patience)
         if patience is not None and validation is None:
             raise InvalidInputError("patience: needs validation data to be patient with; got none")
         parameters = [p for p in self.network.parameters() if p.requires_grad]
@@ -373,6 +413,7 @@ class UncertaintyDistillation:
         progress: bool | Reporter,
         predict: Callable[[Tensor], Tensor],
     ) -> NDArray[np.float64]:
+        check_order(inputs)
         out, total, seen = [], total_cases(inputs), 0
         with Progress(progress) as report, evaluating(self.network), torch.no_grad():
             for images in batches(inputs, batch_size):

@@ -9,6 +9,7 @@ says how often raters will disagree (LH eqs 72, 80). Every pixel of a dense outp
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
@@ -22,10 +23,12 @@ from torch.nn.modules.dropout import _DropoutNd
 from quorate.arrays import positive_integer
 from quorate.beliefs import EnsembleBelief
 from quorate.errors import InvalidInputError, InvalidTypeError
+from quorate.torch._checkpoints import load_file
 from quorate.torch._inference import (
     Inputs,
     as_probabilities,
     batches,
+    check_members,
     check_order,
     class_rows,
     device_of,
@@ -53,8 +56,9 @@ def mc_dropout(
 ) -> EnsembleBelief:
     """Return Monte-Carlo dropout: `samples` passes with dropout on (Gal & Ghahramani 2016).
 
-    Dropout layers alone are switched on; batch normalisation and the rest stay in eval mode, and
-    every mode is restored afterwards, also after an error.
+    Dropout layers alone are switched on, those inside attention and recurrent layers included;
+    batch normalisation and the rest stay in eval mode, and every mode is restored afterwards, also
+    after an error. The draws of a case depend on `seed` and on the batch that it is in.
 
     Parameters
     ----------
@@ -71,21 +75,40 @@ def mc_dropout(
     >>> mc_dropout(model, torch.zeros(5, 4), samples=10).samples.shape
     (10, 5, 3)
     """
-    number = positive_integer("samples", samples)
-    active = [m for m in model.modules() if isinstance(m, (_DropoutNd, *dropout_types))]
+    number, seed = positive_integer("samples", samples), positive_integer("seed", seed, least=0)
+    active = [m for m in model.modules() if _drops_out(m) or isinstance(m, dropout_types)]
     if not active:
         raise InvalidInputError(
             "model: must have a dropout layer (nn.Dropout and its kin, or one of dropout_types); "
             f"{type(model).__name__} has none"
         )
+    check_order(inputs)
     probabilities, device = as_probabilities(output), device_of(model)
 
     def draw(batch: Tensor, position: int, s: int) -> Tensor:
         with seeded(seed, s, position, device=device):
             return probabilities(model(batch.to(device)))
 
-    with evaluating(model, active):
+    with evaluating(model, active), _without_fast_path():
         return _collect(inputs, number, draw, batch_size, "MC dropout", progress)
+
+
+def _drops_out(module: nn.Module) -> bool:
+    """Say whether a module has dropout that its training mode, and nothing else of it, decides."""
+    if isinstance(module, nn.MultiheadAttention | nn.RNNBase):
+        return module.dropout > 0
+    return isinstance(module, _DropoutNd)
+
+
+@contextlib.contextmanager
+def _without_fast_path() -> Iterator[None]:
+    """Let transformers call their layers: in eval mode they take a way on which no dropout is."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def test_time_augmentation(
@@ -113,7 +136,8 @@ def test_time_augmentation(
     >>> test_time_augmentation(model, torch.zeros(5, 1, 2, 2), flip, samples=4).samples.shape
     (4, 5, 3)
     """
-    number = positive_integer("samples", samples)
+    number, seed = positive_integer("samples", samples), positive_integer("seed", seed, least=0)
+    check_order(inputs)
     chain = [transforms] if callable(transforms) else list(transforms)
     if not chain or not all(callable(t) for t in chain):
         raise InvalidTypeError(f"transforms: must be functions of an image; got {transforms!r}")
@@ -140,7 +164,7 @@ test_time_augmentation.__test__ = False  # type: ignore[attr-defined]
 
 
 def _augmented(image: Tensor, chain: Sequence[Transform], key: tuple[int, int, int]) -> Tensor:
-    with seeded(*key):
+    with seeded(*key, device=image.device):
         for transform in chain:
             if hasattr(transform, "set_random_state"):
                 transform.set_random_state(seed=int(torch.randint(2**31, ())))
@@ -192,8 +216,7 @@ def deep_ensemble(
     >>> deep_ensemble(models, torch.zeros(5, 4)).samples.shape
     (2, 5, 3)
     """
-    if not members:
-        raise InvalidInputError("members: must hold at least one model or file; got none")
+    check_members(members, (nn.Module, str, PathLike))
     if not isinstance(inputs, Tensor) and iter(inputs) is inputs and len(members) > 1:
         raise InvalidTypeError("inputs: must be read once per member; got an iterator")
     check_order(inputs)
@@ -257,10 +280,28 @@ def _models(
             raise InvalidTypeError(
                 f"factory: must make the model whose weights are in {Path(member).name}; got None"
             )
-        state = torch.load(member, map_location="cpu", weights_only=True)
         model = factory()
-        model.load_state_dict(state if state_key is None else state[state_key])
+        _load_weights(model, member, state_key)
         yield model if device is None else model.to(device)
+
+
+def _load_weights(model: nn.Module, path: str | PathLike[str], state_key: str | None) -> None:
+    """Load weights, and nothing that could run, into a model; an error names the file."""
+    name = Path(path).name
+    state = load_file(path, "members")
+    if state_key is not None:
+        if state_key not in state:
+            known = ", ".join(map(repr, state))
+            raise InvalidInputError(
+                f"state_key: must be an entry of {name}, which has {known}; got {state_key!r}"
+            )
+        state = state[state_key]
+    try:
+        model.load_state_dict(state)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidInputError(
+            f"members: {name} does not hold the weights of {type(model).__name__}: {error}"
+        ) from error
 
 
 def _collect(

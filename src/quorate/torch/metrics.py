@@ -59,7 +59,8 @@ class _BinnedMetric(TableMetric):
         self.options = row.with_defaults(options)
         self.plan: BinPlan | SoftBinPlan = row.plan(self.options)
         channels = self.plan.question.channels(self.num_classes)
-        self.add_table("sums", channels, len(self.plan.edges) - 1, kernels.FIELDS)
+        bins = len(self.plan.edges) - 1
+        self.add_table("sums", channels, bins, kernels.FIELDS, of=_identity(self.plan))
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         add_cases(cases, {self.plan: tables["sums"]}, check=self.validate_args)
@@ -70,6 +71,12 @@ class _BinnedMetric(TableMetric):
         if not table.weight.any():
             raise UndefinedMetricError(f"{self.metric_name}: undefined, no case was given yet")
         return self._scalar(float(find(self.metric_name).over(table, self.options)))
+
+
+def _identity(plan: BinPlan | SoftBinPlan) -> tuple[object, ...]:
+    """What decides the sums of a plan: the metrics that have it in common may share a table."""
+    spread = plan.sigma if isinstance(plan, SoftBinPlan) else None
+    return plan.question, plan.least_raters, spread, tuple(float(edge) for edge in plan.edges)
 
 
 class _TopLabelMetric(_BinnedMetric):
@@ -197,6 +204,13 @@ class LabelHistogramLosses(TableMetric):
     0.5
     """
 
+    paired = (
+        "epistemic_loss", "irreducible_loss", "dispersion_loss", "disagreement_loss",
+        "disagreement_calibration_loss", "disagreement_calibration_error",
+    )  # fmt: skip
+    """Those that need two labels per case."""
+    of_every_case = ("expected_squared_loss", "calibration_loss", "calibration_error")
+
     def __init__(
         self,
         num_classes: int,
@@ -219,15 +233,20 @@ class LabelHistogramLosses(TableMetric):
         }
         for name, plan in self.plans.items():
             channels = plan.question.channels(self.num_classes)
-            self.add_table(name, channels, len(plan.edges) - 1, kernels.FIELDS)
+            bins_of = len(plan.edges) - 1
+            self.add_table(name, channels, bins_of, kernels.FIELDS, of=_identity(plan))
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         if self.on_single == "error":
-            few = cases.counts is None or bool((cases.counts.sum(dim=1) < 2).any())
-            if few:
+            raters = (
+                torch.ones(len(cases.probs)) if cases.counts is None else cases.counts.sum(dim=1)
+            )
+            few = (raters < 2).nonzero()[:, 0]
+            if len(few):
                 raise InvalidInputError(
-                    "labels: needs at least 2 labels per case, as counts (N, K); some cases have "
-                    'fewer; on_single="drop" leaves them out where two are needed'
+                    f"labels: needs at least 2 labels per case, as counts (N, K); {len(few)} of "
+                    f"{len(raters)} cases have fewer (the first is case {int(few[0])}); "
+                    'on_single="drop" leaves them out where two are needed'
                 )
         plans: dict[BinPlan | SoftBinPlan, Tensor] = {
             plan: tables[name] for name, plan in self.plans.items()
@@ -244,11 +263,7 @@ class LabelHistogramLosses(TableMetric):
             "calibration_loss": float(proper.calibration_loss(every, **self.options)),
             "calibration_error": float(proper.calibration_error(every, **self.options)),
         }
-        paired = (
-            "epistemic_loss", "irreducible_loss", "dispersion_loss", "disagreement_loss",
-            "disagreement_calibration_loss", "disagreement_calibration_error",
-        )  # fmt: skip
-        values |= dict.fromkeys(paired, float("nan"))
+        values |= dict.fromkeys(self.paired, math.nan)
         if two.weight.any():
             values |= {
                 "epistemic_loss": float(proper.epistemic_loss(two)),
@@ -263,6 +278,9 @@ class LabelHistogramLosses(TableMetric):
                 ),
             }
         return {name: self._scalar(value) for name, value in values.items()}
+
+    def _undefined(self) -> dict[str, Tensor]:
+        return {name: self._scalar(math.nan) for name in (*self.of_every_case, *self.paired)}
 
 
 class AUCCC(TableMetric):
@@ -288,18 +306,17 @@ class AUCCC(TableMetric):
         self.add_table("hits", cells)
         self._bound = math.nan
 
-    def update(
-        self, probs: Tensor, labels: Any, weights: Any = None, confidence: Any = None
-    ) -> None:
+    def update(self, probs: Any, labels: Any, weights: Any = None, confidence: Any = None) -> None:
         """Add a batch; see the class for `labels=None` and `confidence`."""
         outside = labels is None
         if outside:
+            probs = torch.as_tensor(probs)
             shape = (probs.shape[0], *probs.shape[2:])
-            labels = torch.zeros(shape, dtype=torch.long, device=probs.device)
-        cases = self._cases(probs, labels, weights)
+            stand_in = 1 if self.ignore_index == 0 else 0  # any class that is not ignored
+            labels = torch.full(shape, stand_in, device=probs.device)
+        cases, given = self._cases(probs, labels, weights, confidence)
         if cases is not None:
-            tables = {name: getattr(self, name) for name in self.table_names}
-            self._add_scores(cases, tables, confidence, outside)
+            self._add_scores(cases, self.tables, given, outside)
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         self._add_scores(cases, tables)
@@ -308,10 +325,11 @@ class AUCCC(TableMetric):
         self,
         cases: TensorCases,
         tables: Mapping[str, Tensor],
-        confidence: Any = None,
+        given: Tensor | None = None,
         outside: bool = False,
     ) -> None:
-        given = None if confidence is None else self._confidence(confidence, cases)
+        if given is not None and self.validate_args:
+            _check_confidence(given)
         edges = torch.tensor(fine_cells(), dtype=torch.float64, device=cases.probs.device)
         start = 0
         for rows in cases.chunks(16 + 2 * self.num_classes, check=self.validate_args):
@@ -324,17 +342,6 @@ class AUCCC(TableMetric):
             tables["mass"].add_(sums[:, 0])
             tables["hits"].add_(sums[:, 1])
             start = stop
-
-    def _confidence(self, confidence: Any, cases: TensorCases) -> Tensor:
-        given = torch.as_tensor(confidence, device=cases.probs.device).reshape(-1)
-        if len(given) != len(cases.probs):
-            raise InvalidInputError(
-                "confidence: must have one value per case that counts; "
-                f"got {len(given)} for {len(cases.probs)} cases"
-            )
-        if self.validate_args and not bool(((given >= 0) & (given <= 1)).all()):
-            raise InvalidInputError("confidence: must lie in [0, 1]; some do not, or are NaN")
-        return given
 
     def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
         """Return the area under the curve."""
@@ -351,3 +358,12 @@ class AUCCC(TableMetric):
         """By how much `compute` may be off: half the share of pairs that fall into one cell."""
         self.compute()  # kept by torchmetrics; of all processes where there are several
         return self._scalar(self._bound)
+
+
+def _check_confidence(given: Tensor) -> None:
+    outside = (~((given >= 0) & (given <= 1))).nonzero()  # NaN too
+    if len(outside):
+        case = int(outside[0, 0])
+        raise InvalidInputError(
+            f"confidence: must lie in [0, 1]; case {case} has {given[case].item():.6g}"
+        )

@@ -13,13 +13,17 @@ from torch import Tensor
 from quorate.errors import InvalidInputError, InvalidTypeError
 
 __all__ = [
+    "REDUCTIONS",
     "Cases",
+    "at_least_zero",
     "choose",
     "class_weights",
     "full_precision",
+    "positive",
     "ratio",
     "read_cases",
     "reduce",
+    "rows_of",
     "subset",
 ]
 
@@ -94,14 +98,18 @@ def full_precision(loss: Callable[Params, Tensor]) -> Callable[Params, Tensor]:
 def read_cases(logits: Tensor, targets: Tensor, ignore_index: int = -100) -> Cases:
     """Return the cases of logits (N, K, …) and targets: (N, …) classes or (N, K, …) counts.
 
-    Class `ignore_index`, and a case without any label, is ignored.
+    Labels of the class `ignore_index`, and cases without any other, are ignored.
     """
     _check(logits, targets)
     classes = logits.shape[1]
-    log_probs = _rows(logits).log_softmax(dim=1)
+    log_probs = rows_of(logits).log_softmax(dim=1)
     shape = (logits.shape[0], *logits.shape[2:])
     if targets.ndim == logits.ndim:
-        counts = _rows(targets).to(log_probs.dtype)
+        counts = rows_of(targets).to(log_probs.dtype)
+        _check_counts(counts)
+        if 0 <= ignore_index < classes:
+            others = torch.arange(classes, device=counts.device) != ignore_index
+            counts = counts * others
         keep = (counts.sum(dim=1) > 0).to(log_probs.dtype)
         return Cases(log_probs, counts, keep, shape)
     labels = targets.reshape(-1).long()
@@ -111,7 +119,7 @@ def read_cases(logits: Tensor, targets: Tensor, ignore_index: int = -100) -> Cas
     return Cases(log_probs, labels[:, None], (~ignored).to(log_probs.dtype), shape)
 
 
-def _rows(values: Tensor) -> Tensor:
+def rows_of(values: Tensor) -> Tensor:
     """Return (N, K, …) as (M, K), 16-bit floats as float32."""
     if values.dtype in (torch.float16, torch.bfloat16):
         values = values.float()
@@ -119,6 +127,9 @@ def _rows(values: Tensor) -> Tensor:
 
 
 def _check(logits: Tensor, targets: Tensor) -> None:
+    for name, given in (("logits", logits), ("targets", targets)):
+        if not isinstance(given, Tensor):
+            raise InvalidTypeError(f"{name}: must be a tensor; got {type(given).__name__}")
     if not logits.is_floating_point():
         raise InvalidTypeError(f"logits: must be floating point; got {logits.dtype}")
     if logits.ndim < 2 or logits.shape[1] < 2:
@@ -139,9 +150,13 @@ def _check(logits: Tensor, targets: Tensor) -> None:
         )
 
 
+def _can_look_at(values: Tensor) -> bool:
+    # Asking a GPU for its values would make it wait, and stop torch.compile.
+    return not torch.compiler.is_compiling() and values.device.type == "cpu" and values.numel() > 0
+
+
 def _check_range(labels: Tensor, classes: int) -> None:
-    # Asking a GPU for its values would make it wait, and stop torch.compile; it checks by itself.
-    if torch.compiler.is_compiling() or labels.device.type != "cpu" or labels.numel() == 0:
+    if not _can_look_at(labels):  # a GPU checks by itself
         return
     low, high = (int(bound) for bound in torch.aminmax(labels))
     if low < 0 or high >= classes:
@@ -151,12 +166,35 @@ def _check_range(labels: Tensor, classes: int) -> None:
         )
 
 
+def _check_counts(counts: Tensor) -> None:
+    if _can_look_at(counts) and not bool((counts >= 0).all()):  # NaN too
+        bad = counts[~(counts >= 0)][0].item()
+        raise InvalidInputError(f"targets: label counts must not be negative or NaN; got {bad:g}")
+
+
 def class_weights(weight: Tensor | None, classes: int) -> None:
-    """Raise where class weights are not one per class."""
+    """Raise where class weights are not one per class, or some are negative."""
     if weight is not None and tuple(weight.shape) != (classes,):
         raise InvalidInputError(
             f"weight: must have one value per class, ({classes},); got shape {tuple(weight.shape)}"
         )
+    if weight is not None and _can_look_at(weight) and not bool((weight >= 0).all()):
+        bad = weight[~(weight >= 0)][0].item()
+        raise InvalidInputError(f"weight: must not be negative or NaN; got {bad:g}")
+
+
+def at_least_zero(name: str, value: float) -> float:
+    """Return `value` when it is finite and not negative."""
+    if not 0 <= value < math.inf:
+        raise InvalidInputError(f"{name}: must be finite and not negative; got {value}")
+    return value
+
+
+def positive(name: str, value: float) -> float:
+    """Return `value` when it is positive."""
+    if not value > 0:
+        raise InvalidInputError(f"{name}: must be positive; got {value}")
+    return value
 
 
 def choose(name: str, value: str, allowed: tuple[str, ...]) -> str:
@@ -199,6 +237,8 @@ def subset(cases: Cases, most: int) -> Cases:
     fraction i φ (mod 1) of the list, with the golden ratio φ: an even spread that no image width
     can fall in step with, without random numbers.
     """
+    if most < 1:
+        raise InvalidInputError(f"max_cases: must be at least 1; got {most}")
     total = len(cases.keep)
     if total <= most:
         return cases

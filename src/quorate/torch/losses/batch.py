@@ -18,7 +18,7 @@ def mean_over_classes(gap: Tensor, weight: Tensor | None) -> Tensor:
     class_weights(weight, len(gap))
     if weight is None:
         return gap.abs().mean()
-    return (weight.to(gap) * gap.abs()).sum() / weight.to(gap).sum()
+    return ratio((weight.to(gap) * gap.abs()).sum(), weight.to(gap).sum())
 
 
 def top_label(cases: Cases) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from quorate.torch.losses._cases import full_precision, read_cases, reduce
+from quorate.torch.losses._cases import (
+    REDUCTIONS,
+    at_least_zero,
+    choose,
+    full_precision,
+    read_cases,
+    reduce,
+)
 
 __all__ = ["FLSD", "FLSD_53", "FocalLoss", "flsd_loss", "focal_loss"]
 
@@ -15,7 +22,9 @@ FLSD_53 = ((0.2, 5.0), (0.5, 3.0))
 """γ = 5 where the probability of the label is below 0.2, 3 below 0.5 (Mukhoti et al. 2020)."""
 
 
-def _focal_terms(log_p: Tensor, gamma: float | Tensor) -> Tensor:
+def _focal_terms(log_p: Tensor, share: Tensor, gamma: float | Tensor) -> Tensor:
+    # What no rater chose costs nothing, also where it is impossible (log p = -∞).
+    log_p = log_p.masked_fill(share == 0, 0)
     # 1 - p without cancellation; above 0, since 0^(γ-1) in the gradient is infinite for γ < 1.
     miss = (-torch.expm1(log_p)).clamp_min(torch.finfo(log_p.dtype).tiny)
     return -(miss**gamma) * log_p
@@ -40,9 +49,10 @@ def focal_loss(
     >>> round(focal_loss(logits, torch.tensor([1]), gamma=2).item(), 4)  # log(2) / 4
     0.1733
     """
+    at_least_zero("gamma", gamma)
     cases = read_cases(logits, targets, ignore_index)
     log_p, share = cases.asked()
-    return reduce(_focal_terms(log_p, gamma), share, cases, weight, reduction)
+    return reduce(_focal_terms(log_p, share, gamma), share, cases, weight, reduction)
 
 
 @full_precision
@@ -65,13 +75,15 @@ def flsd_loss(
     >>> flsd_loss(p.log(), torch.tensor([0, 0, 0]), gamma=2, reduction="none")
     tensor([1.3597, 0.5848, 0.1733])
     """
+    for value in (gamma, *(each for _, each in schedule)):
+        at_least_zero("gamma", value)
     cases = read_cases(logits, targets, ignore_index)
     log_p, share = cases.asked()
     p = log_p.detach().exp()
     each = torch.full_like(p, gamma)
     for bound, value in sorted(schedule, reverse=True):
         each = torch.where(p < bound, value, each)
-    return reduce(_focal_terms(log_p, each), share, cases, weight, reduction)
+    return reduce(_focal_terms(log_p, share, each), share, cases, weight, reduction)
 
 
 class FocalLoss(nn.Module):
@@ -91,7 +103,8 @@ class FocalLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.gamma, self.ignore_index, self.reduction = gamma, ignore_index, reduction
+        self.gamma, self.ignore_index = at_least_zero("gamma", gamma), ignore_index
+        self.reduction = choose("reduction", reduction, REDUCTIONS)
         self.register_buffer("weight", weight)
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
@@ -124,8 +137,11 @@ class FLSD(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.gamma, self.ignore_index, self.reduction = gamma, ignore_index, reduction
-        self.schedule = tuple((float(bound), float(value)) for bound, value in schedule)
+        self.gamma, self.ignore_index = at_least_zero("gamma", gamma), ignore_index
+        self.reduction = choose("reduction", reduction, REDUCTIONS)
+        self.schedule = tuple(
+            (float(bound), at_least_zero("gamma", float(value))) for bound, value in schedule
+        )
         self.register_buffer("weight", weight)
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:

@@ -3,10 +3,14 @@
     ratio_j = Σ_{i≠j} k(f_j; f_i) μ_i / Σ_{i≠j} k(f_j; f_i),  k(f_j; f_i) = Dir(f_j; f_i/h + 1)
     error = mean_j Σ_k |ratio_jk - f_jk|^p
 
-is differentiable in the predictions f and the same number as `quorate.kde_ece`.
+is differentiable in the predictions f and the same number as `quorate.kde_ece`: a case weighs as
+much as it has labels, logarithms see no probability below 2.2e-16, and of all classes together
+("canonical") the sum of kernels divided by is at least 1e-10.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
@@ -17,8 +21,10 @@ from quorate.torch.losses._cases import (
     choose,
     class_weights,
     full_precision,
+    positive,
     ratio,
     read_cases,
+    rows_of,
     subset,
 )
 from quorate.torch.losses.batch import BatchTerm, top_label
@@ -26,26 +32,39 @@ from quorate.torch.losses.pairs import MAX_CASES
 
 __all__ = ["KDECalibration", "kde_calibration_error", "kde_term"]
 
+LOG_EPSILON = math.log(torch.finfo(torch.float64).eps)
+LOG_DENSITY_FLOOR = math.log(1e-10)
 KINDS = ("canonical", "classwise", "top_label")
 
 
 def _smoothed_error(
-    log_f: Tensor, f: Tensor, observed: Tensor, weights: Tensor, bandwidth: float, p: int
+    log_f: Tensor,
+    f: Tensor,
+    observed: Tensor,
+    weights: Tensor,
+    bandwidth: float,
+    p: int,
+    log_floor: float | None = None,
 ) -> Tensor:
     """Return the mean over cases of Σ_k |ratio_k - f_k|^p over the columns of `observed`.
 
     `log_f` and `f` (M, C) are the point on the simplex, `observed` (M, C') the frequencies of its
-    first C' coordinates, `weights` (M,) the mass of each case.
+    first C' coordinates, `weights` (M,) the mass of each case. Where the kernels of all others
+    together are below exp(`log_floor`), they are divided by that: nobody is near enough to say.
     """
     alpha = f / bandwidth
     log_norm = torch.lgamma(alpha + 1).sum(dim=1) - torch.lgamma(alpha.sum(dim=1) + f.shape[1])
-    log_kernel = log_f @ alpha.T - log_norm
+    log_kernel = log_f.clamp_min(LOG_EPSILON) @ alpha.T - log_norm
     # The own case, and ignored ones, are left out. A finite floor keeps the softmax defined where
     # nobody else is left; such a batch has the value 0.
     alone = torch.eye(len(f), dtype=torch.bool, device=f.device) | (weights == 0)
     floor = torch.finfo(f.dtype).min
     mass = torch.where(weights > 0, weights, 1).log()
-    share = (log_kernel + mass).masked_fill(alone, floor).softmax(dim=1)
+    log_kernel = (log_kernel + mass).masked_fill(alone, floor)
+    share = log_kernel.softmax(dim=1)
+    if log_floor is not None:
+        density = log_kernel.logsumexp(dim=1, keepdim=True)
+        share = share * (density - log_floor).clamp_max(0).exp()
     columns = observed.shape[1]
     gap = (share @ observed - f[:, :columns]).abs() ** p
     error = ratio((weights * gap.sum(dim=1)).sum(), weights.sum())
@@ -55,9 +74,13 @@ def _smoothed_error(
 def _error(cases: Cases, kind: str, p: int, bandwidth: float, weight: Tensor | None) -> Tensor:
     class_weights(weight, cases.log_probs.shape[1])
     weights = cases.label_weights(weight)
+    if not cases.single:
+        weights = weights * cases.counts.sum(dim=1)
     if kind == "canonical":
         f, observed = cases.probs, cases.frequencies
-        return _smoothed_error(cases.log_probs, f, observed, weights, bandwidth, p)
+        return _smoothed_error(
+            cases.log_probs, f, observed, weights, bandwidth, p, LOG_DENSITY_FLOOR
+        )
     if kind == "top_label":
         _, hit = top_label(cases)
         top = cases.log_probs.argmax(dim=1, keepdim=True)
@@ -83,8 +106,7 @@ def _check(kind: str, p: int, bandwidth: float) -> None:
     choose("kind", kind, KINDS)
     if p not in (1, 2):
         raise InvalidInputError(f"p: must be 1 or 2; got {p!r}")
-    if not bandwidth > 0:
-        raise InvalidInputError(f"bandwidth: must be positive; got {bandwidth}")
+    positive("bandwidth", bandwidth)
 
 
 @full_precision
@@ -119,9 +141,9 @@ def kde_term(
 def kde_calibration_error(
     probs: Tensor, targets: Tensor, bandwidth: float = 0.1, kind: str = "canonical", p: int = 1
 ) -> Tensor:
-    """Return the same of probabilities (N, K), differentiable in each of them.
+    """Return the same of probabilities (N, K, …), differentiable in each of them.
 
-    Probabilities of 0 are moved inside by the type's epsilon where a logarithm sees them.
+    Every case is used; there is no `max_cases`.
 
     >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
     >>> kde_calibration_error(p, torch.tensor([0, 1]))  # (1.2 + 1.8) / 2
@@ -129,10 +151,9 @@ def kde_calibration_error(
     """
     _check(kind, p, bandwidth)
     cases = read_cases(probs, targets)
-    inside = probs.clamp_min(torch.finfo(probs.dtype).eps).log()
-    if kind != "canonical":
-        return _error(cases._replace(log_probs=inside), kind, p, bandwidth, None)
-    return _smoothed_error(inside, probs, cases.frequencies, cases.keep, bandwidth, p)
+    rows = rows_of(probs)
+    logs = rows.clamp_min(torch.finfo(rows.dtype).tiny).log()
+    return _error(cases._replace(log_probs=logs), kind, p, bandwidth, None)
 
 
 class KDECalibration(BatchTerm):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from quorate.errors import InvalidInputError
 from quorate.torch.losses._cases import (
     choose,
     class_weights,
     full_precision,
+    positive,
     ratio,
     read_cases,
     subset,
@@ -53,8 +53,7 @@ def rcr_term(
     tensor(0.2500)
     """
     choose("normalization", normalization, ("smooth", "paper"))
-    if not sigma > 0:
-        raise InvalidInputError(f"sigma: must be positive; got {sigma}")
+    positive("sigma", sigma)
     cases = subset(read_cases(logits, targets, ignore_index), max_cases)
     probs = cases.probs.T  # (K, M)
     log_gaussian = -0.5 * ((probs[:, None, :] - probs[:, :, None]) / sigma) ** 2
@@ -99,8 +98,7 @@ def mmce_term(
     tensor(0.1600)
     """
     choose("normalization", normalization, ("mean", "released"))
-    if not bandwidth > 0:
-        raise InvalidInputError(f"bandwidth: must be positive; got {bandwidth}")
+    positive("bandwidth", bandwidth)
     cases = subset(read_cases(logits, targets, ignore_index), max_cases)
     class_weights(weight, cases.log_probs.shape[1])
     w = cases.label_weights(weight)
@@ -121,8 +119,8 @@ def mmce_term(
 
 def _root(square: Tensor) -> Tensor:
     """Return the root of a square that rounding may have made negative; 0 has gradient 0."""
-    positive = square > 0
-    return torch.where(positive, torch.where(positive, square, 1).sqrt(), 0)
+    nothing = square <= 0  # which NaN is not: it stays to be seen
+    return torch.where(nothing, 0, torch.where(nothing, 1, square).sqrt())
 
 
 def _released(right: Tensor, wrong: Tensor, m: Tensor, n: Tensor, kernel: Tensor) -> Tensor:
@@ -132,8 +130,8 @@ def _released(right: Tensor, wrong: Tensor, m: Tensor, n: Tensor, kernel: Tensor
         return ratio(a @ kernel @ b, pairs) / (pairs + 1e-5)
 
     square = part(right, right, m * m) + part(wrong, wrong, n * n) - 2 * part(right, wrong, m * n)
-    both = (m > 0) & (n > 0)
-    return torch.where(both, torch.where(both, square + 1e-10, 1).clamp_min(0).sqrt(), 0)
+    one_sided = (m == 0) | (n == 0)
+    return torch.where(one_sided, 0, torch.where(one_sided, 1, square + 1e-10).clamp_min(0).sqrt())
 
 
 class RCR(BatchTerm):
@@ -154,7 +152,8 @@ class RCR(BatchTerm):
     ) -> None:
         super().__init__(weight, ignore_index)
         choose("normalization", normalization, ("smooth", "paper"))
-        self.sigma, self.normalization, self.max_cases = sigma, normalization, max_cases
+        self.sigma = positive("sigma", sigma)
+        self.normalization, self.max_cases = normalization, max_cases
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the term of logits (N, K, …) and classes or label counts."""
@@ -188,7 +187,8 @@ class MMCE(BatchTerm):
     ) -> None:
         super().__init__(weight, ignore_index)
         choose("normalization", normalization, ("mean", "released"))
-        self.weighted, self.root, self.bandwidth = weighted, root, bandwidth
+        self.weighted, self.root = weighted, root
+        self.bandwidth = positive("bandwidth", bandwidth)
         self.normalization, self.max_cases = normalization, max_cases
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from quorate.errors import InvalidInputError
-from quorate.torch.losses._cases import full_precision, read_cases, reduce
+from quorate.torch.losses._cases import (
+    REDUCTIONS,
+    choose,
+    full_precision,
+    read_cases,
+    reduce,
+)
 
 __all__ = [
     "Brier",
@@ -81,14 +87,18 @@ def label_smoothing_loss(
     >>> label_smoothing_loss(torch.tensor([[0.0, 0.0, 0.0]]), torch.tensor([1]))  # log(3)
     tensor(1.0986)
     """
-    if not 0 <= smoothing < 1:
-        raise InvalidInputError(f"smoothing: must be at least 0 and below 1; got {smoothing}")
+    _check_smoothing(smoothing)
     cases = read_cases(logits, targets, ignore_index)
     log_p, share = cases.asked()
     each = smoothing / (cases.log_probs.shape[1] - 1)
     others = cases.log_probs.sum(dim=1, keepdim=True) - log_p
     terms = -(1 - smoothing) * log_p - each * others
     return reduce(terms, share, cases, weight, reduction)
+
+
+def _check_smoothing(smoothing: float) -> None:
+    if not 0 <= smoothing < 1:
+        raise InvalidInputError(f"smoothing: must be at least 0 and below 1; got {smoothing}")
 
 
 class _PerCaseLoss(nn.Module):
@@ -103,7 +113,8 @@ class _PerCaseLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.ignore_index, self.reduction = ignore_index, reduction
+        self.ignore_index = ignore_index
+        self.reduction = choose("reduction", reduction, REDUCTIONS)
         self.register_buffer("weight", weight)
 
     def extra_repr(self) -> str:
@@ -156,6 +167,7 @@ class LabelSmoothing(_PerCaseLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight, ignore_index, reduction)
+        _check_smoothing(smoothing)
         self.smoothing = smoothing
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:

@@ -1,0 +1,253 @@
+"""The command line and a careless user: nothing is overwritten, cut off, kept quiet or overstated.
+
+Forty cases of two classes, three readers each.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+import quorate as qr
+from quorate.cli import app
+from quorate.cli import report as report_module
+from quorate.cli.show import print_results
+from quorate.compare import Comparison
+from quorate.errors import InvalidInputError
+from quorate.io.files import check_can_write
+from quorate.paired import Difference
+from quorate.report.words import verdict
+from quorate.results import Results
+
+RATED = "p.csv --ratings r.csv"
+
+
+@pytest.fixture(name="folder")
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two models, their ratings, results of the first, and the folder to work in."""
+    random = np.random.default_rng(3)
+    truth = random.uniform(0.05, 0.95, 40)
+    for name, risk in (("p", truth), ("q", truth**1.5)):
+        lines = [f"n{i},{i % 2},{1 - p!r},{p!r}" for i, p in enumerate(risk.tolist())]
+        text = "\n".join(["case,truth,prob_a,prob_b", *lines]) + "\n"
+        (tmp_path / f"{name}.csv").write_text(text, encoding="utf-8")
+    said = random.random((40, 3)) < truth[:, None]
+    rows = [f"n{i},r{k},{int(said[i, k])}" for i in range(40) for k in range(3)]
+    text = "\n".join(["case,reader,label", *rows]) + "\n"
+    (tmp_path / "r.csv").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    done = run(f"evaluate {RATED} --metrics brier,ece --resamples 20 --out p.json -q")
+    assert done.exit_code == 0, done.output
+    assert done.output == ""
+    return tmp_path
+
+
+def run(words: str) -> Result:
+    """Run a command as a shell would give it."""
+    return CliRunner().invoke(app, shlex.split(words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        f"evaluate {RATED} --csv p.csv",
+        f"evaluate {RATED} --csv r.csv",
+        f"evaluate {RATED} --out ./p.json --csv p.json",
+        f"stability {RATED} --figure p.csv --repeats 2",
+        f"plan brier {RATED} --csv r.csv",
+        "compare p.csv q.csv --ratings r.csv --csv q.csv",
+        "worklist p.csv --by disagreement --out p.csv",
+        "report p.json --out p.json",
+        "segment p.csv --csv p.csv",
+        "merge s.npz --save-summary s.npz",
+        "calibrate --fit q.csv --apply calibrated.csv --out . --label-column truth",
+    ],
+)
+def test_no_input_is_written_over(folder: Path, words: str) -> None:
+    """An output that is an input, or another output, is refused before anything is read."""
+    (folder / "calibrated.csv").write_bytes((folder / "p.csv").read_bytes())
+    (folder / "s.npz").write_bytes(b"a summary")
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    done = run(words)
+    assert done.exit_code == 2, done.output
+    assert re.search(r"must not be written over|must be written once|must end in \.", done.output)
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        (f"evaluate {RATED} --metrics ece --resamples 9 --out a.json --csv a.csv", "a.json, a.csv"),
+        (f"plan brier {RATED} --cases 20 --raters 1,2 --out a.json --csv a.csv", "a.json, a.csv"),
+        (f"stability {RATED} --metrics ece --fractions 0.5,1 --repeats 2 --out a.json", "a.json"),
+        (
+            "compare p.csv q.csv --ratings r.csv --metrics ece --resamples 9 --csv d.csv "
+            "--markdown d.md --latex d.tex --out d.json",
+            "d.json, d.csv, d.tex, d.md",
+        ),
+        ("worklist p.csv --by disagreement --top 2 --out w.csv", "w.csv (2 cases)"),
+        ("report p.json -o a.html", "a.html"),
+    ],
+)
+def test_what_is_written_is_told(folder: Path, words: str, written: str) -> None:
+    """The last line names every file, each is there, and --quiet is quiet."""
+    done = run(words)
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1] == f"Written: {written}"
+    for name in re.findall(r"\w\.\w+", written):
+        assert (folder / name).stat().st_size
+    if "report" not in words:
+        assert run(f"{words} -q").output == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("evaluate .", r"^quorate: \.: the name must end in \.csv"),
+        (f"evaluate {RATED} --bins 0", r"^quorate: --bins: must be at least 1; got 0"),
+        (f"evaluate {RATED} --level 95", r"^quorate: --level: must be between 0 and 1; got 95"),
+        (f"evaluate {RATED} --metrics foo", r"^quorate: --metrics: no metric is called 'foo'"),
+        ("evaluate p.csv", r"^quorate: --ratings: p\.csv holds no labels"),
+        (f"evaluate {RATED} --out a.html", r"--out: is a JSON file .* got a\.html; quorate report"),
+        (
+            "evaluate p.csv --label-column truth --save-summary s.npz",
+            "is read from Parquet or Zarr",
+        ),
+        ("report p.json -o page", r"^quorate: --out: must end in \.html, .* got page"),
+        ("report none.json", r"^quorate: none\.json: there is no such file"),
+        ("report other.json", r"other\.json: is not a quorate result file \(no 'schema_version'"),
+        (
+            "evaluate odd.csv --label-column truth",
+            r"row 2 is 'zebra', and the classes are 'a', 'b'",
+        ),
+        (
+            "evaluate a.npz --label-column truth",
+            r"a\.npz: an NPZ file has no columns.*'class_names'",
+        ),
+        ("evaluate a.npz", r"a\.npz: must hold an array 'probs'; it holds none that quorate knows"),
+        ("demo --out p.csv", r"^quorate: p\.csv: must be a folder to write into; it is a file"),
+        (f"plan ece {RATED} --reading-cost -1", r"--reading-cost"),
+        (f"plan ece {RATED} --case-cost -1", r"--case-cost"),
+    ],
+)
+def test_messages_name_what_is_wrong(folder: Path, words: str, message: str) -> None:
+    """One line with the option or the file, the rule and the value; exit code 2; no new file."""
+    odd = "case,truth,prob_a,prob_b\nn1,1,0.5,0.5\nn2,zebra,0.5,0.5\n"
+    (folder / "odd.csv").write_text(odd, encoding="utf-8")
+    (folder / "other.json").write_text("{}", encoding="utf-8")
+    np.savez(folder / "a.npz", other=np.zeros(2))
+    before = sorted(folder.iterdir())
+    done = run(words)
+    assert done.exit_code == 2
+    assert re.search(message, done.output.replace("\n", " ")), done.output
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("width", [30, 60, 80])
+def test_a_narrow_terminal_cuts_no_number(folder: Path, width: int) -> None:
+    """Names are broken into lines; every value and every end of an interval is whole."""
+    results = Results.from_json(folder / "p.json")
+    shown = io.StringIO()
+    print_results(results, Console(file=shown, width=width))
+    assert "…" not in shown.getvalue()
+    for e in results.values():
+        for value in (e.value, e.low, e.high):
+            assert f"{value:.4f}" in shown.getvalue()
+
+
+def test_a_folder_that_may_not_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused before the work, by the name of the file and the folder."""
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(InvalidInputError, match=r"a\.json: the folder .* must let you write"):
+        check_can_write(tmp_path / "a.json")
+
+
+def test_a_report_that_takes_long_shows_a_bar(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawing takes seconds: the bar is told what is being drawn."""
+    told: list[str] = []
+
+    class Bar:
+        def __enter__(self) -> Any:
+            return lambda what, done: told.append(what)
+
+        def __exit__(self, *error: object) -> None:
+            told.append("over")
+
+    monkeypatch.setattr("quorate.cli.report.ProgressBar", Bar)
+    assert report_module is not None
+    assert run("report p.json -o a.html").exit_code == 0
+    assert told == ["drawing a.html", "over"]
+
+
+@pytest.mark.parametrize(
+    ("probs", "labels", "headline"),
+    [
+        ([[0.75, 0.25]], [1], "Too little data to say"),
+        ([[0.95, 0.05]] * 10, [0] * 10, "Too little data to say"),
+        ([[0.95, 0.05]] * 10, [1] * 10, "Over-confident"),
+        ([[0.6, 0.4]] * 200, [0] * 200, "Under-confident"),
+    ],
+)
+def test_a_verdict_needs_more_than_chance(
+    probs: list[list[float]], labels: list[int], headline: str
+) -> None:
+    """Where every prediction is right, or none, resampling knows no doubt; the binomial does.
+
+    Ten of ten right at 95 % happens to a calibrated model 60 % of the time (0.95**10), none of ten
+    one time in 10**13; 200 of 200 at 60 % one time in 10**44.
+    """
+    assert verdict(qr.evaluate(probs, labels, "ece", resamples=50)).headline == headline
+
+
+def test_one_case_is_one_case(folder: Path) -> None:
+    """Not 1 cases, in the terminal or in the report."""
+    line = (folder / "p.csv").read_text(encoding="utf-8").splitlines()[:2]
+    (folder / "one.csv").write_text("\n".join(line) + "\n", encoding="utf-8")
+    done = run("evaluate one.csv --label-column truth --metrics ece --resamples 9 --out one.json")
+    assert "1 case, 2 classes, 1 rating (1 a case)" in done.output
+    assert run("report one.json -o one.html").exit_code == 0
+    page = (folder / "one.html").read_text(encoding="utf-8")
+    assert "Rests on 1 case, 1 rater per case." in page
+    assert not re.search(r"\b1 (cases|ratings)\b", done.output + page)
+
+
+@pytest.mark.parametrize(
+    ("models", "resamples", "told"),
+    [
+        (4, 200, "below 0.06 with 200 resamples and 6 pairs of models"),
+        (4, 239, ""),
+        (4, 238, "239 resamples are enough"),
+        (2, 39, ""),
+        (2, 38, "1 pair of models"),
+    ],
+)
+def test_too_few_resamples_for_so_many_pairs(models: int, resamples: int, told: str) -> None:
+    """Holm's smallest is 2 m / (B + 1) for m pairs: at most 0.05 from B = 40 m - 1."""
+    options = {"resamples": resamples, "level": 0.95}
+    found = Comparison(
+        {f"m{i}": Results({}, options=options) for i in range(models)},
+        (Difference("brier", "m0", "m1", 0.1, 0.0, 0.2, 0.01, 0.06),),
+        {},
+    )
+    assert told in found.too_few_resamples
+    assert bool(told) == bool(found.too_few_resamples)
+
+
+def test_too_few_resamples_are_told_with_the_comparison(folder: Path) -> None:
+    """In the terminal and on the page, since "no difference" would be believed."""
+    words = "compare p.csv q.csv --ratings r.csv --metrics brier --resamples 20 --out c.html"
+    done = run(words)
+    assert "no adjusted p-value can be below 0.095" in " ".join(done.output.split())
+    page = (folder / "c.html").read_text(encoding="utf-8")
+    assert "No adjusted p-value can be below 0.095 with 20 resamples and 1 pair" in page
