@@ -14,6 +14,8 @@ import re
 import shutil
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,26 @@ def test_every_chart_is_drawn(browser: Any, folder: Path, name: str, charts: int
         assert len(svg.find_elements(By.CSS_SELECTOR, "path")) > 5
         assert svg.size["width"] > 250 and svg.size["width"] <= place.size["width"] + 1
         assert len(place.get_attribute("aria-label")) > 15
+
+
+@pytest.mark.parametrize("width", [800, 1000])
+def test_a_value_does_not_run_into_its_interval(browser: Any, folder: Path, width: int) -> None:
+    """Neither does one in powers of ten, which is wider than the others."""
+    results = reports.results()
+    tiny = replace(results["calibration_loss"], value=-4.2e-4, low=-1.2e-4, high=4.1e-4)
+    estimates = {**results.estimates, "calibration_loss": tiny}
+    replace(results, estimates=estimates).to_html(folder / "tiny.html")
+    view(browser, folder / "tiny.html", width=width)
+    ends = browser.execute_script(
+        "return [...document.querySelectorAll('.metrics .value')].map(v => [...v.children].map("
+        "c => { const r = document.createRange(); r.selectNodeContents(c);"
+        " const b = r.getBoundingClientRect(); return [b.left, b.right, b.top, b.bottom] }))"
+    )
+    assert max(map(len, ends)) == 3
+    for parts in ends:
+        for (_, right, _, bottom), (left, _, top, _) in pairwise(parts):
+            assert right < left or bottom <= top
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
 def test_the_policy_forbids_scripts_that_are_not_ours(browser: Any, folder: Path) -> None:
