@@ -122,6 +122,7 @@ def test_what_is_written_is_told(folder: Path, words: str, written: str) -> None
             "is read from Parquet or Zarr",
         ),
         ("report p.json -o page", r"^quorate: --out: must end in \.html, .* got page"),
+        ("report p.json --single odd.json", r"^quorate: --single: .* odd\.json has 2 cases for 40"),
         ("report none.json", r"^quorate: none\.json: there is no such file"),
         ("report other.json", r"other\.json: is not a quorate result file \(no 'schema_version'"),
         (
@@ -144,6 +145,8 @@ def test_messages_name_what_is_wrong(folder: Path, words: str, message: str) -> 
     (folder / "odd.csv").write_text(odd, encoding="utf-8")
     (folder / "other.json").write_text("{}", encoding="utf-8")
     np.savez(folder / "a.npz", other=np.zeros(2))
+    results = qr.evaluate([[0.5, 0.5]] * 2, [0, 1], "brier", resamples=0)
+    results.to_json(folder / "odd.json")
     before = sorted(folder.iterdir())
     done = run(words)
     assert done.exit_code == 2

@@ -67,6 +67,8 @@ def report(
     for name, path in (("single", single), ("before", before), ("after", after)):
         if path is not None:
             parts[name] = Results.from_json(path)
+    if single is not None:
+        _check_alike(content, parts["single"], single)
     if before is not None or after is not None:
         first, second = parts.get("after", content), parts.get("before", content)
         parts["differences"], doubt = paired(first, second)
@@ -84,6 +86,17 @@ def report(
     typer.echo(f"Written: {out}")
     if show:
         open_in_browser(out)
+
+
+def _check_alike(results: Results, single: Results, file: Path) -> None:
+    """Refuse to show figures of other cases as if they were those of one rater of the same."""
+    for what in ("cases", "classes"):
+        got, wanted = single.data.get(what), results.data.get(what)
+        if got != wanted:
+            raise InvalidInputError(
+                f"--single: must be of the same cases with one rater each; {file} has {got} {what} "
+                f"for {wanted}"
+            )
 
 
 def paired(after: Results, before: Results) -> tuple[tuple[Difference, ...], str]:
