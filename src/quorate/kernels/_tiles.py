@@ -34,6 +34,7 @@ __all__ = [
     "MOST_BINS",
     "MOST_CLASSES",
     "ROWS",
+    "are_usual",
     "has_usual_edges",
     "per_class_loop",
     "top_label_loop",
@@ -317,12 +318,12 @@ def has_usual_edges(probs: Array, edges: Array) -> bool:
     return bool(
         probs.dtype in (np.float32, np.float64)
         and len(edges) <= MOST_BINS + 1
-        and _are_usual(tuple(edges.tolist()), 8 * probs.dtype.itemsize)
+        and are_usual(tuple(edges.tolist()), 8 * probs.dtype.itemsize)
     )
 
 
 @lru_cache(maxsize=64)
-def _are_usual(edges: tuple[float, ...], width: int) -> bool:
+def are_usual(edges: tuple[float, ...], width: int) -> bool:
     """Say whether `_bin_of` puts every float of that width where these edges do.
 
     For float64 the edges must be i times 1 / M. For float32 the first score of bin i must be the

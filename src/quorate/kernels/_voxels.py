@@ -17,10 +17,10 @@ from quorate.kernels._numba import FIELDS
 __all__ = [
     "QUESTION_CODES",
     "add_binary_voxels",
+    "are_probabilities",
     "count_labels",
     "count_one_hot",
     "count_votes",
-    "first_bad_probability",
     "score_binary_voxels",
 ]
 
@@ -37,6 +37,10 @@ QUESTION_CODES = {
 }
 COPIES = 4
 """A power of two."""
+BLOCK = 128
+"""Voxels between scoring and adding."""
+SUMS = 5
+"""1, z, μ, (μ - z)², μ²."""
 
 
 @njit(nogil=True, cache=True)
@@ -82,24 +86,26 @@ def count_one_hot(onehot: Array, chosen: Array, counts: Array) -> int:
 
 
 @njit(nogil=True, cache=True)
-def count_votes(labels: Array, votes: Array) -> int:
-    """Add one rater's labels 0 and 1 (n,) to the votes for class 1; return the first bad voxel."""
-    bad = -1
-    for i in range(len(labels) - 1, -1, -1):
+def count_votes(labels: Array, votes: Array) -> bool:
+    """Add one rater's labels 0 and 1 (n,) to the votes for class 1; return whether all are such.
+
+    It goes on to the end in any case: a loop without a way out is done on many voxels at once.
+    """
+    wrong = 0
+    for i in range(len(labels)):
         label = labels[i]
-        if label != 0 and label != 1:
-            bad = i
         votes[i] += label == 1
-    return bad
+        wrong += (label != 0) & (label != 1)
+    return wrong == 0
 
 
 @njit(nogil=True, cache=True)
-def first_bad_probability(positive: Array) -> int:
-    """Return the first value that is NaN or outside [0, 1], or -1."""
+def are_probabilities(positive: Array) -> bool:
+    """Return whether no value is NaN or outside [0, 1]."""
+    good = 0
     for i in range(len(positive)):
-        if not (positive[i] >= 0 and positive[i] <= 1):
-            return i
-    return -1
+        good += (positive[i] >= 0) & (positive[i] <= 1)
+    return good == len(positive)
 
 
 @njit(inline="always")
@@ -127,48 +133,71 @@ def score_binary_voxels(
 @njit(nogil=True, cache=True)
 def add_binary_voxels(
     positive: Array, votes: Array, raters: int, question: int, per_annotation: bool,
-    edges: Array, table: Array,
+    edges: Array, whole_bins: bool, table: Array,
 ) -> None:  # fmt: skip
     """Add voxels of two classes to `table` (channels, bins, FIELDS).
 
     `positive` (n,) is the probability of class 1 and `votes` (n,) how many of the raters, all of
-    whom rated every voxel, chose it. The bins are equal ones.
+    whom rated every voxel, chose it. The bins are equal ones; with `whole_bins` the whole part of
+    z × bins is known to be the bin, otherwise the product may round across an edge.
     """
     channels, bins, _ = table.shape
-    columns = 2 if question == PER_CLASS else 1
-    one = positive.dtype.type(1)
-    shares = np.arange(raters + 1) / raters
+    said = _frequencies(raters, question)
+    z, mu = np.empty(BLOCK), np.empty(BLOCK)
+    cell = np.empty(BLOCK, np.int32)
     # Copies: with saturated probabilities the addition before went to the same bin.
-    sums = np.zeros(COPIES * channels * bins * FIELDS)
-    for i in range(len(positive)):
-        p, other = np.float64(positive[i]), np.float64(one - positive[i])
-        n = votes[i]
-        for c in range(columns):
-            row = c
-            if question == DISAGREEMENT:
-                z = min(max(1.0 - (other * other + p * p), 0.0), 1.0)
-                m = 2.0 * n * (raters - n) / (raters * (raters - 1.0))
-            elif question == LOG:
-                z, m = 0.0, _log_score(p, other, shares[n])
-            else:
-                z, m = _event(p, other, shares[n], question, c)
-                if question == PREDICTED_CLASS:
-                    row = 1 if p > other else 0
-            gap = m - z
-            # Of equal bins; the product may round across an edge. No branches: scores of
-            # neighbouring voxels are often alike, but which bin comes next cannot be guessed.
-            b = min(int(z * bins), bins - 1)
-            b += (b + 1 < bins) & (z >= edges[b + 1])
-            b -= z < edges[b]
-            at = (((i & (COPIES - 1)) * channels + row) * bins + b) * FIELDS
-            sums[at] += 1.0
-            sums[at + 1] += z
-            sums[at + 2] += m
-            sums[at + 3] += gap * gap
-            sums[at + 4] += m * m
+    sums = np.zeros(COPIES * channels * bins * SUMS)
+    for c in range(2 if question == PER_CLASS else 1):
+        for start in range(0, len(positive), BLOCK):
+            size = min(BLOCK, len(positive) - start)
+            # First what can be done on many voxels at once, then the additions, which cannot.
+            for j in range(size):
+                i = start + j
+                row = _score(positive[i], votes[i], said, question, c, j, z, mu)
+                b = min(np.int32(z[j] * bins), np.int32(bins - 1))
+                if not whole_bins:
+                    b += (b + 1 < bins) & (z[j] >= edges[b + 1])
+                    b -= z[j] < edges[b]
+                cell[j] = ((j & (COPIES - 1)) * channels + row) * bins + b
+            for j in range(size):
+                at = np.uint64(cell[j]) * np.uint64(SUMS)
+                gap = mu[j] - z[j]
+                sums[at] += 1.0
+                sums[at + np.uint64(1)] += z[j]
+                sums[at + np.uint64(2)] += mu[j]
+                sums[at + np.uint64(3)] += gap * gap
+                sums[at + np.uint64(4)] += mu[j] * mu[j]
     # A score of the voxel itself has no second label to be corrected by.
     corrected = not per_annotation and raters > 1 and question != LOG
     _add_weighted(sums, float(raters) if per_annotation else 1.0, corrected, raters, table)
+
+
+@njit(nogil=True, cache=True)
+def _frequencies(raters: int, question: int) -> Array:
+    """Return the observed frequency of the event, by how many raters chose class 1."""
+    votes = np.arange(raters + 1)
+    if question == DISAGREEMENT:
+        return 2.0 * votes * (raters - votes) / (raters * (raters - 1.0))
+    return votes / raters
+
+
+@njit(inline="always")
+def _score(
+    positive: Any, votes: int, said: Array, question: int, c: int, j: int, z: Array, mu: Array
+) -> int:
+    """Write z and μ of a voxel at j; return the channel it belongs to."""
+    p, other = np.float64(positive), np.float64(type(positive)(1) - positive)
+    if question == DISAGREEMENT:
+        z[j] = min(max(1.0 - (other * other + p * p), 0.0), 1.0)
+        mu[j] = said[votes]
+        return 0
+    if question == LOG:
+        z[j], mu[j] = 0.0, _log_score(p, other, said[votes])
+        return 0
+    z[j], mu[j] = _event(p, other, said[votes], question, c)
+    if question == PREDICTED_CLASS:
+        return 1 if p > other else 0
+    return c
 
 
 @njit(inline="always")
@@ -188,7 +217,7 @@ def _add_weighted(sums: Array, weight: float, corrected: bool, raters: int, tabl
     flat = table.reshape(-1)
     for copy in range(COPIES):
         for j in range(0, table.size, FIELDS):
-            at = copy * table.size + j
+            at = (copy * table.size + j) // FIELDS * SUMS
             flat[j] += sums[at]
             flat[j + 1] += weight * sums[at]
             flat[j + 2] += weight * weight * sums[at]

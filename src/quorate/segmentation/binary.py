@@ -28,6 +28,8 @@ Array = NDArray[Any]
 CHUNK = 1 << 15
 """Voxels that are summed together: their votes and scores stay in the cache."""
 MOST_RATERS = 255
+WHOLE_BINS = ("top_label", "positive", "per_class", "predicted_class")
+"""Questions whose scores have the precision of the probabilities."""
 
 
 def has_binary_digest(voxels: Voxels, plans: Sequence[Any]) -> bool:
@@ -98,16 +100,15 @@ def _absorb(
     if chosen is not None and not chosen.any():
         return
     for r, rater in enumerate(voxels.raters):
-        bad = kernels.count_votes(rater[first:last], votes)
-        if bad >= 0 and (chosen is None or chosen[bad:].any()):
+        if not kernels.count_votes(rater[first:last], votes):
             bad = _first_bad(rater[first:last], chosen)
             if bad >= 0:
                 raise voxels.bad_label(r, first + bad)
     positive = voxels.probs[first:last]
     if chosen is not None and not chosen.all():
         positive, votes = positive[chosen], votes[chosen]
-    bad = kernels.first_bad_probability(positive)
-    if bad >= 0:
+    if not kernels.are_probabilities(positive):
+        bad = int(np.flatnonzero(~((positive >= 0) & (positive <= 1)))[0])
         raise voxels.bad_probability(first, last, bad)
     for i, plan in enumerate(plans):
         summaries[i] = _with(plan, summaries[i], positive, votes, raters)
@@ -132,8 +133,10 @@ def _with(plan: Any, summary: Any, positive: Array, votes: Array, raters: int) -
     code = kernels.QUESTION_CODES[question.name]
     per_annotation = question.per == "annotation"
     if isinstance(plan, BinPlan):
+        edges = plan.edges
+        whole = question.name in WHOLE_BINS and _whole_bins(positive.dtype, tuple(edges.tolist()))
         kernels.add_binary_voxels(
-            positive, votes, raters, code, per_annotation, plan.edges, summary.sums[0]
+            positive, votes, raters, code, per_annotation, edges, whole, summary.sums[0]
         )
         return summary
     z, mu = np.empty((len(positive), 1)), np.empty((len(positive), 1))
@@ -144,6 +147,13 @@ def _with(plan: Any, summary: Any, positive: Array, votes: Array, raters: int) -
         return summary + SortedScores(plan, 1, 1, (scored,))
     summary._absorb_scored(scored)
     return summary
+
+
+def _whole_bins(dtype: Any, edges: tuple[float, ...]) -> bool:
+    """Tell whether the whole part of z × bins is the bin, for every float32 z."""
+    from quorate.kernels import _tiles
+
+    return bool(dtype == np.float32) and _tiles.are_usual(edges, 32)
 
 
 def _rows_by_votes(votes: Array, raters: int) -> Rows:
