@@ -330,7 +330,7 @@ def test_one_case_is_evaluated() -> None:
         if estimate.low is not None:
             assert estimate.value is not None and estimate.high is not None
             assert estimate.low <= estimate.value <= estimate.high
-    assert any("only 1 cases" in warning for warning in found.warnings)
+    assert any("only 1 case " in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(
