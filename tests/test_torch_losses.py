@@ -287,6 +287,25 @@ def test_rcr_at_its_limits_is_mdca(sigma: float) -> None:
     assert losses.RCR(sigma)(logits, labels).item() == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize("normalization", ["smooth", "paper"])
+def test_rcr_of_some_classes_at_a_time(normalization: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the pairs of all classes are too many, the value and the gradient are the same."""
+    random = np.random.default_rng(3)
+    labels = torch.from_numpy(random.integers(0, 5, 30))
+    labels[::7] = -100
+    found = []
+    for pairs in (1 << 24, 2 * 30**2, 1):
+        monkeypatch.setattr("quorate.torch.losses.pairs.PAIRS_AT_ONCE", pairs)
+        logits = torch.from_numpy(np.random.default_rng(4).normal(size=(30, 5))).requires_grad_()
+        value = losses.RCR(normalization=normalization)(logits, labels)
+        value.backward()
+        assert logits.grad is not None
+        found.append((value.item(), logits.grad.numpy()))
+    for value, gradient in found[1:]:
+        assert value == pytest.approx(found[0][0], abs=1e-14)
+        np.testing.assert_allclose(gradient, found[0][1], atol=1e-14)
+
+
 def test_rcr_by_hand() -> None:
     """Two cases: g = exp(-d²/2σ²) between them, z_1 = (C_1 + g C_2)/(1 + g)."""
     p = torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.5, 0.5]], dtype=torch.float64)

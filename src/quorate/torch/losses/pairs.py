@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from quorate.torch.losses._cases import (
     choose,
@@ -23,6 +24,8 @@ from quorate.torch.losses.batch import BatchTerm, mean_over_classes, top_label
 __all__ = ["MAX_CASES", "MMCE", "RCR", "mmce_term", "rcr_term"]
 
 MAX_CASES = 2048
+PAIRS_AT_ONCE = 1 << 24
+"""Pairs of cases, times classes, that are held in memory together."""
 
 
 @full_precision
@@ -56,18 +59,32 @@ def rcr_term(
     positive("sigma", sigma)
     cases = subset(read_cases(logits, targets, ignore_index), max_cases)
     probs = cases.probs.T  # (K, M)
+    classes_at_once = max(1, PAIRS_AT_ONCE // max(1, probs.shape[1] ** 2))
+    parts = []
+    for some in torch.split(probs, classes_at_once):
+        given = some, cases.keep, sigma, normalization
+        if len(some) == len(probs):
+            parts.append(_smoothed_sums(*given))
+        else:  # forget the pairs, and make them again for the gradient
+            parts.append(
+                checkpoint(_smoothed_sums, *given, use_reentrant=False, preserve_rng_state=False)
+            )
+    gap = torch.cat(parts) - cases.frequencies.sum(dim=0)
+    kept = cases.keep.sum()
+    return mean_over_classes(ratio(gap, kept), weight)
+
+
+def _smoothed_sums(probs: Tensor, keep: Tensor, sigma: float, normalization: str) -> Tensor:
+    """Return Σ_j z_jk of some classes (K, M), over the cases that are kept."""
     log_gaussian = -0.5 * ((probs[:, None, :] - probs[:, :, None]) / sigma) ** 2
     # The normaliser runs over the last axis: over i for each j, or over j for each i, of which
     # the symmetric Gaussian is the same matrix.
-    ignored = cases.keep == 0
-    share = log_gaussian.masked_fill(ignored, torch.finfo(probs.dtype).min).softmax(dim=2)
-    kept = cases.keep.sum()
+    share = log_gaussian.masked_fill(keep == 0, torch.finfo(probs.dtype).min).softmax(dim=2)
     if normalization == "smooth":
         z = (share * probs[:, None, :]).sum(dim=2)
     else:
-        z = ratio((share * (probs * cases.keep)[:, :, None]).sum(dim=1), kept)
-    gap = (z * cases.keep - cases.frequencies.T).sum(dim=1)
-    return mean_over_classes(ratio(gap, kept), weight)
+        z = ratio((share * (probs * keep)[:, :, None]).sum(dim=1), keep.sum())
+    return (z * keep).sum(dim=1)
 
 
 @full_precision
