@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
@@ -136,13 +137,13 @@ class TableMetric(Metric):
                 raise
             return self._undefined()
 
+    @abstractmethod
     def compute_from(self, tables: Mapping[str, Tensor]) -> Any:
         """Return the metric of tables, such as the sum of those of several batches."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         """Add the cases to the tables in place."""
-        raise NotImplementedError
 
     def _undefined(self) -> Any:
         """What stands for the metric of a batch that has none."""
