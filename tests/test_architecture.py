@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("metrics",),
     ("recipes", "engines", "beliefs"),
     ("catalog",),
-    ("results", "intervals", "exchangeability"),
+    ("results", "intervals", "differences", "exchangeability"),
     ("resample", "fingerprint"),
     ("inference",),
     ("curves", "subgroups", "cautions"),

@@ -73,7 +73,7 @@ def test_the_better_model_wins() -> None:
 
 def test_holm_by_hand() -> None:
     """Holm's adjustment of .01, .04, .03: 3·.01, then 2·.03, then the same again."""
-    from quorate.intervals import holm
+    from quorate.differences import holm
 
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 

@@ -15,10 +15,11 @@ from typer.testing import CliRunner
 
 import quorate as qr
 from quorate.cli import app
+from quorate.differences import difference_interval
 from quorate.errors import InvalidInputError
 from quorate.report import report_html
 from quorate.results import Results, Subgroup
-from quorate.subgroups import DEFAULT_METRICS, difference_interval
+from quorate.subgroups import DEFAULT_METRICS
 from quorate.variables import MISSING, variables_of
 from strategies import ordinary
 

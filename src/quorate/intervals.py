@@ -10,7 +10,7 @@ Everything here takes numbers that were resampled elsewhere and returns numbers;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,6 @@ __all__ = [
     "bias_corrected_interval",
     "calibrated_noise",
     "calibration_interval",
-    "holm",
     "percentile_interval",
 ]
 
@@ -215,21 +214,6 @@ def bias_corrected_interval(
     place = np.where(bend > 0, shift + corrected / np.where(bend > 0, bend, 1), np.inf * corrected)
     low, high = np.quantile(defined, ndtr(place))
     return Interval(min(float(low), value), max(float(high), value), undefined)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Return Holm's step-down adjusted p-values (Holm 1979).
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p_values, kind="stable")
-    adjusted = np.empty(len(p_values))
-    largest = 0.0
-    for rank, i in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        adjusted[i] = largest
-    return [float(q) for q in adjusted]
 
 
 class _Inversion:

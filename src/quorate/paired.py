@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate import intervals
+from quorate.differences import holm, p_value
 from quorate.errors import InvalidInputError
 from quorate.fingerprint import unlike_part
 from quorate.inference import Settings
 from quorate.results import DIGITS, Estimate, Results
-from quorate.subgroups import p_value
 
 __all__ = ["Difference", "differences", "ranking", "require_pairs"]
 
@@ -97,7 +97,7 @@ def differences(models: Mapping[str, Results]) -> list[Difference]:
             else:
                 ends = _of_error(a[metric], b[metric], drawn, settings)
             made.append(Difference(metric, first, second, **ends, adjusted_p_value=1.0))
-        adjusted = intervals.holm([each.p_value for each in made])
+        adjusted = holm([each.p_value for each in made])
         found += [replace(d, adjusted_p_value=q) for d, q in zip(made, adjusted, strict=True)]
     return found
 
@@ -173,7 +173,7 @@ def _of_error(a: Estimate, b: Estimate, drawn: Drawn, settings: Settings) -> dic
     narrower = _paired_spread(*drawn)
     low = min(middle - _reach(t1 - l1, u2 - t2, narrower, added=l1 <= 0), value)
     high = max(middle + _reach(t2 - l2, u1 - t1, narrower, added=l2 <= 0), value)
-    p = p_value(middle, low, high, settings)
+    p = p_value(middle, low, high, level=settings.level, resamples=settings.resamples)
     return {"difference": value, "low": low, "high": high, "p_value": p, "debiased": middle}
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quorate.catalog import Metric
+from quorate.differences import Ends, difference_interval, holm, p_value
 from quorate.errors import InvalidInputError
 from quorate.inference import Draws, Options, Pass, Progress, Settings
-from quorate.intervals import holm
 from quorate.predictions import Predictions
 from quorate.results import Estimate, LevelDifference, Subgroup
 from quorate.variables import Variable
@@ -28,9 +28,7 @@ __all__ = [
     "FEW_CASES",
     "FEW_PATIENTS",
     "Judged",
-    "difference_interval",
     "metrics_by_level",
-    "p_value",
     "subgroups_of",
     "warnings_about_levels",
 ]
@@ -39,9 +37,6 @@ DEFAULT_METRICS = ("accuracy", "brier", "calibration_error", "ece", "auccc")
 """What is evaluated within levels, of the metrics asked for: all would be slow and unreadable."""
 FEW_CASES, FEW_PATIENTS = 20, 10
 """A level with fewer is warned of."""
-
-Ends = tuple[float, float, float]
-"""A value, and the low and high end of its interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +252,7 @@ def _difference(
     if ends is None:
         return LevelDifference(metric, gap)
     low, high = difference_interval(*ends, correlation)
-    p = p_value(gap, low, high, settings)
+    p = p_value(gap, low, high, level=settings.level, resamples=settings.resamples)
     return LevelDifference(metric, gap, low, high, p)
 
 
@@ -283,47 +278,3 @@ def _believable(
 
 def _with_length_of(other: Ends, value: float, scale: float) -> Ends:
     return value, value - scale * (other[0] - other[1]), value + scale * (other[2] - other[0])
-
-
-def difference_interval(first: Ends, second: Ends, correlation: float = 0.0) -> tuple[float, float]:
-    """Return the interval of first minus second from (value, low, high) of each.
-
-        low  = θ₁ − θ₂ − sqrt((θ₁ − l₁)² + (u₂ − θ₂)² − 2 r (θ₁ − l₁)(u₂ − θ₂))
-        high = θ₁ − θ₂ + sqrt((u₁ − θ₁)² + (θ₂ − l₂)² − 2 r (u₁ − θ₁)(θ₂ − l₂))
-
-    the method of variance estimates recovery. Intervals that are lopsided, as those of calibration
-    errors, stay so; r is the correlation of the two estimates.
-
-    References
-    ----------
-    Newcombe (1998), Interval estimation for the difference between independent proportions,
-    Statistics in Medicine 17, 873-890 (its method 10, with Wilson's intervals).
-    Zou (2007), Toward using confidence intervals to compare correlations, Psychological Methods 12,
-    399-413.
-
-    >>> low, high = difference_interval((0.8, 0.7, 0.85), (0.6, 0.5, 0.7))
-    >>> round(low, 4), round(high, 4)
-    (0.0586, 0.3118)
-    """
-    (a, low_a, high_a), (b, low_b, high_b) = first, second
-
-    def reach(x: float, y: float) -> float:
-        return float(np.sqrt(max(x * x + y * y - 2 * correlation * x * y, 0.0)))
-
-    return a - b - reach(a - low_a, high_b - b), a - b + reach(high_a - a, b - low_b)
-
-
-def p_value(gap: float, low: float, high: float, settings: Settings) -> float:
-    """Return the two-sided p of no difference, below 1 - level exactly where 0 is outside.
-
-    That is 2 (1 - Φ(z |gap| / h)) with h the length of the interval towards 0 and z its quantile;
-    never below what the number of resamples can show.
-    """
-    from scipy.special import ndtr, ndtri
-
-    towards = gap - low if gap > 0 else high - gap
-    least = 2 / (settings.resamples + 1)
-    if gap == 0 or towards <= 0:
-        return 1.0 if gap == 0 else least
-    z = float(ndtri((1 + settings.level) / 2)) * abs(gap) / towards
-    return float(min(1.0, max(2 * float(ndtr(-z)), least)))
