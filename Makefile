@@ -20,8 +20,8 @@ help: ## Say what the commands do
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/installed ## Install quorate and evaluate a model on the embedded radiologists' ratings
-	$(VENV)/bin/quorate demo
+demo: $(VENV)/installed ## Install raterwise and evaluate a model on the embedded radiologists' ratings
+	$(VENV)/bin/raterwise demo
 
 test: lint types unit ## Install the test extras and run every check
 
@@ -53,7 +53,7 @@ clean: ## Remove the environments, caches and build outputs
 # manifests change. Installs are editable, so a changed source file is never stale.
 
 $(VENV)/created:
-	@"$(PYTHON)" -c 'import sys; sys.version_info >= (3, 11) or sys.exit("quorate needs Python 3.11 or newer, and this is " + sys.version.split()[0] + "; say make PYTHON=python3.12, for example")'
+	@"$(PYTHON)" -c 'import sys; sys.version_info >= (3, 11) or sys.exit("raterwise needs Python 3.11 or newer, and this is " + sys.version.split()[0] + "; say make PYTHON=python3.12, for example")'
 	"$(PYTHON)" -m venv $(VENV)
 	@touch $@
 

@@ -24,9 +24,9 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from quorate.calibrators.cross_validation import MatrixScalingCV
-from quorate.calibrators.scaling import MatrixScaling, TemperatureScaling, VectorScaling
-from quorate.labels import Labels
+from raterwise.calibrators.cross_validation import MatrixScalingCV
+from raterwise.calibrators.scaling import MatrixScaling, TemperatureScaling, VectorScaling
+from raterwise.labels import Labels
 
 Array = Any
 CASES, CLASSES = 100_000, 10
@@ -133,7 +133,7 @@ def temperatures(scale: float) -> None:
     }
     best = loss(logits, labels, ours[1])
     print(f"  {'':22}{'seconds':>9}{'ratio':>8}   1/T          loss - ours")
-    print(f"  {'quorate':22}{ours[0]:9.4f}{1:8.1f}   {ours[1]:.10f}")
+    print(f"  {'raterwise':22}{ours[0]:9.4f}{1:8.1f}   {ours[1]:.10f}")
     for name, task in peers.items():
         if name != "scikit-learn":
             task = with_torch_threads(task)
@@ -177,7 +177,7 @@ def linear_maps() -> None:
 
 def alpha_calibration() -> None:
     """Print the time of α-calibration at the size of LH's MDS data (target: 2 s)."""
-    from quorate.calibrators.alpha import AlphaCalibration
+    from raterwise.calibrators.alpha import AlphaCalibration
 
     size, features, classes, raters = 14_144, 128, 22, 6
     rng = np.random.default_rng(0)

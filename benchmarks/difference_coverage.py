@@ -1,9 +1,9 @@
-"""How often the intervals of `qr.compare` contain the true difference of two models.
+"""How often the intervals of `rw.compare` contain the true difference of two models.
 
     python benchmarks/difference_coverage.py --replications 200 --jobs 2 --out differences.jsonl
 
 Both models predict the same simulated cases (`simulated_test_sets.py`), the truth is the difference
-of their truths, and every interval is that of `qr.compare({"first": …, "second": …}, labels)`. The
+of their truths, and every interval is that of `rw.compare({"first": …, "second": …}, labels)`. The
 last column is what the percentiles of the resampled differences would have covered. Runs are
 resumed as those of `interval_coverage.py`.
 """
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-import quorate as qr
+import raterwise as rw
 from interval_coverage import LOW, SLACK, counted, coverage, run
 from simulated_test_sets import Design, Truth, draw, predicted
 
@@ -82,8 +82,8 @@ def simulate(pair: Pair, truths: Sequence[Truth], settings: Settings) -> dict[st
         random = np.random.default_rng([settings.seed, replication, *pair.name.encode()])
         data = draw(Design(pair.cases, pair.classes, pair.models[0], RATERS, False), random)
         probs = {"first": data.probs, "second": predicted(data.logits, pair.models[1])}
-        found = qr.compare(
-            probs, qr.Labels.from_counts(data.counts), settings.metrics,
+        found = rw.compare(
+            probs, rw.Labels.from_counts(data.counts), settings.metrics,
             resamples=settings.resamples, seed=replication, threads=1,
         )  # fmt: skip
         for metric in settings.metrics:

@@ -26,11 +26,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from quorate.engines.device import summarise
-from quorate.kernels import _torch as kernels
-from quorate.kernels import _triton
-from quorate.questions import Question
-from quorate.summaries import BinPlan, SoftBinPlan, SortedPlan
+from raterwise.engines.device import summarise
+from raterwise.kernels import _torch as kernels
+from raterwise.kernels import _triton
+from raterwise.questions import Question
+from raterwise.summaries import BinPlan, SoftBinPlan, SortedPlan
 
 
 def predictions(
@@ -167,7 +167,7 @@ def against_torchmetrics(cases: int, classes: int, device: torch.device, repeats
     except ImportError:
         print("torchmetrics is not installed: no comparison.")
         return
-    from quorate.torch.metrics import ECE
+    from raterwise.torch.metrics import ECE
 
     print("\n| ECE, 15 bins | confidences | ms | value | times as fast |")
     print("| --- | --- | ---: | ---: | ---: |")
@@ -178,9 +178,9 @@ def against_torchmetrics(cases: int, classes: int, device: torch.device, repeats
             "torchmetrics, unchecked": lambda: MulticlassCalibrationError(
                 classes, n_bins=15, validate_args=False
             ),
-            "quorate": lambda: ECE(classes),
-            "quorate, unchecked": lambda: ECE(classes, validate_args=False),
-            "quorate, without Triton": lambda: ECE(classes),
+            "raterwise": lambda: ECE(classes),
+            "raterwise, unchecked": lambda: ECE(classes, validate_args=False),
+            "raterwise, without Triton": lambda: ECE(classes),
         }
         first = None
         fused = _triton.triton

@@ -1,9 +1,9 @@
-"""How often the intervals of `qr.evaluate` contain the truth, where the truth is known.
+"""How often the intervals of `rw.evaluate` contain the truth, where the truth is known.
 
     python benchmarks/interval_coverage.py --replications 80 --jobs 2 --out coverage.jsonl
 
-Every interval is that of `qr.evaluate(probs, labels, groups=patients)`, every truth is worked out
-without quorate (`simulated_test_sets.py`). One line of JSON is written per finished design; a run
+Every interval is that of `rw.evaluate(probs, labels, groups=patients)`, every truth is worked out
+without raterwise (`simulated_test_sets.py`). One line of JSON is written per finished design; a run
 that was stopped goes on where it was, and a finished one prints its Markdown again.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-import quorate as qr
+import raterwise as rw
 from simulated_test_sets import DESIGNS, Design, Truth, draw, truth_of
 
 METRICS = (
@@ -70,8 +70,8 @@ def simulate(design: Design, truths: Sequence[Truth], settings: Settings) -> dic
         # Seeded by name: designs do not share test sets, so neither do they share bad luck.
         random = np.random.default_rng([settings.seed, replication, *design.name.encode()])
         data = draw(design, random)
-        labels = qr.Labels.from_counts(data.counts) if design.raters > 1 else data.counts.argmax(1)
-        results = qr.evaluate(
+        labels = rw.Labels.from_counts(data.counts) if design.raters > 1 else data.counts.argmax(1)
+        results = rw.evaluate(
             data.probs, labels, metrics=asked, groups=data.patients,
             resamples=settings.resamples, seed=replication, interval=settings.interval, threads=1,
         )  # fmt: skip
@@ -217,7 +217,7 @@ def main() -> None:
     )
     parser.add_argument("--resamples", type=int, default=400, help="of each bootstrap")
     parser.add_argument(
-        "--interval", default="auto", choices=("auto", "percentile"), help="as in qr.evaluate"
+        "--interval", default="auto", choices=("auto", "percentile"), help="as in rw.evaluate"
     )
     parser.add_argument("--seed", type=int, default=0, help="another seed: other test sets")
     parser.add_argument(

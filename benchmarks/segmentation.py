@@ -75,7 +75,7 @@ class Peak:
 Measurement = dict[str, float]
 
 
-def with_quorate(side: int, raters: int, metric: str) -> Measurement:
+def with_raterwise(side: int, raters: int, metric: str) -> Measurement:
     """Measure a metric of one volume."""
     image, masks = volume(side, raters)
     return evaluated(image, masks, metric, times=3)
@@ -83,7 +83,7 @@ def with_quorate(side: int, raters: int, metric: str) -> Measurement:
 
 def evaluated(image: Array, masks: Array, metric: str, times: int) -> Measurement:
     """Measure a metric of one volume that is in memory."""
-    from quorate.segmentation import Case, evaluate
+    from raterwise.segmentation import Case, evaluate
 
     def work(case: Case) -> Any:
         return evaluate([case], metric, question="positive", resamples=0)[metric]
@@ -141,15 +141,15 @@ def kernel_volume(raters: int) -> Measurement:
 
 def kernel_sample(cases: int = 20_000) -> None:
     """Compare KDE-ECE from cells with the exact value on a sub-sample."""
-    import quorate as qr
-    from quorate.segmentation import Case, evaluate
+    import raterwise as rw
+    from raterwise.segmentation import Case, evaluate
 
     image, masks = volume(32, 5)
     kept = np.random.default_rng(0).permutation(image.size)[:cases]
     flat, votes = image.ravel()[kept], masks.reshape(5, -1)[:, kept]
     found = evaluate([Case(flat, votes)], "kde_ece", resamples=0)["kde_ece"]
-    labels = qr.Labels.from_ratings(votes.T.astype(int), num_classes=2)
-    exact = qr.kde_ece(flat, labels, method="exact")
+    labels = rw.Labels.from_ratings(votes.T.astype(int), num_classes=2)
+    exact = rw.kde_ece(flat, labels, method="exact")
     print(
         f"KDE-ECE of {cases} voxels: cells {found.value:.8f}, exact {exact:.8f}, "
         f"difference {abs(found.value - exact):.1e}, bound {found.bound:.1e}"
@@ -161,10 +161,10 @@ def scaling_of_tables(rows: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from quorate.engines.dask import connected
-    from quorate.evaluate import rows_of
-    from quorate.io import streams
-    from quorate.merged import asked_of, plans_of
+    from raterwise.engines.dask import connected
+    from raterwise.evaluate import rows_of
+    from raterwise.io import streams
+    from raterwise.merged import asked_of, plans_of
 
     random = np.random.default_rng(0)
     probs = random.dirichlet(np.full(5, 0.3), rows)
@@ -193,9 +193,9 @@ def scaling_of_tables(rows: int) -> None:
 
 def scaling_of_images(side: int, raters: int, number: int) -> None:
     """Time the ECE of volumes in files: bare reading, this process, one and two workers."""
-    from quorate.engines.dask import connected, results_on_cluster
-    from quorate.io.manifests import CaseFiles
-    from quorate.segmentation import evaluate
+    from raterwise.engines.dask import connected, results_on_cluster
+    from raterwise.io.manifests import CaseFiles
+    from raterwise.segmentation import evaluate
 
     with tempfile.TemporaryDirectory() as name:
         folder, cases = Path(name), []
@@ -247,10 +247,10 @@ def estimate(
     all of them; the figure beside says what it must deliver. Handing out parts and getting their
     results back goes on beside the measuring; were it slower, it would decide.
     """
-    from quorate.inference import Settings
-    from quorate.segmentation.cases import Case, Selection
-    from quorate.segmentation.reduction import Reduction
-    from quorate.segmentation.request import CaseValues, Request
+    from raterwise.inference import Settings
+    from raterwise.segmentation.cases import Case, Selection
+    from raterwise.segmentation.reduction import Reduction
+    from raterwise.segmentation.request import CaseValues, Request
 
     request = Request.of("ece", "per_case", BINS, "positive", Settings(), Selection())
     kept = CaseValues.of(request.digest(Case(*volume(16, 5))), request)
@@ -272,11 +272,11 @@ def estimate(
 
 
 WORK: dict[str, Callable[[int, int], Measurement]] = {
-    "quorate ece": lambda side, raters: with_quorate(side, raters, "ece"),
+    "raterwise ece": lambda side, raters: with_raterwise(side, raters, "ece"),
     "torchmetrics ece": with_torchmetrics,
     "MONAI ece": with_monai,
-    "quorate kde_ece": lambda side, raters: with_quorate(side, raters, "kde_ece"),
-    "quorate kde_ece 512x512x100": lambda side, raters: kernel_volume(raters),
+    "raterwise kde_ece": lambda side, raters: with_raterwise(side, raters, "kde_ece"),
+    "raterwise kde_ece 512x512x100": lambda side, raters: kernel_volume(raters),
 }
 
 
@@ -308,7 +308,7 @@ def main() -> None:
         return
     names = [n for n in WORK if not (given.skip_peers and n.startswith(("torch", "MONAI")))]
     rows = {name: measured(name, given.side, given.raters) for name in names}
-    own = rows["quorate ece"]
+    own = rows["raterwise ece"]
     assert own is not None
     held = given.side**3 * (4 + given.raters) / 2**20
     print(

@@ -13,7 +13,7 @@ positive and 1/K elsewhere: the mean of Gaussian logits says nothing about q, so
 perfectly calibrated too, and knows less.
 
 The true value of a metric is its value on a million cases whose raters report q itself, worked out
-here from the definition and not by quorate.
+here from the definition and not by raterwise.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-import quorate as qr
+import raterwise as rw
 
 Array = Any
 Task = Callable[[], float]
@@ -50,7 +50,7 @@ class Row:
 
 
 HEADER = """\
-| task | peer | quorate | peer | ratio | wanted | diff |
+| task | peer | raterwise | peer | ratio | wanted | diff |
 | --- | --- | ---: | ---: | ---: | --- | ---: |"""
 
 
@@ -93,7 +93,7 @@ def confidence_errors(cases: int, turns: int) -> Iterator[Row]:
         tensor, said = torch.from_numpy(probs), torch.from_numpy(labels)
 
         def ours(p: Array = probs, y: Array = labels) -> float:
-            return qr.ece(p, y, bins=BINS)
+            return rw.ece(p, y, bins=BINS)
 
         def theirs(p: Array = tensor, y: Array = said) -> float:
             return float(multiclass_calibration_error(p, y, CLASSES, n_bins=BINS))
@@ -118,7 +118,7 @@ def class_errors(cases: int, turns: int) -> Iterator[Row]:
         masks = said.float().T.contiguous()[None]
 
         def ours(p: Array = probs, y: Array = labels) -> float:
-            return qr.classwise_ece(p, y, bins=BINS)
+            return rw.classwise_ece(p, y, bins=BINS)
 
         def theirs(p: Array = volume, y: Array = masks) -> float:
             metric = CalibrationErrorMetric(num_bins=BINS)
@@ -138,7 +138,7 @@ def bootstraps(cases: int, turns: int) -> Iterator[Row]:
     resamples, few = 1000, 5
 
     def ours() -> float:
-        return float(qr.evaluate(probs, labels, metrics=["ece"], resamples=resamples)["ece"].value)
+        return float(rw.evaluate(probs, labels, metrics=["ece"], resamples=resamples)["ece"].value)
 
     def calzone() -> float:
         metrics = CalibrationMetrics(num_bins=BINS)
@@ -175,7 +175,7 @@ def ranks(cases: int, turns: int) -> Iterator[Row]:
     task = f"`auccc`, N = 10^{int(np.log10(cases))}"
 
     def ours() -> float:
-        return qr.auccc(confidence, right)
+        return rw.auccc(confidence, right)
 
     peers: dict[str, Task] = {
         "scikit-learn": lambda: float(roc_auc_score(right, confidence)),
@@ -197,20 +197,20 @@ def latencies() -> Iterator[str]:
             best = min(best, time.perf_counter() - start)
         return best
 
-    alone, numpy, whole = (seconds(code) for code in ("", "import numpy", "import quorate"))
-    yield f"| `import quorate` | {milliseconds(whole - alone)} |"
+    alone, numpy, whole = (seconds(code) for code in ("", "import numpy", "import raterwise"))
+    yield f"| `import raterwise` | {milliseconds(whole - alone)} |"
     yield f"| … of which NumPy | {milliseconds(numpy - alone)} |"
-    first = "import quorate as q; q.ece([[.9, .1], [.2, .8]], [0, 1])"
+    first = "import raterwise as q; q.ece([[.9, .1], [.2, .8]], [0, 1])"
     yield f"| import and first `ece`, compiled before | {milliseconds(seconds(first) - alone)} |"
     for cases, classes in ((1000, 5), (100_000, 10)):
         random = np.random.default_rng(0)
         probs = random.dirichlet(np.full(classes, 0.5), cases)
         below = probs.cumsum(axis=1)[:, None, :] < random.random((cases, 3, 1))
-        labels = qr.Labels.from_ratings(below.sum(axis=2), num_classes=classes)
+        labels = rw.Labels.from_ratings(below.sum(axis=2), num_classes=classes)
         best = np.inf
         for _ in range(4):
             start = time.perf_counter()
-            results = qr.evaluate(probs, labels)
+            results = rw.evaluate(probs, labels)
             best = min(best, time.perf_counter() - start)
         what = f"`evaluate`, {len(list(results))} metrics with intervals"
         yield f"| {what}, N = {cases:,}, K = {classes}, 3 raters | {milliseconds(best)} |"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-import quorate as qr
+import raterwise as rw
 
 METRICS = ("accuracy", "brier", "auccc", "ece", "calibration_error")
 DESIGNS = ((60, 300, 1.0, 1.0), (60, 300, 2.5, 1.0), (200, 200, 2.0, 2.0))
@@ -30,7 +30,7 @@ def cases(random: Any, number: int, power: float) -> tuple[np.ndarray, np.ndarra
 def true_values(power: float) -> np.ndarray:
     """Return the metrics of very many cases."""
     probs, counts = cases(np.random.default_rng(9), MANY, power)
-    found = qr.evaluate(probs, qr.Labels.from_counts(counts), METRICS, resamples=0)
+    found = rw.evaluate(probs, rw.Labels.from_counts(counts), METRICS, resamples=0)
     return np.array([found[name].value for name in METRICS])
 
 
@@ -45,8 +45,8 @@ def coverage(design: tuple[int, int, float, float], repeats: int) -> tuple[np.nd
         parts = [cases(random, first, power), cases(random, second, other)]
         probs, counts = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
         level = ["a"] * first + ["b"] * second
-        labels = qr.Labels.from_counts(counts)
-        found = qr.evaluate(probs, labels, METRICS, resamples=200, subgroups=level)
+        labels = rw.Labels.from_counts(counts)
+        found = rw.evaluate(probs, labels, METRICS, resamples=200, subgroups=level)
         made = [found.subgroups[0].differences[name] for name in METRICS]
         held[b] = [d.low <= t <= d.high for d, t in zip(made, truth, strict=True)]
         rejected[b] = [d.p_value < 0.05 for d in made]

@@ -8,14 +8,14 @@ from hypothesis import HealthCheck, settings
 # Derandomised: a red suite means a changed project, never an unlucky draw. No deadline: the
 # first example of a test may have to compile a kernel, which takes a second.
 settings.register_profile(
-    "quorate",
+    "raterwise",
     derandomize=True,
     deadline=None,
     max_examples=50,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("quorate")
+settings.load_profile("raterwise")
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """Reference values: what the papers' own released code prints on fixed inputs.
 
 The folder is ``tests/fixtures/golden``, or any other of the same form named by the environment
-variable ``QUORATE_GOLDEN``. Every test runs on every set found there.
+variable ``RATERWISE_GOLDEN``. Every test runs on every set found there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 Array = npt.NDArray[Any]
 
 FOLDER = Path(
-    os.environ.get("QUORATE_GOLDEN", Path(__file__).resolve().parent / "fixtures" / "golden")
+    os.environ.get("RATERWISE_GOLDEN", Path(__file__).resolve().parent / "fixtures" / "golden")
 )
 
 LABEL_HISTOGRAMS = "m1m0r1/lh_calib"

@@ -6,9 +6,9 @@ from functools import cache
 
 import numpy as np
 
-import quorate as qr
-from quorate.results import Results
-from quorate.worklist import worklist
+import raterwise as rw
+from raterwise.results import Results
+from raterwise.worklist import worklist
 
 HOSTILE = ("benign", "<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>&amp;")
 METRICS = (
@@ -18,20 +18,20 @@ METRICS = (
 
 
 @cache
-def cases(seed: int = 0) -> tuple[np.ndarray, qr.Labels]:
+def cases(seed: int = 0) -> tuple[np.ndarray, rw.Labels]:
     """Return 240 cases of an over-confident model of three classes, three raters each."""
     random = np.random.default_rng(seed)
     truth = random.dirichlet(np.ones(3), 240)
     probs = truth**2 / (truth**2).sum(axis=1, keepdims=True)
     counts = np.stack([random.multinomial(3, row) for row in truth])
-    return probs, qr.Labels.from_counts(counts)
+    return probs, rw.Labels.from_counts(counts)
 
 
 @cache
 def results() -> Results:
     """Return the results of those cases."""
     probs, labels = cases()
-    return qr.evaluate(probs, labels, METRICS, class_names=HOSTILE, resamples=100)
+    return rw.evaluate(probs, labels, METRICS, class_names=HOSTILE, resamples=100)
 
 
 @cache
@@ -40,7 +40,7 @@ def with_subgroups() -> Results:
     probs, labels = cases()
     sharp = probs**6 / (probs**6).sum(axis=1, keepdims=True)
     bad = np.arange(240) % 3 == 0
-    return qr.evaluate(
+    return rw.evaluate(
         np.where(bad[:, None], sharp, probs), labels, "accuracy,ece,brier", resamples=100,
         subgroups={"scanner": np.where(bad, HOSTILE[1], "A"), "sex": ["f", "m"] * 120},
     )  # fmt: skip
@@ -50,22 +50,22 @@ def further_parts() -> dict[str, object]:
     """Return everything else that a report can show, with names that try to break out."""
     probs, labels = cases()
     blunt = np.sqrt(probs) / np.sqrt(probs).sum(axis=1, keepdims=True)
-    after = qr.evaluate(blunt, labels, METRICS, class_names=HOSTILE, resamples=100)
+    after = rw.evaluate(blunt, labels, METRICS, class_names=HOSTILE, resamples=100)
     ratings = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 2], [2, 2, 1]] * 20)
     raters = np.array(["A", HOSTILE[1], "C"] * 80)
-    panel = qr.Labels.from_long(np.repeat(np.arange(80), 3), raters, ratings.ravel(), num_classes=3)
+    panel = rw.Labels.from_long(np.repeat(np.arange(80), 3), raters, ratings.ravel(), num_classes=3)
     draws = {"repeats": 2, "seed": 0}
-    belief = qr.DirichletBelief(probs, np.full(len(probs), 5.0))
+    belief = rw.DirichletBelief(probs, np.full(len(probs), 5.0))
     return {
         "single": results(),
         "after": after,
-        "differences": qr.compare({"after": after, "before": results()}).differences,
+        "differences": rw.compare({"after": after, "before": results()}).differences,
         "stability": {
-            name: qr.stability.subsample_curve(metric, probs, labels, **draws)
+            name: rw.stability.subsample_curve(metric, probs, labels, **draws)
             for name, metric in (("Expected calibration error, every rater", "ece"), ("B", "brier"))
         },
-        "variation": {"B": qr.stability.total_variation("brier", probs, labels, **draws)},
-        "raters": qr.exchangeability_test(panel, permutations=99),
+        "variation": {"B": rw.stability.total_variation("brier", probs, labels, **draws)},
+        "raters": rw.exchangeability_test(panel, permutations=99),
         "worklist": worklist(
             belief, [f"<u>{i}</u>" for i in range(240)], top=20, class_names=HOSTILE
         ),
@@ -74,9 +74,9 @@ def further_parts() -> dict[str, object]:
 
 
 @cache
-def comparison() -> qr.Comparison:
+def comparison() -> rw.Comparison:
     """Return the comparison of that model with a blunter one whose name is hostile."""
     probs, labels = cases()
     blunt = np.sqrt(probs) / np.sqrt(probs).sum(axis=1, keepdims=True)
     models = {"sharp": probs, "<script>alert(3)</script>": blunt}
-    return qr.compare(models, labels, METRICS, class_names=HOSTILE, resamples=100)
+    return rw.compare(models, labels, METRICS, class_names=HOSTILE, resamples=100)

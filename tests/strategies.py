@@ -17,9 +17,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import quorate as qr
-from quorate.catalog import CATALOG
-from quorate.functions.measure import measure
+import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.functions.measure import measure
 
 Array = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -32,9 +32,9 @@ CONCENTRATION = 4.0
 """Of the Dirichlet beliefs that the tests make of probabilities."""
 
 
-def dirichlet(probs: Any) -> qr.DirichletBelief:
+def dirichlet(probs: Any) -> rw.DirichletBelief:
     """Return the belief whose mean is `probs`."""
-    return qr.DirichletBelief(probs, np.full(len(probs), CONCENTRATION))
+    return rw.DirichletBelief(probs, np.full(len(probs), CONCENTRATION))
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Problem:
     counts: Counts
 
     @property
-    def labels(self) -> qr.Labels:
+    def labels(self) -> rw.Labels:
         """What the raters said."""
-        return qr.Labels.from_counts(self.counts)
+        return rw.Labels.from_counts(self.counts)
 
     @property
     def first_rater(self) -> Counts:
@@ -127,15 +127,15 @@ def value_of(
         return value_of_belief(name, probs, labels, weights)
     try:
         return measure(name, probs, labels, weights, **options)
-    except qr.UndefinedMetricError:
+    except rw.UndefinedMetricError:
         return None
 
 
 def value_of_belief(name: str, probs: Any, labels: Any, weights: Any = None) -> float | None:
     """Return the metric of a Dirichlet belief around the probabilities."""
-    found = qr.evaluate(dirichlet(probs), labels, name, resamples=0, weights=weights)[name]
+    found = rw.evaluate(dirichlet(probs), labels, name, resamples=0, weights=weights)[name]
     if found.undefined and found.undefined.startswith("labels: "):
-        raise qr.InvalidInputError(found.undefined)
+        raise rw.InvalidInputError(found.undefined)
     return found.value
 
 

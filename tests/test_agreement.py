@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from quorate.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
-from quorate.exchangeability import exchangeability_test
-from quorate.functions.agreement import fleiss_kappa, krippendorff_alpha
-from quorate.labels import Labels
-from quorate.metrics import agreement, exchangeability
+from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
+from raterwise.exchangeability import exchangeability_test
+from raterwise.functions.agreement import fleiss_kappa, krippendorff_alpha
+from raterwise.labels import Labels
+from raterwise.metrics import agreement, exchangeability
 
 Array = NDArray[Any]
 
@@ -497,7 +497,7 @@ def test_shuffles_deal_every_order_equally_often() -> None:
     """Three distinct labels, three raters: each of the six orders in 1/6 of 60,000 dealings."""
     three = np.arange(3)
     comparison = exchangeability.compare_raters(np.zeros(3, int), three, three, 3, 3)
-    from quorate.kernels._agreement import count_shuffled_labels
+    from raterwise.kernels._agreement import count_shuffled_labels
 
     seeds = np.random.default_rng(0).integers(2**64, size=60_000, dtype=np.uint64)
     table = np.zeros((len(seeds), 3, 3))

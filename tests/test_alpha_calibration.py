@@ -18,17 +18,17 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from golden import Array, GoldenSet, golden_set
-from quorate.beliefs import DirichletBelief, PointBelief
-from quorate.calibrators import alpha_solver
-from quorate.calibrators.alpha import (
+from raterwise.beliefs import DirichletBelief, PointBelief
+from raterwise.calibrators import alpha_solver
+from raterwise.calibrators.alpha import (
     AlphaCalibration,
     alpha_calibration_loss,
     default_features,
     optimal_concentration,
 )
-from quorate.errors import InvalidInputError
-from quorate.labels import Labels
-from quorate.metrics.dirichlet import (
+from raterwise.errors import InvalidInputError
+from raterwise.labels import Labels
+from raterwise.metrics.dirichlet import (
     CountTerms,
     dirichlet_multinomial_log_likelihood,
     log_multinomial_coefficients,

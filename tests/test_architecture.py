@@ -44,7 +44,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 
-# Narrower than the order: these know nothing of quorate but what is listed.
+# Narrower than the order: these know nothing of raterwise but what is listed.
 KNOWS_ONLY: dict[str, set[str]] = {
     "kernels": {"errors"},
     "metrics": {"errors", "arrays", "binning", "kernels", "summaries"},
@@ -67,7 +67,7 @@ IMPORTED_ONLY_BY: dict[str, set[str]] = {
 # Against the order, within a method that somebody calls who wants just this: results.to_html().
 ON_DEMAND: dict[str, set[str]] = {"results": {"report"}, "compare": {"report"}}
 
-# Third-party packages that a part of quorate may import, where that is narrower than the project's.
+# Third-party packages that a part may import, where that is narrower than the project's.
 THIRD_PARTY_ONLY: dict[str, set[str]] = {"metrics": {"numpy", "scipy"}}
 
 PICKLING = {"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"}
@@ -75,13 +75,13 @@ MAX_MODULE_LINES = 450
 MAX_BODY_LINES = 60
 ABSOLUTE_PATH = re.compile(r"(/[A-Za-z][\w.-]*){2,}|~/|[A-Za-z]:\\")
 
-PACKAGE = "quorate"
+PACKAGE = "raterwise"
 SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 
 
 @dataclass(frozen=True)
 class Module:
-    """One source file: its dotted name below quorate ("" for the package itself) and its text."""
+    """One source file: its dotted name below raterwise ("" for the package itself) and its text."""
 
     name: str
     text: str
@@ -120,7 +120,7 @@ def position(name: str) -> tuple[str, int] | None:
 
 
 def imports(module: Module) -> Iterator[tuple[ast.AST, str]]:
-    """Yield each import, wherever it stands, as a full dotted name ("quorate.labels.Labels")."""
+    """Yield each import, wherever it stands, as a full dotted name ("raterwise.labels.Labels")."""
     for node in module.nodes:
         match node:
             case ast.Import(names=names):
@@ -147,7 +147,7 @@ def absolute(module: Module, base: str | None, level: int) -> str:
 
 
 def internal_imports(module: Module) -> Iterator[tuple[ast.AST, str]]:
-    """Yield imports of quorate as names below it; names defined in a module come along."""
+    """Yield imports of raterwise as names below it; names defined in a module come along."""
     for node, name in imports(module):
         package, _, rest = name.partition(".")
         if package == PACKAGE:
@@ -283,20 +283,20 @@ LONG_BODY = "def f():\n    '''Doc.'''\n" + "    x = 1\n" * (MAX_BODY_LINES + 1)
 @pytest.mark.parametrize(
     ("rule", "name", "text", "complaint"),
     [
-        (wrong_way, "labels", "from quorate.questions import ask", "must not import questions"),
-        (wrong_way, "labels", "from quorate import binning", "must not import binning"),
-        (wrong_way, "labels", "def f():\n    import quorate.cli", "line 2: labels must not"),
+        (wrong_way, "labels", "from raterwise.questions import ask", "must not import questions"),
+        (wrong_way, "labels", "from raterwise import binning", "must not import binning"),
+        (wrong_way, "labels", "def f():\n    import raterwise.cli", "line 2: labels must not"),
         (wrong_way, "labels", "from .evaluate import evaluate", "must not import evaluate"),
         (wrong_way, "io.tables", "from ..cli import main", "io must not import cli"),
-        (wrong_way, "evaluate", "from quorate.functions import ece", "must not import functions"),
-        (wrong_way, "labels", "import_module('quorate.evaluate')", "must not import evaluate"),
-        (wrong_way, "evaluate", "from quorate import Labels", "from the module defining it"),
-        (wrong_way, "results", "import quorate.report", "results must not import report"),
-        (wrong_way, "surprise", "", "quorate.surprise has no line in LAYERS"),
-        (beyond_its_knowledge, "metrics.proper", "import quorate.questions", "not questions"),
-        (beyond_its_knowledge, "report.page", "from quorate.evaluate import evaluate", "only"),
-        (leaves, "", "from quorate import torch", "import torch"),
-        (leaves, "datasets", "from quorate.report import page", "import report"),
+        (wrong_way, "evaluate", "from raterwise.functions import ece", "must not import functions"),
+        (wrong_way, "labels", "import_module('raterwise.evaluate')", "must not import evaluate"),
+        (wrong_way, "evaluate", "from raterwise import Labels", "from the module defining it"),
+        (wrong_way, "results", "import raterwise.report", "results must not import report"),
+        (wrong_way, "surprise", "", "raterwise.surprise has no line in LAYERS"),
+        (beyond_its_knowledge, "metrics.proper", "import raterwise.questions", "not questions"),
+        (beyond_its_knowledge, "report.page", "from raterwise.evaluate import evaluate", "only"),
+        (leaves, "", "from raterwise import torch", "import torch"),
+        (leaves, "datasets", "from raterwise.report import page", "import report"),
         (foreign_packages, "metrics.kernel", "import sklearn.metrics", "import sklearn"),
         (unsafe_loading, "io.tables", "import pickle", "imports pickle"),
         (unsafe_loading, "io.tables", "np.load(f, allow_pickle=True)", "allow_pickle must be"),
@@ -316,11 +316,11 @@ def test_a_planted_offence_is_found(rule: Rule, name: str, text: str, complaint:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("metrics.proper", "import math\nimport numpy\nfrom quorate.summaries import BinSums"),
-        ("metrics.proper", "from .calibration import binned\nfrom quorate.metrics import kernel"),
-        ("predictions", "def f():\n    from quorate.kernels import _numba"),
-        ("results", "from quorate import __version__"),
-        ("cli", "from quorate.report import page\nfrom quorate.experiments import run"),
+        ("metrics.proper", "import math\nimport numpy\nfrom raterwise.summaries import BinSums"),
+        ("metrics.proper", "from .calibration import binned\nfrom raterwise.metrics import kernel"),
+        ("predictions", "def f():\n    from raterwise.kernels import _numba"),
+        ("results", "from raterwise import __version__"),
+        ("cli", "from raterwise.report import page\nfrom raterwise.experiments import run"),
         ("labels", "def f():\n    '''Doc.'''\n" + "    x = 1\n" * MAX_BODY_LINES),
         ("io.tables", "np.load(file, allow_pickle=False)\nrate = f'{n}/cases/second'"),
     ],

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from golden import LABEL_HISTOGRAMS, Array, GoldenValue, values
-from quorate.beliefs import (
+from raterwise.beliefs import (
     Belief,
     DirichletBelief,
     DirichletMixtureBelief,
     EnsembleBelief,
     PointBelief,
 )
-from quorate.errors import InvalidInputError, InvalidTypeError
-from quorate.functions.proper import epistemic_loss
-from quorate.labels import Labels
+from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.functions.proper import epistemic_loss
+from raterwise.labels import Labels
 
 ALPHA_VALUES = Path(__file__).parent / "fixtures" / "lh_alpha" / "values.npz"
 

@@ -1,4 +1,4 @@
-"""`quorate calibrate` as people use it: two tables in, a folder of files out.
+"""`raterwise calibrate` as people use it: two tables in, a folder of files out.
 
 Four nodules with logits 2 : 0, of which three of the four labels agree with the larger: the best
 temperature makes that probability 3/4, so T = 2 / log 3 (worked by hand).
@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from quorate.calibrators.saved import load
-from quorate.cli import app
+from raterwise.calibrators.saved import load
+from raterwise.cli import app
 
 ROOT = Path(__file__).parents[1]
 SURE = float(1 / (1 + np.exp(-2.0)))  # the softmax of (2, 0)
@@ -208,7 +208,7 @@ def test_the_penalty_of_alpha_by_cross_validation(studies: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_tables_come_back_in_their_format(folder: Path, suffix: str) -> None:
-    """Parquet in, Parquet out, and `quorate evaluate` takes it; numbers for ids stay numbers."""
+    """Parquet in, Parquet out, and `raterwise evaluate` takes it; numbers for ids stay numbers."""
     import pyarrow as pa
     import pyarrow.feather
     import pyarrow.parquet
@@ -355,7 +355,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, options: str, messa
     result = run(f"calibrate {options} {out}")
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
-    assert result.stderr.startswith("quorate: ") and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("raterwise: ") and result.stderr.count("\n") == 1
     assert message in result.stderr
     assert sorted(folder.iterdir()) == before
 
@@ -366,7 +366,7 @@ def test_control_c_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch)
     def interrupted(*args: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("quorate.cli.calibrate.compare", interrupted)
+    monkeypatch.setattr("raterwise.cli.calibrate.compare", interrupted)
     result = run(f"calibrate {LABELLED} --out out")
     assert result.exit_code == 130
     assert not (folder / "out").exists()
@@ -413,4 +413,4 @@ def test_every_option_is_documented(command: str) -> None:
 def test_help_teaches() -> None:
     """Each help ends in examples that begin with the command."""
     for command in ("calibrate", "worklist", "plan"):
-        assert f"quorate {command} " in run(f"{command} --help").stdout.split("Examples")[1]
+        assert f"raterwise {command} " in run(f"{command} --help").stdout.split("Examples")[1]

@@ -28,23 +28,23 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-from quorate.calibrators import saved
-from quorate.calibrators._cases import CalibrationSet
-from quorate.calibrators._linear import LinearLikelihood
-from quorate.calibrators._temperature import _Sums
-from quorate.calibrators.alpha import AlphaCalibration
-from quorate.calibrators.cross_validation import (
+from raterwise.calibrators import saved
+from raterwise.calibrators._cases import CalibrationSet
+from raterwise.calibrators._linear import LinearLikelihood
+from raterwise.calibrators._temperature import _Sums
+from raterwise.calibrators.alpha import AlphaCalibration
+from raterwise.calibrators.cross_validation import (
     MatrixScalingCV,
     VectorScalingCV,
     patient_folds,
 )
-from quorate.calibrators.nonparametric import (
+from raterwise.calibrators.nonparametric import (
     BetaCalibration,
     HistogramBinning,
     IsotonicCalibration,
     _BinomialLikelihood,
 )
-from quorate.calibrators.scaling import (
+from raterwise.calibrators.scaling import (
     DirichletCalibration,
     MatrixScaling,
     TemperatureScaling,
@@ -52,8 +52,8 @@ from quorate.calibrators.scaling import (
     diagonal_penalty,
     full_penalty,
 )
-from quorate.errors import InvalidInputError, InvalidTypeError
-from quorate.labels import Labels
+from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.labels import Labels
 
 Array = npt.NDArray[Any]
 
@@ -776,7 +776,7 @@ OTHER_WORDS = [
     "check_fit2d_1feature",
     "check_fit2d_predict1d",
 ]
-# It wants the second argument called y: ours are (logits, labels), as in the rest of quorate.
+# It wants the second argument called y: ours are (logits, labels), as in the rest of raterwise.
 OTHER_NAMES = ["check_fit_score_takes_y", "check_sample_weight_equivalence_on_dense_data"]
 
 
@@ -822,11 +822,11 @@ def test_in_a_pipeline_and_in_cross_validation() -> None:
     assert scores.mean() > -naive_loss(softmax(logits), labels.counts)
 
 
-def test_importing_quorate_loads_no_calibrator() -> None:
+def test_importing_raterwise_loads_no_calibrator() -> None:
     """scikit-learn comes with the first calibrator and not before."""
     code = (
-        "import sys, quorate; "
-        "print([m for m in ('sklearn', 'quorate.calibrators', 'numba') if m in sys.modules])"
+        "import sys, raterwise; "
+        "print([m for m in ('sklearn', 'raterwise.calibrators', 'numba') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -866,7 +866,7 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
     logits, labels = simulated()
     path = TemperatureScaling().fit(logits, labels).save(tmp_path / "t.json")
     content = json.loads(path.read_text(encoding="utf-8"))
-    assert list(content) == ["schema_version", "kind", "quorate_version", "state"]
+    assert list(content) == ["schema_version", "kind", "raterwise_version", "state"]
     assert content["schema_version"] == 1 and content["kind"] == "TemperatureScaling"
     assert content["state"]["params"] == {"input": "logits"}
 
@@ -874,7 +874,7 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": 2}, "schema_version must be 1; got 2, written by quorate"),
+        ({"schema_version": 2}, "schema_version must be 1; got 2, written by raterwise"),
         ({"kind": "os.system"}, "kind must be one of AlphaCalibration, .*; got 'os.system'"),
         ({"kind": ["list"]}, "kind must be one of"),
         ({"state": {}}, "is damaged; stored VectorScaling: lacks 'params'"),

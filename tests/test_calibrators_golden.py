@@ -1,7 +1,7 @@
 """Calibrators against what the released code of their papers found on fixed inputs.
 
 The values are in ``tests/fixtures/calibrators`` (arrays of probabilities: their first 60 rows), or
-in the folder of ``QUORATE_GOLDEN``; the inputs are those of ``tests/fixtures/golden``.
+in the folder of ``RATERWISE_GOLDEN``; the inputs are those of ``tests/fixtures/golden``.
 
 Not matched on purpose, because the objective is another one:
 
@@ -29,21 +29,21 @@ import numpy.typing as npt
 import pytest
 
 from golden import GoldenSet, golden_set
-from quorate.calibrators._linear import LinearLikelihood, apply_linear
-from quorate.calibrators.nonparametric import HistogramBinning, IsotonicCalibration
-from quorate.calibrators.scaling import (
+from raterwise.calibrators._linear import LinearLikelihood, apply_linear
+from raterwise.calibrators.nonparametric import HistogramBinning, IsotonicCalibration
+from raterwise.calibrators.scaling import (
     DirichletCalibration,
     MatrixScaling,
     TemperatureScaling,
     VectorScaling,
     full_penalty,
 )
-from quorate.labels import Labels
+from raterwise.labels import Labels
 
 Array = npt.NDArray[Any]
 
 FOLDER = Path(
-    os.environ.get("QUORATE_GOLDEN", Path(__file__).resolve().parent / "fixtures" / "calibrators")
+    os.environ.get("RATERWISE_GOLDEN", Path(__file__).resolve().parent / "fixtures" / "calibrators")
 )
 LABEL_HISTOGRAMS = "m1m0r1/lh_calib"
 DIRICHLET = "dirichletcal/dirichlet_python"

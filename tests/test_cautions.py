@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.datasets import load_lidc_malignancy
-from quorate.evaluate import blanks, predictions_of, rows_of, warnings_about
-from quorate.inference import Settings
+import raterwise as rw
+from raterwise.datasets import load_lidc_malignancy
+from raterwise.evaluate import blanks, predictions_of, rows_of, warnings_about
+from raterwise.inference import Settings
 from strategies import ordinary
 
 
@@ -98,7 +98,7 @@ def test_patients() -> None:
 def test_confidences(confidence: np.ndarray, message: str | None, columns: int) -> None:
     """Saturated or tied ones tell no cases apart; half of them may be certain."""
     probs = np.stack((1 - confidence, confidence), axis=1)
-    labels = qr.Labels.from_counts(np.tile([[1, 2], [2, 1]], (100, 1)))
+    labels = rw.Labels.from_counts(np.tile([[1, 2], [2, 1]], (100, 1)))
     said = told(probs if columns == 2 else confidence, labels, "ece", bins=10)
     assert len(said) == (message is not None)
     assert message is None or said[0].startswith(message)

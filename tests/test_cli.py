@@ -23,12 +23,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-import quorate
-from quorate.cli import app
-from quorate.cli.show import ProgressBar, print_results
-from quorate.cli.stability import one_rater_each
-from quorate.labels import Labels
-from quorate.results import Estimate, Results
+import raterwise
+from raterwise.cli import app
+from raterwise.cli.show import ProgressBar, print_results
+from raterwise.cli.stability import one_rater_each
+from raterwise.labels import Labels
+from raterwise.results import Estimate, Results
 
 ROOT = Path(__file__).parents[1]
 
@@ -86,7 +86,7 @@ def run(command: str | Sequence[str]) -> Result:
 
 
 def evaluated(command: str) -> dict[str, Any]:
-    """Run `quorate evaluate` and return the JSON that it writes."""
+    """Run `raterwise evaluate` and return the JSON that it writes."""
     result = run(f"evaluate {command} --quiet --resamples 20 --out results.json")
     assert result.exit_code == 0, result.output
     assert result.output == ""
@@ -284,10 +284,10 @@ def test_metrics_as_csv(folder: Path) -> None:
 
 def test_version_and_help() -> None:
     """--version prints it; --help teaches with examples; nothing at all shows the help."""
-    assert run("--version").stdout == f"quorate {quorate.__version__}\n"
+    assert run("--version").stdout == f"raterwise {raterwise.__version__}\n"
     shown = run("evaluate --help")
     assert shown.exit_code == 0
-    assert "quorate evaluate predictions.csv --ratings ratings.csv" in shown.stdout
+    assert "raterwise evaluate predictions.csv --ratings ratings.csv" in shown.stdout
     assert "evaluate" in run("").output
 
 
@@ -332,7 +332,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, command: str, messa
     result = run(f"evaluate {command}")
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr.startswith("quorate: ") and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("raterwise: ") and result.stderr.count("\n") == 1
     assert message in result.stderr
     assert sorted(folder.iterdir()) == before
 
@@ -351,7 +351,7 @@ def test_a_file_system_error_is_exit_code_2(folder: Path, monkeypatch: pytest.Mo
     def fail(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("quorate.io.files.os.fsync", fail)
+    monkeypatch.setattr("raterwise.io.files.os.fsync", fail)
     command = (
         "evaluate predictions.csv --label-column truth --metrics ece --resamples 0 --out r.json"
     )
@@ -366,16 +366,16 @@ def test_control_c_is_exit_code_130(folder: Path, monkeypatch: pytest.MonkeyPatc
     def interrupted(*args: Any, **options: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["quorate.evaluate"], "evaluate", interrupted)
+    monkeypatch.setattr(sys.modules["raterwise.evaluate"], "evaluate", interrupted)
     result = run("evaluate predictions.csv --label-column truth --out r.json")
     assert result.exit_code == 130
-    assert result.stderr == "quorate: interrupted\n"
+    assert result.stderr == "raterwise: interrupted\n"
     assert not (folder / "r.json").exists()
 
 
 def test_as_a_program_of_its_own(folder: Path) -> None:
     """The installed entry point returns its exit codes and keeps stdout and stderr apart."""
-    program = [sys.executable, "-W", "error", "-c", "from quorate.cli import main; main()"]
+    program = [sys.executable, "-W", "error", "-c", "from raterwise.cli import main; main()"]
 
     def call(*words: str) -> subprocess.CompletedProcess[str]:
         command = [*program, "evaluate", *words]
@@ -386,7 +386,7 @@ def test_as_a_program_of_its_own(folder: Path) -> None:
     assert "0.2417" in good.stdout
     bad = call("predictions.csv", "--ratings", "nowhere.csv")
     assert bad.returncode == 2 and bad.stdout == ""
-    assert bad.stderr == "quorate: nowhere.csv: there is no such file\n"
+    assert bad.stderr == "raterwise: nowhere.csv: there is no such file\n"
 
 
 # The bar, and the demonstration ------------------------------------------------------------------
@@ -437,7 +437,7 @@ def test_the_demonstration_can_be_repeated(tmp_path: Path, monkeypatch: pytest.M
     assert "CC BY 3.0" in shown.stdout
     first = json.loads(Path("a folder/results.json").read_text(encoding="utf-8"))
     command = next(
-        line for line in shown.stdout.splitlines() if line.startswith("quorate evaluate")
+        line for line in shown.stdout.splitlines() if line.startswith("raterwise evaluate")
     )
     again = run([*shlex.split(command)[1:], "--quiet"])
     assert again.exit_code == 0, again.output

@@ -17,15 +17,15 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-import quorate as qr
-from quorate.cli import app
-from quorate.cli.show import print_results
-from quorate.compare import Comparison
-from quorate.errors import InvalidInputError
-from quorate.io.files import check_can_write
-from quorate.paired import Difference
-from quorate.report.words import verdict
-from quorate.results import Results
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.cli.show import print_results
+from raterwise.compare import Comparison
+from raterwise.errors import InvalidInputError
+from raterwise.io.files import check_can_write
+from raterwise.paired import Difference
+from raterwise.report.words import verdict
+from raterwise.results import Results
 
 RATED = "p.csv --ratings r.csv"
 
@@ -111,20 +111,26 @@ def test_what_is_written_is_told(folder: Path, words: str, written: str) -> None
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("evaluate .", r"^quorate: \.: the name must end in \.csv"),
-        (f"evaluate {RATED} --bins 0", r"^quorate: --bins: must be at least 1; got 0"),
-        (f"evaluate {RATED} --level 95", r"^quorate: --level: must be between 0 and 1; got 95"),
-        (f"evaluate {RATED} --metrics foo", r"^quorate: --metrics: no metric is called 'foo'"),
-        ("evaluate p.csv", r"^quorate: --ratings: p\.csv holds no labels"),
-        (f"evaluate {RATED} --out a.html", r"--out: is a JSON file .* got a\.html; quorate report"),
+        ("evaluate .", r"^raterwise: \.: the name must end in \.csv"),
+        (f"evaluate {RATED} --bins 0", r"^raterwise: --bins: must be at least 1; got 0"),
+        (f"evaluate {RATED} --level 95", r"^raterwise: --level: must be between 0 and 1; got 95"),
+        (f"evaluate {RATED} --metrics foo", r"^raterwise: --metrics: no metric is called 'foo'"),
+        ("evaluate p.csv", r"^raterwise: --ratings: p\.csv holds no labels"),
+        (
+            f"evaluate {RATED} --out a.html",
+            r"--out: is a JSON file .* got a\.html; raterwise report",
+        ),
         (
             "evaluate p.csv --label-column truth --save-summary s.npz",
             "is read from Parquet or Zarr",
         ),
-        ("report p.json -o page", r"^quorate: --out: must end in \.html, .* got page"),
-        ("report p.json --single odd.json", r"^quorate: --single: .* odd\.json has 2 cases for 40"),
-        ("report none.json", r"^quorate: none\.json: there is no such file"),
-        ("report other.json", r"other\.json: is not a quorate result file \(no 'schema_version'"),
+        ("report p.json -o page", r"^raterwise: --out: must end in \.html, .* got page"),
+        (
+            "report p.json --single odd.json",
+            r"^raterwise: --single: .* odd\.json has 2 cases for 40",
+        ),
+        ("report none.json", r"^raterwise: none\.json: there is no such file"),
+        ("report other.json", r"other\.json: is not a raterwise result file \(no 'schema_version'"),
         (
             "evaluate odd.csv --label-column truth",
             r"row 2 is 'zebra', and the classes are 'a', 'b'",
@@ -133,8 +139,11 @@ def test_what_is_written_is_told(folder: Path, words: str, written: str) -> None
             "evaluate a.npz --label-column truth",
             r"a\.npz: an NPZ file has no columns.*'class_names'",
         ),
-        ("evaluate a.npz", r"a\.npz: must hold an array 'probs'; it holds none that quorate knows"),
-        ("demo --out p.csv", r"^quorate: p\.csv: must be a folder to write into; it is a file"),
+        (
+            "evaluate a.npz",
+            r"a\.npz: must hold an array 'probs'; it holds none that raterwise knows",
+        ),
+        ("demo --out p.csv", r"^raterwise: p\.csv: must be a folder to write into; it is a file"),
         (f"plan ece {RATED} --reading-cost -1", r"--reading-cost"),
         (f"plan ece {RATED} --case-cost -1", r"--case-cost"),
     ],
@@ -145,7 +154,7 @@ def test_messages_name_what_is_wrong(folder: Path, words: str, message: str) -> 
     (folder / "odd.csv").write_text(odd, encoding="utf-8")
     (folder / "other.json").write_text("{}", encoding="utf-8")
     np.savez(folder / "a.npz", other=np.zeros(2))
-    results = qr.evaluate([[0.5, 0.5]] * 2, [0, 1], "brier", resamples=0)
+    results = rw.evaluate([[0.5, 0.5]] * 2, [0, 1], "brier", resamples=0)
     results.to_json(folder / "odd.json")
     before = sorted(folder.iterdir())
     done = run(words)
@@ -186,7 +195,7 @@ def test_a_report_that_takes_long_shows_a_bar(
         def __exit__(self, *error: object) -> None:
             told.append("over")
 
-    monkeypatch.setattr("quorate.cli.report.ProgressBar", Bar)
+    monkeypatch.setattr("raterwise.cli.report.ProgressBar", Bar)
     assert run("report p.json -o a.html").exit_code == 0
     assert told == ["drawing a.html", "over"]
 
@@ -208,7 +217,7 @@ def test_a_verdict_needs_more_than_chance(
     Ten of ten right at 95 % happens to a calibrated model 60 % of the time (0.95**10), none of ten
     one time in 10**13; 200 of 200 at 60 % one time in 10**44.
     """
-    assert verdict(qr.evaluate(probs, labels, "ece", resamples=50)).headline == headline
+    assert verdict(rw.evaluate(probs, labels, "ece", resamples=50)).headline == headline
 
 
 def test_one_case_is_one_case(folder: Path) -> None:

@@ -22,16 +22,16 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-import quorate as qr
-from quorate.cli.app import app
-from quorate.engines.checkpoint import Checkpoint
-from quorate.engines.dask import connected, merged_on_cluster, results_on_cluster
-from quorate.evaluate import rows_of
-from quorate.io import streams
-from quorate.merged import asked_of, plans_of
-from quorate.predictions import Predictions
-from quorate.segmentation import Case
-from quorate.summaries.digest import Digest, merged_in_order
+import raterwise as rw
+from raterwise.cli.app import app
+from raterwise.engines.checkpoint import Checkpoint
+from raterwise.engines.dask import connected, merged_on_cluster, results_on_cluster
+from raterwise.evaluate import rows_of
+from raterwise.io import streams
+from raterwise.merged import asked_of, plans_of
+from raterwise.predictions import Predictions
+from raterwise.segmentation import Case
+from raterwise.summaries.digest import Digest, merged_in_order
 from test_streaming import assert_same_digits, table
 from test_volumes import image_and_masks, study
 
@@ -95,11 +95,11 @@ def test_a_stream_in_python_takes_a_client(client: Any, tmp_path: Path) -> None:
     """`evaluate_stream` has the same digits with a client, and keeps what it has finished."""
     pq.write_table(table(600), tmp_path / "t.parquet", row_group_size=60)
     told = {"rater_prefix": "r", "group_column": "patient", "resamples": 20}
-    here = qr.evaluate_stream(tmp_path / "t.parquet", "ece,auccc", **told)
-    there = qr.evaluate_stream([tmp_path / "*.parquet"], "ece,auccc", client=client, **told)
+    here = rw.evaluate_stream(tmp_path / "t.parquet", "ece,auccc", **told)
+    there = rw.evaluate_stream([tmp_path / "*.parquet"], "ece,auccc", client=client, **told)
     assert digits(there) == digits(here)
     kept = tmp_path / "kept"
-    again = qr.evaluate_stream(
+    again = rw.evaluate_stream(
         tmp_path / "t.parquet", "ece,auccc", client=client, checkpoint=kept, **told
     )
     assert digits(again) == digits(here) and len(list(kept.glob("part_*"))) == 10
@@ -132,12 +132,12 @@ def test_a_part_that_fails_is_named(client: Any, job: Any, tmp_path: Path) -> No
     frame = table(100).set_column(0, "prob_a", [np.full(100, 1.5)])
     pq.write_table(frame, tmp_path / "bad.parquet", row_group_size=50)
     bad, _ = streams.parts_of([tmp_path / "bad.parquet"])
-    with pytest.raises(qr.InvalidInputError, match=r"bad\.parquet, row group [01]: .*1\.5"):
+    with pytest.raises(rw.InvalidInputError, match=r"bad\.parquet, row group [01]: .*1\.5"):
         streams.digest_of_parts(request, bad, cluster=client)
     function = partial(failing_digest, request)
-    with pytest.raises(qr.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
+    with pytest.raises(rw.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
         merged_on_cluster(function, parts, client, name_of=NAME_OF, retries=0)
-    with pytest.raises(qr.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
+    with pytest.raises(rw.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
         list(results_on_cluster(function, parts, client, name_of=NAME_OF, retries=0))
 
 
@@ -163,7 +163,7 @@ def test_a_run_goes_on_where_it_was_killed(client: Any, job: Any, tmp_path: Path
     """Parts that finished before the end of a run are kept, and not done again."""
     request, parts = job
     kept = Checkpoint.open(tmp_path / "kept", {"job": 1})
-    with pytest.raises(qr.InvalidInputError, match="row group 7"):
+    with pytest.raises(rw.InvalidInputError, match="row group 7"):
         merged_on_cluster(
             partial(failing_digest, request),
             parts,
@@ -183,7 +183,7 @@ def test_a_run_goes_on_where_it_was_killed(client: Any, job: Any, tmp_path: Path
 
 
 def test_images_on_a_cluster(client: Any, tmp_path: Path) -> None:
-    """`quorate segment --cluster` writes what it writes without one, skipped images included."""
+    """`raterwise segment --cluster` writes what it writes without one, skipped images included."""
     manifest, _ = study(tmp_path)
     (tmp_path / "p1.nii.gz").write_bytes(b"damaged")
     options = [
@@ -219,7 +219,7 @@ def openers(number: int, seconds: float = 0.0) -> list[Any]:
     return [partial(slow_case, Path(str(i)), seconds) for i in range(number)]
 
 
-def digits(results: qr.Results) -> str:
+def digits(results: rw.Results) -> str:
     """Return results with every digit."""
     return json.dumps(results.to_dict())
 
@@ -232,8 +232,8 @@ def test_images_have_the_digits_of_this_process(
     manifest, cases = study(tmp_path, cases=5)
     metrics = "ece,kde_ece,auccc,disagreement_calibration_error"
 
-    def evaluate(images: Any, **where: Any) -> qr.Results:
-        return qr.segmentation.evaluate(images, metrics, reduction, resamples=20, **where)
+    def evaluate(images: Any, **where: Any) -> rw.Results:
+        return rw.segmentation.evaluate(images, metrics, reduction, resamples=20, **where)
 
     here = digits(evaluate(cases))
     seen: list[float] = []
@@ -241,7 +241,7 @@ def test_images_have_the_digits_of_this_process(
     assert digits(evaluate(cases, **where)) == here
     assert seen == [0.2, 0.4, 0.6, 0.8, 1.0, 1.0]
     assert digits(evaluate(iter(cases), client=client)) == here
-    files = qr.segmentation.read_manifest(manifest)
+    files = rw.segmentation.read_manifest(manifest)
     here = digits(evaluate(files))  # whose voxels are added up in the order of the files
     assert digits(evaluate(files, client=client, checkpoint=tmp_path / "kept")) == here
     assert len(list((tmp_path / "kept").glob("part_*.npz"))) == 5
@@ -251,7 +251,7 @@ def test_images_have_the_digits_of_this_process(
 
 def test_images_survive_a_killed_worker(client: Any) -> None:
     """A worker killed in the middle changes no digit of the images."""
-    here = digits(qr.segmentation.evaluate(openers(16), "ece,brier", resamples=20))
+    here = digits(rw.segmentation.evaluate(openers(16), "ece,brier", resamples=20))
     victim = next(iter(client.run(os.getpid).values()))
     killed: list[int] = []
 
@@ -260,7 +260,7 @@ def test_images_survive_a_killed_worker(client: Any) -> None:
             os.kill(victim, signal.SIGKILL)
             killed.append(victim)
 
-    there = qr.segmentation.evaluate(
+    there = rw.segmentation.evaluate(
         openers(16, 0.05), "ece,brier", resamples=20, client=client, progress=kill_one
     )
     assert killed == [victim] and digits(there) == here
@@ -271,15 +271,15 @@ def test_an_image_that_fails_names_its_file(client: Any, tmp_path: Path) -> None
     """A damaged file is named with its case, or left out on request; so is a function's error."""
     manifest, _ = study(tmp_path)
     (tmp_path / "p1.nii.gz").write_bytes(b"damaged")
-    files = qr.segmentation.read_manifest(manifest)
+    files = rw.segmentation.read_manifest(manifest)
     for where in ({}, {"client": client}):
-        with pytest.raises(qr.InvalidInputError, match=r"case c1: .*p1\.nii\.gz.*skip_bad=True"):
-            qr.segmentation.evaluate(files, "ece", resamples=0, **where)
-        found = qr.segmentation.evaluate(files, "ece", resamples=0, skip_bad=True, **where)
+        with pytest.raises(rw.InvalidInputError, match=r"case c1: .*p1\.nii\.gz.*skip_bad=True"):
+            rw.segmentation.evaluate(files, "ece", resamples=0, **where)
+        found = rw.segmentation.evaluate(files, "ece", resamples=0, skip_bad=True, **where)
         assert found.data["cases"] == 3 and found.data["dropped"] == {"bad images": 1}
         assert any("case c1" in note and "p1.nii.gz" in note for note in found.warnings)
-    with pytest.raises(qr.InvalidInputError, match=r"case 1: failed .*KeyError: 'no such scan'"):
-        qr.segmentation.evaluate([*openers(1), no_case], "ece", client=client)
+    with pytest.raises(rw.InvalidInputError, match=r"case 1: failed .*KeyError: 'no such scan'"):
+        rw.segmentation.evaluate([*openers(1), no_case], "ece", client=client)
 
 
 def test_stopping_images_leaves_nothing_behind(client: Any) -> None:
@@ -303,7 +303,7 @@ def test_stopping_images_leaves_nothing_behind(client: Any) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        qr.segmentation.evaluate(Counted(), "ece", client=client, progress=stop)
+        rw.segmentation.evaluate(Counted(), "ece", client=client, progress=stop)
     assert len(read) < 30
     wait_for_no_tasks(client)
 
@@ -359,10 +359,10 @@ def test_a_scheduler_and_a_worker_of_their_own(
 
 def test_what_is_no_cluster_is_refused() -> None:
     """An address where nobody answers, and what is no address at all, are errors."""
-    with pytest.raises(qr.InvalidInputError, match="cluster: must be"), connected(42):
+    with pytest.raises(rw.InvalidInputError, match="cluster: must be"), connected(42):
         pass
     with (
-        pytest.raises(qr.InvalidInputError, match="cluster: no scheduler answers"),
+        pytest.raises(rw.InvalidInputError, match="cluster: no scheduler answers"),
         connected("x:"),
     ):
         pass
@@ -372,10 +372,10 @@ def test_one_part_needs_no_addition(client: Any) -> None:
     """A single part is its own sum, and no parts are an error."""
     probs = np.random.default_rng(0).dirichlet([1, 1, 1], 50)
     whole = Predictions.of(probs, probs.argmax(axis=1))
-    from quorate.engines.streaming import digest
+    from raterwise.engines.streaming import digest
 
     function = partial(digest, plans=PLANS[:2])
     there = merged_on_cluster(function, [whole], client, name_of=lambda part: "all")
     assert_same_digits(there, digest(whole, PLANS[:2]))
-    with pytest.raises(qr.InvalidInputError, match="at least one"):
+    with pytest.raises(rw.InvalidInputError, match="at least one"):
         merged_on_cluster(function, [], client, name_of=str)

@@ -10,14 +10,14 @@ import pytest
 from scipy.special import softmax
 from typer.testing import CliRunner, Result
 
-import quorate as qr
-from quorate.catalog import CATALOG
-from quorate.cli import app
-from quorate.errors import InvalidInputError
-from quorate.labels import Labels
-from quorate.paired import differences
-from quorate.resample import multiplicities
-from quorate.results import Estimate, Results
+import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.cli import app
+from raterwise.errors import InvalidInputError
+from raterwise.labels import Labels
+from raterwise.paired import differences
+from raterwise.resample import multiplicities
+from raterwise.results import Estimate, Results
 
 
 def three_models(cases: int = 600, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -34,7 +34,7 @@ def three_models(cases: int = 600, seed: int = 0) -> tuple[dict[str, np.ndarray]
 def test_differences_are_those_of_the_values() -> None:
     """first minus second, of the values that `evaluate` reports."""
     models, y = three_models()
-    found = qr.compare(models, y, "brier,ece,auccc", resamples=100)
+    found = rw.compare(models, y, "brier,ece,auccc", resamples=100)
     for metric in ("brier", "ece", "auccc"):
         a, b = (found.models[name][metric].value for name in ("true", "noisy"))
         assert found.difference(metric, "true", "noisy").difference == pytest.approx(a - b)
@@ -43,7 +43,7 @@ def test_differences_are_those_of_the_values() -> None:
 def test_pairing_makes_the_interval_shorter() -> None:
     """The standard error of a paired mean difference is that of the case-wise differences."""
     models, y = three_models()
-    found = qr.compare(models, y, "brier", resamples=1000)
+    found = rw.compare(models, y, "brier", resamples=1000)
     each = (models["true"] - y) ** 2 - (models["noisy"] - y) ** 2
     error = each.std() / np.sqrt(len(each))
     paired = found.difference("brier", "true", "noisy")
@@ -54,7 +54,7 @@ def test_pairing_makes_the_interval_shorter() -> None:
 def test_a_model_and_itself_do_not_differ() -> None:
     """Two equal models differ by nothing: the interval is [0, 0] and p is 1."""
     models, y = three_models(200)
-    found = qr.compare({"a": models["true"], "b": models["true"]}, y, "nll", resamples=50)
+    found = rw.compare({"a": models["true"], "b": models["true"]}, y, "nll", resamples=50)
     same = found.difference("nll", "a", "b")
     assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
     assert found.ranking["nll"] == {"a": 0.5, "b": 0.5}
@@ -63,7 +63,7 @@ def test_a_model_and_itself_do_not_differ() -> None:
 def test_the_better_model_wins() -> None:
     """The true probabilities beat a noisy copy in nearly every resample, and p says so."""
     models, y = three_models(2000)
-    found = qr.compare(models, y, "brier,nll", resamples=200)
+    found = rw.compare(models, y, "brier,nll", resamples=200)
     for metric in ("brier", "nll"):
         best = found.difference(metric, "true", "sharp")
         assert best.high < 0
@@ -73,7 +73,7 @@ def test_the_better_model_wins() -> None:
 
 def test_holm_by_hand() -> None:
     """Holm's adjustment of .01, .04, .03: 3·.01, then 2·.03, then the same again."""
-    from quorate.differences import holm
+    from raterwise.differences import holm
 
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
@@ -88,7 +88,7 @@ def test_p_values_are_uniform_under_the_null() -> None:
         models = {
             name: np.clip(truth + random.normal(0, 0.15, 150), 0.01, 0.99) for name in ("a", "b")
         }
-        found = qr.compare(models, y, "brier", resamples=199, seed=seed)
+        found = rw.compare(models, y, "brier", resamples=199, seed=seed)
         rejected += found.difference("brier", "a", "b").p_value <= 0.05
     assert 0 <= rejected <= 13  # 5 ± 3.5 standard deviations of 2.2
 
@@ -98,9 +98,9 @@ def test_beliefs_are_compared_by_what_they_believe() -> None:
     random = np.random.default_rng(0)
     f = random.dirichlet([2, 2], 400)
     q = np.array([random.dirichlet(2 * p) for p in f])
-    labels = qr.Labels.from_counts([random.multinomial(4, p) for p in q])
-    models = {"point": qr.PointBelief(f), "dirichlet": qr.DirichletBelief(f, np.full(400, 2.0))}
-    found = qr.compare(models, labels, "brier,disagreement_loss,posterior_gain", resamples=200)
+    labels = rw.Labels.from_counts([random.multinomial(4, p) for p in q])
+    models = {"point": rw.PointBelief(f), "dirichlet": rw.DirichletBelief(f, np.full(400, 2.0))}
+    found = rw.compare(models, labels, "brier,disagreement_loss,posterior_gain", resamples=200)
     assert found.difference("brier", "point", "dirichlet").difference == pytest.approx(0, abs=1e-12)
     assert found.difference("disagreement_loss", "point", "dirichlet").low > 0
     assert found.models["point"]["posterior_gain"].value == pytest.approx(0, abs=1e-12)
@@ -110,7 +110,7 @@ def test_beliefs_are_compared_by_what_they_believe() -> None:
 def test_to_dict_is_plain() -> None:
     """A comparison becomes plain values."""
     models, y = three_models(100)
-    content = qr.compare(models, y, "brier", resamples=20).to_dict()
+    content = rw.compare(models, y, "brier", resamples=20).to_dict()
     assert set(content) == {"schema_version", "models", "differences", "ranking"}
     assert len(content["differences"]) == 3
 
@@ -119,12 +119,12 @@ def test_bad_input() -> None:
     """One model, one resample or an unknown pair is an error."""
     models, y = three_models(100)
     with pytest.raises(ValueError, match="models: must be at least two; got 1"):
-        qr.compare({"a": models["true"]}, y)
+        rw.compare({"a": models["true"]}, y)
     with pytest.raises(ValueError, match="resamples: must be at least 2 to compare; got 0"):
-        qr.compare(models, y, resamples=0)
-    undefined = qr.compare(models, y, "epistemic_loss", resamples=20)  # which needs two raters
+        rw.compare(models, y, resamples=0)
+    undefined = rw.compare(models, y, "epistemic_loss", resamples=20)  # which needs two raters
     assert undefined.differences == ()
-    found = qr.compare(models, y, "brier", resamples=20)
+    found = rw.compare(models, y, "brier", resamples=20)
     with pytest.raises(ValueError, match="no difference of 'brier' between 'noisy' and 'true'"):
         found.difference("brier", "noisy", "true")
 
@@ -133,7 +133,7 @@ def test_the_p_value_and_the_interval_agree() -> None:
     """An interval of level 1 - p just reaches 0: where p < 0.05 the 95 % interval excludes 0."""
     models, y = three_models(300, seed=3)
     for level in (0.5, 0.8, 0.95):
-        found = qr.compare(models, y, "brier,ece,calibration_error", resamples=999, level=level)
+        found = rw.compare(models, y, "brier,ece,calibration_error", resamples=999, level=level)
         for each in found.differences:
             excludes = each.low > 0 or each.high < 0
             if abs(each.p_value - (1 - level)) > 0.05:  # beyond the Student expansion and ties
@@ -146,7 +146,7 @@ FROM_ALL_CASES = {"adaptive_ece", "ece_sweep", "dispersion_loss"}
 """Their bins, or the spread of their resamples, depend on every case a little."""
 
 
-def rated_cases(cases: int = 260, seed: int = 4) -> tuple[dict[str, np.ndarray], qr.Labels]:
+def rated_cases(cases: int = 260, seed: int = 4) -> tuple[dict[str, np.ndarray], rw.Labels]:
     """Two models of three classes, and the labels of two to four raters per case."""
     random = np.random.default_rng(seed)
     truth = random.dirichlet(np.ones(3), cases)
@@ -166,21 +166,21 @@ def in_files(models: dict[str, Results], folder: Path) -> dict[str, Results]:
 
 
 @pytest.fixture(name="all_metrics", scope="module")
-def every_metric_both_ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, qr.Comparison]:
+def every_metric_both_ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, rw.Comparison]:
     """Every row of the catalog, compared on arrays and from files."""
     models, labels = rated_cases()
-    beliefs = {name: qr.DirichletBelief(p, np.full(len(p), 3.0)) for name, p in models.items()}
+    beliefs = {name: rw.DirichletBelief(p, np.full(len(p), 3.0)) for name, p in models.items()}
     given = {"groups": np.arange(260) // 2, "on_single": "drop", "resamples": 60, "seed": 3}
-    results = {name: qr.evaluate(b, labels, list(CATALOG), **given) for name, b in beliefs.items()}
+    results = {name: rw.evaluate(b, labels, list(CATALOG), **given) for name, b in beliefs.items()}
     files = in_files(results, tmp_path_factory.mktemp("results"))
     return {
-        "arrays": qr.compare(beliefs, labels, list(CATALOG), **given),
-        "files": qr.compare(files),
+        "arrays": rw.compare(beliefs, labels, list(CATALOG), **given),
+        "files": rw.compare(files),
     }
 
 
 @pytest.mark.parametrize("metric", list(CATALOG))
-def test_files_and_arrays_agree(all_metrics: dict[str, qr.Comparison], metric: str) -> None:
+def test_files_and_arrays_agree(all_metrics: dict[str, rw.Comparison], metric: str) -> None:
     """Every metric has the same difference, interval, p-value and ranking both ways."""
     arrays, files = all_metrics["arrays"], all_metrics["files"]
     assert files.models["sharp"][metric] == arrays.models["sharp"][metric]
@@ -206,7 +206,7 @@ def test_resamples_draw_the_same_cases_for_every_model(patients: np.ndarray | No
     times = multiplicities(units, 80, seed=5)[:, 17 if patients is None else 17 // 4]
     rows = [row for row in CATALOG.values() if not row.needs_belief]
     one, two = (
-        qr.evaluate(
+        rw.evaluate(
             probs, labels, [row.name for row in rows], groups=patients, resamples=80, seed=5
         ).replicates
         for probs in (models["sharp"], other)
@@ -230,62 +230,62 @@ def test_resampled_raters_are_pairs_too() -> None:
     labels = Labels.from_ratings(ratings, num_classes=2)
     models = {name: random.beta(1, 1, 80) for name in ("a", "b")}
     results = {
-        name: qr.evaluate(p, labels, "fleiss_kappa,brier", resamples=40, resample="raters")
+        name: rw.evaluate(p, labels, "fleiss_kappa,brier", resamples=40, resample="raters")
         for name, p in models.items()
     }
-    found = qr.compare(results)
+    found = rw.compare(results)
     same = found.difference("fleiss_kappa", "a", "b")
     assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
     others = Labels.from_ratings(ratings[:, ::-1], num_classes=2)
-    other = qr.evaluate(models["b"], others, "brier", resamples=40, resample="raters")
+    other = rw.evaluate(models["b"], others, "brier", resamples=40, resample="raters")
     with pytest.raises(ValueError, match="'a' and 'b' have other raters"):
-        qr.compare({"a": results["a"], "b": other})
+        rw.compare({"a": results["a"], "b": other})
 
 
 def test_what_makes_results_unlike() -> None:
     """Other cases, labels, weights, patients or options are refused, each by its name."""
     models, labels = rated_cases(60)
     given = {"metrics": "brier", "resamples": 20}
-    one = qr.evaluate(models["sharp"], labels, class_names="abc", **given)
+    one = rw.evaluate(models["sharp"], labels, class_names="abc", **given)
     p = models["noisy"]
     turned = Labels.from_counts(labels.counts[::-1])
     named = replace(labels, case_ids=tuple(range(60)))
     backwards = replace(turned, case_ids=tuple(range(60))[::-1])
     unlike = {
-        "other numbers of cases: 60 and 59": qr.evaluate(p[1:], labels.take(range(1, 60)), **given),
-        "have other labels": qr.evaluate(p, turned, **given),
-        "other weights of the cases": qr.evaluate(p, labels, weights=np.full(60, 2.0), **given),
-        "have other patients": qr.evaluate(p, labels, groups=np.arange(60) // 2, **given),
-        "must share seed; 'a' has 0, 'b' has 7": qr.evaluate(p, labels, seed=7, **given),
-        "must share resamples; 'a' has 20, 'b' has 30": qr.evaluate(
+        "other numbers of cases: 60 and 59": rw.evaluate(p[1:], labels.take(range(1, 60)), **given),
+        "have other labels": rw.evaluate(p, turned, **given),
+        "other weights of the cases": rw.evaluate(p, labels, weights=np.full(60, 2.0), **given),
+        "have other patients": rw.evaluate(p, labels, groups=np.arange(60) // 2, **given),
+        "must share seed; 'a' has 0, 'b' has 7": rw.evaluate(p, labels, seed=7, **given),
+        "must share resamples; 'a' has 20, 'b' has 30": rw.evaluate(
             p, labels, "brier", resamples=30
         ),
-        "must share level; 'a' has 0.95, 'b' has 0.9": qr.evaluate(p, labels, level=0.9, **given),
-        "must share bins; 'a' has 15, 'b' has 10": qr.evaluate(p, labels, bins=10, **given),
-        "'a' has a, b, c, 'b' has a, c, b": qr.evaluate(p, labels, class_names="acb", **given),
-        "'b' holds no resampled values": qr.evaluate(p, labels, "brier", resamples=0),
+        "must share level; 'a' has 0.95, 'b' has 0.9": rw.evaluate(p, labels, level=0.9, **given),
+        "must share bins; 'a' has 15, 'b' has 10": rw.evaluate(p, labels, bins=10, **given),
+        "'a' has a, b, c, 'b' has a, c, b": rw.evaluate(p, labels, class_names="acb", **given),
+        "'b' holds no resampled values": rw.evaluate(p, labels, "brier", resamples=0),
     }
     for message, other in unlike.items():
         with pytest.raises(InvalidInputError, match=re.escape(message)):
-            qr.compare({"a": one, "b": other})
+            rw.compare({"a": one, "b": other})
     with pytest.raises(InvalidInputError, match="the same cases in another order"):
-        qr.compare(
+        rw.compare(
             {
-                "a": qr.evaluate(p, named, **given),
-                "b": qr.evaluate(p[::-1], backwards, **given),
+                "a": rw.evaluate(p, named, **given),
+                "b": rw.evaluate(p[::-1], backwards, **given),
             }
         )
-    assert qr.compare({"a": one, "b": qr.evaluate(p, named, **given)}).differences
+    assert rw.compare({"a": one, "b": rw.evaluate(p, named, **given)}).differences
 
 
 def test_what_results_know_is_not_asked_again(tmp_path: Path) -> None:
     """Arguments that would be left unread are errors; a choice of metrics is none."""
     models, labels = rated_cases(60)
     results = {
-        name: qr.evaluate(p, labels, "brier,ece,nll", resamples=20) for name, p in models.items()
+        name: rw.evaluate(p, labels, "brier,ece,nll", resamples=20) for name, p in models.items()
     }
-    assert [d.metric for d in qr.compare(results, metrics="ece").differences] == ["ece"]
-    assert len(qr.compare(results, resamples=20).differences) == 3
+    assert [d.metric for d in rw.compare(results, metrics="ece").differences] == ["ece"]
+    assert len(rw.compare(results, resamples=20).differences) == 3
     for message, arguments in {
         "labels: results know theirs": {"labels": labels},
         "groups: results know theirs": {"groups": np.arange(60)},
@@ -293,20 +293,20 @@ def test_what_results_know_is_not_asked_again(tmp_path: Path) -> None:
         "metrics: 'sharp' has no auccc; it has brier, ece, nll": {"metrics": "auccc"},
     }.items():
         with pytest.raises(InvalidInputError, match=re.escape(message)):
-            qr.compare(results, **arguments)
+            rw.compare(results, **arguments)
     with pytest.raises(InvalidInputError, match="'sharp' is the first, 'noisy' the second"):
-        qr.compare({"sharp": results["sharp"], "noisy": models["noisy"]}, labels)
+        rw.compare({"sharp": results["sharp"], "noisy": models["noisy"]}, labels)
     with pytest.raises(InvalidInputError, match="labels: are needed with predictions"):
-        qr.compare(models)
-    fewer = qr.evaluate(models["noisy"], labels, "ece", resamples=20)
+        rw.compare(models)
+    fewer = rw.evaluate(models["noisy"], labels, "ece", resamples=20)
     with pytest.warns(UserWarning, match="not all models have them: brier, nll"):
-        found = qr.compare({"sharp": results["sharp"], "noisy": fewer})
+        found = rw.compare({"sharp": results["sharp"], "noisy": fewer})
     assert [d.metric for d in found.differences] == ["ece"]
     results["noisy"].to_json(tmp_path / "small.json", replicates=False)
     small = Results.from_json(tmp_path / "small.json")
     assert not small.replicates and small["ece"] == results["noisy"]["ece"]
     with pytest.raises(InvalidInputError, match="'noisy' holds no resampled values"):
-        qr.compare({"sharp": results["sharp"], "noisy": small})
+        rw.compare({"sharp": results["sharp"], "noisy": small})
 
 
 def test_resampled_values_survive_a_file(tmp_path: Path) -> None:
@@ -325,15 +325,15 @@ def test_resampled_values_survive_a_file(tmp_path: Path) -> None:
 def test_a_comparison_survives_a_file(tmp_path: Path) -> None:
     """What `to_json` writes, `from_json` reads; other files are refused."""
     models, labels = rated_cases(60)
-    found = qr.compare(models, labels, "brier,ece", resamples=20)
+    found = rw.compare(models, labels, "brier,ece", resamples=20)
     found.to_json(tmp_path / "c.json")
-    again = qr.Comparison.from_json(tmp_path / "c.json")
+    again = rw.Comparison.from_json(tmp_path / "c.json")
     assert again.to_dict() == found.to_dict()
     assert again.differences == found.differences
     found.models["sharp"].to_json(tmp_path / "r.json")
-    with pytest.raises(InvalidInputError, match=r"r\.json: is not a quorate comparison"):
-        qr.Comparison.from_json(tmp_path / "r.json")
-    with pytest.raises(InvalidInputError, match=r"c\.json: is not a quorate result file"):
+    with pytest.raises(InvalidInputError, match=r"r\.json: is not a raterwise comparison"):
+        rw.Comparison.from_json(tmp_path / "r.json")
+    with pytest.raises(InvalidInputError, match=r"c\.json: is not a raterwise result file"):
         Results.from_json(tmp_path / "c.json")
 
 
@@ -360,7 +360,7 @@ def test_differences_of_calibration_errors_contain_the_truth() -> None:
         logits = 2 * random.normal(size=(300, 10))
         y = (logits + random.gumbel(size=logits.shape)).argmax(axis=1)
         probs = {"calibrated": softmax(logits, axis=1), "sharp": softmax(1.75 * logits, axis=1)}
-        found = qr.compare(probs, y, metrics, resamples=100, seed=seed)
+        found = rw.compare(probs, y, metrics, resamples=100, seed=seed)
         for metric in metrics:
             d = found.difference(metric, "calibrated", "sharp")
             hits[metric] += d.low <= true <= d.high
@@ -377,7 +377,7 @@ def test_differences_of_calibration_errors_contain_the_truth() -> None:
 def test_an_error_and_itself_do_not_differ(metric: str) -> None:
     """Two equal models have equal errors, whatever the intervals of each look like."""
     models, labels = rated_cases(80)
-    found = qr.compare({"a": models["sharp"], "b": models["sharp"]}, labels, metric, resamples=30)
+    found = rw.compare({"a": models["sharp"], "b": models["sharp"]}, labels, metric, resamples=30)
     same = found.difference(metric, "a", "b")
     assert (same.difference, same.debiased, same.low, same.high, same.p_value) == (0, 0, 0, 0, 1)
 
@@ -460,7 +460,7 @@ def test_compare_from_result_files(folder: Path) -> None:
     *shown, written = again.output.splitlines()
     assert shown == done.output.splitlines()[:-1]
     assert written == "Written: files.json, files.html, d.csv, d.tex, d.md"
-    tables, files = (qr.Comparison.from_json(folder / f"{n}.json") for n in ("tables", "files"))
+    tables, files = (rw.Comparison.from_json(folder / f"{n}.json") for n in ("tables", "files"))
     assert files.differences == tables.differences
     assert files.ranking == tables.ranking
     page = (folder / "files.html").read_text(encoding="utf-8")
@@ -471,7 +471,7 @@ def test_compare_from_result_files(folder: Path) -> None:
     assert (folder / "d.md").read_text(encoding="utf-8").startswith("| Metric | sharp | noisy |")
     few = run("compare", "sharp.json", "noisy.json", "--metrics", "ece", "--out", "few.json", "-q")
     assert few.exit_code == 0, few.output
-    found = qr.Comparison.from_json(folder / "few.json")
+    found = rw.Comparison.from_json(folder / "few.json")
     assert found.differences == tuple(d for d in tables.differences if d.metric == "ece")
 
 
@@ -485,7 +485,7 @@ def test_compare_from_result_files(folder: Path) -> None:
         ("sharp.json noisy.json --on-single drop", "--on-single: is for tables"),
         ("sharp.json noisy.json --level 0.5", "level: the results were made with 0.95"),
         ("sharp.json noisy.json --metrics nll", "metrics: 'sharp' has no nll"),
-        ("sharp.json other.json", "other.json: is not a quorate result file"),
+        ("sharp.json other.json", "other.json: is not a raterwise result file"),
         ("sharp.json absent.json", "absent.json"),
     ],
 )

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import quorate as qr
-from quorate.curves import (
+import raterwise as rw
+from raterwise.curves import (
     MOST_CLASSES,
     MOST_THRESHOLDS,
     ReliabilityCurve,
@@ -19,7 +19,7 @@ from quorate.curves import (
     reliability_curve,
     threshold_curve,
 )
-from quorate.results import Results
+from raterwise.results import Results
 
 # Three cases, two raters. Predicted: class 0 at 0.9, class 1 at 0.8, class 0 at 0.6.
 PROBS = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]
@@ -28,7 +28,7 @@ COUNTS = [[2, 0], [1, 1], [0, 2]]
 
 def test_top_label_by_hand() -> None:
     """Two bins above one half: 0.6 with no rater agreeing; 0.9 and 0.8 with three of four."""
-    labels = qr.Labels.from_counts(COUNTS)
+    labels = rw.Labels.from_counts(COUNTS)
     curve = reliability_curve(PROBS, labels, bins=4, resamples=0)
     assert curve.edges.tolist() == [0, 0.25, 0.5, 0.75, 1]
     assert curve.cases.tolist() == [0, 0, 1, 2]
@@ -41,7 +41,7 @@ def test_top_label_by_hand() -> None:
 
 def test_a_class_and_disagreement_by_hand() -> None:
     """Class 1's probability in one bin; disagreement predicted as 1 - Σ p², seen in one case."""
-    labels = qr.Labels.from_counts(COUNTS)
+    labels = rw.Labels.from_counts(COUNTS)
     named = reliability_curve(
         PROBS, labels, "per_class", 1, of_class=1, class_names=["benign", "<b>"], resamples=0
     )
@@ -67,7 +67,7 @@ def test_raters_who_always_agree_are_one_rater() -> None:
     y = (random.random(300) < p).astype(int)
     once = reliability_curve(p, y, bins=5)
     thrice = reliability_curve(
-        p, qr.Labels.from_ratings(np.stack([y] * 3, 1), num_classes=2), bins=5
+        p, rw.Labels.from_ratings(np.stack([y] * 3, 1), num_classes=2), bins=5
     )
     seen = once.cases > 0
     assert thrice.low[seen] == pytest.approx(once.low[seen])
@@ -87,7 +87,7 @@ def test_intervals_cover_the_truth(raters: int) -> None:
         rate = np.where(random.random(300) < 0.5, (random.random(300) < p) * 1.0, p)
         rate[1::4] = rate[::4]
         ratings = (random.random((300, raters)) < rate[:, None]).astype(int)
-        labels = qr.Labels.from_ratings(ratings, num_classes=2)
+        labels = rw.Labels.from_ratings(ratings, num_classes=2)
         patients = np.repeat(np.arange(75), 4)
         curve = reliability_curve(p, labels, "positive", 10, groups=patients, resamples=200)
         seen = curve.cases >= 8
@@ -108,7 +108,7 @@ def test_the_gap_has_an_interval_that_sees_over_confidence() -> None:
 
 def test_thresholds_by_hand() -> None:
     """Confidences 0.9, 0.8, 0.6 with 2, 1 and 0 of two raters agreeing."""
-    curve = threshold_curve(PROBS, qr.Labels.from_counts(COUNTS))
+    curve = threshold_curve(PROBS, rw.Labels.from_counts(COUNTS))
     assert curve.thresholds.tolist() == [np.inf, 0.9, 0.8, 0.6]
     assert curve.correct_accepts.tolist() == [0, 2, 3, 3]
     assert curve.incorrect_accepts.tolist() == [0, 0, 1, 3]
@@ -125,14 +125,14 @@ def test_a_thinned_curve_keeps_points_of_the_whole() -> None:
     p = random.uniform(0.5, 1, 10_000)
     hits = (random.random(10_000) < p).astype(int)
     thin = threshold_curve(p, hits)
-    whole = qr.ccc_curve(p, hits)
+    whole = rw.ccc_curve(p, hits)
     assert len(thin.thresholds) <= MOST_THRESHOLDS
     assert thin.thresholds[0] == np.inf and thin.thresholds[-1] == p.min()
     for i in (1, 50, len(thin.thresholds) - 1):
         at = thin.thresholds[i]
         assert thin.correct_accepts[i] == whole.at(at)["correct_accepts"]
         assert thin.accepted_cases[i] == (p >= at).sum()
-    assert thin.area == pytest.approx(qr.auccc(p, hits), abs=1e-3)
+    assert thin.area == pytest.approx(rw.auccc(p, hits), abs=1e-3)
 
 
 def test_bands_cover_the_truth() -> None:
@@ -148,7 +148,7 @@ def test_bands_cover_the_truth() -> None:
     for _ in range(80):
         p = random.uniform(0.5, 1, 150)
         ratings = (random.random((150, 2)) < p[:, None]).astype(int)
-        labels = qr.Labels.from_ratings(np.repeat(ratings, 2, axis=0), num_classes=2)
+        labels = rw.Labels.from_ratings(np.repeat(ratings, 2, axis=0), num_classes=2)
         twice, patients = np.repeat(p, 2), np.repeat(np.arange(150), 2)
         curve = threshold_curve(twice, labels, groups=patients, resamples=200)
         x = 1 - curve.correct_reject_rate
@@ -193,16 +193,16 @@ def test_bands_pass_through_json_and_may_be_missing() -> None:
 
 def test_results_carry_the_curves_of_what_was_asked(tmp_path: Path) -> None:
     """All metrics bring all curves, one brings its own; both survive JSON."""
-    labels = qr.Labels.from_counts(COUNTS * 5)
+    labels = rw.Labels.from_counts(COUNTS * 5)
     options = {"class_names": ["no", "yes"], "resamples": 20, "bins": 4}
-    results = qr.evaluate(PROBS * 5, labels, **options)
+    results = rw.evaluate(PROBS * 5, labels, **options)
     assert set(results.curves) == {"top_label", "per_class", "disagreement", "thresholds"}
     assert [curve["name"] for curve in results.curves["per_class"]] == ["no", "yes"]
     alone = reliability_curve(PROBS * 5, labels, bins=4, resamples=20)
     assert ReliabilityCurve.from_dict(results.curves["top_label"]).low == pytest.approx(
         alone.low, nan_ok=True
     )
-    assert list(qr.evaluate(PROBS, [0, 1, 1], "ece,brier", resamples=0).curves) == ["top_label"]
+    assert list(rw.evaluate(PROBS, [0, 1, 1], "ece,brier", resamples=0).curves) == ["top_label"]
     results.to_json(tmp_path / "results.json")
     again = Results.from_json(tmp_path / "results.json")
     assert again.curves == results.curves
@@ -214,7 +214,7 @@ def test_results_carry_the_curves_of_what_was_asked(tmp_path: Path) -> None:
 def test_a_result_file_from_before_there_were_curves(tmp_path: Path) -> None:
     """A file without curves is read, and has none."""
     path = tmp_path / "old.json"
-    qr.evaluate(PROBS, [0, 1, 1], "ece", resamples=0).to_json(path)
+    rw.evaluate(PROBS, [0, 1, 1], "ece", resamples=0).to_json(path)
     content = json.loads(path.read_text(encoding="utf-8"))
     del content["curves"]
     path.write_text(json.dumps(content), encoding="utf-8")
@@ -226,17 +226,17 @@ def test_many_classes_keep_the_most_frequent() -> None:
     random = np.random.default_rng(0)
     labels = np.r_[np.arange(40), np.repeat(np.arange(MOST_CLASSES), 3)]
     probs = random.dirichlet(np.ones(40), len(labels))
-    found = qr.evaluate(probs, labels, "classwise_ece", resamples=0).curves["per_class"]
+    found = rw.evaluate(probs, labels, "classwise_ece", resamples=0).curves["per_class"]
     assert [curve["name"] for curve in found] == [f"class {k}" for k in range(MOST_CLASSES)]
 
 
 def test_what_a_curve_refuses() -> None:
     """A class without its question, a question without its class, a class that is not there."""
-    with pytest.raises(qr.InvalidInputError, match="of_class: goes with question"):
+    with pytest.raises(rw.InvalidInputError, match="of_class: goes with question"):
         reliability_curve(PROBS, [0, 1, 0], of_class=1)
-    with pytest.raises(qr.InvalidInputError, match="of_class: goes with question"):
+    with pytest.raises(rw.InvalidInputError, match="of_class: goes with question"):
         reliability_curve(PROBS, [0, 1, 0], "per_class")
-    with pytest.raises(qr.InvalidInputError, match="of_class: must be one of 0 … 1; got 2"):
+    with pytest.raises(rw.InvalidInputError, match="of_class: must be one of 0 … 1; got 2"):
         reliability_curve(PROBS, [0, 1, 0], "per_class", of_class=2)
-    with pytest.raises(qr.InvalidInputError, match="question"):
+    with pytest.raises(rw.InvalidInputError, match="question"):
         reliability_curve(PROBS, [0, 1, 0], "weather")

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quorate.datasets import lidc as lidc_module
-from quorate.datasets import (
+from raterwise.datasets import lidc as lidc_module
+from raterwise.datasets import (
     load_lidc_malignancy,
     read_cifar10h,
     read_cifar10n,
     read_lidc_ratings,
     write_demo_tables,
 )
-from quorate.errors import InvalidInputError
+from raterwise.errors import InvalidInputError
 
 ROOT = Path(__file__).parents[1]
 EMBEDDED = Path(lidc_module.__file__).with_name("lidc_demo.npz")
@@ -48,9 +48,9 @@ SHAPE_AND_TARGET = ("sphericity", "margin", "lobulation", "spiculation", "textur
 @pytest.fixture
 def published() -> Path:
     """Return the folder with the published files, where there is one."""
-    folder = os.environ.get("QUORATE_SHARED_DATA")
+    folder = os.environ.get("RATERWISE_SHARED_DATA")
     if not folder:
-        pytest.skip("QUORATE_SHARED_DATA does not name a folder with the published files")
+        pytest.skip("RATERWISE_SHARED_DATA does not name a folder with the published files")
     return Path(folder)
 
 
@@ -194,7 +194,7 @@ def test_loading_needs_numpy_alone() -> None:
     """Loading the data imports none of the heavy libraries."""
     heavy = ["sklearn", "pyarrow", "pandas", "numba", "torch", "matplotlib", "dask"]
     code = (
-        "import sys; from quorate.datasets import load_lidc_malignancy as load; load();"
+        "import sys; from raterwise.datasets import load_lidc_malignancy as load; load();"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

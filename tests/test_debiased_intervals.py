@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.catalog import find
-from quorate.inference import Draws, Pass, Settings
-from quorate.predictions import Predictions
+import raterwise as rw
+from raterwise.catalog import find
+from raterwise.inference import Draws, Pass, Settings
+from raterwise.predictions import Predictions
 
 
 def test_smoothing_keeps_a_deviation_in_one_direction() -> None:
@@ -21,7 +21,7 @@ def test_smoothing_keeps_a_deviation_in_one_direction() -> None:
     own = row.with_defaults({})
     pass_ = Pass.of(predictions, [(row, own)], settings, Draws.of(predictions, settings))
     assert pass_.table(row, own).deviation.sum() == pytest.approx((right - p).sum(), abs=1e-9)
-    assert qr.evaluate(probs, right.astype(int), "kde_ece", resamples=100)["kde_ece"].low > 0.1
+    assert rw.evaluate(probs, right.astype(int), "kde_ece", resamples=100)["kde_ece"].low > 0.1
 
 
 def test_the_width_of_the_dispersion_loss_is_that_of_the_jackknife() -> None:
@@ -29,12 +29,12 @@ def test_the_width_of_the_dispersion_loss_is_that_of_the_jackknife() -> None:
     random = np.random.default_rng(1)
     cases = 150
     q = random.dirichlet(np.ones(4), cases)
-    labels = qr.Labels.from_counts(random.multinomial(3, q))
+    labels = rw.Labels.from_counts(random.multinomial(3, q))
     probs = random.dirichlet(np.ones(4), cases)
-    found = qr.evaluate(probs, labels, "dispersion_loss", resamples=1000)["dispersion_loss"]
+    found = rw.evaluate(probs, labels, "dispersion_loss", resamples=1000)["dispersion_loss"]
     everyone = np.arange(cases)
     left_out = [
-        qr.dispersion_loss(probs[everyone != i], labels.take(everyone != i)) for i in everyone
+        rw.dispersion_loss(probs[everyone != i], labels.take(everyone != i)) for i in everyone
     ]
     error = np.sqrt((cases - 1) * np.var(left_out))
     assert found.value is not None and found.low is not None and found.high is not None

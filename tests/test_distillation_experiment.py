@@ -15,25 +15,25 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import quorate as qr
-from quorate.cli import app
-from quorate.datasets import read_cifar10, read_idx, read_mnist
-from quorate.errors import InvalidInputError
-from quorate.experiments import distillation_judging
-from quorate.experiments.distillation_judging import Cascade, judge, judged, load_cascades
-from quorate.experiments.distillation_tables import METHODS, as_markdown
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.datasets import read_cifar10, read_idx, read_mnist
+from raterwise.errors import InvalidInputError
+from raterwise.experiments import distillation_judging
+from raterwise.experiments.distillation_judging import Cascade, judge, judged, load_cascades
+from raterwise.experiments.distillation_tables import METHODS, as_markdown
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from quorate.experiments import distillation  # noqa: E402
-from quorate.experiments.distillation import (  # noqa: E402
+from raterwise.experiments import distillation  # noqa: E402
+from raterwise.experiments.distillation import (  # noqa: E402
     Settings,
     SmallResNet,
     crop_and_flip,
     predictions_file,
     train_all,
 )
-from quorate.experiments.distillation_data import load_problem, shaped  # noqa: E402
+from raterwise.experiments.distillation_data import load_problem, shaped  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -339,10 +339,10 @@ def test_a_killed_cascade_gives_the_digits_of_one_that_was_not(
 
 
 def test_training_needs_pytorch_numpy_and_scipy_alone() -> None:
-    """The module that trains loads nothing else of what quorate can use."""
+    """The module that trains loads nothing else of what raterwise can use."""
     code = (
-        "import sys, quorate.experiments.distillation; print(sorted({'numba', 'sklearn', 'pyarrow',"
-        " 'rich', 'typer', 'torchmetrics', 'matplotlib'} & set(sys.modules)))"
+        "import sys, raterwise.experiments.distillation; print(sorted({'numba', 'sklearn',"
+        " 'pyarrow', 'rich', 'typer', 'torchmetrics', 'matplotlib'} & set(sys.modules)))"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
@@ -429,7 +429,7 @@ def test_resamples_are_cases_repeated() -> None:
     formulas = (distillation_judging.ranking.auccc, distillation_judging.ranking.aurc)
     for scores in (confidence, confidence + 1e-3 * random.random(60)):  # without ties
         found = distillation_judging._measured(scores, [(correct, f) for f in formulas], times)
-        for part, public in zip(found, (qr.auccc, qr.aurc), strict=True):
+        for part, public in zip(found, (rw.auccc, rw.aurc), strict=True):
             expected = [public(scores[row], correct[row]) for row in rows]
             assert part == pytest.approx(expected, abs=1e-12)
 
@@ -463,7 +463,7 @@ def test_judging_a_folder(trained: Path, tmp_path: Path) -> None:
         top, predicted = (part.numpy() for part in p.max(dim=1))
         q = torch.from_numpy(cascade.arrays["logits.out.chest X-rays"]).double().softmax(dim=2)
         out = q.mean(dim=0).amax(dim=1).numpy()
-        expected.append(qr.auccc(top, predicted == cascade.classes, out_confidence=out))
+        expected.append(rw.auccc(top, predicted == cascade.classes, out_confidence=out))
     value = found[0]["values"]["ensemble"]["auccc, chest X-rays"]
     assert value["each"] == pytest.approx(expected, abs=1e-12)
     text = (trained / "tables.md").read_text(encoding="utf-8")

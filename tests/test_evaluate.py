@@ -10,35 +10,35 @@ from typing import Any
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.catalog import CATALOG
-from quorate.functions.measure import measure
-from quorate.resample import MAX_UNITS, multiplicities, resampling_units
+import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.functions.measure import measure
+from raterwise.resample import MAX_UNITS, multiplicities, resampling_units
 from strategies import OF_BELIEFS, OF_PROBABILITIES, Problem, dirichlet, ordinary
 
 PROBLEM = ordinary(120, num_classes=3)
 
 
-def evaluate(problem: Problem = PROBLEM, **options: Any) -> qr.Results:
+def evaluate(problem: Problem = PROBLEM, **options: Any) -> rw.Results:
     """Evaluate a problem with few resamples."""
     given = {"metrics": OF_PROBABILITIES, "resamples": 100, **options}
-    return qr.evaluate(problem.probs, problem.labels, **given)
+    return rw.evaluate(problem.probs, problem.labels, **given)
 
 
 @pytest.fixture(scope="module")
-def results() -> qr.Results:
+def results() -> rw.Results:
     """Return every metric of bare probabilities with its interval."""
     return evaluate()
 
 
 @pytest.fixture(scope="module")
-def belief_results() -> qr.Results:
+def belief_results() -> rw.Results:
     """Return every metric of a belief, those of its mean among them, with its interval."""
     belief = dirichlet(PROBLEM.probs)
-    return qr.evaluate(belief, PROBLEM.labels, metrics=list(CATALOG), resamples=100)
+    return rw.evaluate(belief, PROBLEM.labels, metrics=list(CATALOG), resamples=100)
 
 
-def width(estimate: qr.Estimate) -> float:
+def width(estimate: rw.Estimate) -> float:
     """Return the length of an interval."""
     assert estimate.low is not None and estimate.high is not None
     return estimate.high - estimate.low
@@ -48,14 +48,14 @@ def width(estimate: qr.Estimate) -> float:
 
 
 @pytest.mark.parametrize("name", OF_PROBABILITIES)
-def test_values_are_those_of_the_functions(name: str, results: qr.Results) -> None:
+def test_values_are_those_of_the_functions(name: str, results: rw.Results) -> None:
     """The function of the same name, given what it takes, returns the same number."""
     probs, labels = PROBLEM.probs, PROBLEM.labels
     chosen = probs.argmax(axis=1)
     agree = labels.frequencies[np.arange(len(PROBLEM)), chosen]
     per_annotation: dict[str, Any] = {"weights": labels.num_raters}
     disagreement = 1 - (probs**2).sum(axis=1)
-    function = getattr(qr, name)
+    function = getattr(rw, name)
     if name in ("auccc", "aurc", "augrc"):
         expected = function(probs.max(axis=1), agree, **per_annotation)
     elif name.startswith("disagreement"):
@@ -73,7 +73,7 @@ def test_values_are_those_of_the_functions(name: str, results: qr.Results) -> No
 
 def test_all_is_every_metric_but_those_on_request() -> None:
     """`metrics="all"` leaves out what is only for ordered classes."""
-    found = qr.evaluate(PROBLEM.probs, PROBLEM.labels, resamples=0)
+    found = rw.evaluate(PROBLEM.probs, PROBLEM.labels, resamples=0)
     assert list(found) == [name for name in OF_PROBABILITIES if CATALOG[name].in_all]
     assert "ranked_probability_score" not in found
     assert "ece" in found
@@ -89,7 +89,7 @@ def test_bins_reach_every_metric_that_has_them() -> None:
     """As `bins=` of the functions does."""
     found = evaluate(bins=7, resamples=0)
     for name in ("ece", "mce", "adaptive_ece", "classwise_ece", "calibration_loss", "robust_ece"):
-        expected = getattr(qr, name)(PROBLEM.probs, PROBLEM.labels, bins=7)
+        expected = getattr(rw, name)(PROBLEM.probs, PROBLEM.labels, bins=7)
         assert found[name].value == pytest.approx(expected)
         assert found[name].value != evaluate(resamples=0)[name].value
 
@@ -98,7 +98,7 @@ def test_weights_reach_every_metric() -> None:
     """A case of weight 2 is two cases; the debiased losses say that they have no such thing."""
     weights = np.where(np.arange(120) < 30, 2, 1)
     found = evaluate(weights=weights, resamples=0)
-    expected = qr.ece(PROBLEM.probs, PROBLEM.labels, weights=weights)
+    expected = rw.ece(PROBLEM.probs, PROBLEM.labels, weights=weights)
     assert found["ece"].value == pytest.approx(expected)
     assert found["calibration_loss"].value is None
     assert "equal case weights" in str(found["calibration_loss"].undefined)
@@ -109,7 +109,7 @@ def test_weights_reach_every_metric() -> None:
 
 @pytest.mark.parametrize("name", CATALOG)
 def test_intervals_contain_the_value(
-    name: str, results: qr.Results, belief_results: qr.Results
+    name: str, results: rw.Results, belief_results: rw.Results
 ) -> None:
     """And have a length: 120 cases do not settle anything."""
     for found in (results, belief_results):
@@ -133,7 +133,7 @@ def test_metrics_of_a_belief_need_one(name: str) -> None:
 @pytest.mark.parametrize("name", OF_BELIEFS)
 def test_metrics_of_a_belief_are_resampled_over_raters(name: str) -> None:
     """Other raters would have judged otherwise: the interval has a length."""
-    found = qr.evaluate(
+    found = rw.evaluate(
         dirichlet(PROBLEM.probs), PROBLEM.labels, name, resamples=50, resample="raters"
     )
     assert width(found[name]) > 0
@@ -166,8 +166,8 @@ def test_the_percentile_interval_of_an_error_is_biased() -> None:
     random = np.random.default_rng(0)
     p = random.random(300)
     y = (random.random(300) < p).astype(int)
-    auto = qr.evaluate(p, y, "ece", resamples=300)["ece"]
-    percentile = qr.evaluate(p, y, "ece", resamples=300, interval="percentile")["ece"]
+    auto = rw.evaluate(p, y, "ece", resamples=300)["ece"]
+    percentile = rw.evaluate(p, y, "ece", resamples=300, interval="percentile")["ece"]
     assert auto.low == 0
     assert percentile.low is not None and percentile.low > 0.01
 
@@ -186,7 +186,7 @@ def test_accuracy_has_its_textbook_standard_error(cases: int) -> None:
     """sqrt(p(1-p)/N); above 4096 cases they are drawn in blocks, which changes nothing."""
     random = np.random.default_rng(0)
     y = (random.random(cases) < 0.2).astype(int)
-    found = qr.evaluate(np.full(cases, 0.1), y, "accuracy", resamples=1000)["accuracy"]
+    found = rw.evaluate(np.full(cases, 0.1), y, "accuracy", resamples=1000)["accuracy"]
     assert found.value == pytest.approx(1 - y.mean())
     error = math.sqrt(y.mean() * (1 - y.mean()) / cases)
     assert width(found) == pytest.approx(2 * 1.96 * error, rel=0.1)
@@ -196,7 +196,7 @@ def test_accuracy_has_its_textbook_standard_error(cases: int) -> None:
 def test_pooled_units_keep_patients_together() -> None:
     """9,000 patients of two cases: blocks of patients, about as many in each."""
     patients = np.repeat(np.arange(9_000), 2)
-    predictions = qr.Predictions.of(np.full(18_000, 0.5), np.zeros(18_000, int), groups=patients)
+    predictions = rw.Predictions.of(np.full(18_000, 0.5), np.zeros(18_000, int), groups=patients)
     units, number = resampling_units(predictions, seed=0)
     assert number == MAX_UNITS
     assert (units[::2] == units[1::2]).all()
@@ -235,22 +235,22 @@ def test_one_patient_per_case_is_no_grouping() -> None:
 # raters ---------------------------------------------------------------------------------------
 
 
-def ratings_of(problem: Problem) -> qr.Labels:
+def ratings_of(problem: Problem) -> rw.Labels:
     """Return four raters who each label every case, with their identity."""
     random = np.random.default_rng(0)
     ratings = np.stack([
         [random.choice(problem.probs.shape[1], p=p) for p in problem.probs] for _ in range(4)
     ])  # fmt: skip
-    return qr.Labels.from_ratings(ratings.T, num_classes=problem.probs.shape[1])
+    return rw.Labels.from_ratings(ratings.T, num_classes=problem.probs.shape[1])
 
 
 def test_raters_are_resampled_as_persons() -> None:
     """With known raters and without: same values, intervals of both, and they differ."""
     labels = ratings_of(PROBLEM)
-    anonymous = qr.Labels.from_counts(labels.counts)
+    anonymous = rw.Labels.from_counts(labels.counts)
     options: dict[str, Any] = {"metrics": "brier,ece,epistemic_loss", "resamples": 200}
-    known = qr.evaluate(PROBLEM.probs, labels, resample="raters", on_single="drop", **options)
-    unknown = qr.evaluate(PROBLEM.probs, anonymous, resample="raters", on_single="drop", **options)
+    known = rw.evaluate(PROBLEM.probs, labels, resample="raters", on_single="drop", **options)
+    unknown = rw.evaluate(PROBLEM.probs, anonymous, resample="raters", on_single="drop", **options)
     for name in known:
         assert known[name].value == unknown[name].value
         assert width(known[name]) > 0 and width(unknown[name]) > 0
@@ -262,12 +262,12 @@ def test_a_rater_who_differs_widens_the_interval() -> None:
     random = np.random.default_rng(1)
     y = random.integers(0, 2, 400)
     ratings = np.stack((y, y, y, np.zeros(400, int)), axis=1)
-    labels = qr.Labels.from_ratings(ratings, num_classes=2)
+    labels = rw.Labels.from_ratings(ratings, num_classes=2)
     probs = np.where(y == 1, 0.8, 0.2)
     options: dict[str, Any] = {"metrics": "accuracy", "resamples": 300, "resample": "raters"}
-    persons = qr.evaluate(probs, labels, **options)["accuracy"]
-    anonymous = qr.Labels.from_counts(labels.counts)
-    single = qr.evaluate(probs, anonymous, **options)["accuracy"]
+    persons = rw.evaluate(probs, labels, **options)["accuracy"]
+    anonymous = rw.Labels.from_counts(labels.counts)
+    single = rw.evaluate(probs, anonymous, **options)["accuracy"]
     # The odd rater is drawn 0 … 4 times of 4 and is wrong in half of the cases.
     odd = (y == 1).mean() / 4
     assert persons.value == pytest.approx(1 - odd)
@@ -278,8 +278,8 @@ def test_a_rater_who_differs_widens_the_interval() -> None:
 def test_raters_who_agree_leave_nothing_to_resample() -> None:
     """Whoever is drawn says the same: the interval is the value."""
     y = PROBLEM.first_rater
-    labels = qr.Labels.from_ratings(np.stack((y, y, y), axis=1), num_classes=3)
-    found = qr.evaluate(PROBLEM.probs, labels, metrics="brier,nll", resamples=50, resample="raters")
+    labels = rw.Labels.from_ratings(np.stack((y, y, y), axis=1), num_classes=3)
+    found = rw.evaluate(PROBLEM.probs, labels, metrics="brier,nll", resamples=50, resample="raters")
     for estimate in found.values():
         assert estimate.low == pytest.approx(estimate.value)
         assert estimate.high == pytest.approx(estimate.value)
@@ -290,7 +290,7 @@ def test_raters_who_agree_leave_nothing_to_resample() -> None:
 
 def test_one_rater_leaves_some_metrics_undefined() -> None:
     """They say why, and the others go on."""
-    found = qr.evaluate(PROBLEM.probs, PROBLEM.first_rater, resamples=20)
+    found = rw.evaluate(PROBLEM.probs, PROBLEM.first_rater, resamples=20)
     missing = {name for name, e in found.items() if e.value is None}
     needy = {name for name in OF_PROBABILITIES if CATALOG[name].least_raters > 1}
     assert missing >= needy
@@ -304,11 +304,11 @@ def test_one_rater_leaves_some_metrics_undefined() -> None:
 def test_undefined_metrics_say_why() -> None:
     """All right: no AUCCC. A class of probability 0 that a rater chose: no likelihood."""
     probs, y = np.array([[1.0, 0.0], [0.3, 0.7], [0.8, 0.2]]), [0, 1, 0]
-    found = qr.evaluate(probs, y, resamples=20)
+    found = rw.evaluate(probs, y, resamples=20)
     assert found["auccc"].value is None
     assert "every prediction is right" in str(found["auccc"].undefined)
     assert found["nll"].value is not None and found["ece"].low is not None
-    found = qr.evaluate(probs, [1, 1, 0], resamples=20)
+    found = rw.evaluate(probs, [1, 1, 0], resamples=20)
     assert found["nll"].value is None
     assert "the probability 0" in str(found["nll"].undefined)
     assert found["brier"].value == pytest.approx((1 + 0.09 + 0.04) / 3)
@@ -324,7 +324,7 @@ def test_no_interval_without_resamples() -> None:
 
 def test_one_case_is_evaluated() -> None:
     """Its values are those of the case; intervals, where there are any, contain them."""
-    found = qr.evaluate([[0.9, 0.1]], [0], resamples=20)
+    found = rw.evaluate([[0.9, 0.1]], [0], resamples=20)
     assert found["ece"].value == pytest.approx(0.1)
     for estimate in found.values():
         if estimate.low is not None:
@@ -357,7 +357,7 @@ def test_one_case_is_evaluated() -> None:
 )
 def test_options_that_are_refused(options: dict[str, Any], message: str) -> None:
     """Before anything is computed, with the argument, the rule and the value."""
-    with pytest.raises(qr.QuorateError, match=message):
+    with pytest.raises(rw.RaterwiseError, match=message):
         evaluate(**options)
 
 
@@ -384,11 +384,11 @@ def test_progress_is_reported_while_raters_are_drawn() -> None:
 # results --------------------------------------------------------------------------------------
 
 
-def test_results_go_to_json_and_back(results: qr.Results, tmp_path: Path) -> None:
+def test_results_go_to_json_and_back(results: rw.Results, tmp_path: Path) -> None:
     """Nothing is lost: estimates, data, options, warnings."""
     path = tmp_path / "results.json"
     results.to_json(path)
-    again = qr.Results.from_json(path)
+    again = rw.Results.from_json(path)
     assert dict(again) == dict(results)
     assert again.to_dict() == results.to_dict()
     assert again.warnings == results.warnings
@@ -396,7 +396,7 @@ def test_results_go_to_json_and_back(results: qr.Results, tmp_path: Path) -> Non
 
 def test_the_json_has_the_keys_that_others_read(tmp_path: Path) -> None:
     """`schema_version`, `metrics`, `data`, `options`, `versions`: plain, strict JSON."""
-    found = qr.evaluate(
+    found = rw.evaluate(
         [[1.0, 0.0], [0.3, 0.7]], [1, 1], groups=["p", "q"], class_names=["no", "yes"], resamples=10
     )
     found.to_json(tmp_path / "results.json")
@@ -419,28 +419,28 @@ def test_the_json_has_the_keys_that_others_read(tmp_path: Path) -> None:
         "dropped": {},
     }
     assert content["options"]["resamples"] == 10 and content["options"]["level"] == 0.95
-    assert content["versions"]["quorate"] == qr.__version__
+    assert content["versions"]["raterwise"] == rw.__version__
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("not json", "is not a quorate result file"),
-        ("[]", "is not a quorate result file"),
-        ("{}", "is not a quorate result file"),
+        ("not json", "is not a raterwise result file"),
+        ("[]", "is not a raterwise result file"),
+        ("{}", "is not a raterwise result file"),
         ('{"schema_version": 999}', "schema_version must be 1; got 999"),
-        ('{"schema_version": 1, "metrics": {"ece": {"x": 1}}}', "is not a quorate result file"),
+        ('{"schema_version": 1, "metrics": {"ece": {"x": 1}}}', "is not a raterwise result file"),
     ],
 )
 def test_other_files_are_refused(text: str, message: str, tmp_path: Path) -> None:
     """A file that is no result file says so."""
     path = tmp_path / "other.json"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(qr.InvalidInputError, match=message):
-        qr.Results.from_json(path)
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.Results.from_json(path)
 
 
-def test_results_are_a_mapping(results: qr.Results) -> None:
+def test_results_are_a_mapping(results: rw.Results) -> None:
     """By name, in order, with a readable form."""
     assert list(results) == OF_PROBABILITIES
     assert "ece" in results and "nonsense" not in results
@@ -458,9 +458,9 @@ def test_warnings_about_small_sets() -> None:
     small = ordinary(40, num_classes=2)
     counts = small.counts.copy()
     counts[:3] = [1, 0]
-    found = qr.evaluate(
+    found = rw.evaluate(
         small.probs,
-        qr.Labels.from_counts(counts),
+        rw.Labels.from_counts(counts),
         metrics="brier",
         groups=np.arange(40) // 4,
         resamples=10,

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from quorate.experiments.kept import fingerprint, kept  # noqa: E402
-from quorate.experiments.training import Recipe, predict, train  # noqa: E402
+from raterwise.experiments.kept import fingerprint, kept  # noqa: E402
+from raterwise.experiments.training import Recipe, predict, train  # noqa: E402
 
 
 def line(cases: int = 64) -> tuple[torch.Tensor, torch.Tensor]:

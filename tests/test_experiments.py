@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from quorate.calibrators.alpha_penalty import best_alpha_penalty
-from quorate.cli import app
-from quorate.experiments import expert_labels
-from quorate.experiments.expert_label_tables import as_markdown
-from quorate.experiments.expert_labels import (
+from raterwise.calibrators.alpha_penalty import best_alpha_penalty
+from raterwise.cli import app
+from raterwise.experiments import expert_labels
+from raterwise.experiments.expert_label_tables import as_markdown
+from raterwise.experiments.expert_labels import (
     VARIANTS,
     Model,
     Settings,
@@ -24,7 +24,7 @@ from quorate.experiments.expert_labels import (
     judged,
     run,
 )
-from quorate.labels import Labels
+from raterwise.labels import Labels
 
 QUICK = Settings(resamples=20)
 

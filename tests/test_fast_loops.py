@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.engines.local import summarise
-from quorate.kernels import _tiles as tiles
-from quorate.kernels._threads import in_threads
-from quorate.predictions import Predictions
-from quorate.questions import Question
-from quorate.summaries import BinPlan
+import raterwise as rw
+from raterwise.engines.local import summarise
+from raterwise.kernels import _tiles as tiles
+from raterwise.kernels._threads import in_threads
+from raterwise.predictions import Predictions
+from raterwise.questions import Question
+from raterwise.summaries import BinPlan
 
 FLOATS = (np.float32, np.float64)
 
@@ -146,8 +146,8 @@ def test_a_bad_row_of_large_data_is_explained(value: float, message: str) -> Non
     probs = np.zeros((120_000, 10), np.float32)
     probs[:, 0] = 1
     probs[77_777, 0 if value > 0 else 5] = value
-    with pytest.raises(qr.InvalidInputError, match=message):
-        qr.ece(probs, np.zeros(len(probs), np.int64))
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.ece(probs, np.zeros(len(probs), np.int64))
 
 
 @pytest.mark.parametrize("question", ["top_label", "per_class"])

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import oracle
-import quorate as qr
+import raterwise as rw
 from golden import (
     DIRICHLET,
     FOCAL,
@@ -29,7 +29,7 @@ from golden import (
     array,
     values,
 )
-from quorate.binning import bin_edges, locate
+from raterwise.binning import bin_edges, locate
 
 
 def no_edge_scores(golden: GoldenValue) -> bool:
@@ -49,7 +49,7 @@ def single(data: GoldenSet) -> Array:
 
 def several(data: GoldenSet) -> Any:
     """All raters."""
-    return qr.Labels.from_counts(data.counts)
+    return rw.Labels.from_counts(data.counts)
 
 
 def agrees(expected: float) -> Any:
@@ -70,28 +70,28 @@ def agrees(expected: float) -> Any:
 def test_top_label_ece(golden: GoldenValue) -> None:
     """RECE eq 3, six implementations."""
     data = golden.data
-    assert qr.ece(data.probs, data.classes, bins=golden.bins) == golden.approx()
+    assert rw.ece(data.probs, data.classes, bins=golden.bins) == golden.approx()
 
 
 @values("MCE", repository=(*RIGHT_CLOSED, DIRICHLET), where=no_edge_scores)
 def test_top_label_mce(golden: GoldenValue) -> None:
     """The largest gap of any bin."""
     data = golden.data
-    assert qr.mce(data.probs, data.classes, bins=golden.bins) == golden.approx()
+    assert rw.mce(data.probs, data.classes, bins=golden.bins) == golden.approx()
 
 
 @values("L2CE", repository=FOCAL)
 def test_rms_calibration_error(golden: GoldenValue) -> None:
     """The root of the case-weighted mean squared gap of the top label."""
     data = golden.data
-    assert qr.rms_ce(data.probs, data.classes, bins=golden.bins) == golden.approx()
+    assert rw.rms_ce(data.probs, data.classes, bins=golden.bins) == golden.approx()
 
 
 @values("SCE", "ClasswiseECELoss", repository=(ROBUST, MDCA, FOCAL), where=no_edge_scores)
 def test_classwise_ece(golden: GoldenValue) -> None:
     """What these name SCE takes every case for every class: our ``classwise_ece``, not ``sce``."""
     data = golden.data
-    assert qr.classwise_ece(data.probs, data.classes, bins=golden.bins) == golden.approx()
+    assert rw.classwise_ece(data.probs, data.classes, bins=golden.bins) == golden.approx()
 
 
 @values("SCE", repository=ROBUST, where=no_edge_scores)
@@ -101,7 +101,7 @@ def test_sce_as_printed_has_no_released_value(golden: GoldenValue) -> None:
     No released code computes that, so the naive loop judges it; the reference value differs.
     """
     data = golden.data
-    mine = qr.sce(data.probs, data.classes, bins=golden.bins)
+    mine = rw.sce(data.probs, data.classes, bins=golden.bins)
     assert mine == agrees(oracle.sce(data.probs, single(data), golden.bins))
     assert mine != golden.approx(1e-6)
 
@@ -111,9 +111,9 @@ def test_classwise_ece_of_bins_less_one(golden: GoldenValue) -> None:
     """The original's ``linspace(0, 1, bins)`` makes bins - 1 intervals; power 2 has no root."""
     data, bins = golden.data, golden.bins - 1
     if golden.params["power"] == 1:
-        mine = qr.classwise_ece(data.probs, data.classes, bins=bins)
+        mine = rw.classwise_ece(data.probs, data.classes, bins=bins)
     else:
-        mine = qr.rms_ce(data.probs, data.classes, bins=bins, question="per_class") ** 2
+        mine = rw.rms_ce(data.probs, data.classes, bins=bins, question="per_class") ** 2
     assert mine == golden.approx()
 
 
@@ -122,7 +122,7 @@ def test_ece_of_each_class(golden: GoldenValue) -> None:
     """One class against the rest is a binary problem, asked about its positive class."""
     data = golden.data
     mine = [
-        qr.ece(
+        rw.ece(
             np.stack([1 - data.probs[:, k], data.probs[:, k]], axis=1),
             (data.classes == k).astype(np.int64),
             bins=golden.bins,
@@ -137,17 +137,17 @@ def test_ece_of_each_class(golden: GoldenValue) -> None:
 def test_brier(golden: GoldenValue) -> None:
     """The original sums the classes for every K: ours without halving, and the loss of LH eq 8."""
     data = golden.data
-    assert qr.brier(data.probs, data.classes, scale_by_half=False) == golden.approx()
-    assert qr.expected_squared_loss(data.probs, data.classes) == golden.approx()
+    assert rw.brier(data.probs, data.classes, scale_by_half=False) == golden.approx()
+    assert rw.expected_squared_loss(data.probs, data.classes) == golden.approx()
     halved = golden.value / (2 if data.num_classes == 2 else 1)
-    assert qr.brier(data.probs, data.classes) == agrees(halved)
+    assert rw.brier(data.probs, data.classes) == agrees(halved)
 
 
 @values("loss_CE", repository=ROBUST)
 def test_nll(golden: GoldenValue) -> None:
     """Cross entropy of the softmax of the logits; ours of its probabilities."""
     data = golden.data
-    assert qr.nll(data.probs, data.classes) == golden.approx()
+    assert rw.nll(data.probs, data.classes) == golden.approx()
 
 
 # netcal: the positive class when K = 2 ---------------------------------------------------------
@@ -161,7 +161,7 @@ def netcal_question(data: GoldenSet) -> str:
 @values("ECE", "MCE", repository=NETCAL, where=lambda g: g.params["equal_intervals"])
 def test_netcal(golden: GoldenValue) -> None:
     """K = 2 is the positive class, K > 2 the top label; bins [a, b) as ours."""
-    data, metric = golden.data, {"ECE": qr.ece, "MCE": qr.mce}[golden.what]
+    data, metric = golden.data, {"ECE": rw.ece, "MCE": rw.mce}[golden.what]
     mine = metric(data.probs, data.classes, bins=golden.bins, question=netcal_question(data))
     assert mine == golden.approx()
 
@@ -174,7 +174,7 @@ def test_netcal(golden: GoldenValue) -> None:
 )
 def test_netcal_one_column(golden: GoldenValue) -> None:
     """One column of probabilities of class 1, with scores on edges, at 0 and at 1 as well."""
-    metric = {"ECE_binary1d": qr.ece, "MCE_binary1d": qr.mce}[golden.what]
+    metric = {"ECE_binary1d": rw.ece, "MCE_binary1d": rw.mce}[golden.what]
     data, positive = golden.data, golden.data.probs[:, 1]
     bins = golden.bins
     assert metric(positive, data.classes, bins=bins, question="positive") == golden.approx()
@@ -191,7 +191,7 @@ def test_netcal_equal_mass(golden: GoldenValue) -> None:
     Where it does not, the original interpolates its edges between cases; not matched.
     """
     data = golden.data
-    mine = qr.adaptive_ece(
+    mine = rw.adaptive_ece(
         data.probs, data.classes, bins=golden.bins, question=netcal_question(data)
     )
     assert mine == golden.approx()
@@ -217,9 +217,9 @@ def test_scores_on_edges_go_up(golden: GoldenValue) -> None:
     data = golden.data
     counts = single(data)
     rule: dict[str, tuple[Callable[..., float], Callable[..., float]]] = {
-        "ECE": (qr.ece, oracle.ece),
-        "MCE": (qr.mce, oracle.mce),
-        "SCE": (qr.classwise_ece, oracle.classwise_ece),
+        "ECE": (rw.ece, oracle.ece),
+        "MCE": (rw.mce, oracle.mce),
+        "SCE": (rw.classwise_ece, oracle.classwise_ece),
     }
     assert right_closed(golden.what, data, golden.bins) == golden.approx()
     metric, naive = rule[golden.what]
@@ -268,7 +268,7 @@ def test_adaptive_ece_keeps_every_case(golden: GoldenValue) -> None:
     data = golden.data
     released = oracle.adaptive_ece_dropping_minimum(data.probs, single(data), golden.bins)
     assert released == golden.approx()
-    mine = qr.adaptive_ece(data.probs, data.classes, bins=golden.bins)
+    mine = rw.adaptive_ece(data.probs, data.classes, bins=golden.bins)
     assert mine == agrees(oracle.adaptive_ece(data.probs, single(data), golden.bins))
 
 
@@ -283,7 +283,7 @@ def test_adaptive_ece_of_fewer_cases_than_bins(golden: GoldenValue) -> None:
     counts = oracle.one_rater(classes, golden.data.num_classes)
     released = oracle.adaptive_ece_dropping_minimum(probs, counts, golden.bins)
     assert released == golden.approx()
-    mine = qr.adaptive_ece(probs, classes, bins=golden.bins)
+    mine = rw.adaptive_ece(probs, classes, bins=golden.bins)
     assert mine == agrees(oracle.adaptive_ece(probs, counts, golden.bins))
 
 
@@ -296,7 +296,7 @@ def test_adaptive_ece_with_interpolated_edges(golden: GoldenValue) -> None:
     edges = np.interp(positions, np.arange(len(scores)), np.sort(scores))
     released = oracle.ece_of(scores, outcome, oracle.members_between(scores, list(edges)))
     assert released == golden.approx()
-    mine = qr.adaptive_ece(data.probs, data.classes, bins=golden.bins)
+    mine = rw.adaptive_ece(data.probs, data.classes, bins=golden.bins)
     assert mine == agrees(oracle.adaptive_ece(data.probs, single(data), golden.bins))
 
 
@@ -307,7 +307,7 @@ def test_adaptive_ece_with_interpolated_edges(golden: GoldenValue) -> None:
 def test_robust_ece_of_observed_bins(golden: GoldenValue) -> None:
     """The original leaves out bins that hold no confidence."""
     data, sigma = golden.data, golden.params["sigma"]
-    mine = qr.robust_ece(
+    mine = rw.robust_ece(
         data.probs, data.classes, bins=golden.bins, sigma=sigma, observed_bins_only=True
     )
     assert mine == golden.approx()
@@ -317,7 +317,7 @@ def test_robust_ece_of_observed_bins(golden: GoldenValue) -> None:
 def test_robust_ece(golden: GoldenValue) -> None:
     """RECE eq 6 as printed: the sum runs over all bins."""
     data, sigma = golden.data, golden.params["sigma"]
-    mine = qr.robust_ece(data.probs, data.classes, bins=golden.bins, sigma=sigma)
+    mine = rw.robust_ece(data.probs, data.classes, bins=golden.bins, sigma=sigma)
     assert mine == golden.approx()
 
 
@@ -332,7 +332,7 @@ def test_robust_ece_mixture(golden: GoldenValue) -> None:
     weights, means, variances = (
         array(data, f"RECE_M_gmm_{part}", ROBUST) for part in ("weights", "means", "covs")
     )
-    mine = qr.robust_ece_mixture(
+    mine = rw.robust_ece_mixture(
         data.probs,
         data.classes,
         None,
@@ -353,7 +353,7 @@ def test_robust_ece_mixture_of_equal_components(golden: GoldenValue) -> None:
         means,
         np.full(means.shape, golden.params["sigma"]),
     )
-    mine = qr.robust_ece_mixture(
+    mine = rw.robust_ece_mixture(
         data.probs,
         data.classes,
         None,
@@ -370,35 +370,35 @@ def test_robust_ece_mixture_of_equal_components(golden: GoldenValue) -> None:
 @values("MR_ECE_top_label", repository=(ROBUST, NETCAL))
 def test_multi_rater_ece(golden: GoldenValue) -> None:
     """MR eq 5 with b_m / N: the originals on cases repeated once per rater."""
-    assert qr.ece(golden.data.probs, several(golden.data), bins=golden.bins) == golden.approx()
+    assert rw.ece(golden.data.probs, several(golden.data), bins=golden.bins) == golden.approx()
 
 
 @values("MR_ECE_positive_class", repository=NETCAL)
 def test_multi_rater_ece_of_the_positive_class(golden: GoldenValue) -> None:
     """MR eqs 1, 2 and 5."""
     data = golden.data
-    mine = qr.ece(data.probs, several(data), bins=golden.bins, question="positive")
+    mine = rw.ece(data.probs, several(data), bins=golden.bins, question="positive")
     assert mine == golden.approx()
 
 
 @values("MR_MCE", repository=ROBUST)
 def test_multi_rater_mce(golden: GoldenValue) -> None:
     """The largest gap, every annotation a sample."""
-    assert qr.mce(golden.data.probs, several(golden.data), bins=golden.bins) == golden.approx()
+    assert rw.mce(golden.data.probs, several(golden.data), bins=golden.bins) == golden.approx()
 
 
 @values("MR_SCE", repository=ROBUST)
 def test_multi_rater_classwise_ece(golden: GoldenValue) -> None:
     """What the original names SCE is our ``classwise_ece``."""
     data = golden.data
-    assert qr.classwise_ece(data.probs, several(data), bins=golden.bins) == golden.approx()
+    assert rw.classwise_ece(data.probs, several(data), bins=golden.bins) == golden.approx()
 
 
 @values("MR_RECE_G", repository=ROBUST)
 def test_multi_rater_robust_ece(golden: GoldenValue) -> None:
     """RECE eq 6 on annotations; the original leaves out bins that hold no confidence."""
     data = golden.data
-    mine = qr.robust_ece(
+    mine = rw.robust_ece(
         data.probs,
         several(data),
         bins=golden.bins,
@@ -418,7 +418,7 @@ def test_multi_rater_adaptive_ece(golden: GoldenValue) -> None:
     probs, counts = oracle.repeat_per_annotation(data.probs, data.counts)
     released = oracle.adaptive_ece_dropping_minimum(probs, counts, golden.bins)
     assert released == golden.approx()
-    mine = qr.adaptive_ece(data.probs, several(data), bins=golden.bins)
+    mine = rw.adaptive_ece(data.probs, several(data), bins=golden.bins)
     assert mine == agrees(oracle.adaptive_ece(probs, counts, golden.bins))
 
 
@@ -426,7 +426,7 @@ def test_multi_rater_adaptive_ece(golden: GoldenValue) -> None:
 def test_ece_of_the_majority_label(golden: GoldenValue) -> None:
     """One label per case by majority, ties to the lowest class."""
     data = golden.data
-    assert qr.ece(data.probs, several(data).majority(), bins=golden.bins) == golden.approx()
+    assert rw.ece(data.probs, several(data).majority(), bins=golden.bins) == golden.approx()
 
 
 @values("MR_ECE_top_label", repository=ROBUST)
@@ -438,4 +438,4 @@ def test_multi_rater_wrapper(golden: GoldenValue) -> None:
         counts = oracle.one_rater(classes, data.num_classes)
         return oracle.ece(np.asarray(probs), counts, golden.bins)
 
-    assert qr.multi_rater(naive_ece)(data.probs, several(data)) == golden.approx()
+    assert rw.multi_rater(naive_ece)(data.probs, several(data)) == golden.approx()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import oracle
-import quorate as qr
+import raterwise as rw
 from golden import FOCAL, KDE, SKLEARN, Array, GoldenSet, GoldenValue, find, values
 
 
@@ -28,7 +28,7 @@ def single(data: GoldenSet) -> Array:
 
 def several(data: GoldenSet) -> Any:
     """All raters."""
-    return qr.Labels.from_counts(data.counts)
+    return rw.Labels.from_counts(data.counts)
 
 
 def top_label_pairs(probs: Array, counts: Array) -> tuple[Array, Array]:
@@ -44,7 +44,7 @@ def top_label_pairs(probs: Array, counts: Array) -> tuple[Array, Array]:
 def test_kde_ece_of_the_top_label(golden: GoldenValue) -> None:
     """Mean over cases of |E[right | c] - c|^p, beta kernel, the case itself left out."""
     data, p, bandwidth = golden.data, golden.params["p"], golden.params["bandwidth"]
-    mine = qr.kde_ece(data.probs, data.classes, kind="top_label", p=p, bandwidth=bandwidth)
+    mine = rw.kde_ece(data.probs, data.classes, kind="top_label", p=p, bandwidth=bandwidth)
     assert mine == golden.approx()
 
 
@@ -52,7 +52,7 @@ def test_kde_ece_of_the_top_label(golden: GoldenValue) -> None:
 def test_kde_ece_of_each_class(golden: GoldenValue) -> None:
     """Ours is the mean over the classes, the original their sum."""
     data, p, bandwidth = golden.data, golden.params["p"], golden.params["bandwidth"]
-    mine = qr.kde_ece(data.probs, data.classes, kind="classwise", p=p, bandwidth=bandwidth)
+    mine = rw.kde_ece(data.probs, data.classes, kind="classwise", p=p, bandwidth=bandwidth)
     assert mine == golden.approx(divisor=data.num_classes)
 
 
@@ -60,7 +60,7 @@ def test_kde_ece_of_each_class(golden: GoldenValue) -> None:
 def test_kde_ece_of_one_column(golden: GoldenValue) -> None:
     """Given one column the original doubles the binary estimate: both classes, by symmetry."""
     data, p, bandwidth = golden.data, golden.params["p"], golden.params["bandwidth"]
-    mine = qr.kde_ece(data.probs[:, 1], data.classes, kind="classwise", p=p, bandwidth=bandwidth)
+    mine = rw.kde_ece(data.probs[:, 1], data.classes, kind="classwise", p=p, bandwidth=bandwidth)
     assert mine == golden.approx(divisor=2)
 
 
@@ -68,7 +68,7 @@ def test_kde_ece_of_one_column(golden: GoldenValue) -> None:
 def test_kde_ece_canonical(golden: GoldenValue) -> None:
     """Mean over cases of the sum over classes, Dirichlet kernel."""
     data, p, bandwidth = golden.data, golden.params["p"], golden.params["bandwidth"]
-    mine = qr.kde_ece(data.probs, data.classes, kind="canonical", p=p, bandwidth=bandwidth)
+    mine = rw.kde_ece(data.probs, data.classes, kind="canonical", p=p, bandwidth=bandwidth)
     assert mine == golden.approx()
 
 
@@ -85,7 +85,7 @@ def test_kde_ece_canonical_where_the_density_is_tiny(golden: GoldenValue) -> Non
     """
     data, p = golden.data, golden.params["p"]
     bandwidth = released_bandwidth(data)
-    mine = qr.kde_ece(data.probs, data.classes, kind="canonical", p=p, bandwidth=bandwidth)
+    mine = rw.kde_ece(data.probs, data.classes, kind="canonical", p=p, bandwidth=bandwidth)
     assert mine == golden.approx(1e-11)
 
 
@@ -107,7 +107,7 @@ def test_multi_rater_kde_ece_leaving_out_the_copy(golden: GoldenValue) -> None:
     ``leave_out="copy"`` reproduces that; the default leaves out the case.
     """
     data = golden.data
-    mine = qr.kde_ece(
+    mine = rw.kde_ece(
         data.probs,
         several(data),
         kind=golden.what.removeprefix("MR_kdeECE_"),
@@ -135,9 +135,9 @@ def test_multi_rater_kde_ece_leaving_out_the_case(golden: GoldenValue) -> None:
     for leave_out in ("case", "copy"):
         gaps = oracle.kde_gaps(points, outcome, bandwidth, 1, leave_out, raters)
         per_case = gaps[:, 0] if kind == "top_label" else gaps.sum(axis=1)
-        mine = qr.kde_ece(
+        mine = rw.kde_ece(
             probs,
-            qr.Labels.from_counts(counts),
+            rw.Labels.from_counts(counts),
             kind=kind,
             p=1,
             bandwidth=bandwidth,
@@ -163,7 +163,7 @@ def confidence_and_correct(data: GoldenSet, confidence: str) -> tuple[Array, Arr
 def test_auccc(golden: GoldenValue) -> None:
     """CCC section 2.2: the ROC area of confidence for being right; ties count one half."""
     confidence, correct = confidence_and_correct(golden.data, golden.params["confidence"])
-    assert qr.auccc(confidence, correct) == golden.approx()
+    assert rw.auccc(confidence, correct) == golden.approx()
 
 
 @values("AUCCC", "AUCCC_ties", repository=SKLEARN)
@@ -176,7 +176,7 @@ def test_auccc_with_several_raters_and_strangers(golden: GoldenValue) -> None:
     assert oracle.auccc(confidence, correct) == golden.approx()
     half = len(confidence) // 2
     _, agreement = oracle.top_label(golden.data.probs, golden.data.counts)
-    mine = qr.auccc(confidence[:half], agreement[:half], out_confidence=confidence[half:])
+    mine = rw.auccc(confidence[:half], agreement[:half], out_confidence=confidence[half:])
     expected = oracle.auccc(confidence[:half], agreement[:half], confidence[half:])
     assert mine == pytest.approx(expected, rel=0, abs=1e-12)
 
@@ -187,7 +187,7 @@ def test_out_of_distribution_auroc(golden: GoldenValue) -> None:
     logits = golden.data["logits"]
     half = len(logits) // 2
     score = confidence_of if golden.what == "OOD_AUROC_confidence" else negative_entropy_of
-    assert qr.io_auroc(score(logits[:half]), score(logits[half:] / 3)) == golden.approx()
+    assert rw.io_auroc(score(logits[:half]), score(logits[half:] / 3)) == golden.approx()
 
 
 def softmax(logits: Array) -> Array:
@@ -215,9 +215,9 @@ def test_risk_coverage_areas(golden: GoldenValue) -> None:
     _, agreement = oracle.top_label(data.probs, data.counts)
     for right in (correct, agreement):
         expected = oracle.aurc(confidence, 1 - right)
-        assert qr.aurc(confidence, right) == pytest.approx(expected, rel=0, abs=1e-12)
+        assert rw.aurc(confidence, right) == pytest.approx(expected, rel=0, abs=1e-12)
         expected = oracle.augrc_by_pairs(confidence, 1 - right)
-        assert qr.augrc(confidence, right) == pytest.approx(expected, rel=0, abs=1e-12)
+        assert rw.augrc(confidence, right) == pytest.approx(expected, rel=0, abs=1e-12)
 
 
 @values("AUCCC_ties", repository=SKLEARN)
@@ -226,7 +226,7 @@ def test_generalised_risk_coverage_area_with_ties(golden: GoldenValue) -> None:
     confidence, correct = confidence_and_correct(golden.data, golden.params["confidence"])
     accuracy = correct.mean()
     expected = accuracy * (1 - accuracy) * (1 - golden.value) + (1 - accuracy) ** 2 / 2
-    assert qr.augrc(confidence, correct) == pytest.approx(expected, rel=0, abs=1e-12)
+    assert rw.augrc(confidence, correct) == pytest.approx(expected, rel=0, abs=1e-12)
     pairs = oracle.augrc_by_pairs(confidence, 1 - correct)
     assert pairs == pytest.approx(expected, rel=0, abs=1e-12)
 
@@ -236,7 +236,7 @@ def test_ks_error(golden: GoldenValue) -> None:
     """The Kolmogorov-Smirnov error has no released value; the naive loop judges it."""
     data = golden.data
     expected = oracle.ks_error(*oracle.top_label(data.probs, single(data)))
-    assert qr.ks_error(data.probs, data.classes) == pytest.approx(expected, rel=0, abs=1e-12)
+    assert rw.ks_error(data.probs, data.classes) == pytest.approx(expected, rel=0, abs=1e-12)
     repeated = oracle.top_label(*oracle.repeat_per_annotation(data.probs, data.counts))
     expected = oracle.ks_error(*repeated)
-    assert qr.ks_error(data.probs, several(data)) == pytest.approx(expected, rel=0, abs=1e-12)
+    assert rw.ks_error(data.probs, several(data)) == pytest.approx(expected, rel=0, abs=1e-12)

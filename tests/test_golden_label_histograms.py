@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import oracle
-import quorate as qr
+import raterwise as rw
 from golden import LABEL_HISTOGRAMS, Array, GoldenSet, GoldenValue, array, values
-from quorate.errors import InvalidInputError
+from raterwise.errors import InvalidInputError
 
 
 def lh_values(*what: str, where: Any = lambda _: True) -> pytest.MarkDecorator:
@@ -41,7 +41,7 @@ def single_labels(golden: GoldenValue) -> bool:
 
 def labels_of(data: GoldenSet) -> Any:
     """The set's label histograms."""
-    return qr.Labels.from_counts(data.counts)
+    return rw.Labels.from_counts(data.counts)
 
 
 def rated_twice(data: GoldenSet) -> Array:
@@ -56,7 +56,7 @@ def rated_twice(data: GoldenSet) -> Array:
 def test_expected_squared_loss(golden: GoldenValue) -> None:
     """LH eq 8, for every kind of prediction."""
     probs, _ = golden.data.prediction(golden.params["pred"])
-    assert qr.expected_squared_loss(probs, labels_of(golden.data)) == golden.approx()
+    assert rw.expected_squared_loss(probs, labels_of(golden.data)) == golden.approx()
 
 
 @lh_values("L_sq_per_instance")
@@ -64,7 +64,7 @@ def test_expected_squared_loss_of_single_cases(golden: GoldenValue) -> None:
     """LH eq 24: the loss of a set of one case is that case's loss."""
     probs, counts = golden.data.probs, golden.data.counts
     mine = [
-        qr.expected_squared_loss(probs[i : i + 1], qr.Labels.from_counts(counts[i : i + 1]))
+        rw.expected_squared_loss(probs[i : i + 1], rw.Labels.from_counts(counts[i : i + 1]))
         for i in range(len(probs))
     ]
     np.testing.assert_allclose(mine, golden.value, rtol=0, atol=1e-12)
@@ -75,14 +75,14 @@ def test_accuracy_against_the_majority(golden: GoldenValue) -> None:
     """The original scores the majority label, ties to the lowest class; ours given those labels."""
     probs, _ = golden.data.prediction(golden.params["pred"])
     majority = labels_of(golden.data).majority()
-    assert qr.accuracy(probs, majority) == golden.approx()
+    assert rw.accuracy(probs, majority) == golden.approx()
 
 
 @lh_values("EL_plugin")
 def test_epistemic_loss_plugin(golden: GoldenValue) -> None:
     """LH eq 9, which is defined for cases with one label too."""
     probs, _ = golden.data.prediction(golden.params["pred"])
-    mine = qr.epistemic_loss(probs, labels_of(golden.data), estimator="plugin")
+    mine = rw.epistemic_loss(probs, labels_of(golden.data), estimator="plugin")
     assert mine == golden.approx()
 
 
@@ -90,7 +90,7 @@ def test_epistemic_loss_plugin(golden: GoldenValue) -> None:
 def test_epistemic_loss_unbiased(golden: GoldenValue) -> None:
     """LH eq 10."""
     probs, _ = golden.data.prediction(golden.params["pred"])
-    assert qr.epistemic_loss(probs, labels_of(golden.data)) == golden.approx()
+    assert rw.epistemic_loss(probs, labels_of(golden.data)) == golden.approx()
 
 
 @lh_values("EL_unbiased", where=two_labels)
@@ -98,7 +98,7 @@ def test_irreducible_loss(golden: GoldenValue) -> None:
     """LH eq 21, L_sq = EL + IL: the difference of two reference values, whatever the model."""
     data, pred = golden.data, golden.params["pred"]
     squared_loss = array(data, "L_sq_unbiased", LABEL_HISTOGRAMS, pred=pred, bins=15)
-    assert qr.irreducible_loss(labels_of(data)) == pytest.approx(
+    assert rw.irreducible_loss(labels_of(data)) == pytest.approx(
         float(squared_loss) - golden.value, rel=0, abs=1e-12
     )
 
@@ -114,9 +114,9 @@ def test_epistemic_loss_with_single_labels(golden: GoldenValue) -> None:
     plugin = oracle.epistemic_loss(probs, data.counts, "plugin")
     assert plugin - released_correction(probs, data.counts) == golden.approx()
     with pytest.raises(InvalidInputError, match="on_single"):
-        qr.epistemic_loss(probs, labels_of(data))
+        rw.epistemic_loss(probs, labels_of(data))
     keep = rated_twice(data)
-    assert qr.epistemic_loss(probs, labels_of(data), on_single="drop") == pytest.approx(
+    assert rw.epistemic_loss(probs, labels_of(data), on_single="drop") == pytest.approx(
         oracle.epistemic_loss(probs[keep], data.counts[keep]), rel=0, abs=1e-12
     )
 
@@ -137,7 +137,7 @@ def test_calibration_loss_plugin(golden: GoldenValue) -> None:
     """LH eq 13, summed over classes and bins."""
     probs, _ = golden.data.prediction(golden.params["pred"])
     bins = golden.bins
-    mine = qr.calibration_loss(probs, labels_of(golden.data), bins=bins, estimator="plugin")
+    mine = rw.calibration_loss(probs, labels_of(golden.data), bins=bins, estimator="plugin")
     assert mine == golden.approx()
 
 
@@ -146,7 +146,7 @@ def test_calibration_loss_debiased(golden: GoldenValue) -> None:
     """LH eq 14; the original keeps the plugin value of bins with one case."""
     probs, _ = golden.data.prediction(golden.params["pred"])
     bins = golden.bins
-    mine = qr.calibration_loss(probs, labels_of(golden.data), bins=bins, singletons="plugin")
+    mine = rw.calibration_loss(probs, labels_of(golden.data), bins=bins, singletons="plugin")
     assert mine == golden.approx()
 
 
@@ -156,7 +156,7 @@ def test_calibration_loss_default_gives_nothing_for_bins_of_one(golden: GoldenVa
     probs, _ = golden.data.prediction(golden.params["pred"])
     counts, bins = golden.data.counts, golden.bins
     of_singletons = math.fsum(term.calibration for term in singleton_terms(probs, counts, bins))
-    mine = qr.calibration_loss(probs, labels_of(golden.data), bins=bins)
+    mine = rw.calibration_loss(probs, labels_of(golden.data), bins=bins)
     assert mine == pytest.approx(golden.value - of_singletons, rel=0, abs=1e-12)
 
 
@@ -197,10 +197,10 @@ def test_losses_from_the_released_table_of_bins(golden: GoldenValue) -> None:
     epistemic = (table("el_plugin") - table("el_bias")).sum()
     labels = labels_of(data)
     mine = [
-        qr.calibration_loss(data.probs, labels, bins=bins),
-        qr.calibration_loss(data.probs, labels, bins=bins, estimator="plugin"),
-        qr.dispersion_loss(data.probs, labels, bins=bins),
-        qr.dispersion_loss(data.probs, labels, bins=bins, estimator="plugin"),
+        rw.calibration_loss(data.probs, labels, bins=bins),
+        rw.calibration_loss(data.probs, labels, bins=bins, estimator="plugin"),
+        rw.dispersion_loss(data.probs, labels, bins=bins),
+        rw.dispersion_loss(data.probs, labels, bins=bins, estimator="plugin"),
     ]
     expected = [
         calibration,
@@ -215,7 +215,7 @@ def test_losses_from_the_released_table_of_bins(golden: GoldenValue) -> None:
 def test_dispersion_loss_plugin(golden: GoldenValue) -> None:
     """LH eq 35, which is defined for cases with one label too."""
     probs, _ = golden.data.prediction(golden.params["pred"])
-    mine = qr.dispersion_loss(probs, labels_of(golden.data), bins=golden.bins, estimator="plugin")
+    mine = rw.dispersion_loss(probs, labels_of(golden.data), bins=golden.bins, estimator="plugin")
     assert mine == golden.approx()
 
 
@@ -230,7 +230,7 @@ def test_dispersion_loss_debiased(golden: GoldenValue) -> None:
     counts, bins = golden.data.counts, golden.bins
     terms = singleton_terms(probs, counts, bins)
     forgotten = math.fsum(term.calibration - term.correction for term in terms)
-    mine = qr.dispersion_loss(probs, labels_of(golden.data), bins=bins)
+    mine = rw.dispersion_loss(probs, labels_of(golden.data), bins=bins)
     assert mine == pytest.approx(golden.value + forgotten, rel=0, abs=1e-12)
 
 
@@ -252,9 +252,9 @@ def test_dispersion_loss_with_single_labels(golden: GoldenValue) -> None:
     )
     assert released == golden.approx()
     with pytest.raises(InvalidInputError, match="on_single"):
-        qr.dispersion_loss(probs, labels_of(data), bins=bins)
+        rw.dispersion_loss(probs, labels_of(data), bins=bins)
     keep = rated_twice(data)
-    mine = qr.dispersion_loss(probs, labels_of(data), bins=bins, on_single="drop")
+    mine = rw.dispersion_loss(probs, labels_of(data), bins=bins, on_single="drop")
     expected = oracle.dispersion_loss(probs[keep], data.counts[keep], bins)
     assert mine == pytest.approx(expected, rel=0, abs=1e-12)
 
@@ -263,7 +263,7 @@ def test_dispersion_loss_with_single_labels(golden: GoldenValue) -> None:
 def test_calibration_error(golden: GoldenValue) -> None:
     """CE = sqrt(CL); the reference has NaN where the debiased CL is negative, ours 0."""
     probs, _ = golden.data.prediction(golden.params["pred"])
-    mine = qr.calibration_error(
+    mine = rw.calibration_error(
         probs,
         labels_of(golden.data),
         bins=golden.bins,
@@ -294,19 +294,19 @@ def test_infinitely_many_raters(golden: GoldenValue) -> None:
     A frequency is then off by 10^-9, and so is every loss, hence the tolerance of 10^-8.
     """
     data = golden.data
-    labels = qr.Labels.from_counts(np.round(data["q_true"] * 1e9).astype(np.int64))
+    labels = rw.Labels.from_counts(np.round(data["q_true"] * 1e9).astype(np.int64))
     probs, disagreement = data.prediction(golden.params["pred"])
     estimator = golden.what.rpartition("_")[2]
     quantity = {
-        "L_sq": lambda: qr.expected_squared_loss(probs, labels),
-        "EL": lambda: qr.epistemic_loss(probs, labels, estimator=estimator),
-        "CL": lambda: qr.calibration_loss(probs, labels, estimator=estimator, singletons="plugin"),
-        "DL": lambda: qr.dispersion_loss(probs, labels, estimator=estimator),
-        "L_phiD": lambda: qr.disagreement_loss(disagreement, labels),
-        "CL_phiD": lambda: qr.disagreement_calibration_loss(
+        "L_sq": lambda: rw.expected_squared_loss(probs, labels),
+        "EL": lambda: rw.epistemic_loss(probs, labels, estimator=estimator),
+        "CL": lambda: rw.calibration_loss(probs, labels, estimator=estimator, singletons="plugin"),
+        "DL": lambda: rw.dispersion_loss(probs, labels, estimator=estimator),
+        "L_phiD": lambda: rw.disagreement_loss(disagreement, labels),
+        "CL_phiD": lambda: rw.disagreement_calibration_loss(
             disagreement, labels, estimator=estimator, singletons="plugin"
         ),
-        "accuracy": lambda: qr.accuracy(probs, labels.majority()),
+        "accuracy": lambda: rw.accuracy(probs, labels.majority()),
     }[golden.what.rpartition("_")[0] or golden.what]
     assert quantity() == golden.approx(1e-8)
 
@@ -319,8 +319,8 @@ def test_epistemic_loss_before_and_after_a_label(golden: GoldenValue) -> None:
     probs = data.probs
     if golden.what == "EL_unbiased_posterior":
         probs = array(data, "posterior_CPE", LABEL_HISTOGRAMS, pred=golden.params["pred"])
-    labels = qr.Labels.from_counts(data["rem_hist"][keep])
-    assert qr.epistemic_loss(probs[keep], labels) == golden.approx()
+    labels = rw.Labels.from_counts(data["rem_hist"][keep])
+    assert rw.epistemic_loss(probs[keep], labels) == golden.approx()
 
 
 # disagreement ----------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ def test_disagreement_frequency_of_single_cases(golden: GoldenValue) -> None:
     """LH eq 16: the loss of predicting 0 for one case is how often two of its raters differ."""
     counts = golden.data.counts
     mine = [
-        qr.disagreement_loss(np.zeros(1), qr.Labels.from_counts(counts[i : i + 1]))
+        rw.disagreement_loss(np.zeros(1), rw.Labels.from_counts(counts[i : i + 1]))
         for i in range(len(counts))
     ]
     np.testing.assert_allclose(mine, golden.value, rtol=0, atol=1e-12)
@@ -348,7 +348,7 @@ def test_disagreement_frequency_of_single_cases(golden: GoldenValue) -> None:
 def test_disagreement_loss(golden: GoldenValue) -> None:
     """LH eq 40; cases with one label have no pair and are left out, as footnote 5 says."""
     _, disagreement = golden.data.prediction(golden.params["pred"])
-    mine = qr.disagreement_loss(disagreement, labels_of(golden.data), on_single="drop")
+    mine = rw.disagreement_loss(disagreement, labels_of(golden.data), on_single="drop")
     assert mine == golden.approx()
 
 
@@ -356,7 +356,7 @@ def test_disagreement_loss(golden: GoldenValue) -> None:
 def test_statistic_loss_of_disagreement(golden: GoldenValue) -> None:
     """The general eq 40 with phi = "two raters differ" is the disagreement loss."""
     _, disagreement = golden.data.prediction(golden.params["pred"])
-    mine = qr.statistic_loss(oracle.disagree, disagreement, labels_of(golden.data), order=2)
+    mine = rw.statistic_loss(oracle.disagree, disagreement, labels_of(golden.data), order=2)
     assert mine == golden.approx()
 
 
@@ -368,7 +368,7 @@ def test_disagreement_calibration_loss(golden: GoldenValue) -> None:
     predictions on an edge.
     """
     _, disagreement = golden.data.prediction(golden.params["pred"])
-    mine = qr.disagreement_calibration_loss(
+    mine = rw.disagreement_calibration_loss(
         disagreement,
         labels_of(golden.data),
         estimator=golden.what.removeprefix("CL_phiD_"),
@@ -381,7 +381,7 @@ def test_disagreement_calibration_loss(golden: GoldenValue) -> None:
 def test_statistic_calibration_loss_of_disagreement(golden: GoldenValue) -> None:
     """The general eqs 42-45 with phi = "two raters differ"."""
     _, disagreement = golden.data.prediction(golden.params["pred"])
-    mine = qr.statistic_calibration_loss(
+    mine = rw.statistic_calibration_loss(
         oracle.disagree,
         disagreement,
         labels_of(golden.data),
@@ -396,7 +396,7 @@ def test_statistic_calibration_loss_of_disagreement(golden: GoldenValue) -> None
 def test_disagreement_calibration_error(golden: GoldenValue) -> None:
     """The square root of the loss; NaN in the reference where that is negative, 0 here."""
     _, disagreement = golden.data.prediction(golden.params["pred"])
-    mine = qr.disagreement_calibration_error(
+    mine = rw.disagreement_calibration_error(
         disagreement,
         labels_of(golden.data),
         estimator=golden.what.removeprefix("CE_phiD_"),
@@ -412,8 +412,8 @@ def test_disagreement_calibration_loss_from_the_released_bins(golden: GoldenValu
     correction = array(data, "dpe_bin_cl_bias", LABEL_HISTOGRAMS, bins=bins)
     _, disagreement = data.prediction("prob")
     labels = labels_of(data)
-    plugin = qr.disagreement_calibration_loss(disagreement, labels, bins=bins, estimator="plugin")
-    debiased = qr.disagreement_calibration_loss(
+    plugin = rw.disagreement_calibration_loss(disagreement, labels, bins=bins, estimator="plugin")
+    debiased = rw.disagreement_calibration_loss(
         disagreement, labels, bins=bins, singletons="plugin"
     )
     assert plugin == pytest.approx(golden.value.sum(), rel=0, abs=1e-12)
@@ -433,7 +433,7 @@ def test_disagreement_calibration_loss_with_single_labels(golden: GoldenValue) -
     estimator = golden.what.removeprefix("CL_phiD_")
     bins = golden.bins
     assert released_disagreement_loss(disagreement, data, bins, estimator) == golden.approx()
-    mine = qr.disagreement_calibration_loss(
+    mine = rw.disagreement_calibration_loss(
         disagreement, labels_of(data), bins=bins, estimator=estimator, on_single="drop"
     )
     keep = rated_twice(data)

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-import quorate as qr
+import raterwise as rw
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from quorate.engines import device  # noqa: E402
-from quorate.functions import kernel as kernel_functions  # noqa: E402
-from quorate.functions import measure as measuring  # noqa: E402
-from quorate.functions import ranking  # noqa: E402
-from quorate.kernels import _torch_kde  # noqa: E402
-from quorate.predictions import Predictions  # noqa: E402
+from raterwise.engines import device  # noqa: E402
+from raterwise.functions import kernel as kernel_functions  # noqa: E402
+from raterwise.functions import measure as measuring  # noqa: E402
+from raterwise.functions import ranking  # noqa: E402
+from raterwise.kernels import _torch_kde  # noqa: E402
+from raterwise.predictions import Predictions  # noqa: E402
 
 CASES, CLASSES = 3000, 4
 
@@ -75,33 +75,33 @@ def made_up(seed: int = 0, dtype: Any = np.float64) -> tuple[Any, Any]:
 
 
 FUNCTIONS: dict[str, Callable[..., float]] = {
-    "accuracy": qr.accuracy,
-    "brier": qr.brier,
-    "nll": qr.nll,
-    "ranked_probability_score": qr.ranked_probability_score,
-    "expected_squared_loss": qr.expected_squared_loss,
-    "epistemic_loss": qr.epistemic_loss,
-    "calibration_loss": qr.calibration_loss,
-    "calibration_error": qr.calibration_error,
-    "dispersion_loss": qr.dispersion_loss,
-    "ece": qr.ece,
-    "ece of 200 bins": lambda *a, **k: qr.ece(*a, bins=200, **k),
-    "mce": qr.mce,
-    "rms_ce": qr.rms_ce,
-    "adaptive_ece": qr.adaptive_ece,
-    "ece_sweep": qr.ece_sweep,
-    "classwise_ece": qr.classwise_ece,
-    "sce": qr.sce,
-    "robust_ece": qr.robust_ece,
-    "kde_ece": lambda *a, **k: qr.kde_ece(*a, bandwidth=0.02, **k),
-    "kde_ece from cells": lambda *a, **k: qr.kde_ece(*a, bandwidth=0.02, method="cells", **k),
-    "classwise kde_ece": lambda *a, **k: qr.kde_ece(*a, kind="classwise", **k),
-    "canonical kde_ece": lambda *a, **k: qr.kde_ece(*a, kind="canonical", **k),
-    "canonical squares": lambda *a, **k: qr.kde_ece(
+    "accuracy": rw.accuracy,
+    "brier": rw.brier,
+    "nll": rw.nll,
+    "ranked_probability_score": rw.ranked_probability_score,
+    "expected_squared_loss": rw.expected_squared_loss,
+    "epistemic_loss": rw.epistemic_loss,
+    "calibration_loss": rw.calibration_loss,
+    "calibration_error": rw.calibration_error,
+    "dispersion_loss": rw.dispersion_loss,
+    "ece": rw.ece,
+    "ece of 200 bins": lambda *a, **k: rw.ece(*a, bins=200, **k),
+    "mce": rw.mce,
+    "rms_ce": rw.rms_ce,
+    "adaptive_ece": rw.adaptive_ece,
+    "ece_sweep": rw.ece_sweep,
+    "classwise_ece": rw.classwise_ece,
+    "sce": rw.sce,
+    "robust_ece": rw.robust_ece,
+    "kde_ece": lambda *a, **k: rw.kde_ece(*a, bandwidth=0.02, **k),
+    "kde_ece from cells": lambda *a, **k: rw.kde_ece(*a, bandwidth=0.02, method="cells", **k),
+    "classwise kde_ece": lambda *a, **k: rw.kde_ece(*a, kind="classwise", **k),
+    "canonical kde_ece": lambda *a, **k: rw.kde_ece(*a, kind="canonical", **k),
+    "canonical squares": lambda *a, **k: rw.kde_ece(
         *a, kind="canonical", p=2, bandwidth=0.003, **k
     ),
-    "smooth_ece": qr.smooth_ece,
-    "ks_error": qr.ks_error,
+    "smooth_ece": rw.smooth_ece,
+    "ks_error": rw.ks_error,
 }
 ONE_LABEL_IS_TOO_FEW = ("epistemic_loss", "dispersion_loss")
 EQUAL_WEIGHTS_ONLY = ("calibration_loss", "calibration_error", "dispersion_loss")
@@ -115,7 +115,7 @@ def test_several_raters_on_a_gpu(
 ) -> None:
     """Label histograms: the number is that of the arrays."""
     probs, counts = made_up(dtype=dtype)
-    labels, function = qr.Labels.from_counts(counts), FUNCTIONS[name]
+    labels, function = rw.Labels.from_counts(counts), FUNCTIONS[name]
     expected = function(probs, labels)
     no_host_copy()
     assert function(put(probs), labels) == pytest.approx(expected, rel=0, abs=1e-9)
@@ -141,7 +141,7 @@ def test_one_label_a_case_on_a_gpu(
 def test_weights_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
     """Case weights of which some are 0; where they must be equal, the same error."""
     probs, counts = made_up(2)
-    labels, function = qr.Labels.from_counts(counts), FUNCTIONS[name]
+    labels, function = rw.Labels.from_counts(counts), FUNCTIONS[name]
     weights = np.random.default_rng(3).integers(0, 3, CASES) * 0.5
     if name in EQUAL_WEIGHTS_ONLY:
         for given in (probs, put(probs)):
@@ -158,16 +158,16 @@ def test_binary_scores_and_other_questions_on_a_gpu(put: Callable[..., Any]) -> 
     probs, counts = made_up(4)
     one, classes = probs[:, 0], (counts.argmax(axis=1) == 0).astype(int)
     for question in ("top_label", "positive", "per_class", "predicted_class"):
-        expected = qr.ece(one, classes, question=question)
-        found = qr.ece(put(one), put(classes), question=question)
+        expected = rw.ece(one, classes, question=question)
+        found = rw.ece(put(one), put(classes), question=question)
         assert found == pytest.approx(expected, rel=0, abs=1e-12)
 
 
 def test_half_precision_on_a_gpu(put: Callable[..., Any]) -> None:
     """float16 rows sum to 1 within 1e-2 only."""
     probs, counts = made_up(5, np.float16)
-    expected = qr.ece(probs, counts.argmax(axis=1))
-    assert qr.ece(put(probs), counts.argmax(axis=1)) == pytest.approx(expected, rel=0, abs=1e-9)
+    expected = rw.ece(probs, counts.argmax(axis=1))
+    assert rw.ece(put(probs), counts.argmax(axis=1)) == pytest.approx(expected, rel=0, abs=1e-9)
 
 
 BAD: dict[str, tuple[Callable[..., Any], str]] = {
@@ -200,18 +200,18 @@ def test_bad_weights_on_a_gpu(put: Callable[..., Any]) -> None:
         (np.ones(3), "weights: must have one value per case"),
     ):
         with pytest.raises(ValueError, match=message):
-            qr.ece(put(probs), counts.argmax(axis=1), weights=weights)
+            rw.ece(put(probs), counts.argmax(axis=1), weights=weights)
 
 
 def test_unrated_cases_on_a_gpu(put: Callable[..., Any]) -> None:
     """They are an error, or left out."""
     probs, counts = made_up(8)
     counts[5] = 0
-    labels = qr.Labels.from_counts(counts)
+    labels = rw.Labels.from_counts(counts)
     with pytest.raises(ValueError, match=r"1 of 3000 have none .* on_unrated"):
-        qr.ece(put(probs), labels)
-    expected = qr.ece(probs, labels, on_unrated="drop")
-    assert qr.ece(put(probs), labels, on_unrated="drop") == pytest.approx(expected, abs=1e-12)
+        rw.ece(put(probs), labels)
+    expected = rw.ece(probs, labels, on_unrated="drop")
+    assert rw.ece(put(probs), labels, on_unrated="drop") == pytest.approx(expected, abs=1e-12)
 
 
 # ranks of any confidence ------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def confidences() -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("name", ["auccc", "aurc", "augrc"])
 def test_ranks_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
     """Right or wrong, fractions of raters, weights, other kinds of `correct`."""
-    function = getattr(qr, name)
+    function = getattr(rw, name)
     confidence, right, _ = confidences()
     partly = np.where(right, 0.75, 0.25)
     for correct in (right, right.astype(np.float32), right.astype(int), partly):
@@ -242,12 +242,12 @@ def test_ranks_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
 def test_cases_from_elsewhere_on_a_gpu(put: Callable[..., Any]) -> None:
     """AUCCC with out-of-distribution cases, their AUROC, and the curve."""
     confidence, right, outside = confidences()
-    expected = qr.auccc(confidence, right, outside)
-    assert qr.auccc(put(confidence), put(right), put(outside)) == pytest.approx(expected)
-    expected = qr.io_auroc(confidence, outside)
-    assert qr.io_auroc(put(confidence), put(outside)) == pytest.approx(expected, abs=1e-12)
-    expected = qr.ccc_curve(confidence, right, out_confidence=outside).area
-    found = qr.ccc_curve(put(confidence), put(right), out_confidence=put(outside)).area
+    expected = rw.auccc(confidence, right, outside)
+    assert rw.auccc(put(confidence), put(right), put(outside)) == pytest.approx(expected)
+    expected = rw.io_auroc(confidence, outside)
+    assert rw.io_auroc(put(confidence), put(outside)) == pytest.approx(expected, abs=1e-12)
+    expected = rw.ccc_curve(confidence, right, out_confidence=outside).area
+    found = rw.ccc_curve(put(confidence), put(right), out_confidence=put(outside)).area
     assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -261,27 +261,27 @@ def test_bad_confidences_on_a_gpu(put: Callable[..., Any]) -> None:
         ([0.1, 0.2], [1, 1], "every case is right"),
     ):
         with pytest.raises(ValueError, match=message):
-            qr.auccc(put(np.array(confidence)), put(np.array(right)))
+            rw.auccc(put(np.array(confidence)), put(np.array(right)))
 
 
 def test_cases_without_weight_on_a_gpu(put: Callable[..., Any]) -> None:
     """They are not there: neither an infinite score of theirs counts, nor how few rated them."""
     probs, weights = np.array([[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]]), np.array([0.0, 1.0, 1.0])
-    found = qr.nll(put(probs), put(np.array([1, 0, 1])), weights=put(weights))
+    found = rw.nll(put(probs), put(np.array([1, 0, 1])), weights=put(weights))
     assert found == pytest.approx((np.log(2) + np.log(4 / 3)) / 2)
-    counts = qr.Labels.from_counts([[1, 0], [1, 1], [1, 3]])
+    counts = rw.Labels.from_counts([[1, 0], [1, 1], [1, 3]])
     # (μ - p)² less μ(1-μ)/(n-1), for both classes, and p is what the raters say
     expected = -2 * (0.25 + 0.1875 / 3) / 2
-    assert qr.epistemic_loss(put(probs), counts, weights=put(weights)) == pytest.approx(expected)
+    assert rw.epistemic_loss(put(probs), counts, weights=put(weights)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("kind", ["ece", "kde_ece"])
 def test_labels_of_other_types_on_a_gpu(kind: str, put: Callable[..., Any]) -> None:
     """Whole numbers in floats are classes, as they are on the host; text and nothing are not."""
-    metric, probs = getattr(qr, kind), np.array([[0.9, 0.1], [0.5, 0.5], [0.25, 0.75]])
+    metric, probs = getattr(rw, kind), np.array([[0.9, 0.1], [0.5, 0.5], [0.25, 0.75]])
     floats = np.array([0.0, 1.0, 1.0])
     assert metric(put(probs), floats) == pytest.approx(metric(probs, [0, 1, 1]))
     assert metric(put(probs), put(floats)) == pytest.approx(metric(probs, [0, 1, 1]))
     for wrong in (None, "x"):
-        with pytest.raises(qr.InvalidTypeError, match="labels: must be an array of numbers"):
+        with pytest.raises(rw.InvalidTypeError, match="labels: must be an array of numbers"):
             metric(put(probs), wrong)

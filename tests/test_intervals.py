@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import optimize, stats
 
-import quorate as qr
-from quorate.errors import InvalidInputError, UndefinedMetricError
-from quorate.intervals import (
+import raterwise as rw
+from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.intervals import (
     Interval,
     bias_corrected_interval,
     calibrated_noise,
@@ -415,11 +415,11 @@ def test_intervals_over_raters_are_as_long_as_new_raters_differ(name: str, known
         ratings = np.array([random.choice(3, 4, p=p) for p in truth])
         counts = np.stack([(ratings == k).sum(axis=1) for k in range(3)], axis=1)
         labels = (
-            qr.Labels.from_ratings(ratings, num_classes=3)
+            rw.Labels.from_ratings(ratings, num_classes=3)
             if known
-            else qr.Labels.from_counts(counts)
+            else rw.Labels.from_counts(counts)
         )
-        return qr.evaluate(truth, labels, name, resample="raters", resamples=resamples)[name]
+        return rw.evaluate(truth, labels, name, resample="raters", resamples=resamples)[name]
 
     spread = np.std([asked(0).value for _ in range(150)])
     found = [asked(60) for _ in range(15)]
@@ -434,7 +434,7 @@ def test_one_rater_cannot_be_resampled() -> None:
     """One label a case, or one person, is an error that says so."""
     probs = np.full((4, 2), 0.5)
     with pytest.raises(ValueError, match=r'resample: "raters" needs several of them; every case'):
-        qr.evaluate(probs, [0, 1, 1, 0], "brier", resample="raters")
-    one = qr.Labels.from_long([0, 1, 2, 3], ["A"] * 4, [0, 1, 1, 0], num_classes=2)
+        rw.evaluate(probs, [0, 1, 1, 0], "brier", resample="raters")
+    one = rw.Labels.from_long([0, 1, 2, 3], ["A"] * 4, [0, 1, 1, 0], num_classes=2)
     with pytest.raises(ValueError, match="one person rated"):
-        qr.evaluate(probs, one, "brier", resample="raters")
+        rw.evaluate(probs, one, "brier", resample="raters")

@@ -16,9 +16,9 @@ from scipy.special import betaln, logsumexp
 from scipy.stats import beta, norm
 
 from golden import KDE, GoldenValue, find, values
-from quorate.errors import UndefinedMetricError
-from quorate.metrics import kernel
-from quorate.metrics.bandwidth import (
+from raterwise.errors import UndefinedMetricError
+from raterwise.metrics import kernel
+from raterwise.metrics.bandwidth import (
     BANDWIDTHS,
     dirichlet_log_likelihood,
     score_log_likelihood,
@@ -26,15 +26,15 @@ from quorate.metrics.bandwidth import (
     select_bandwidth_from_cells,
     select_dirichlet_bandwidth,
 )
-from quorate.metrics.kernel import canonical_kde, classwise_kde, top_label_kde
-from quorate.metrics.kernel_cells import (
+from raterwise.metrics.kernel import canonical_kde, classwise_kde, top_label_kde
+from raterwise.metrics.kernel_cells import (
     ScoreCells,
     beta_kde_from_cells,
     cells_of,
     fine_cells,
     score_cells,
 )
-from quorate.metrics.smooth import smooth_ece, smooth_ece_at
+from raterwise.metrics.smooth import smooth_ece, smooth_ece_at
 
 Array = Any
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-import quorate as qr
+import raterwise as rw
 from strategies import Problem, problems
 
 RATINGS = np.array([[0, 1, 1], [2, -1, 2], [-1, -1, 0]])
@@ -32,9 +32,9 @@ def long_table(ratings: Any) -> tuple[list[str], list[str], list[int]]:
 def test_the_same_ratings_said_in_three_ways() -> None:
     """Matrix, histograms and long table: the same counts, numbers of raters and frequencies."""
     forms = [
-        qr.Labels.from_ratings(RATINGS, num_classes=3),
-        qr.Labels.from_counts(COUNTS),
-        qr.Labels.from_long(*long_table(RATINGS), num_classes=3),
+        rw.Labels.from_ratings(RATINGS, num_classes=3),
+        rw.Labels.from_counts(COUNTS),
+        rw.Labels.from_long(*long_table(RATINGS), num_classes=3),
     ]
     for labels in forms:
         assert labels.counts.tolist() == COUNTS.tolist()
@@ -47,7 +47,7 @@ def test_the_same_ratings_said_in_three_ways() -> None:
 
 def test_one_label_per_case() -> None:
     """Classes are kept as they come; the histogram is made when asked for."""
-    labels = qr.Labels.from_classes([2, 0, 2], num_classes=3)
+    labels = rw.Labels.from_classes([2, 0, 2], num_classes=3)
     assert labels.counts.tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
     assert labels.num_raters.tolist() == [1, 1, 1]
     assert labels.majority().tolist() == [2, 0, 2]
@@ -56,32 +56,32 @@ def test_one_label_per_case() -> None:
 
 def test_ties_of_the_majority_go_to_the_lowest_class() -> None:
     """Two votes each for classes 1 and 2."""
-    assert qr.Labels.from_counts([[1, 2, 2]]).majority().tolist() == [1]
+    assert rw.Labels.from_counts([[1, 2, 2]]).majority().tolist() == [1]
 
 
 @pytest.mark.parametrize("missing", [-1, 99, np.nan])
 def test_missing_ratings(missing: float) -> None:
     """Whatever stands for an absent rating, NaN as pandas writes it among them."""
     matrix = np.where(RATINGS < 0, missing, RATINGS.astype(float))
-    labels = qr.Labels.from_ratings(matrix, num_classes=3, missing=missing)
+    labels = rw.Labels.from_ratings(matrix, num_classes=3, missing=missing)
     assert labels.counts.tolist() == COUNTS.tolist()
 
 
 def test_torch_tensors_are_taken() -> None:
     """Ratings, counts and classes may be tensors."""
-    by_matrix = qr.Labels.from_ratings(torch.tensor(RATINGS), num_classes=3)
+    by_matrix = rw.Labels.from_ratings(torch.tensor(RATINGS), num_classes=3)
     assert by_matrix.counts.tolist() == COUNTS.tolist()
-    assert qr.Labels.from_counts(torch.tensor(COUNTS)).counts.tolist() == COUNTS.tolist()
-    assert qr.Labels.from_classes(torch.tensor([1, 0]), num_classes=2).majority().tolist() == [1, 0]
+    assert rw.Labels.from_counts(torch.tensor(COUNTS)).counts.tolist() == COUNTS.tolist()
+    assert rw.Labels.from_classes(torch.tensor([1, 0]), num_classes=2).majority().tolist() == [1, 0]
 
 
 def test_long_tables_keep_the_order_in_which_cases_appear() -> None:
     """Unless an order is given, which may also name cases that nobody rated."""
     items, raters, classes = ["b", "a", "b"], [7, 7, 8], [0, 1, 1]
-    labels = qr.Labels.from_long(items, raters, classes, num_classes=2)
+    labels = rw.Labels.from_long(items, raters, classes, num_classes=2)
     assert labels.case_ids == ("b", "a")
     assert labels.counts.tolist() == [[1, 1], [0, 1]]
-    ordered = qr.Labels.from_long(items, raters, classes, num_classes=2, order=["a", "c", "b"])
+    ordered = rw.Labels.from_long(items, raters, classes, num_classes=2, order=["a", "c", "b"])
     assert ordered.case_ids == ("a", "c", "b")
     assert ordered.counts.tolist() == [[0, 1], [0, 0], [1, 1]]
     assert np.isnan(ordered.frequencies[1]).all()
@@ -90,8 +90,8 @@ def test_long_tables_keep_the_order_in_which_cases_appear() -> None:
 def test_who_said_what_is_kept() -> None:
     """A matrix and a long table know their raters; histograms do not."""
     for labels in (
-        qr.Labels.from_ratings(RATINGS, num_classes=3),
-        qr.Labels.from_long(*long_table(RATINGS), num_classes=3),
+        rw.Labels.from_ratings(RATINGS, num_classes=3),
+        rw.Labels.from_long(*long_table(RATINGS), num_classes=3),
     ):
         assert labels.ratings is not None
         said = set(
@@ -103,7 +103,7 @@ def test_who_said_what_is_kept() -> None:
             )
         )
         assert said == {(0, 0, 0), (0, 1, 1), (0, 2, 1), (1, 0, 2), (1, 2, 2), (2, 2, 0)}
-    assert qr.Labels.from_counts(COUNTS).ratings is None
+    assert rw.Labels.from_counts(COUNTS).ratings is None
 
 
 @given(problem=problems(min_raters=0), data=st.data())
@@ -112,7 +112,7 @@ def test_taking_cases_takes_their_ratings(problem: Problem, data: st.DataObject)
     case, label = np.nonzero(problem.counts)
     times = problem.counts[case, label]
     items, classes = np.repeat(case, times), np.repeat(label, times)
-    labels = qr.Labels.from_long(
+    labels = rw.Labels.from_long(
         items,
         np.arange(len(items)) % 3,
         classes,
@@ -134,9 +134,9 @@ def test_taking_cases_by_a_mask() -> None:
     """True keeps a case, for every kind of labels."""
     mask = np.array([True, False, True])
     for labels in (
-        qr.Labels.from_counts(COUNTS),
-        qr.Labels.from_ratings(RATINGS, num_classes=3),
-        qr.Labels.from_classes([0, 2, 1], num_classes=3),
+        rw.Labels.from_counts(COUNTS),
+        rw.Labels.from_ratings(RATINGS, num_classes=3),
+        rw.Labels.from_classes([0, 2, 1], num_classes=3),
     ):
         assert labels.take(mask).counts.tolist() == labels.counts[[0, 2]].tolist()
         assert len(labels.take(mask)) == 2
@@ -145,66 +145,66 @@ def test_taking_cases_by_a_mask() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: qr.Labels.from_classes([0, 3], num_classes=3), "labels: .* 0 … 2; entry 1 is 3"),
-        (lambda: qr.Labels.from_classes([[0]], num_classes=3), "labels: must be 1-dimensional"),
-        (lambda: qr.Labels.from_classes([0.5], num_classes=3), "labels: must be whole numbers"),
-        (lambda: qr.Labels.from_classes([0], num_classes=1), "num_classes: must be at least 2"),
-        (lambda: qr.Labels.from_ratings([0, 1], num_classes=2), r"ratings: must be \(cases, rat"),
-        (lambda: qr.Labels.from_ratings([[0, 5]], num_classes=2), "ratings: .*entry 1 is 5"),
-        (lambda: qr.Labels.from_ratings([[0, -2]], num_classes=2), "ratings: .*is -2"),
-        (lambda: qr.Labels.from_ratings([[0, np.nan]], num_classes=2), "ratings: .* 1 are NaN"),
-        (lambda: qr.Labels.from_counts([1, 2]), "counts: must be 2-dimensional"),
-        (lambda: qr.Labels.from_counts([[1], [2]]), "classes.*: must be at least 2; got 1"),
-        (lambda: qr.Labels.from_counts([[1, 0], [2, -1]]), "negative; case 1, class 1 has -1"),
-        (lambda: qr.Labels.from_counts([[0.5, 0.5]]), "counts: must be whole numbers; got 0.5"),
+        (lambda: rw.Labels.from_classes([0, 3], num_classes=3), "labels: .* 0 … 2; entry 1 is 3"),
+        (lambda: rw.Labels.from_classes([[0]], num_classes=3), "labels: must be 1-dimensional"),
+        (lambda: rw.Labels.from_classes([0.5], num_classes=3), "labels: must be whole numbers"),
+        (lambda: rw.Labels.from_classes([0], num_classes=1), "num_classes: must be at least 2"),
+        (lambda: rw.Labels.from_ratings([0, 1], num_classes=2), r"ratings: must be \(cases, rat"),
+        (lambda: rw.Labels.from_ratings([[0, 5]], num_classes=2), "ratings: .*entry 1 is 5"),
+        (lambda: rw.Labels.from_ratings([[0, -2]], num_classes=2), "ratings: .*is -2"),
+        (lambda: rw.Labels.from_ratings([[0, np.nan]], num_classes=2), "ratings: .* 1 are NaN"),
+        (lambda: rw.Labels.from_counts([1, 2]), "counts: must be 2-dimensional"),
+        (lambda: rw.Labels.from_counts([[1], [2]]), "classes.*: must be at least 2; got 1"),
+        (lambda: rw.Labels.from_counts([[1, 0], [2, -1]]), "negative; case 1, class 1 has -1"),
+        (lambda: rw.Labels.from_counts([[0.5, 0.5]]), "counts: must be whole numbers; got 0.5"),
         (
-            lambda: qr.Labels.from_long(["a"], ["x", "y"], [0], num_classes=2),
+            lambda: rw.Labels.from_long(["a"], ["x", "y"], [0], num_classes=2),
             "items, raters and classes: must have the same length; got 1, 2 and 1",
         ),
         (
-            lambda: qr.Labels.from_long(["a", "b"], [1, 1], [0, 1], num_classes=2, order=["a"]),
+            lambda: rw.Labels.from_long(["a", "b"], [1, 1], [0, 1], num_classes=2, order=["a"]),
             "items: 'b' is not in order",
         ),
         (
-            lambda: qr.Labels.from_long(["a"], ["x"], [7], num_classes=2),
+            lambda: rw.Labels.from_long(["a"], ["x"], [7], num_classes=2),
             "ratings: must be classes 0 … 1; entry 0 is 7",
         ),
         (
-            lambda: qr.Labels.from_counts([[1, 0]], class_names=["benign"]),
+            lambda: rw.Labels.from_counts([[1, 0]], class_names=["benign"]),
             "class_names: must name each of the 2 classes; got 1 names",
         ),
     ],
 )
 def test_labels_that_are_refused(make: Any, message: str) -> None:
     """The message names the argument, the rule and the value."""
-    with pytest.raises(qr.InvalidInputError, match=message):
+    with pytest.raises(rw.InvalidInputError, match=message):
         make()
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: qr.Labels.from_classes(["a"], num_classes=2), "labels: must be an array of numb"),
-        (lambda: qr.Labels.from_counts([[None, 1]]), "counts: must be an array of numbers"),
-        (lambda: qr.Labels.from_classes([0], num_classes=2.0), "num_classes: must be a whole"),
-        (lambda: qr.Labels.from_classes([0], num_classes=True), "num_classes: must be a whole"),
-        (lambda: qr.Labels.from_ratings([[0, 1], [1]], num_classes=2), "ratings: must be an array"),
+        (lambda: rw.Labels.from_classes(["a"], num_classes=2), "labels: must be an array of numb"),
+        (lambda: rw.Labels.from_counts([[None, 1]]), "counts: must be an array of numbers"),
+        (lambda: rw.Labels.from_classes([0], num_classes=2.0), "num_classes: must be a whole"),
+        (lambda: rw.Labels.from_classes([0], num_classes=True), "num_classes: must be a whole"),
+        (lambda: rw.Labels.from_ratings([[0, 1], [1]], num_classes=2), "ratings: must be an array"),
     ],
 )
 def test_labels_of_the_wrong_kind(make: Any, message: str) -> None:
     """Text, objects and ragged rows are a TypeError."""
-    with pytest.raises(qr.InvalidTypeError, match=message):
+    with pytest.raises(rw.InvalidTypeError, match=message):
         make()
 
 
 def test_class_names_travel() -> None:
     """From the labels into the results, unless the call says otherwise."""
-    labels = qr.Labels.from_counts([[2, 1], [0, 3]], class_names=["benign", "malignant"])
+    labels = rw.Labels.from_counts([[2, 1], [0, 3]], class_names=["benign", "malignant"])
     assert labels.take([1]).class_names == ("benign", "malignant")
     probs = [[0.8, 0.2], [0.3, 0.7]]
-    found = qr.evaluate(probs, labels, metrics="brier", resamples=0)
+    found = rw.evaluate(probs, labels, metrics="brier", resamples=0)
     assert found.data["class_names"] == ["benign", "malignant"]
-    found = qr.evaluate(probs, labels, metrics="brier", resamples=0, class_names=["no", "yes"])
+    found = rw.evaluate(probs, labels, metrics="brier", resamples=0, class_names=["no", "yes"])
     assert found.data["class_names"] == ["no", "yes"]
 
 
@@ -215,69 +215,69 @@ PROBS = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.6, 0.2, 0.2]])
 
 def test_cases_with_a_single_rater_are_named() -> None:
     """By row, or by id where there are ids; the first five of them."""
-    labels = qr.Labels.from_ratings(RATINGS, num_classes=3)
-    with pytest.raises(qr.InvalidInputError, match=r"1 of 3 cases have fewer \(cases 2\); on_sing"):
-        qr.epistemic_loss(PROBS, labels)
-    named = qr.Labels.from_long(*long_table(RATINGS), num_classes=3)
-    with pytest.raises(qr.InvalidInputError, match=r"\(cases 'case 2'\)"):
-        qr.irreducible_loss(named)
-    many = qr.Labels.from_counts(np.eye(3, dtype=int)[np.zeros(9, int)])
-    with pytest.raises(qr.InvalidInputError, match=r"9 of 9 .*\(cases 0, 1, 2, 3, 4 …\)"):
+    labels = rw.Labels.from_ratings(RATINGS, num_classes=3)
+    with pytest.raises(rw.InvalidInputError, match=r"1 of 3 cases have fewer \(cases 2\); on_sing"):
+        rw.epistemic_loss(PROBS, labels)
+    named = rw.Labels.from_long(*long_table(RATINGS), num_classes=3)
+    with pytest.raises(rw.InvalidInputError, match=r"\(cases 'case 2'\)"):
+        rw.irreducible_loss(named)
+    many = rw.Labels.from_counts(np.eye(3, dtype=int)[np.zeros(9, int)])
+    with pytest.raises(rw.InvalidInputError, match=r"9 of 9 .*\(cases 0, 1, 2, 3, 4 …\)"):
         many.require_raters(2)
 
 
 def test_cases_with_a_single_rater_are_left_out_on_request() -> None:
     """The value is that of the others, and the results count who is missing."""
-    labels = qr.Labels.from_ratings(RATINGS, num_classes=3)
+    labels = rw.Labels.from_ratings(RATINGS, num_classes=3)
     first_two = labels.take([0, 1])
-    expected = qr.epistemic_loss(PROBS[:2], first_two)
-    assert qr.epistemic_loss(PROBS, labels, on_single="drop") == pytest.approx(expected)
-    expected = qr.irreducible_loss(first_two)
-    assert qr.irreducible_loss(labels, on_single="drop") == pytest.approx(expected)
-    expected = qr.dispersion_loss(PROBS[:2], first_two)
-    assert qr.dispersion_loss(PROBS, labels, on_single="drop") == pytest.approx(expected)
-    expected = qr.disagreement_loss([0.5, 0.6], first_two)
-    mine = qr.disagreement_loss([0.5, 0.6, 0.9], labels, on_single="drop")
+    expected = rw.epistemic_loss(PROBS[:2], first_two)
+    assert rw.epistemic_loss(PROBS, labels, on_single="drop") == pytest.approx(expected)
+    expected = rw.irreducible_loss(first_two)
+    assert rw.irreducible_loss(labels, on_single="drop") == pytest.approx(expected)
+    expected = rw.dispersion_loss(PROBS[:2], first_two)
+    assert rw.dispersion_loss(PROBS, labels, on_single="drop") == pytest.approx(expected)
+    expected = rw.disagreement_loss([0.5, 0.6], first_two)
+    mine = rw.disagreement_loss([0.5, 0.6, 0.9], labels, on_single="drop")
     assert mine == pytest.approx(expected)
-    found = qr.evaluate(PROBS, labels, resamples=0, on_single="drop")
+    found = rw.evaluate(PROBS, labels, resamples=0, on_single="drop")
     assert found["epistemic_loss"].dropped == 1
-    assert found["epistemic_loss"].value == pytest.approx(qr.epistemic_loss(PROBS[:2], first_two))
+    assert found["epistemic_loss"].value == pytest.approx(rw.epistemic_loss(PROBS[:2], first_two))
     assert found["ece"].dropped == 0
 
 
 def test_nobody_has_two_raters() -> None:
     """Leaving out every case leaves nothing: an error with "drop", too."""
     y = [0, 2, 1]
-    with pytest.raises(qr.InvalidInputError, match="at least 2 labels per case; no case has"):
-        qr.epistemic_loss(PROBS, y, on_single="drop")
-    with pytest.raises(qr.InvalidInputError, match="on_single: must be one of error, drop"):
-        qr.epistemic_loss(PROBS, y, on_single="keep")
-    with pytest.raises(qr.InvalidTypeError, match="labels: must be a Labels with 2 labels"):
-        qr.disagreement_loss([0.5, 0.5, 0.5], y)  # type: ignore[arg-type]
+    with pytest.raises(rw.InvalidInputError, match="at least 2 labels per case; no case has"):
+        rw.epistemic_loss(PROBS, y, on_single="drop")
+    with pytest.raises(rw.InvalidInputError, match="on_single: must be one of error, drop"):
+        rw.epistemic_loss(PROBS, y, on_single="keep")
+    with pytest.raises(rw.InvalidTypeError, match="labels: must be a Labels with 2 labels"):
+        rw.disagreement_loss([0.5, 0.5, 0.5], y)  # type: ignore[arg-type]
 
 
 def test_unrated_cases() -> None:
     """An error that names them; or left out on request, and counted."""
-    labels = qr.Labels.from_counts([[2, 1, 0], [0, 0, 0], [0, 1, 1]])
-    with pytest.raises(qr.InvalidInputError, match=r"every case needs a rating; 1 of 3 .*cases 1"):
-        qr.ece(PROBS, labels)
-    with pytest.raises(qr.InvalidInputError, match=r"every case needs a rating; 1 of 3 .*cases 1"):
-        qr.evaluate(PROBS, labels)
-    expected = qr.ece(PROBS[[0, 2]], labels.take([0, 2]))
-    assert qr.ece(PROBS, labels, on_unrated="drop") == expected
-    found = qr.evaluate(PROBS, labels, resamples=0, on_unrated="drop")
+    labels = rw.Labels.from_counts([[2, 1, 0], [0, 0, 0], [0, 1, 1]])
+    with pytest.raises(rw.InvalidInputError, match=r"every case needs a rating; 1 of 3 .*cases 1"):
+        rw.ece(PROBS, labels)
+    with pytest.raises(rw.InvalidInputError, match=r"every case needs a rating; 1 of 3 .*cases 1"):
+        rw.evaluate(PROBS, labels)
+    expected = rw.ece(PROBS[[0, 2]], labels.take([0, 2]))
+    assert rw.ece(PROBS, labels, on_unrated="drop") == expected
+    found = rw.evaluate(PROBS, labels, resamples=0, on_unrated="drop")
     assert found["ece"].value == expected
     assert found.data["dropped"] == {"unrated": 1}
     assert found.data["cases"] == 2
-    nobody = qr.Labels.from_counts(np.zeros((3, 3), int))
-    with pytest.raises(qr.InvalidInputError, match="every case needs a rating; none has one"):
-        qr.ece(PROBS, nobody, on_unrated="drop")
+    nobody = rw.Labels.from_counts(np.zeros((3, 3), int))
+    with pytest.raises(rw.InvalidInputError, match="every case needs a rating; none has one"):
+        rw.ece(PROBS, nobody, on_unrated="drop")
 
 
 def test_unrated_cases_take_weights_and_patients_along() -> None:
     """What is left out takes its weight and its patient with it."""
-    labels = qr.Labels.from_counts([[2, 1, 0], [0, 0, 0], [0, 1, 1]])
-    found = qr.evaluate(
+    labels = rw.Labels.from_counts([[2, 1, 0], [0, 0, 0], [0, 1, 1]])
+    found = rw.evaluate(
         PROBS,
         labels,
         metrics="brier",
@@ -286,6 +286,6 @@ def test_unrated_cases_take_weights_and_patients_along() -> None:
         resamples=10,
         on_unrated="drop",
     )
-    expected = qr.brier(PROBS[[0, 2]], labels.take([0, 2]), weights=[1, 3])
+    expected = rw.brier(PROBS[[0, 2]], labels.take([0, 2]), weights=[1, 3])
     assert found["brier"].value == pytest.approx(expected)
     assert found.data["patients"] == 2

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-import quorate as qr
-from quorate.catalog import CATALOG
-from quorate.evaluate import predictions_of
-from quorate.functions.measure import measure
+import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.evaluate import predictions_of
+from raterwise.functions.measure import measure
 from strategies import (
     Problem,
     dirichlet,
@@ -145,7 +145,7 @@ def test_debiased_metrics_refuse_unequal_weights(name: str) -> None:
     """LH does not define them: a clear error, not a number."""
     problem = ordinary(20)
     weights = np.linspace(1, 2, 20)
-    with pytest.raises(qr.InvalidInputError, match=r"weights: the debiased .* equal case weights"):
+    with pytest.raises(rw.InvalidInputError, match=r"weights: the debiased .* equal case weights"):
         measure(name, problem.probs, problem.labels, weights)
 
 
@@ -171,7 +171,7 @@ def merged_value(name: str, problem: Problem, bounds: list[int]) -> float | None
     row = CATALOG[name]
     try:
         found = row.estimate(summary_of(name, problem, bounds), row.with_defaults({}))
-    except qr.UndefinedMetricError:
+    except rw.UndefinedMetricError:
         return None
     return None if math.isnan(found) else found
 
@@ -193,7 +193,7 @@ def test_many_parts_add_up_to_the_whole(name: str) -> None:
     """The same with a hundred parts of an ordinary set."""
     problem = ordinary(300, seed=3)
     bounds = sorted(np.random.default_rng(0).integers(0, 300, 99).tolist())
-    found = qr.evaluate(dirichlet(problem.probs), problem.labels, name, resamples=0)
+    found = rw.evaluate(dirichlet(problem.probs), problem.labels, name, resamples=0)
     assert merged_value(name, problem, bounds) == same(found[name].value)
 
 
@@ -222,7 +222,7 @@ def test_unlike_summaries_do_not_add_up(name: str) -> None:
     for other_plan in others - {plan}:
         other = other_plan.empty(5)
         kind, message = (
-            (qr.MergeError, "cannot add")
+            (rw.MergeError, "cannot add")
             if type(other) is type(mine)
             else (TypeError, "unsupported operand")
         )
@@ -282,7 +282,7 @@ def test_torch_is_numpy(name: str, dtype: torch.dtype) -> None:
     counts = torch.tensor(problem.counts)
     array = tensor.detach().numpy()
     expected = value_of(name, array, problem.labels)
-    assert value_of(name, tensor, qr.Labels.from_counts(counts)) == expected
+    assert value_of(name, tensor, rw.Labels.from_counts(counts)) == expected
     assert expected is not None
 
 
@@ -311,8 +311,8 @@ def test_threads_do_not_change_a_digit() -> None:
     problem = ordinary(13_000, num_classes=22)
     patients = np.arange(13_000) // 130
 
-    def results(threads: int) -> qr.Results:
-        return qr.evaluate(
+    def results(threads: int) -> rw.Results:
+        return rw.evaluate(
             dirichlet(problem.probs),
             problem.labels,
             metrics=list(CATALOG),
@@ -322,7 +322,7 @@ def test_threads_do_not_change_a_digit() -> None:
         )
 
     one, three = results(1), results(3)
-    assert qr.Predictions.of(problem.probs, problem.labels).chunk_rows < 13_000 / 2
+    assert rw.Predictions.of(problem.probs, problem.labels).chunk_rows < 13_000 / 2
     assert all(estimate.low is not None for estimate in one.values())
     assert dict(one) == dict(three)
 
@@ -337,13 +337,13 @@ def test_one_rater_each_is_a_plain_label(name: str, problem: Problem) -> None:
     """Histograms of one label, a rating matrix of one column and (N,) classes are the same."""
     y, num_classes = problem.first_rater, problem.probs.shape[1]
     forms = [
-        qr.Labels.from_counts(np.eye(num_classes, dtype=int)[y]),
-        qr.Labels.from_ratings(y[:, None], num_classes=num_classes),
-        qr.Labels.from_long(range(len(y)), ["A"] * len(y), y, num_classes=num_classes),
+        rw.Labels.from_counts(np.eye(num_classes, dtype=int)[y]),
+        rw.Labels.from_ratings(y[:, None], num_classes=num_classes),
+        rw.Labels.from_long(range(len(y)), ["A"] * len(y), y, num_classes=num_classes),
     ]
     if (least := CATALOG[name].least_raters) > 1:
         for labels in (y, *forms):
-            with pytest.raises(qr.InvalidInputError, match=f"labels: needs at least {least} lab"):
+            with pytest.raises(rw.InvalidInputError, match=f"labels: needs at least {least} lab"):
                 value_of(name, problem.probs, labels)
         return
     expected = value_of(name, problem.probs, y)
@@ -375,7 +375,7 @@ def test_the_wrapper_repeats_the_cases_for_anybody(norm: str) -> None:
     def theirs(probs: torch.Tensor, y: torch.Tensor, **options: Any) -> float:
         return float(multiclass_calibration_error(probs, y, num_classes=5, **options))
 
-    wrapped = qr.multi_rater(theirs)
+    wrapped = rw.multi_rater(theirs)
     # Their accumulators are float32.
     assert wrapped(torch.tensor(problem.probs), problem.labels, n_bins=15, norm=norm) == same(
         value(mine, problem), rel=1e-4

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.mixture import GaussianMixture
 
-import quorate as qr
-from quorate.metrics.mixtures import fit_mixtures
+import raterwise as rw
+from raterwise.metrics.mixtures import fit_mixtures
 
 
 def by_scikit_learn(values: np.ndarray, components: int) -> tuple[np.ndarray, ...]:
@@ -45,7 +45,7 @@ def test_few_scattered_values_fit_as_well() -> None:
     mine, theirs = fit_mixtures(values, 3), by_scikit_learn(values, 3)
     assert mean_likelihood(values, mine) == pytest.approx(mean_likelihood(values, theirs), abs=0.03)
     probs, labels = values.mean(axis=0), random.integers(0, 2, 60)
-    found = [qr.robust_ece_mixture(probs, labels, None, mixtures=m) for m in (mine, theirs)]
+    found = [rw.robust_ece_mixture(probs, labels, None, mixtures=m) for m in (mine, theirs)]
     assert found[0] == pytest.approx(found[1], abs=2e-3)
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from quorate.catalog import CATALOG
+from raterwise.catalog import CATALOG
 from strategies import CONCENTRATION, Array, Counts, ordinary, problems_for, same, value
 
 

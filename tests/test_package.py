@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-import quorate
+import raterwise
 
 ROOT = Path(__file__).parents[1]
 
@@ -77,15 +77,15 @@ def run_python(code: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_vocabulary_is_public_and_documented(name: str) -> None:
     """Each promised name is exported and says what it is."""
-    assert name in quorate.__all__
-    assert inspect.getdoc(getattr(quorate, name))
+    assert name in raterwise.__all__
+    assert inspect.getdoc(getattr(raterwise, name))
 
 
 def test_all_is_the_public_api() -> None:
     """`__all__` repeats nothing, resolves, is documented, and leaves no public name out."""
-    names = list(quorate.__all__)
+    names = list(raterwise.__all__)
     assert len(names) == len(set(names))
-    objects = {name: getattr(quorate, name) for name in names}
+    objects = {name: getattr(raterwise, name) for name in names}
     undocumented = [
         name
         for name, value in objects.items()
@@ -95,48 +95,49 @@ def test_all_is_the_public_api() -> None:
     assert undocumented == []
     public = {
         name
-        for name, value in vars(quorate).items()
-        if not name.startswith("_") and getattr(value, "__module__", "").startswith("quorate")
+        for name, value in vars(raterwise).items()
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith("raterwise")
     }
     assert public - set(names) == set()
-    assert set(names) <= set(dir(quorate))
+    assert set(names) <= set(dir(raterwise))
 
 
 def test_public_functions_are_not_hidden_by_modules_of_the_same_name() -> None:
-    """Importing `quorate.evaluate` (as the command line does) leaves `quorate.evaluate` callable.
+    """Importing `raterwise.evaluate` (as the command line does) leaves `rw.evaluate` callable.
 
     Importing a submodule binds its name in the package, over a function found lazily.
     """
     code = (
-        "import json, importlib, inspect, quorate\n"
-        "for name in quorate.__all__:\n"
-        "    try: importlib.import_module('quorate.' + name)\n"
+        "import json, importlib, inspect, raterwise\n"
+        "for name in raterwise.__all__:\n"
+        "    try: importlib.import_module('raterwise.' + name)\n"
         "    except ModuleNotFoundError: pass\n"
-        "print(json.dumps([n for n in quorate.__all__ if inspect.ismodule(getattr(quorate, n))]))"
+        "found = [n for n in raterwise.__all__ if inspect.ismodule(getattr(raterwise, n))]\n"
+        "print(json.dumps(found))"
     )
     assert set(json.loads(run_python(code))) <= MODULES_BY_NAME
 
 
-def test_importing_quorate_loads_nothing_heavy() -> None:
-    """`import quorate` leaves the big packages alone until a function needs one."""
-    code = f"import sys, quorate; print([m for m in {HEAVY!r} if m in sys.modules])"
+def test_importing_raterwise_loads_nothing_heavy() -> None:
+    """`import raterwise` leaves the big packages alone until a function needs one."""
+    code = f"import sys, raterwise; print([m for m in {HEAVY!r} if m in sys.modules])"
     assert run_python(code).strip() == "[]"
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """A misspelt name fails as on any module, and names the package and the attribute."""
-    with pytest.raises(AttributeError, match=r"quorate.*no_such_metric"):
-        _ = quorate.no_such_metric
+    with pytest.raises(AttributeError, match=r"raterwise.*no_such_metric"):
+        _ = raterwise.no_such_metric
 
 
 def test_the_version_has_one_source() -> None:
     """The installed metadata carry the version that the package states."""
-    assert metadata.version("quorate") == quorate.__version__
+    assert metadata.version("raterwise") == raterwise.__version__
 
 
 def test_the_command_line_is_installed() -> None:
-    """The `quorate` script answers --help and leaves with 0."""
-    script = shutil.which("quorate", path=sysconfig.get_path("scripts"))
+    """The `raterwise` script answers --help and leaves with 0."""
+    script = shutil.which("raterwise", path=sysconfig.get_path("scripts"))
     assert script is not None
     done = subprocess.run([script, "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -150,23 +151,23 @@ def test_the_wheel_holds_every_file_of_the_package(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith("quorate/")}
+        packed = {name for name in archive.namelist() if name.startswith("raterwise/")}
     source = ROOT / "src"
     expected = {
         path.relative_to(source).as_posix()
-        for path in (source / "quorate").rglob("*")
+        for path in (source / "raterwise").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert "quorate/py.typed" in expected
+    assert "raterwise/py.typed" in expected
     assert packed == expected
 
 
 def declared_requirements() -> list[Requirement]:
-    """Read every requirement of pyproject.toml, the extras' included, less quorate itself."""
+    """Read every requirement of pyproject.toml, the extras' included, less raterwise itself."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     lists = [project["dependencies"], *project["optional-dependencies"].values()]
     found = [Requirement(text) for requirements in lists for text in requirements]
-    return [requirement for requirement in found if requirement.name != "quorate"]
+    return [requirement for requirement in found if requirement.name != "raterwise"]
 
 
 def pins() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""`quorate plan` on a pilot whose plan can be worked out by hand.
+"""`raterwise plan` on a pilot whose plan can be worked out by hand.
 
 Every case has the probabilities 3/4 and 1/4 and one rater for each class, so the Brier losses of
 its raters are 1/16 and 9/16: their variance within a case is 1/8, between cases nothing is left,
@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-import quorate as qr
-from quorate.cli import app
-from quorate.planning import plan
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.planning import plan
 
 TWICE = 2 * 1.959963984540054
 
@@ -41,7 +41,7 @@ def run(command: str) -> Result:
 
 
 def planned(options: str) -> dict[str, Any]:
-    """Run `quorate plan` quietly and return its JSON."""
+    """Run `raterwise plan` quietly and return its JSON."""
     result = run(f"plan {options} --count-prefix count_ --quiet --out plan.json")
     assert result.exit_code == 0, result.output
     assert result.output == ""
@@ -90,7 +90,7 @@ def test_simulation_is_that_of_the_library(folder: Path) -> None:
     (folder / "varied.csv").write_text(text, encoding="utf-8")
     options = "--cases 50 --raters 1,2 --repeats 4 --resamples 20 --seed 3 --group-column patient"
     found = planned(f"ece varied.csv {options}")
-    labels, groups = qr.Labels.from_counts(counts), np.arange(40) // 2
+    labels, groups = rw.Labels.from_counts(counts), np.arange(40) // 2
     again = plan("ece", p, labels, (50,), (1, 2), 3, groups=groups, repeats=4, resamples=20)
     assert [row["width"] for row in found["designs"]] == [d.width for d in again.designs]
     assert [row["bias_error"] for row in found["designs"]] == [d.bias_error for d in again.designs]
@@ -115,7 +115,7 @@ ERRORS = {
     "too dear": ("brier pilot.csv --cases 100 --budget 10", "budget: must pay for one of the"),
     "too few raters": ("epistemic_loss pilot.csv --raters 1", "with at least 2 raters"),
     "no resamples": ("ece pilot.csv --resamples 0", "resamples: must be at least 2; got 0"),
-    "weights": ("brier pilot.csv --weight-column importance", "--weight-column: quorate plan"),
+    "weights": ("brier pilot.csv --weight-column importance", "--weight-column: raterwise plan"),
     "no folder": ("brier pilot.csv --out no/plan.json", "the folder no must exist"),
 }
 
@@ -127,7 +127,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, command: str, messa
     result = run(f"plan {command} --count-prefix count_")
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
-    assert result.stderr.startswith("quorate: ") and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("raterwise: ") and result.stderr.count("\n") == 1
     assert message in result.stderr
     assert sorted(folder.iterdir()) == before
 

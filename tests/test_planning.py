@@ -3,21 +3,21 @@
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.planning import Design, StudyPlan, plan
+import raterwise as rw
+from raterwise.planning import Design, StudyPlan, plan
 
 LEVEL = 2 * 1.959964
 
 
 def study(
     cases: int, raters: int, random: np.random.Generator, spread: float = 2.0
-) -> tuple[np.ndarray, qr.Labels]:
+) -> tuple[np.ndarray, rw.Labels]:
     """An over-confident model of a Dirichlet truth, and its raters."""
     mean = random.dirichlet(np.ones(3), cases)
     gammas = random.standard_gamma(spread * mean)
     truth = gammas / gammas.sum(axis=1, keepdims=True)
     sharp = mean**1.5
-    labels = qr.Labels.from_counts(random.multinomial(raters, truth))
+    labels = rw.Labels.from_counts(random.multinomial(raters, truth))
     return sharp / sharp.sum(axis=1, keepdims=True), labels
 
 
@@ -28,7 +28,7 @@ def test_formula_widths_are_those_of_real_studies(metric: str) -> None:
     for design in pilot.designs:
         assert design.method == "formula"
         random = np.random.default_rng(design.raters)
-        function = getattr(qr, metric)
+        function = getattr(rw, metric)
         values = [function(*study(150, design.raters, random)) for _ in range(400)]
         assert design.width == pytest.approx(LEVEL * np.std(values), rel=0.12), design
 
@@ -38,10 +38,10 @@ def test_simulated_width_and_bias_of_ece() -> None:
     probs, labels = study(1500, 3, np.random.default_rng(1))
     found = plan("ece", probs, labels, cases=(150,), raters=(1, 4), repeats=30, resamples=50)
     random = np.random.default_rng(2)
-    truth = qr.ece(*study(200_000, 5, random))
+    truth = rw.ece(*study(200_000, 5, random))
     for design in found.designs:
         assert design.method == "simulation"
-        values = [qr.ece(*study(150, design.raters, random)) for _ in range(300)]
+        values = [rw.ece(*study(150, design.raters, random)) for _ in range(300)]
         assert design.bias == pytest.approx(np.mean(values) - truth, abs=0.01), design
         assert 0 < design.width < 0.4
     one, four = found.designs
@@ -56,7 +56,7 @@ def test_simulated_widths_are_those_of_real_studies() -> None:
     random = np.random.default_rng(8)
     for design in found.designs:
         results = [
-            qr.evaluate(*study(150, design.raters, random), metrics="ece", resamples=100)["ece"]
+            rw.evaluate(*study(150, design.raters, random), metrics="ece", resamples=100)["ece"]
             for _ in range(30)
         ]
         widths = [result.high - result.low for result in results]
@@ -92,7 +92,7 @@ def test_patients_widen_the_plan() -> None:
     """Copies of a case are no new information: five per patient multiply the variance by five."""
     probs, labels = study(400, 2, np.random.default_rng(3))
     copied, five = np.repeat(probs, 5, axis=0), np.repeat(labels.counts, 5, axis=0)
-    many = qr.Labels.from_counts(five)
+    many = rw.Labels.from_counts(five)
     patients = np.repeat(np.arange(400), 5)
     alone = plan("brier", probs, labels, cases=(100,), raters=(2,)).designs[0]
     together = plan("brier", copied, many, cases=(100,), raters=(2,), groups=patients).designs[0]

@@ -19,14 +19,14 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.testing.compare import compare_images
 
-from quorate import plots
-from quorate.curves import ReliabilityCurve, ThresholdCurve
-from quorate.errors import InvalidInputError, MissingExtraError, UndefinedMetricError
-from quorate.labels import Labels
-from quorate.palette import SERIES
-from quorate.planning import Design, StudyPlan
-from quorate.results import Estimate, LevelDifference, Results, Subgroup
-from quorate.stability import SubsampleCurve
+from raterwise import plots
+from raterwise.curves import ReliabilityCurve, ThresholdCurve
+from raterwise.errors import InvalidInputError, MissingExtraError, UndefinedMetricError
+from raterwise.labels import Labels
+from raterwise.palette import SERIES
+from raterwise.planning import Design, StudyPlan
+from raterwise.results import Estimate, LevelDifference, Results, Subgroup
+from raterwise.stability import SubsampleCurve
 
 matplotlib.use("Agg")
 
@@ -336,13 +336,13 @@ def test_without_matplotlib_the_message_says_what_to_install(
 ) -> None:
     """A display without matplotlib is an error that names the extra."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"quorate\[report\]"):
+    with pytest.raises(MissingExtraError, match=r"raterwise\[report\]"):
         plots.CCCDisplay(thresholds()).plot()
 
 
 def test_importing_plots_loads_no_matplotlib() -> None:
     """The module is there before matplotlib is."""
-    code = "import sys, quorate.plots, quorate.report; print('matplotlib' in sys.modules)"
+    code = "import sys, raterwise.plots, raterwise.report; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-import quorate as qr
+import raterwise as rw
 from strategies import ordinary
 
 GOOD = np.array([[0.8, 0.2], [0.3, 0.7], [0.5, 0.5]])
@@ -16,17 +16,17 @@ GOOD = np.array([[0.8, 0.2], [0.3, 0.7], [0.5, 0.5]])
 
 def test_nothing_is_copied_that_need_not_be() -> None:
     """Arrays and tensors of a usable type are kept as they are."""
-    assert qr.Predictions.of(GOOD, [0, 1, 0]).probs is GOOD
+    assert rw.Predictions.of(GOOD, [0, 1, 0]).probs is GOOD
     tensor = torch.tensor(GOOD)
-    kept = qr.Predictions.of(tensor, [0, 1, 0]).probs
+    kept = rw.Predictions.of(tensor, [0, 1, 0]).probs
     assert kept.ctypes.data == tensor.data_ptr()
     half = GOOD.astype(np.float16)
-    assert qr.Predictions.of(half, [0, 1, 0]).probs is half
+    assert rw.Predictions.of(half, [0, 1, 0]).probs is half
 
 
 def test_reading_gives_confidence_and_prediction() -> None:
     """The largest probability and its class, ties to the lowest; labels beside them."""
-    rows = qr.Predictions.of(GOOD, [0, 1, 1], weights=[1, 2, 3]).read(1, 3)
+    rows = rw.Predictions.of(GOOD, [0, 1, 1], weights=[1, 2, 3]).read(1, 3)
     assert rows.confidence.tolist() == [0.7, 0.5]
     assert rows.predicted.tolist() == [1, 0]
     assert rows.classes is not None and rows.classes.tolist() == [1, 1]
@@ -37,7 +37,7 @@ def test_reading_gives_confidence_and_prediction() -> None:
 
 def test_reading_histograms() -> None:
     """Several raters come as counts."""
-    rows = qr.Predictions.of(GOOD, qr.Labels.from_counts([[2, 1], [0, 1], [1, 1]])).read(0, 2)
+    rows = rw.Predictions.of(GOOD, rw.Labels.from_counts([[2, 1], [0, 1], [1, 1]])).read(0, 2)
     assert rows.classes is None
     assert rows.counts is not None and rows.counts.tolist() == [[2, 1], [0, 1]]
     assert rows.num_raters is not None and rows.num_raters.tolist() == [3, 1]
@@ -51,7 +51,7 @@ def test_reading_histograms() -> None:
 def test_what_is_read_is_native(kind: Any) -> None:
     """(n, K) in C order, float32 or float64, whatever came in."""
     probs = np.asfortranarray(np.round(GOOD).astype(kind))
-    rows = qr.Predictions.of(probs, [0, 1, 0]).read(0, 2)
+    rows = rw.Predictions.of(probs, [0, 1, 0]).read(0, 2)
     assert rows.probs.dtype in (np.float32, np.float64) and rows.probs.dtype.isnative
     assert rows.probs.flags.c_contiguous
     assert rows.probs.tolist() == [[1, 0], [0, 1]]
@@ -59,7 +59,7 @@ def test_what_is_read_is_native(kind: Any) -> None:
 
 def test_one_column_becomes_two() -> None:
     """(N,) is the probability of class 1."""
-    predictions = qr.Predictions.of([0.2, 0.75], [0, 1])
+    predictions = rw.Predictions.of([0.2, 0.75], [0, 1])
     assert predictions.num_classes == 2
     assert predictions.read(0, 2).probs.tolist() == [[0.8, 0.2], [0.25, 0.75]]
 
@@ -68,10 +68,10 @@ def test_values_are_checked_in_the_row_where_they_stand() -> None:
     """Rows are read in chunks; the message counts rows of the whole."""
     probs = np.tile([0.4, 0.6], (200_000, 1))
     probs[150_000] = [0.4, 0.5]
-    predictions = qr.Predictions.of(probs, np.ones(200_000, int))
+    predictions = rw.Predictions.of(probs, np.ones(200_000, int))
     assert predictions.chunk_rows < 150_000
-    with pytest.raises(qr.InvalidInputError, match=r"row 150000 sums to 0\.9"):
-        qr.accuracy(probs, np.ones(200_000, int))
+    with pytest.raises(rw.InvalidInputError, match=r"row 150000 sums to 0\.9"):
+        rw.accuracy(probs, np.ones(200_000, int))
 
 
 def test_the_first_bad_row_is_named_with_any_number_of_threads() -> None:
@@ -79,14 +79,14 @@ def test_the_first_bad_row_is_named_with_any_number_of_threads() -> None:
     probs = np.tile([0.4, 0.6], (600_000, 1))
     probs[[200_000, 590_000]] = [0.4, 0.5]
     for threads in (1, 4):
-        with pytest.raises(qr.InvalidInputError, match="row 200000"):
-            qr.evaluate(probs, np.ones(600_000, int), "accuracy", resamples=0, threads=threads)
+        with pytest.raises(rw.InvalidInputError, match="row 200000"):
+            rw.evaluate(probs, np.ones(600_000, int), "accuracy", resamples=0, threads=threads)
 
 
 def test_taking_cases_takes_everything() -> None:
     """Labels, weights, patients; by index or by mask."""
     problem = ordinary(10)
-    predictions = qr.Predictions.of(
+    predictions = rw.Predictions.of(
         problem.probs, problem.labels, weights=np.arange(1, 11), groups=list("aabbccddee")
     )
     mask = np.arange(10) % 3 == 0
@@ -111,7 +111,7 @@ def test_taking_cases_takes_everything() -> None:
 )
 def test_patients_may_have_any_names(groups: Any) -> None:
     """Text, numbers or tensors; only who equals whom counts."""
-    predictions = qr.Predictions.of(GOOD, [0, 1, 0], groups=groups)
+    predictions = rw.Predictions.of(GOOD, [0, 1, 0], groups=groups)
     assert predictions.groups is not None and predictions.groups.tolist() == [0, 0, 1]
     assert len(predictions.group_ids) == 2
 
@@ -119,15 +119,15 @@ def test_patients_may_have_any_names(groups: Any) -> None:
 @pytest.mark.parametrize("groups", [["x", "y"], "xyz", [["x"], ["x"], ["y"]], 7])
 def test_patients_that_do_not_fit(groups: Any) -> None:
     """One name per case."""
-    with pytest.raises(qr.InvalidInputError, match="groups: must name the patient of each case"):
-        qr.Predictions.of(GOOD, [0, 1, 0], groups=groups)
-    with pytest.raises(qr.InvalidInputError, match="groups: must name the patient of each case"):
-        qr.evaluate(GOOD, [0, 1, 0], groups=groups)
+    with pytest.raises(rw.InvalidInputError, match="groups: must name the patient of each case"):
+        rw.Predictions.of(GOOD, [0, 1, 0], groups=groups)
+    with pytest.raises(rw.InvalidInputError, match="groups: must name the patient of each case"):
+        rw.evaluate(GOOD, [0, 1, 0], groups=groups)
 
 
 @pytest.mark.parametrize("names", [["benign"], ["a", "b", "c"], []])
 def test_class_names_that_do_not_fit(names: list[str]) -> None:
     """One name per class."""
     message = f"class_names: must name each of the 2 classes; got {len(names)}"
-    with pytest.raises(qr.InvalidInputError, match=message):
-        qr.evaluate(GOOD, [0, 1, 0], class_names=names)
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.evaluate(GOOD, [0, 1, 0], class_names=names)

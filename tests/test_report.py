@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-import quorate as qr
+import raterwise as rw
 import reports
-from quorate.cli import app
-from quorate.cli.stability import measure
-from quorate.curves import ReliabilityCurve
-from quorate.report import as_csv, as_latex, as_markdown, comparison_html, report_html
-from quorate.report.markup import el, json_block
-from quorate.report.words import Verdict, basis, findings, number, verdict
-from quorate.results import Estimate, Results
-from quorate.worklist import Worklist, worklist
+from raterwise.cli import app
+from raterwise.cli.stability import measure
+from raterwise.curves import ReliabilityCurve
+from raterwise.report import as_csv, as_latex, as_markdown, comparison_html, report_html
+from raterwise.report.markup import el, json_block
+from raterwise.report.words import Verdict, basis, findings, number, verdict
+from raterwise.results import Estimate, Results
+from raterwise.worklist import Worklist, worklist
 
 
 class Page(HTMLParser):
@@ -253,7 +253,7 @@ def test_the_file_is_small_and_whole(tmp_path: Path) -> None:
 
 def test_a_report_of_one_number() -> None:
     """Without curves there are no charts, no scripts, and a report all the same."""
-    bare = qr.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 0], "brier", resamples=0)
+    bare = rw.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 0], "brier", resamples=0)
     page = Page(report_html(bare))
     assert page.scripts == []
     assert "No verdict on calibration" in page.words
@@ -262,7 +262,7 @@ def test_a_report_of_one_number() -> None:
 
 def test_what_is_undefined_or_left_out_is_told() -> None:
     """The reasons of undefined metrics and the counts of dropped cases stand in the page."""
-    bare = qr.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1], "auccc,epistemic_loss", resamples=0)
+    bare = rw.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 1], "auccc,epistemic_loss", resamples=0)
     counted = replace(bare, data={**bare.data, "dropped": {"unrated": 7}})
     text = "".join(Page(report_html(counted)).words)
     assert "Undefined: AUCCC: every prediction is right" in text
@@ -274,15 +274,15 @@ def test_all_the_further_parts_of_a_report() -> None:
     probs, labels = reports.cases()
     names = [f"<u>{i}</u>" for i in range(240)]
     ratings = [[0, 0, 1], [1, 1, 1], [0, 1, 2], [2, 2, 2]] * 10
-    raters = qr.Labels.from_ratings(ratings, num_classes=3)
+    raters = rw.Labels.from_ratings(ratings, num_classes=3)
     page = Page(
         report_html(
             reports.results(),
             before=reports.results(),
-            stability={"ece": qr.stability.subsample_curve("ece", probs, labels, repeats=2)},
-            raters=qr.exchangeability_test(raters, permutations=99),
+            stability={"ece": rw.stability.subsample_curve("ece", probs, labels, repeats=2)},
+            raters=rw.exchangeability_test(raters, permutations=99),
             worklist=worklist(
-                qr.DirichletBelief(probs, np.full(240, 5.0)), names, class_names=reports.HOSTILE
+                rw.DirichletBelief(probs, np.full(240, 5.0)), names, class_names=reports.HOSTILE
             ),
         )
     )
@@ -306,11 +306,11 @@ def test_before_and_after() -> None:
         (0.0, 0.0, 0.0): "unchanged",
     }
     for (gap, low, high), words in cases.items():
-        pair = qr.Difference("brier", "after", "before", gap, low, high, 0.01, 0.01)
+        pair = rw.Difference("brier", "after", "before", gap, low, high, 0.01, 0.01)
         found = Page(report_html(before, after=after, differences=[pair]))
         assert words in found.words
         assert not any("no interval" in word for word in found.words)
-    with pytest.raises(qr.InvalidInputError, match="before, after: must be one of them"):
+    with pytest.raises(rw.InvalidInputError, match="before, after: must be one of them"):
         report_html(after, before=before, after=before)
 
 
@@ -321,28 +321,28 @@ def test_interchangeable_raters_come_with_the_results(tmp_path: Path) -> None:
     """
     ratings = [[i % 2, (i // 2) % 2, (i // 4) % 2, 1] for i in range(40)]
     items, raters = np.repeat(np.arange(40), 4), ["a", "b", "d", "<c>"] * 40
-    labels = qr.Labels.from_long(items, raters, np.ravel(ratings), num_classes=2)
-    found = qr.evaluate(np.full((40, 2), 0.5), labels, "fleiss_kappa,brier", resamples=0)
+    labels = rw.Labels.from_long(items, raters, np.ravel(ratings), num_classes=2)
+    found = rw.evaluate(np.full((40, 2), 0.5), labels, "fleiss_kappa,brier", resamples=0)
     found.to_json(tmp_path / "r.json")
     again = Results.from_json(tmp_path / "r.json")
-    test = qr.ExchangeabilityTest.from_dict(again.data["exchangeability"])
+    test = rw.ExchangeabilityTest.from_dict(again.data["exchangeability"])
     assert test.breaking == ("<c>",)
     assert test.raters[3].excess == {"0": -0.5, "1": 0.5}
-    assert test.p_value == qr.exchangeability_test(labels).p_value
+    assert test.p_value == rw.exchangeability_test(labels).p_value
     text = "".join(Page(report_html(again, notes={"raters": "A note."})).words)
     assert "Rater <c> says “0” 50.0 percentage points less often than the others do" in text
     assert "A note." in text
-    unnamed = qr.Labels.from_counts(labels.counts)
+    unnamed = rw.Labels.from_counts(labels.counts)
     for given, metrics in ((unnamed, "fleiss_kappa"), (labels, "brier")):
-        other = qr.evaluate(np.full((40, 2), 0.5), given, metrics, resamples=0)
+        other = rw.evaluate(np.full((40, 2), 0.5), given, metrics, resamples=0)
         assert "exchangeability" not in other.data
 
 
 def test_raters_of_whom_none_stands_out() -> None:
     """The same labels by turns: nothing speaks against interchangeable raters."""
     ratings = [[0, 1, 1], [1, 0, 1], [1, 1, 0]] * 10
-    labels = qr.Labels.from_ratings(ratings, num_classes=2)
-    found = qr.evaluate(np.full((30, 2), 0.5), labels, "krippendorff_alpha", resamples=0)
+    labels = rw.Labels.from_ratings(ratings, num_classes=2)
+    found = rw.evaluate(np.full((30, 2), 0.5), labels, "krippendorff_alpha", resamples=0)
     text = "".join(Page(report_html(found)).words)
     assert "Nothing speaks against interchangeable raters: p\u00a0=\u00a01.0000" in text
 
@@ -350,7 +350,7 @@ def test_raters_of_whom_none_stands_out() -> None:
 def test_without_altair_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report without altair is an error that names the extra."""
     monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(qr.MissingExtraError, match=r"quorate\[report\]"):
+    with pytest.raises(rw.MissingExtraError, match=r"raterwise\[report\]"):
         report_html(reports.results())
 
 
@@ -380,9 +380,9 @@ def test_the_comparison_as_tables() -> None:
         },
         "two": {"brier": Estimate("brier", 0.3, title="Brier & 50%", direction="lower")},
     }
-    found = qr.Comparison(
+    found = rw.Comparison(
         {name: Results(e) for name, e in estimates.items()},
-        (qr.Difference("brier", "a|b_c", "two", -0.05, -0.1, 1 / 3, 0.2, 0.4),),
+        (rw.Difference("brier", "a|b_c", "two", -0.05, -0.1, 1 / 3, 0.2, 0.4),),
         {},
     )
     assert as_markdown(found) == (
@@ -446,7 +446,7 @@ def test_compare_on_the_command_line(folder: Path) -> None:
     rows = {(r["metric"], r["first"], r["second"]): r for r in content["differences"]}
     assert rows["brier", "A", "C"]["difference"] == pytest.approx(0, abs=1e-12)
     probs, labels = reports.cases()
-    gap = qr.brier(probs, labels) - qr.brier(np.full_like(probs, 1 / 3), labels)
+    gap = rw.brier(probs, labels) - rw.brier(np.full_like(probs, 1 / 3), labels)
     assert rows["brier", "A", "<b>"]["difference"] == pytest.approx(gap)
     assert (folder / "c.tex").read_text(encoding="utf-8").startswith("\\begin{tabular}{lccc}")
     assert (folder / "c.md").read_text(encoding="utf-8").startswith("| Metric | A | &lt;b> | C |")
@@ -500,11 +500,11 @@ def test_everything_else_on_the_command_line(tmp_path: Path) -> None:
     probs, labels = reports.cases()
     reports.results().to_json(tmp_path / "results.json")
     blunt = np.sqrt(probs) / np.sqrt(probs).sum(axis=1, keepdims=True)
-    qr.evaluate(blunt, labels, "brier,ece", resamples=100).to_json(tmp_path / "after.json")
-    qr.evaluate(blunt[:50], labels.take(np.arange(50)), "brier", resamples=100).to_json(
+    rw.evaluate(blunt, labels, "brier,ece", resamples=100).to_json(tmp_path / "after.json")
+    rw.evaluate(blunt[:50], labels.take(np.arange(50)), "brier", resamples=100).to_json(
         tmp_path / "few.json"
     )
-    belief = qr.DirichletBelief([[0.5, 0.5, 0], [0.9, 0.1, 0]], concentration=[19.0, 1.0])
+    belief = rw.DirichletBelief([[0.5, 0.5, 0], [0.9, 0.1, 0]], concentration=[19.0, 1.0])
     listed = worklist(belief, ["<u>1</u>", "2, left"], class_names=["a", "if_b", "prob_c, d"])
     listed.to_csv(tmp_path / "worklist.csv")
     again = Worklist.from_csv(tmp_path / "worklist.csv")
@@ -534,9 +534,12 @@ def test_everything_else_on_the_command_line(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ("--before x.json --after x.json", "--before, --after: must be one of them; got both"),
-        ("--worklist ratings.csv", "ratings.csv: is not a list that quorate worklist --out wrote"),
+        (
+            "--worklist ratings.csv",
+            "ratings.csv: is not a list that raterwise worklist --out wrote",
+        ),
         ("--worklist bad.csv", "bad.csv: every line must have as many values as the first"),
-        ("--stability results.json", "results.json: is not what quorate stability --out writes"),
+        ("--stability results.json", "results.json: is not what raterwise stability --out writes"),
     ],
 )
 def test_what_report_refuses(folder: Path, options: str, message: str) -> None:
@@ -554,5 +557,5 @@ def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}", encoding="utf-8")
     done = run("report", str(tmp_path / "x.json"), "-o", str(tmp_path / "r.html"))
     assert done.exit_code == 2
-    assert re.search(r"x\.json: is not a quorate result file", done.output)
+    assert re.search(r"x\.json: is not a raterwise result file", done.output)
     assert not (tmp_path / "r.html").exists()

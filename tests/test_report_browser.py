@@ -23,7 +23,7 @@ import pytest
 from typer.testing import CliRunner
 
 import reports
-from quorate.cli import app
+from raterwise.cli import app
 
 selenium = pytest.importorskip(
     "selenium", reason="browser tests need selenium: pip install selenium"

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import quorate as qr
-from quorate.catalog import CATALOG
-from quorate.engines.streaming import digest
-from quorate.metrics.cell_bounds import BOUNDS
-from quorate.segmentation import Case, boundary_band, disagreement_map
-from quorate.segmentation import request as requests
-from quorate.segmentation.binary import binary_digest, has_binary_digest
-from quorate.segmentation.cases import Selection, Voxels
-from quorate.summaries.digest import merged_in_order
+import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.engines.streaming import digest
+from raterwise.metrics.cell_bounds import BOUNDS
+from raterwise.segmentation import Case, boundary_band, disagreement_map
+from raterwise.segmentation import request as requests
+from raterwise.segmentation.binary import binary_digest, has_binary_digest
+from raterwise.segmentation.cases import Selection, Voxels
+from raterwise.summaries.digest import merged_in_order
 
 Array = NDArray[Any]
 METRICS = [row.name for row in CATALOG.values() if not row.needs_belief]
@@ -35,11 +35,11 @@ def images(
     return probs, (probs.cumsum(axis=-1) > draws).argmax(axis=-1)
 
 
-def as_cases(probs: Array, masks: Array, missing: int = -1) -> tuple[Array, qr.Labels]:
+def as_cases(probs: Array, masks: Array, missing: int = -1) -> tuple[Array, rw.Labels]:
     """Return the voxels as plain cases: an independent way to the same numbers."""
     classes = probs.shape[-1]
     ratings = masks.reshape(len(masks), -1).T
-    labels = qr.Labels.from_ratings(ratings, num_classes=classes, missing=missing)
+    labels = rw.Labels.from_ratings(ratings, num_classes=classes, missing=missing)
     return probs.reshape(-1, classes), labels
 
 
@@ -48,9 +48,9 @@ def channels(probs: Array) -> Array:
     return np.moveaxis(probs, -1, 0)
 
 
-def value_of(name: str, probs: Array, labels: qr.Labels) -> float:
+def value_of(name: str, probs: Array, labels: rw.Labels) -> float:
     """Return a metric of plain cases, NaN where it is undefined."""
-    found = qr.evaluate(
+    found = rw.evaluate(
         probs, labels, metrics=name, resamples=0, on_single="drop", on_unrated="drop"
     )
     value = found[name].value
@@ -63,7 +63,7 @@ def value_of(name: str, probs: Array, labels: qr.Labels) -> float:
 def test_two_voxels_by_hand() -> None:
     """Two raters, two voxels: gaps of 0.2 and 0.3 in different bins make an ECE of 0.25."""
     image, masks = np.array([0.2, 0.8]), np.array([[0, 1], [0, 0]])
-    found = qr.segmentation.evaluate(
+    found = rw.segmentation.evaluate(
         [Case(image, masks)], "ece,brier,accuracy", question="positive", resamples=0
     )
     assert found["ece"].value == pytest.approx((0.2 + 0.3) / 2)
@@ -76,7 +76,7 @@ def test_mean_and_deviation_over_images() -> None:
     """Images with errors 0.1 and 0.3 have the mean 0.2 and the standard deviation 0.1 √2."""
     masks = np.ones((1, 4), int)
     cases = [Case(np.full(4, 0.9), masks), Case(np.full(4, 0.7), masks)]
-    found = qr.segmentation.evaluate(cases, "ece", resamples=0)
+    found = rw.segmentation.evaluate(cases, "ece", resamples=0)
     assert found["ece"].value == pytest.approx(0.2)
     assert found["ece"].std == pytest.approx(0.1 * np.sqrt(2))
     assert found.per_case["ece"] == pytest.approx([0.1, 0.3])
@@ -88,7 +88,7 @@ def test_patients_are_resampled_whole() -> None:
     masks = np.ones((1, 4), int)
     levels = [(0.9, "a"), (0.9, "a"), (0.7, "b"), (0.7, "b")]
     cases = [Case(np.full(4, p), masks, patient=who) for p, who in levels]
-    found = qr.segmentation.evaluate(cases, "ece", interval="percentile", resamples=500)["ece"]
+    found = rw.segmentation.evaluate(cases, "ece", interval="percentile", resamples=500)["ece"]
     assert (found.low, found.high) == pytest.approx((0.1, 0.3))
 
 
@@ -102,7 +102,7 @@ def test_voxels_are_counted_once_per_rater() -> None:
         inside = (repeated >= b / 15) & ((repeated < (b + 1) / 15) | (b == 14))
         expected += abs((labels[inside] - repeated[inside]).sum()) / len(repeated)
     case = Case(probs[..., 1], masks)
-    found = qr.segmentation.evaluate([case], "ece", question="positive", resamples=0)
+    found = rw.segmentation.evaluate([case], "ece", question="positive", resamples=0)
     assert found["ece"].value == pytest.approx(expected, abs=1e-12)
 
 
@@ -124,7 +124,7 @@ def test_every_metric_is_that_of_the_voxels(layout: str) -> None:
             image = np.asfortranarray(probs).transpose(3, 0, 1, 2)
         cases.append(Case(image, masks))
         flat.append(as_cases(probs, masks, -1 if ignored is None else ignored))
-    found = qr.segmentation.evaluate(
+    found = rw.segmentation.evaluate(
         cases, METRICS, resamples=0, ignore_label=ignored, on_single="drop"
     )
     for name in METRICS:
@@ -142,11 +142,11 @@ def test_pooled_is_all_voxels_together(classes: int) -> None:
         Case(channels(probs), masks, patient=who)
         for (probs, masks), who in zip(parts, patients, strict=True)
     ]
-    found = qr.segmentation.evaluate(cases, METRICS, "pooled", resamples=50)
+    found = rw.segmentation.evaluate(cases, METRICS, "pooled", resamples=50)
     probs = np.concatenate([as_cases(*part)[0] for part in parts])
     counts = np.concatenate([as_cases(*part)[1].counts for part in parts])
     groups = np.repeat(patients, 7 * 6 * 5)
-    plain = qr.evaluate(probs, qr.Labels.from_counts(counts), METRICS, groups=groups, resamples=50)
+    plain = rw.evaluate(probs, rw.Labels.from_counts(counts), METRICS, groups=groups, resamples=50)
     for name in METRICS:
         mine, exact = found[name], plain[name]
         assert mine.value == pytest.approx(exact.value, abs=(mine.bound or 0) + 1e-12)
@@ -165,7 +165,7 @@ def test_two_ways_to_the_same_sums(raters: int) -> None:
     image[5:8] = 1.0
     image[8:10] = 0.5
     region = np.random.default_rng(0).random(image.shape) < 0.7
-    from quorate.inference import Settings
+    from raterwise.inference import Settings
 
     request = requests.Request.of(METRICS, "pooled", 15, None, Settings(), Selection())
     plans = [p for p in requests.plans_of(request.asked) if "ranked" not in str(p)]
@@ -188,10 +188,10 @@ def test_cells_of_a_large_image_keep_their_bound(monkeypatch: pytest.MonkeyPatch
     names = "adaptive_ece,ece_sweep,ks_error,smooth_ece,auccc,aurc,augrc,kde_ece"
     flat, labels = as_cases(probs, masks)
     monkeypatch.setattr(requests, "EXACT_VOXELS", 0)
-    found = qr.segmentation.evaluate([case], names, resamples=0)
+    found = rw.segmentation.evaluate([case], names, resamples=0)
     for name in names.split(","):
         if name == "kde_ece":
-            exact = qr.kde_ece(flat, labels, method="exact")
+            exact = rw.kde_ece(flat, labels, method="exact")
         else:
             exact = value_of(name, flat, labels)
         assert found[name].bound is not None
@@ -206,9 +206,9 @@ def test_slabs_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     region = np.random.default_rng(0).random(probs.shape[:-1]) < 0.5
     region[2:4] = False
     case = Case(channels(probs), masks, region=region)
-    whole = qr.segmentation.evaluate([case], METRICS, resamples=0, ignore_label=9)
-    monkeypatch.setattr("quorate.segmentation.cases.SLAB_VOXELS", 17)
-    slabs = qr.segmentation.evaluate([case], METRICS, resamples=0, ignore_label=9)
+    whole = rw.segmentation.evaluate([case], METRICS, resamples=0, ignore_label=9)
+    monkeypatch.setattr("raterwise.segmentation.cases.SLAB_VOXELS", 17)
+    slabs = rw.segmentation.evaluate([case], METRICS, resamples=0, ignore_label=9)
     for name in METRICS:
         assert slabs[name].value == pytest.approx(whole[name].value, abs=1e-12)
     assert slabs.data == whole.data
@@ -217,16 +217,16 @@ def test_slabs_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_classes_add_up() -> None:
     """The calibration loss of the classes adds up to that of all, and each has its own."""
     probs, masks = images(3, 3)
-    found = qr.segmentation.evaluate([Case(channels(probs), masks)], "all", resamples=0)
+    found = rw.segmentation.evaluate([Case(channels(probs), masks)], "all", resamples=0)
     flat, labels = as_cases(probs, masks)
     assert sum(found.per_class["calibration_loss"]) == pytest.approx(
-        qr.calibration_loss(flat, labels)
+        rw.calibration_loss(flat, labels)
     )
     for k in range(3):
-        binary = qr.Labels.from_counts(
+        binary = rw.Labels.from_counts(
             np.stack((labels.counts.sum(axis=1) - labels.counts[:, k], labels.counts[:, k]), 1)
         )
-        alone = qr.ece(flat[:, k], binary, question="positive")
+        alone = rw.ece(flat[:, k], binary, question="positive")
         assert found.per_class["classwise_ece"][k] == pytest.approx(alone)
 
 
@@ -235,10 +235,10 @@ def test_a_belief_is_judged_by_its_disagreement() -> None:
     probs, masks = images(3, 3)
     alpha = np.random.default_rng(0).uniform(0.5, 8, probs.shape[:-1])
     case = Case(channels(probs), masks, concentration=alpha)
-    found = qr.segmentation.evaluate([case], "disagreement_loss", resamples=0)
+    found = rw.segmentation.evaluate([case], "disagreement_loss", resamples=0)
     flat, labels = as_cases(probs, masks)
-    belief = qr.DirichletBelief(flat, alpha.ravel())
-    expected = qr.disagreement_loss(belief.disagreement(), labels)
+    belief = rw.DirichletBelief(flat, alpha.ravel())
+    expected = rw.disagreement_loss(belief.disagreement(), labels)
     assert found["disagreement_loss"].value == pytest.approx(expected)
 
 
@@ -253,9 +253,9 @@ def test_a_region_leaves_the_other_voxels_out() -> None:
     flat, labels = as_cases(probs, masks)
     image = channels(probs).copy()
     image[:, ~region] = np.nan
-    found = qr.segmentation.evaluate([Case(image, masks, region=region)], "ece", resamples=0)
+    found = rw.segmentation.evaluate([Case(image, masks, region=region)], "ece", resamples=0)
     kept = np.flatnonzero(region.ravel())
-    assert found["ece"].value == pytest.approx(qr.ece(flat[kept], labels.take(kept)))
+    assert found["ece"].value == pytest.approx(rw.ece(flat[kept], labels.take(kept)))
     assert found.data["voxels"] == 12 * 5
 
 
@@ -294,7 +294,7 @@ def test_boundary_and_foreground_are_regions() -> None:
     def ece(**options: Any) -> float | None:
         region = options.pop("region", None)
         case = Case(image, masks, region=region, spacing=spacing)
-        return qr.segmentation.evaluate([case], "ece", resamples=0, **options)["ece"].value
+        return rw.segmentation.evaluate([case], "ece", resamples=0, **options)["ece"].value
 
     band = boundary_band(list(masks), 2.0, spacing)
     marked = (image > 0.5) | masks.any(axis=0)
@@ -307,7 +307,7 @@ def test_voxels_that_nobody_rated_are_counted() -> None:
     """A voxel whose every label is ignored is left out and counted."""
     masks = np.array([[0, 1, 9, 1], [0, 9, 9, 1]])
     case = Case(np.array([0.1, 0.9, 0.5, 0.8]), masks)
-    found = qr.segmentation.evaluate([case], "accuracy", ignore_label=9, resamples=0)
+    found = rw.segmentation.evaluate([case], "accuracy", ignore_label=9, resamples=0)
     assert found["accuracy"].value == 1.0
     assert found.data["dropped"] == {"voxels that nobody rated": 1}
     assert found.data["ratings"] == 5
@@ -321,18 +321,18 @@ def test_one_hot_masks_are_label_maps() -> None:
     probs, masks = images(3, 2)
     one_hot = np.stack([masks == k for k in range(3)], axis=1)
     image = channels(probs)
-    plain = qr.segmentation.evaluate([Case(image, masks)], "ece,brier", resamples=0)
+    plain = rw.segmentation.evaluate([Case(image, masks)], "ece,brier", resamples=0)
     for layout in ("auto", "one_hot"):
         case = Case(image, one_hot, layout=layout)
-        found = qr.segmentation.evaluate([case], "ece,brier", resamples=0)
+        found = rw.segmentation.evaluate([case], "ece,brier", resamples=0)
         assert [e.value for e in found.values()] == [e.value for e in plain.values()]
 
 
 def test_a_short_first_axis_is_no_class() -> None:
     """One channel of two slices stays one channel: its slices do not sum to 1."""
     probs, masks = images(2, 3, (2, 6, 5))
-    found = qr.segmentation.evaluate([Case(probs[..., 1], masks)], "ece", resamples=0)
-    assert found["ece"].value == pytest.approx(qr.ece(*as_cases(probs, masks)))
+    found = rw.segmentation.evaluate([Case(probs[..., 1], masks)], "ece", resamples=0)
+    assert found["ece"].value == pytest.approx(rw.ece(*as_cases(probs, masks)))
 
 
 def test_images_are_read_once_and_let_go() -> None:
@@ -349,7 +349,7 @@ def test_images_are_read_once_and_let_go() -> None:
             del image
 
     for reduction in ("per_case", "pooled"):
-        found = qr.segmentation.evaluate(cases(), "ece,auccc", reduction, resamples=0)
+        found = rw.segmentation.evaluate(cases(), "ece,auccc", reduction, resamples=0)
         assert found.data["cases"] == 4
 
 
@@ -359,9 +359,9 @@ def test_total_variation_is_that_of_the_voxels() -> None:
     cases = [Case(channels(probs), masks) for probs, masks in parts]
     for metric in ("ece", "auccc"):
         each = [
-            qr.stability.total_variation(metric, *as_cases(*part), repeats=4).mean for part in parts
+            rw.stability.total_variation(metric, *as_cases(*part), repeats=4).mean for part in parts
         ]
-        found = qr.segmentation.total_variation(cases, metric, repeats=4)
+        found = rw.segmentation.total_variation(cases, metric, repeats=4)
         assert found.per_case == pytest.approx(each)
         assert found.mean == pytest.approx(np.mean(each))
 
@@ -370,13 +370,13 @@ def test_maps_of_disagreement() -> None:
     """A map is the disagreement of a belief about every voxel (LH eqs 17, 19, 71)."""
     probs, _ = images(3, 1)
     flat = probs.reshape(-1, 3)
-    point = qr.PointBelief(flat).disagreement().reshape(probs.shape[:-1])
+    point = rw.PointBelief(flat).disagreement().reshape(probs.shape[:-1])
     np.testing.assert_allclose(disagreement_map(channels(probs)), point, atol=1e-6)
     alpha = np.random.default_rng(0).uniform(0.5, 5, probs.shape[:-1])
-    dirichlet = qr.DirichletBelief(flat, alpha.ravel()).disagreement().reshape(alpha.shape)
+    dirichlet = rw.DirichletBelief(flat, alpha.ravel()).disagreement().reshape(alpha.shape)
     np.testing.assert_allclose(disagreement_map(channels(probs), alpha), dirichlet, atol=1e-6)
     other, _ = images(3, 1, seed=1)
-    members = qr.EnsembleBelief(np.stack((flat, other.reshape(-1, 3))))
+    members = rw.EnsembleBelief(np.stack((flat, other.reshape(-1, 3))))
     both = disagreement_map([channels(probs), channels(other)])
     np.testing.assert_allclose(both.ravel(), members.disagreement(), atol=1e-6)
 
@@ -385,7 +385,7 @@ def test_results_are_written_with_every_image(tmp_path: Any) -> None:
     """The JSON has the mean, the deviation, and the value of each image by its name."""
     probs, masks = images(2, 2)
     cases = [Case(probs[..., 1], masks, name=f"c{i}") for i in range(2)]
-    qr.segmentation.evaluate(cases, "ece", resamples=0).to_json(tmp_path / "r.json")
+    rw.segmentation.evaluate(cases, "ece", resamples=0).to_json(tmp_path / "r.json")
     content = json.loads((tmp_path / "r.json").read_text())
     assert content["per_case"]["cases"] == ["c0", "c1"]
     value = content["metrics"]["ece"]["value"]
@@ -400,11 +400,11 @@ def test_results_are_read_back_and_reported(tmp_path: Any, reduction: str) -> No
     for i in range(4):
         probs, masks = images(2, 1 if i == 3 else 3, seed=i)
         cases.append(Case(probs[..., 1], masks, name=f"<b>{i}"))
-    found = qr.segmentation.evaluate(
+    found = rw.segmentation.evaluate(
         cases, "all", reduction, resamples=20, class_names=["-", "+"], on_single="drop"
     )
     found.to_json(tmp_path / "r.json")
-    back = qr.Results.from_json(tmp_path / "r.json")
+    back = rw.Results.from_json(tmp_path / "r.json")
     assert back.to_dict() == found.to_dict()
     assert back.case_names == found.case_names and back["ece"] == found["ece"]
     for name, each in found.per_case.items():
@@ -422,10 +422,10 @@ def test_curves_are_those_of_all_voxels() -> None:
     parts = [images(3, 2, seed=seed) for seed in range(3)]
     probs = np.concatenate([as_cases(*part)[0] for part in parts])
     counts = np.concatenate([as_cases(*part)[1].counts for part in parts])
-    plain = qr.evaluate(probs, qr.Labels.from_counts(counts), "all", resamples=0).curves
+    plain = rw.evaluate(probs, rw.Labels.from_counts(counts), "all", resamples=0).curves
     cases = [Case(channels(image), masks) for image, masks in parts]
     for reduction in ("per_case", "pooled"):
-        curves = qr.segmentation.evaluate(cases, "all", reduction, resamples=0).curves
+        curves = rw.segmentation.evaluate(cases, "all", reduction, resamples=0).curves
         pairs = [(curves[name], plain[name]) for name in ("top_label", "disagreement")]
         pairs += zip(curves["per_class"], plain["per_class"], strict=True)
         for mine, other in pairs:
@@ -433,7 +433,7 @@ def test_curves_are_those_of_all_voxels() -> None:
             for column in ("predicted", "observed"):
                 theirs = [v for v in other[column] if v is not None]
                 assert [v for v in mine[column] if v is not None] == pytest.approx(theirs)
-    positive = qr.segmentation.evaluate(
+    positive = rw.segmentation.evaluate(
         [Case(channels(image)[:2] / channels(image)[:2].sum(axis=0), masks % 2)
          for image, masks in parts], "ece,auccc", "pooled", question="positive", resamples=0
     )  # fmt: skip
@@ -447,13 +447,13 @@ def test_curves_are_those_of_all_voxels() -> None:
 def test_one_rater_leaves_disagreement_undefined() -> None:
     """Metrics of pairs of raters say why they have no value; the others go on."""
     probs, masks = images(2, 1)
-    found = qr.segmentation.evaluate(
+    found = rw.segmentation.evaluate(
         [Case(probs[..., 1], masks)], "ece,disagreement_loss", resamples=0
     )
     assert found["ece"].value is not None
     assert "at least 2 labels" in str(found["disagreement_loss"].undefined)
     several = Case(probs[..., 1], images(2, 3)[1])
-    found = qr.segmentation.evaluate(
+    found = rw.segmentation.evaluate(
         [Case(probs[..., 1], masks), several], "ece,disagreement_loss", resamples=0
     )
     assert found["disagreement_loss"].defined == 1 and found["ece"].defined == 2
@@ -480,8 +480,8 @@ def test_one_rater_leaves_disagreement_undefined() -> None:
 )
 def test_bad_images_are_refused(case: tuple[Any, ...], options: Any, message: str) -> None:
     """What cannot be used is an error that names the case, the rule and the value."""
-    with pytest.raises(qr.InvalidInputError, match=message):
-        qr.segmentation.evaluate([Case(*case)], "ece", resamples=0, **options)
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.segmentation.evaluate([Case(*case)], "ece", resamples=0, **options)
 
 
 def test_images_must_have_the_same_classes() -> None:
@@ -490,16 +490,16 @@ def test_images_must_have_the_same_classes() -> None:
     for classes in (2, 3):
         probs, masks = images(classes, 2)
         cases.append(Case(channels(probs), masks, name=f"image{classes}"))
-    with pytest.raises(qr.InvalidInputError, match=r"image3: has 3 classes; .*have 2"):
-        qr.segmentation.evaluate(cases, "ece", resamples=0)
-    with pytest.raises(qr.InvalidInputError, match="at least one image"):
-        qr.segmentation.evaluate([], "ece")
-    with pytest.raises(qr.InvalidInputError, match="must be of Case"):
-        qr.segmentation.evaluate([np.zeros(3)], "ece")  # type: ignore[list-item]
-    with pytest.raises(qr.InvalidInputError, match=r"case 0: must be a Case; got a ndarray"):
-        qr.segmentation.evaluate([lambda: np.zeros(3)], "ece")  # type: ignore[list-item,return-value]
-    with pytest.raises(qr.InvalidInputError, match="checkpoint: must go with a list of files"):
-        qr.segmentation.evaluate(cases[:1], "ece", checkpoint="kept")
+    with pytest.raises(rw.InvalidInputError, match=r"image3: has 3 classes; .*have 2"):
+        rw.segmentation.evaluate(cases, "ece", resamples=0)
+    with pytest.raises(rw.InvalidInputError, match="at least one image"):
+        rw.segmentation.evaluate([], "ece")
+    with pytest.raises(rw.InvalidInputError, match="must be of Case"):
+        rw.segmentation.evaluate([np.zeros(3)], "ece")  # type: ignore[list-item]
+    with pytest.raises(rw.InvalidInputError, match=r"case 0: must be a Case; got a ndarray"):
+        rw.segmentation.evaluate([lambda: np.zeros(3)], "ece")  # type: ignore[list-item,return-value]
+    with pytest.raises(rw.InvalidInputError, match="checkpoint: must go with a list of files"):
+        rw.segmentation.evaluate(cases[:1], "ece", checkpoint="kept")
 
 
 # unrated voxels, layouts and maps at their edges ----------------------------------------------
@@ -511,13 +511,13 @@ def test_slabs_that_nobody_rated_are_counted(monkeypatch: pytest.MonkeyPatch) ->
     masks = masks.copy()
     masks[:, :3] = 9
     case = Case(np.ascontiguousarray(probs[..., 1]), masks)
-    monkeypatch.setattr("quorate.segmentation.cases.SLAB_VOXELS", 7)
-    found = qr.segmentation.evaluate([case], "ece", ignore_label=9, resamples=0)
+    monkeypatch.setattr("raterwise.segmentation.cases.SLAB_VOXELS", 7)
+    found = rw.segmentation.evaluate([case], "ece", ignore_label=9, resamples=0)
     assert found.data["dropped"] == {"voxels that nobody rated": int((masks[0] == 9).sum())}
     assert found.data["voxels"] == int((masks[0] != 9).sum())
     nobody = Case(case.probabilities, np.full_like(masks, 9))
-    with pytest.raises(qr.InvalidInputError, match=r"case 0: masks: a voxel .* must be rated"):
-        qr.segmentation.evaluate([nobody], "ece", ignore_label=9, resamples=0)
+    with pytest.raises(rw.InvalidInputError, match=r"case 0: masks: a voxel .* must be rated"):
+        rw.segmentation.evaluate([nobody], "ece", ignore_label=9, resamples=0)
 
 
 def test_one_hot_masks_with_gaps_are_not_guessed() -> None:
@@ -528,13 +528,13 @@ def test_one_hot_masks_with_gaps_are_not_guessed() -> None:
     for marks in (0, 1):
         gap = one_hot.copy()
         gap[0, :, 0, 0] = marks
-        with pytest.raises(qr.InvalidInputError, match="case 0: layout: masks"):
-            qr.segmentation.evaluate([Case(image, gap)], "ece", resamples=0)
+        with pytest.raises(rw.InvalidInputError, match="case 0: layout: masks"):
+            rw.segmentation.evaluate([Case(image, gap)], "ece", resamples=0)
     gap[0, :, 0, 0] = 0
-    told = qr.segmentation.evaluate([Case(image, gap, layout="one_hot")], "ece", resamples=0)
+    told = rw.segmentation.evaluate([Case(image, gap, layout="one_hot")], "ece", resamples=0)
     labels = masks.copy()
     labels[0, 0, 0] = 9
-    plain = qr.segmentation.evaluate([Case(image, labels)], "ece", ignore_label=9, resamples=0)
+    plain = rw.segmentation.evaluate([Case(image, labels)], "ece", ignore_label=9, resamples=0)
     assert told["ece"].value == plain["ece"].value
     assert told.data["ratings"] == plain.data["ratings"] == masks.size - gap[0, 0, 0, 0].size
 
@@ -546,7 +546,7 @@ def test_an_ignored_class_is_ignored_in_every_layout(selection: Any) -> None:
     image, spacing = channels(probs), (1.0,) * (masks.ndim - 1)
     one_hot = np.stack([masks == k for k in range(3)], axis=1)
     plain, told = (
-        qr.segmentation.evaluate(
+        rw.segmentation.evaluate(
             [Case(image, each, spacing=spacing)], "ece", ignore_label=2, resamples=0, **selection
         )
         for each in (masks, one_hot)
@@ -558,14 +558,14 @@ def test_an_ignored_class_is_ignored_in_every_layout(selection: Any) -> None:
 def test_an_image_without_a_boundary_says_so() -> None:
     """Where no rater drew anything there is no band, and no region is to blame."""
     case = Case(np.full((4, 4), 0.3), np.zeros((2, 4, 4), int), spacing=(1, 1))
-    with pytest.raises(qr.InvalidInputError, match="case 0: boundary_mm: a rater must draw"):
-        qr.segmentation.evaluate([case], "ece", boundary_mm=1.0, resamples=0)
+    with pytest.raises(rw.InvalidInputError, match="case 0: boundary_mm: a rater must draw"):
+        rw.segmentation.evaluate([case], "ece", boundary_mm=1.0, resamples=0)
 
 
 def test_maps_want_probabilities() -> None:
     """Classes that do not sum to 1, or are negative, have no disagreement."""
     for bad in ([0.2, 0.2], [-0.1, 1.1], [np.nan, 0.5]):
-        with pytest.raises(qr.InvalidInputError, match="sum to 1"):
+        with pytest.raises(rw.InvalidInputError, match="sum to 1"):
             disagreement_map(np.array(bad)[:, None])
     looked_at = np.array([True, False])
     found = disagreement_map(np.array([[0.5, np.nan], [0.5, 7.0]]), region=looked_at)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import quorate as qr
-from quorate.cli import app
-from quorate.datasets import OutlinedImages, read_bubil_cells, read_lidc_nodules
-from quorate.experiments.segmentation_data import (
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.datasets import OutlinedImages, read_bubil_cells, read_lidc_nodules
+from raterwise.experiments.segmentation_data import (
     STUDIES,
     Training,
     Unit,
@@ -26,16 +26,16 @@ from quorate.experiments.segmentation_data import (
     splits_of,
     units_of,
 )
-from quorate.experiments.segmentation_judging import (
+from raterwise.experiments.segmentation_judging import (
     Judging,
     judge,
     judged_network,
     mean_over_patients,
     summary_of,
 )
-from quorate.experiments.segmentation_tables import as_markdown
-from quorate.metrics.bandwidth import select_bandwidth
-from quorate.segmentation import Case, total_variation
+from raterwise.experiments.segmentation_tables import as_markdown
+from raterwise.metrics.bandwidth import select_bandwidth
+from raterwise.segmentation import Case, total_variation
 
 ROOT = Path(__file__).parents[1]
 SIDE = 16
@@ -184,7 +184,7 @@ UNIT = Unit("bubil", 0, 0)
 def networks() -> Any:
     """The module that needs PyTorch."""
     pytest.importorskip("torch")
-    from quorate.experiments import segmentation
+    from raterwise.experiments import segmentation
 
     return segmentation
 
@@ -330,13 +330,13 @@ def test_total_variation_of_kernels_and_soft_bins_is_that_of_the_pixels() -> Non
     image = random.uniform(0, 1, (8, 8))
     masks = (random.uniform(size=(2, 8, 8)) < image).astype(np.int64)
     probs = np.stack((1 - image.ravel(), image.ravel()), axis=1)
-    labels = qr.Labels.from_ratings(masks.reshape(2, -1).T, num_classes=2)
+    labels = rw.Labels.from_ratings(masks.reshape(2, -1).T, num_classes=2)
     width = select_bandwidth(probs.max(axis=1), np.full(64, 2.0))
     for metric, function in (
-        ("kde_ece", partial(qr.kde_ece, bandwidth=width)),
-        ("robust_ece", qr.robust_ece),
+        ("kde_ece", partial(rw.kde_ece, bandwidth=width)),
+        ("robust_ece", rw.robust_ece),
     ):
-        expected = qr.stability.total_variation(function, probs, labels, repeats=3).mean
+        expected = rw.stability.total_variation(function, probs, labels, repeats=3).mean
         found = total_variation([Case(image, masks)], metric, repeats=3)
         assert found.mean == pytest.approx(expected, rel=1e-9)
     with pytest.raises(ValueError, match=r"metric: must be the name of one; got 'ece,brier'"):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.stability import subsample_curve, total_variation
+import raterwise as rw
+from raterwise.stability import subsample_curve, total_variation
 
 
-def simulated(cases: int, raters: int, seed: int = 0) -> tuple[np.ndarray, qr.Labels]:
+def simulated(cases: int, raters: int, seed: int = 0) -> tuple[np.ndarray, rw.Labels]:
     """An over-confident binary model, with several raters a case."""
     random = np.random.default_rng(seed)
     truth = random.beta(0.7, 0.7, cases)
@@ -15,7 +15,7 @@ def simulated(cases: int, raters: int, seed: int = 0) -> tuple[np.ndarray, qr.La
     positive = 1 / (1 + np.exp(-logit))
     counts = random.binomial(raters, truth)
     probs = np.stack((1 - positive, positive), axis=1)
-    return probs, qr.Labels.from_counts(np.stack((raters - counts, counts), axis=1))
+    return probs, rw.Labels.from_counts(np.stack((raters - counts, counts), axis=1))
 
 
 def test_a_metric_that_never_changes_has_no_variation() -> None:
@@ -47,10 +47,10 @@ def test_several_raters_make_ece_steadier() -> None:
 
 
 def test_a_name_and_its_function_agree() -> None:
-    """ "ece" and qr.ece see the same subsets and give the same variation."""
+    """ "ece" and rw.ece see the same subsets and give the same variation."""
     probs, labels = simulated(150, 3)
     assert total_variation("ece", probs, labels, repeats=4) == pytest.approx(
-        total_variation(qr.ece, probs, labels, repeats=4), abs=1e-12
+        total_variation(rw.ece, probs, labels, repeats=4), abs=1e-12
     )
 
 
@@ -74,8 +74,8 @@ def test_subsample_curve_ends_at_the_full_value() -> None:
     curve = subsample_curve("brier", probs, labels, fractions=(0.1, 1), repeats=5)
     assert curve.sizes == (30, 300)
     assert curve.std[1] == pytest.approx(0, abs=1e-12)
-    assert curve.mean[1] == pytest.approx(qr.brier(probs, labels), abs=1e-12)
-    assert curve.full == pytest.approx(qr.brier(probs, labels), abs=1e-12)
+    assert curve.mean[1] == pytest.approx(rw.brier(probs, labels), abs=1e-12)
+    assert curve.full == pytest.approx(rw.brier(probs, labels), abs=1e-12)
     assert curve.difference[1].max() == pytest.approx(0, abs=1e-12)
 
 

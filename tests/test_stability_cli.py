@@ -1,4 +1,4 @@
-"""`quorate stability`: what it measures, what it writes, and that the report reads it again."""
+"""`raterwise stability`: what it measures, what it writes, and that the report reads it again."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-import quorate as qr
-from quorate.cli import app
-from quorate.cli.stability import measure, one_rater_each, read_stability
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.cli.stability import measure, one_rater_each, read_stability
 
 ROOT = Path(__file__).parents[1]
 
@@ -101,14 +101,14 @@ def test_what_it_reads_is_what_it_wrote(folder: Path) -> None:
         ("ece", "every rater"), ("ece", "one rater"),
         ("robust_ece", "every rater"), ("robust_ece", "one rater"),
     ]  # fmt: skip
-    labels = qr.Labels.from_counts([[2, i % 2] for i in range(40)])
+    labels = rw.Labels.from_counts([[2, i % 2] for i in range(40)])
     probs = np.array([[0.6 + i / 100, 0.4 - i / 100] for i in range(40)])
     again, _ = measure(probs, labels, ["ece"], repeats=2)
     assert found[0].curve.values == pytest.approx(again[0].curve.values)
     assert found[0].variation == pytest.approx(again[0].variation)
     for text in ("[]", "{}", '{"schema_version": 9, "metrics": {}}', "no"):
         (folder / "x.json").write_text(text, encoding="utf-8")
-        with pytest.raises(qr.InvalidInputError, match=r"x\.json: "):
+        with pytest.raises(rw.InvalidInputError, match=r"x\.json: "):
             read_stability(folder / "x.json")
 
 
@@ -120,7 +120,7 @@ def test_what_it_reads_is_what_it_wrote(folder: Path) -> None:
         ("--repeats 0", "repeats: must be"),
         ("--metrics exe", "'exe'"),
         ("--figure s.doc", "--figure: must end in .pdf, .png, .svg; got s.doc"),
-        ("--weight-column prob_a", "quorate stability knows no weights"),
+        ("--weight-column prob_a", "raterwise stability knows no weights"),
         ("--out no/s.json", "the folder no must exist"),
     ],
 )
@@ -136,16 +136,16 @@ def test_what_it_refuses(folder: Path, options: str, message: str) -> None:
 def test_one_rater_of_each_case_is_one_of_its_own() -> None:
     """From histograms, too: always a label that the case has, each in its proportion."""
     counts = np.tile([[3, 1, 0], [0, 0, 2]], (2000, 1))
-    drawn = one_rater_each(qr.Labels.from_counts(counts), seed=0)
+    drawn = one_rater_each(rw.Labels.from_counts(counts), seed=0)
     chosen: Any = drawn.majority()
     assert (chosen[1::2] == 2).all()
     assert set(chosen[::2].tolist()) == {0, 1}
     assert np.mean(chosen[::2] == 0) == pytest.approx(0.75, abs=4 * np.sqrt(0.75 * 0.25 / 2000))
-    assert (one_rater_each(qr.Labels.from_counts(counts), seed=0).majority() == chosen).all()
-    with pytest.raises(qr.InvalidInputError, match="every case needs a rating; 1 have none"):
-        one_rater_each(qr.Labels.from_counts([[1, 0], [0, 0]]), seed=0)
+    assert (one_rater_each(rw.Labels.from_counts(counts), seed=0).majority() == chosen).all()
+    with pytest.raises(rw.InvalidInputError, match="every case needs a rating; 1 have none"):
+        one_rater_each(rw.Labels.from_counts([[1, 0], [0, 0]]), seed=0)
 
 
 def test_help_teaches() -> None:
     """The help ends in examples that begin with the command."""
-    assert "quorate stability " in run("stability --help").stdout.split("Examples")[1]
+    assert "raterwise stability " in run("stability --help").stdout.split("Examples")[1]

@@ -18,26 +18,26 @@ import zarr
 from numpy.typing import NDArray
 from typer.testing import CliRunner
 
-import quorate as qr
-from quorate.catalog import CATALOG
-from quorate.cli.app import app
-from quorate.engines.checkpoint import Checkpoint
-from quorate.engines.streaming import (
+import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.cli.app import app
+from raterwise.engines.checkpoint import Checkpoint
+from raterwise.engines.streaming import (
     STREAM_UNITS,
     blocks_of_cases,
     blocks_of_groups,
     digest,
     read_ahead,
 )
-from quorate.inference import Settings
-from quorate.merged import asked_of, pass_of, plans_of, results_of
-from quorate.metrics.cell_bounds import BOUNDS, kde_of_cells
-from quorate.predictions import Predictions
-from quorate.questions import Question, ScoredCases
-from quorate.summaries import SortedPlan, SortedScores
-from quorate.summaries.cells import CellPlan, CellSums, coarse_cells, fine_cells
-from quorate.summaries.digest import Digest, additions, merged_in_order
-from quorate.summaries.saved import load_digest, save_digest
+from raterwise.inference import Settings
+from raterwise.merged import asked_of, pass_of, plans_of, results_of
+from raterwise.metrics.cell_bounds import BOUNDS, kde_of_cells
+from raterwise.predictions import Predictions
+from raterwise.questions import Question, ScoredCases
+from raterwise.summaries import SortedPlan, SortedScores
+from raterwise.summaries.cells import CellPlan, CellSums, coarse_cells, fine_cells
+from raterwise.summaries.digest import Digest, additions, merged_in_order
+from raterwise.summaries.saved import load_digest, save_digest
 
 Array = NDArray[Any]
 runner = CliRunner()
@@ -79,11 +79,11 @@ def part(frame: pa.Table) -> Predictions:
     """Return the predictions of a table, an independent way to them."""
     probs = np.stack([frame[f"prob_{name}"].to_numpy() for name in "abc"], axis=1)
     ratings = np.stack([frame[f"r{r}"].to_numpy() for r in range(3)], axis=1)
-    return Predictions.of(probs, qr.Labels.from_ratings(ratings, num_classes=3))
+    return Predictions.of(probs, rw.Labels.from_ratings(ratings, num_classes=3))
 
 
 def evaluate(*arguments: Any) -> Any:
-    """Run `quorate evaluate`."""
+    """Run `raterwise evaluate`."""
     return runner.invoke(app, ["evaluate", *map(str, arguments)])
 
 
@@ -91,9 +91,9 @@ def test_streamed_curves_are_those_of_the_cases(tmp_path: Path) -> None:
     """Curves for the report come with a stream: bins exactly, thresholds within a fine cell."""
     frame = table(3000)
     pq.write_table(frame, tmp_path / "t.parquet", row_group_size=500)
-    streamed = qr.evaluate_stream(tmp_path / "t.parquet", rater_prefix="r", resamples=20)
+    streamed = rw.evaluate_stream(tmp_path / "t.parquet", rater_prefix="r", resamples=20)
     whole = part(frame)
-    plain = qr.evaluate(whole.probs, whole.labels, class_names=list("abc"), resamples=20)
+    plain = rw.evaluate(whole.probs, whole.labels, class_names=list("abc"), resamples=20)
     assert set(streamed.curves) == set(plain.curves)
     for mine, other in (
         (streamed.curves["top_label"], plain.curves["top_label"]),
@@ -185,7 +185,7 @@ def test_split_and_merge_is_the_whole(pieces: int) -> None:
         merged = merged + other
     np.testing.assert_allclose(merged.fine, whole.fine, rtol=1e-13)
     np.testing.assert_array_equal(merged.lowest, whole.lowest)
-    with pytest.raises(qr.MergeError, match="different questions"):
+    with pytest.raises(rw.MergeError, match="different questions"):
         _ = merged + CellPlan(Question("positive")).empty(2)
 
 
@@ -199,7 +199,7 @@ def test_a_stream_has_the_values_of_the_whole() -> None:
     merged = merged_in_order(digest(p, PLANS) for p in parts)
     found = results_of(merged, ASKED, {"bins": 15}, Settings(resamples=0))
     whole = part(frame)
-    plain = qr.evaluate(whole.probs, whole.labels, [row.name for row in ROWS], resamples=0)
+    plain = rw.evaluate(whole.probs, whole.labels, [row.name for row in ROWS], resamples=0)
     for name, estimate in found.items():
         bound = (estimate.bound or 0) + 1e-12
         assert estimate.value == pytest.approx(plain[name].value, abs=bound)
@@ -218,7 +218,7 @@ def test_intervals_of_a_stream_are_those_of_blocks() -> None:
     # The same blocks, in the same order, as groups of a plain evaluation.
     order = np.argsort(groups, kind="stable")
     labels = whole.labels.take(order)
-    plain = qr.evaluate(
+    plain = rw.evaluate(
         whole.probs[order], labels, "ece,brier,epistemic_loss", groups=groups[order], resamples=60
     )
     for name, estimate in plain.items():
@@ -239,7 +239,7 @@ def test_the_order_of_addition_is_fixed() -> None:
         for left, right in additions(number):
             expected[left] = expected[left] + expected[right]
         assert merged_in_order(leaves.values()) == expected[0]
-    with pytest.raises(qr.InvalidInputError, match="at least one"):
+    with pytest.raises(rw.InvalidInputError, match="at least one"):
         merged_in_order([])
 
 
@@ -261,12 +261,12 @@ def test_a_saved_digest_comes_back(tmp_path: Path) -> None:
                 )
     assert (back + whole).facts.cases == 400
     other = digest(part(frame), PLANS)
-    with pytest.raises(qr.MergeError, match="blocks of cases"):
+    with pytest.raises(rw.MergeError, match="blocks of cases"):
         _ = back + other
-    with pytest.raises(qr.MergeError, match="different metrics or options"):
+    with pytest.raises(rw.MergeError, match="different metrics or options"):
         _ = other + digest(part(frame), PLANS[:3])
     binary = Predictions.of(np.full(5, 0.5), np.zeros(5, int))
-    with pytest.raises(qr.MergeError, match="2 classes"):
+    with pytest.raises(rw.MergeError, match="2 classes"):
         _ = other.facts + digest(binary, PLANS).facts
 
 
@@ -274,12 +274,12 @@ def test_a_saved_digest_comes_back(tmp_path: Path) -> None:
 def test_damaged_summaries_are_named(tmp_path: Path, content: bytes) -> None:
     """A file that is no summary, or half of one, is an error with its name."""
     (tmp_path / "s.npz").write_bytes(content)
-    with pytest.raises(qr.InvalidInputError, match=r"s\.npz: is not a summary"):
+    with pytest.raises(rw.InvalidInputError, match=r"s\.npz: is not a summary"):
         load_digest(tmp_path / "s.npz")
     np.savez(tmp_path / "other.npz", probs=np.zeros(3))
-    with pytest.raises(qr.InvalidInputError, match=r"other\.npz: is not a summary"):
+    with pytest.raises(rw.InvalidInputError, match=r"other\.npz: is not a summary"):
         load_digest(tmp_path / "other.npz")
-    with pytest.raises(qr.InvalidInputError, match="no such file"):
+    with pytest.raises(rw.InvalidInputError, match="no such file"):
         load_digest(tmp_path / "missing.npz")
 
 
@@ -292,7 +292,7 @@ def test_a_flipped_byte_in_a_summary_is_found(tmp_path: Path) -> None:
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
         try:
             load_digest(path)
-        except qr.InvalidInputError as error:
+        except rw.InvalidInputError as error:
             messages.append(str(error))
     assert len(messages) > 100
     assert all("s.npz" in message for message in messages)
@@ -329,14 +329,14 @@ def test_reading_ahead_keeps_order_and_passes_errors_on() -> None:
     assert next(stopped) == 0
     stopped.close()
     names = [thread.name for thread in threading.enumerate()]
-    assert "quorate-read-ahead" not in names
+    assert "raterwise-read-ahead" not in names
 
 
 # the command --------------------------------------------------------------------------------
 
 
 def test_evaluate_streams_parquet(tmp_path: Path) -> None:
-    """`quorate evaluate --stream` gives the values of the same file in memory."""
+    """`raterwise evaluate --stream` gives the values of the same file in memory."""
     pq.write_table(table(1000), tmp_path / "t.parquet", row_group_size=170)
     shared = (tmp_path / "t.parquet", "--rater-columns", "r0,r1,r2", "--resamples", 0)
     names = ("--metrics", ",".join(row.name for row in ROWS))
@@ -344,7 +344,7 @@ def test_evaluate_streams_parquet(tmp_path: Path) -> None:
     assert streamed.exit_code == 0, streamed.output
     found = json.loads((tmp_path / "s.json").read_text())["metrics"]
     whole = part(table(1000))
-    plain = qr.evaluate(whole.probs, whole.labels, [row.name for row in ROWS], resamples=0)
+    plain = rw.evaluate(whole.probs, whole.labels, [row.name for row in ROWS], resamples=0)
     for name, estimate in plain.items():
         bound = (found[name]["bound"] or 0) + 1e-12
         assert found[name]["value"] == pytest.approx(estimate.value, abs=bound)
@@ -405,8 +405,8 @@ def test_evaluate_streams_zarr(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     whole = part(frame)
     found = json.loads(out.read_text())["metrics"]
-    assert found["ece"]["value"] == pytest.approx(qr.ece(whole.probs, whole.labels))
-    assert found["brier"]["value"] == pytest.approx(qr.brier(whole.probs, whole.labels))
+    assert found["ece"]["value"] == pytest.approx(rw.ece(whole.probs, whole.labels))
+    assert found["brier"]["value"] == pytest.approx(rw.brier(whole.probs, whole.labels))
 
 
 def test_a_damaged_zarr_store_is_named(tmp_path: Path) -> None:
@@ -434,10 +434,10 @@ def test_a_name_that_is_there_is_no_pattern(tmp_path: Path) -> None:
     pq.write_table(table(50), tmp_path / "t[1].parquet")
     pq.write_table(table(70), tmp_path / "t1.parquet")
     name = tmp_path / "t[1].parquet"
-    found = qr.evaluate_stream(name, "ece", resamples=0, rater_columns=("r0",))
+    found = rw.evaluate_stream(name, "ece", resamples=0, rater_columns=("r0",))
     assert found.data["cases"] == 50
-    with pytest.raises(qr.InvalidInputError, match=r"got t\[1\]\.parquet twice"):
-        qr.evaluate_stream([name, name], "ece", resamples=0, rater_columns=("r0",))
+    with pytest.raises(rw.InvalidInputError, match=r"got t\[1\]\.parquet twice"):
+        rw.evaluate_stream([name, name], "ece", resamples=0, rater_columns=("r0",))
 
 
 @pytest.mark.parametrize(
@@ -476,7 +476,7 @@ def test_a_stream_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Finished parts are not read again, and the digits are those of an undisturbed run."""
-    from quorate.io import streams
+    from raterwise.io import streams
 
     pq.write_table(table(600), tmp_path / "t.parquet", row_group_size=100)
     parts, columns = streams.parts_of([tmp_path / "t.parquet"])
@@ -505,7 +505,7 @@ def test_a_stream_goes_on_from_its_checkpoint(
     resumed = streams.digest_of_parts(job, parts, checkpoint=tmp_path / "kept")
     assert read == [3, 4, 5]
     assert_same_digits(resumed, undisturbed)
-    with pytest.raises(qr.InvalidInputError, match="another run"):
+    with pytest.raises(rw.InvalidInputError, match="another run"):
         Checkpoint.open(tmp_path / "kept", {"job": "another"})
 
 
@@ -522,9 +522,9 @@ LIMITED = """
 import resource, sys
 import numpy
 from pathlib import Path
-from quorate.io import streams
-from quorate.merged import asked_of, plans_of
-from quorate.evaluate import rows_of
+from raterwise.io import streams
+from raterwise.merged import asked_of, plans_of
+from raterwise.evaluate import rows_of
 
 def used():
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -13,14 +13,14 @@ import pytest
 from scipy.stats import binomtest
 from typer.testing import CliRunner
 
-import quorate as qr
-from quorate.cli import app
-from quorate.differences import difference_interval
-from quorate.errors import InvalidInputError
-from quorate.report import report_html
-from quorate.results import Results, Subgroup
-from quorate.subgroups import DEFAULT_METRICS
-from quorate.variables import MISSING, variables_of
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.differences import difference_interval
+from raterwise.errors import InvalidInputError
+from raterwise.report import report_html
+from raterwise.results import Results, Subgroup
+from raterwise.subgroups import DEFAULT_METRICS
+from raterwise.variables import MISSING, variables_of
 from strategies import ordinary
 
 HOSTILE = "<script>alert(4)</script>"
@@ -104,7 +104,7 @@ def test_what_cannot_be_used(subgroups: Any, message: str) -> None:
     """The message names the variable, the rule and the number."""
     problem = ordinary(60)
     with pytest.raises(InvalidInputError, match=message):
-        qr.evaluate(problem.probs, problem.labels, "ece", subgroups=subgroups)
+        rw.evaluate(problem.probs, problem.labels, "ece", subgroups=subgroups)
 
 
 def test_which_metrics() -> None:
@@ -113,7 +113,7 @@ def test_which_metrics() -> None:
     given: dict[str, Any] = {"resamples": 0, "subgroups": sex}
 
     def made(metrics: Any, chosen: Any = None) -> list[str]:
-        found = qr.evaluate(
+        found = rw.evaluate(
             problem.probs, problem.labels, metrics, subgroup_metrics=chosen, **given
         )
         assert found.options["subgroup_metrics"] == list(found.subgroups[0].estimates)
@@ -126,7 +126,7 @@ def test_which_metrics() -> None:
     with pytest.raises(InvalidInputError, match=r"among the metrics evaluated \(ece\); got 'mce'"):
         made("ece", ["mce"])
     with pytest.raises(InvalidInputError, match="subgroup_metrics: needs subgroups"):
-        qr.evaluate(problem.probs, problem.labels, "ece", subgroup_metrics="ece")
+        rw.evaluate(problem.probs, problem.labels, "ece", subgroup_metrics="ece")
 
 
 # Estimates and differences -----------------------------------------------------------------------
@@ -145,13 +145,13 @@ def test_a_level_is_evaluated_as_if_it_were_alone(with_patients: bool) -> None:
     patients, level = patients_in_both()
     groups = patients if with_patients else None
     metrics = ["accuracy", "brier", "ece", "auccc", "calibration_error"]
-    whole = qr.evaluate(
+    whole = rw.evaluate(
         problem.probs, problem.labels, metrics, groups, resamples=50, subgroups={"scanner": level}
     )
     for name in "ABC":
         rows = level == name
         part = None if groups is None else patients[rows]
-        alone = qr.evaluate(
+        alone = rw.evaluate(
             problem.probs[rows], problem.labels.take(rows), metrics, part, resamples=50
         )
         found = whole.subgroup("scanner", name)
@@ -165,7 +165,7 @@ def test_accuracy_differences_by_hand() -> None:
     right = np.array([1, 1, 1, 0, 1, 0, 0, 0, 1, 1, 0, 0], bool)
     probs = np.where(right[:, None], [0.8, 0.2], [0.2, 0.8])
     level = np.repeat(["A", "B", "C"], 4)
-    found = qr.evaluate(probs, np.zeros(12, int), "accuracy", resamples=0, subgroups=level)
+    found = rw.evaluate(probs, np.zeros(12, int), "accuracy", resamples=0, subgroups=level)
     assert [s.estimates["accuracy"].value for s in found.subgroups] == [0.75, 0.25, 0.5]
     gaps = [s.differences["accuracy"].difference for s in found.subgroups]
     assert gaps == pytest.approx([3 / 8, -3 / 8, 0])
@@ -192,7 +192,7 @@ def test_p_values_are_adjusted_over_the_levels() -> None:
     three = np.where(
         right & (np.arange(240) % 3 > 0), "A", np.array(["B", "C"])[np.arange(240) % 2]
     )
-    found = qr.evaluate(problem.probs, problem.labels, "accuracy", resamples=100, subgroups=three)
+    found = rw.evaluate(problem.probs, problem.labels, "accuracy", resamples=100, subgroups=three)
     made = [s.differences["accuracy"] for s in found.subgroups]
     first, second, third = sorted(made, key=lambda d: d.p_value)
     assert first.adjusted_p_value == pytest.approx(min(1, 3 * first.p_value))
@@ -203,7 +203,7 @@ def test_p_values_are_adjusted_over_the_levels() -> None:
     for d in made:
         assert (d.p_value < 0.05) == (not d.low <= 0 <= d.high)
     two = np.where(three == "A", "A", "B")
-    pair = qr.evaluate(problem.probs, problem.labels, "accuracy", resamples=100, subgroups=two)
+    pair = rw.evaluate(problem.probs, problem.labels, "accuracy", resamples=100, subgroups=two)
     a, b = (s.differences["accuracy"] for s in pair.subgroups)
     assert a.p_value == b.p_value == a.adjusted_p_value == b.adjusted_p_value
     assert (a.difference, a.low, a.high) == pytest.approx((-b.difference, -b.high, -b.low))
@@ -218,7 +218,7 @@ def test_a_level_that_does_not_vary_proves_little() -> None:
         probs = np.where(all_right[:, None], [0.9, 0.1], [0.1, 0.9])
         names = ["small"] * len(level) + ["large"] * 100
         labels = np.zeros(len(probs), int)
-        found = qr.evaluate(probs, labels, "accuracy", resamples=200, subgroups=names)
+        found = rw.evaluate(probs, labels, "accuracy", resamples=200, subgroups=names)
         return found.subgroup("subgroup", "small").differences["accuracy"]
 
     lucky = difference([True] * 5)
@@ -240,9 +240,9 @@ def of_two_levels(seed: int, small: float, metrics: str) -> Subgroup:
     random = np.random.default_rng(seed)
     parts = [cases(random, 60, small), cases(random, 240, 1.0)]
     probs, counts = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
-    labels = qr.Labels.from_counts(counts)
+    labels = rw.Labels.from_counts(counts)
     level = ["small"] * 60 + ["large"] * 240
-    found = qr.evaluate(probs, labels, metrics, resamples=100, subgroups=level)
+    found = rw.evaluate(probs, labels, metrics, resamples=100, subgroups=level)
     return found.subgroup("subgroup", "small")
 
 
@@ -276,7 +276,7 @@ def test_patients_on_both_sides_are_resampled_together() -> None:
         probs = np.where(right[:, None], [0.9, 0.1], [0.1, 0.9])
         side = np.tile(["left", "right"], 120)
         given = (probs, np.zeros(240, int), "accuracy", patients)
-        found = qr.evaluate(*given, resamples=100, subgroups=side)
+        found = rw.evaluate(*given, resamples=100, subgroups=side)
         d = found.subgroups[0].differences["accuracy"]
         gaps.append(d.difference)
         widths.append(d.high - d.low)
@@ -298,13 +298,13 @@ def test_cases_left_out_take_their_level_along() -> None:
     counts[::9] = 0
     weights = np.where(np.arange(90) % 7 == 0, 0.0, 1.0)
     patients, level = np.arange(90) // 3, np.array(["A", "B"])[np.arange(90) % 2]
-    found = qr.evaluate(
-        problem.probs, qr.Labels.from_counts(counts), "brier", patients, resamples=50,
+    found = rw.evaluate(
+        problem.probs, rw.Labels.from_counts(counts), "brier", patients, resamples=50,
         weights=weights, on_unrated="drop", subgroups=level,
     )  # fmt: skip
     rows = (counts.sum(axis=1) > 0) & (weights > 0)
-    same = qr.evaluate(
-        problem.probs[rows], qr.Labels.from_counts(counts[rows]), "brier", patients[rows],
+    same = rw.evaluate(
+        problem.probs[rows], rw.Labels.from_counts(counts[rows]), "brier", patients[rows],
         resamples=50, weights=weights[rows], subgroups=level[rows],
     )  # fmt: skip
     assert found.subgroups == same.subgroups
@@ -317,13 +317,13 @@ def test_raters_are_resampled_together() -> None:
     random = np.random.default_rng(0)
     truth = random.integers(0, 2, 80)
     ratings = np.where(random.random((80, 4)) < 0.8, truth[:, None], 1 - truth[:, None])
-    labels = qr.Labels.from_ratings(ratings, num_classes=2)
+    labels = rw.Labels.from_ratings(ratings, num_classes=2)
     probs = np.where(truth[:, None] == [0, 1], 0.8, 0.2)
     side = ["left", "right"] * 40
-    found = qr.evaluate(probs, labels, "brier", resamples=40, resample="raters", subgroups=side)
+    found = rw.evaluate(probs, labels, "brier", resamples=40, resample="raters", subgroups=side)
     d = found.subgroups[0].differences["brier"]
     assert d.low < d.difference < d.high and 0 < d.p_value <= 1
-    bare = qr.evaluate(probs, labels, "brier", resamples=0, subgroups=side).subgroups[0]
+    bare = rw.evaluate(probs, labels, "brier", resamples=0, subgroups=side).subgroups[0]
     assert bare.differences["brier"].difference == pytest.approx(d.difference)
     assert bare.differences["brier"].low is None
 
@@ -333,7 +333,7 @@ def test_levels_that_are_too_small_or_alone() -> None:
     problem = ordinary(60)
     patients = np.arange(60) // 2
     scanner = ["B"] * 6 + ["C"] + ["A"] * 53
-    found = qr.evaluate(
+    found = rw.evaluate(
         problem.probs, problem.labels, "accuracy,auccc,kde_ece", patients, resamples=20,
         subgroups={"scanner": scanner, "site": ["here"] * 60},
         subgroup_metrics="accuracy,auccc,kde_ece",
@@ -361,8 +361,8 @@ def results_with_a_bad_scanner() -> Results:
     parts = [cases(random, n, s) for n, s in ((90, 1.0), (110, 1.0), (80, 4.0))]
     probs, counts = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     scanner = ["A"] * 90 + ["B"] * 110 + [HOSTILE] * 80
-    return qr.evaluate(
-        probs, qr.Labels.from_counts(counts), "accuracy,ece,brier", resamples=200,
+    return rw.evaluate(
+        probs, rw.Labels.from_counts(counts), "accuracy,ece,brier", resamples=200,
         subgroups={"scanner": scanner, "sex": ["f", "m"] * 140},
     )  # fmt: skip
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import quorate as qr
-from quorate.engines.local import summarise
-from quorate.questions import Question
-from quorate.summaries import (
+import raterwise as rw
+from raterwise.engines.local import summarise
+from raterwise.questions import Question
+from raterwise.summaries import (
     BinPlan,
     BinSums,
     KeptSample,
@@ -30,7 +30,7 @@ CASES = Question("top_label", "case")
 
 def rows_of(problem: Problem, start: int = 0, stop: int | None = None, **more: Any) -> Any:
     """Read cases of a problem."""
-    predictions = qr.Predictions.of(problem.probs, problem.labels, **more)
+    predictions = rw.Predictions.of(problem.probs, problem.labels, **more)
     return predictions.read(start, len(problem) if stop is None else stop)
 
 
@@ -70,7 +70,7 @@ def test_resampled_tables_are_tables_of_resampled_cases(problem: Problem, seed: 
     """Multiplicities × tables per case = the table of the drawn cases, repeated."""
     cases = len(problem)
     plan = BinPlan(CASES, 5)
-    predictions = qr.Predictions.of(problem.probs, problem.labels)
+    predictions = rw.Predictions.of(problem.probs, problem.labels)
     summary = summarise(predictions, [plan], units=np.arange(cases), num_units=cases)[plan]
     drawn = np.random.default_rng(seed).integers(0, cases, cases)
     times = np.bincount(drawn, minlength=cases)
@@ -103,7 +103,7 @@ def test_soft_bins_share_out_the_whole_weight() -> None:
 @pytest.mark.parametrize("score", [0.0, 1.0, 0.5])
 def test_soft_bins_of_a_narrow_gaussian_are_finite(score: float) -> None:
     """σ far below a bin's width, on an edge or at an end: halves, and never 0/0."""
-    mine = qr.robust_ece([score, score], [0, 1], bins=2, sigma=1e-9, question="positive")
+    mine = rw.robust_ece([score, score], [0, 1], bins=2, sigma=1e-9, question="positive")
     assert mine == pytest.approx(abs(score - 0.5))
 
 
@@ -118,16 +118,16 @@ def test_soft_bins_of_a_narrow_gaussian_are_finite(score: float) -> None:
 )
 def test_tables_of_other_plans_are_refused(other: Any, message: str) -> None:
     """Other bins, other counting, other cases, soft for hard."""
-    with pytest.raises(qr.MergeError, match=message):
+    with pytest.raises(rw.MergeError, match=message):
         BinPlan(CASES).empty(3) + other.empty(3)
 
 
 def test_tables_of_other_shapes_are_refused() -> None:
     """Other numbers of classes or of resampling units."""
     plan = BinPlan(Question("per_class", "case"))
-    with pytest.raises(qr.MergeError, match=r"cannot add tables of shapes .*different classes or"):
+    with pytest.raises(rw.MergeError, match=r"cannot add tables of shapes .*different classes or"):
         plan.empty(3) + plan.empty(4)
-    with pytest.raises(qr.MergeError, match="different classes or resampling units"):
+    with pytest.raises(rw.MergeError, match="different classes or resampling units"):
         plan.empty(3, units=5) + plan.empty(3, units=6)
 
 
@@ -166,10 +166,10 @@ def test_sorted_scores_by_unit_pool_to_the_same() -> None:
 def test_sorted_scores_of_other_questions_are_refused() -> None:
     """Another question, or another number of classes where each has its own scores."""
     one = SortedPlan(Question("top_label"))
-    with pytest.raises(qr.MergeError, match="cannot add"):
+    with pytest.raises(rw.MergeError, match="cannot add"):
         one.empty(3) + SortedPlan(Question("top_label", "case")).empty(3)
     each = SortedPlan(Question("per_class"))
-    with pytest.raises(qr.MergeError, match=r"cannot add .* with 4 channels .* with 3"):
+    with pytest.raises(rw.MergeError, match=r"cannot add .* with 4 channels .* with 3"):
         each.empty(3) + each.empty(4)
 
 
@@ -209,5 +209,5 @@ def test_kept_samples_of_other_plans_are_refused() -> None:
     """Another capacity or seed, or another number of classes."""
     plan = SamplePlan(10)
     for other in (SamplePlan(11).empty(3), SamplePlan(10, seed=1).empty(3), plan.empty(4)):
-        with pytest.raises(qr.MergeError, match=r"cannot add .* classes"):
+        with pytest.raises(rw.MergeError, match=r"cannot add .* classes"):
             plan.empty(3) + other

@@ -19,9 +19,9 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from quorate.errors import InvalidInputError
-from quorate.io.files import write_text_atomically
-from quorate.io.tables import (
+from raterwise.errors import InvalidInputError
+from raterwise.io.files import write_text_atomically
+from raterwise.io.tables import (
     PredictionTable,
     RatingColumns,
     RatingTable,
@@ -744,7 +744,7 @@ def test_a_failed_write_leaves_the_old_file(
     def fail(descriptor: int) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("quorate.io.files.os.fsync", fail)
+    monkeypatch.setattr("raterwise.io.files.os.fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         write_text_atomically(path, "new")
     assert path.read_text() == "old"

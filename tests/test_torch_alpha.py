@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-import quorate as qr
-from quorate.torch.alpha import AlphaHead, dirichlet_multinomial_nll
+import raterwise as rw
+from raterwise.torch.alpha import AlphaHead, dirichlet_multinomial_nll
 
 
 def raters(
     log_alpha: np.ndarray, number: int, random: np.random.Generator
-) -> tuple[np.ndarray, qr.Labels]:
+) -> tuple[np.ndarray, rw.Labels]:
     """Class probabilities, and labels of a Dirichlet around them with the given log α0."""
     probs = random.dirichlet(np.ones(3), len(log_alpha))
     gammas = random.standard_gamma(np.exp(log_alpha)[:, None] * probs) + 1e-300
     truth = gammas / gammas.sum(axis=1, keepdims=True)
-    return probs, qr.Labels.from_counts(random.multinomial(number, truth))
+    return probs, rw.Labels.from_counts(random.multinomial(number, truth))
 
 
 def test_likelihood_is_that_of_log_gammas() -> None:
@@ -41,7 +41,7 @@ def test_without_hidden_layers_it_is_alpha_calibration(weighting: str) -> None:
     probs, labels = raters(0.5 + x[:, 0], 4, random)
     head = AlphaHead(hidden=(), weight_l2=0.0, weighting=weighting, steps=500)
     found = head.fit(x, probs, labels).predict(x, probs)
-    exact = qr.AlphaCalibration(weighting=weighting).fit(x, probs, labels).predict(x, probs)
+    exact = rw.AlphaCalibration(weighting=weighting).fit(x, probs, labels).predict(x, probs)
     np.testing.assert_allclose(found.concentration, exact.concentration, rtol=1e-4)
     np.testing.assert_array_equal(found.mean, exact.mean)
 
@@ -71,7 +71,7 @@ def test_it_generalises_to_new_cases() -> None:
     for hidden in ((), (8,)):
         head = AlphaHead(hidden=hidden, steps=60).fit(x[fit], probs[fit], labels.take(fit))
         belief = head.predict(x[new], probs[new])
-        losses[hidden] = qr.disagreement_loss(belief.disagreement(), labels.take(new))
+        losses[hidden] = rw.disagreement_loss(belief.disagreement(), labels.take(new))
     assert losses[(8,)] < losses[()] - 0.002
 
 

@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
-from quorate.errors import InvalidInputError, InvalidTypeError  # noqa: E402
-from quorate.torch import ensembles  # noqa: E402
+from raterwise.errors import InvalidInputError, InvalidTypeError  # noqa: E402
+from raterwise.torch import ensembles  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -301,7 +301,7 @@ def test_the_bar_appears_after_two_seconds_in_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A short run, and a log file, see nothing; a terminal sees a bar."""
-    from quorate.torch import _progress
+    from raterwise.torch import _progress
 
     ensembles.mc_dropout(network(), images(), 2)
     monkeypatch.setattr(_progress, "PATIENCE", -1.0)

@@ -1,6 +1,6 @@
 """Training losses: against released code, by hand, under autocast, compiled, and their gradients.
 
-The values are in ``tests/fixtures/torch_losses``, or in the folder of ``QUORATE_GOLDEN``. Two
+The values are in ``tests/fixtures/torch_losses``, or in the folder of ``RATERWISE_GOLDEN``. Two
 findings about the originals:
 
 - The released RCR is eq 9 of its paper as printed (normalised over j, divided by N): its value is
@@ -22,19 +22,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-import quorate as qr
+import raterwise as rw
 from golden import FOCAL, KDE, MDCA, NETCAL, ROBUST, golden_set
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from quorate.errors import InvalidInputError, InvalidTypeError  # noqa: E402
-from quorate.labels import Labels  # noqa: E402
-from quorate.torch import losses  # noqa: E402
+from raterwise.errors import InvalidInputError, InvalidTypeError  # noqa: E402
+from raterwise.labels import Labels  # noqa: E402
+from raterwise.torch import losses  # noqa: E402
 
 torch.set_num_threads(1)
 
 FOLDER = Path(
-    os.environ.get("QUORATE_GOLDEN", Path(__file__).resolve().parent / "fixtures" / "torch_losses")
+    os.environ.get(
+        "RATERWISE_GOLDEN", Path(__file__).resolve().parent / "fixtures" / "torch_losses"
+    )
 )
 DCA = "GB-TonyLiang/DCA"
 TOLERANCE = 1e-10
@@ -295,7 +297,7 @@ def test_rcr_of_some_classes_at_a_time(normalization: str, monkeypatch: pytest.M
     labels[::7] = -100
     found = []
     for pairs in (1 << 24, 2 * 30**2, 1):
-        monkeypatch.setattr("quorate.torch.losses.pairs.PAIRS_AT_ONCE", pairs)
+        monkeypatch.setattr("raterwise.torch.losses.pairs.PAIRS_AT_ONCE", pairs)
         logits = torch.from_numpy(np.random.default_rng(4).normal(size=(30, 5))).requires_grad_()
         value = losses.RCR(normalization=normalization)(logits, labels)
         value.backward()
@@ -496,7 +498,7 @@ def test_class_weights_of_batch_terms() -> None:
 
 def test_dense_pairs_are_spread_evenly() -> None:
     """Of many pixels `max_cases` are used: kept ones only, never in step with the image's width."""
-    from quorate.torch.losses._cases import read_cases, subset
+    from raterwise.torch.losses._cases import read_cases, subset
 
     width = 64
     marks = torch.arange(width * width).reshape(1, 1, width, width).double()
@@ -598,7 +600,7 @@ def test_wrong_options(make: Callable[[], Any], message: str) -> None:
         make()
 
 
-def test_labels_of_quorate_serve_as_targets() -> None:
+def test_labels_of_raterwise_serve_as_targets() -> None:
     """The counts of a `Labels` go in as they are."""
     labels = Labels.from_ratings([[0, 1, 1], [1, 1, -1]], num_classes=2)
     loss = losses.HistogramCrossEntropy()(torch.zeros(2, 2), torch.as_tensor(labels.counts))
@@ -615,7 +617,7 @@ def test_kernel_loss_is_kde_ece_of_histograms(kind: str, bandwidth: float) -> No
     rng = np.random.default_rng(0)
     probs = np.vstack((rng.dirichlet(np.ones(3), 30), np.eye(3) * 0.98 + 0.02 / 3))
     counts = rng.multinomial(1, [0.3, 0.3, 0.4], 33) + rng.integers(0, 4, (33, 1)) * [1, 0, 0]
-    expected = qr.kde_ece(probs, Labels.from_counts(counts), kind=kind, bandwidth=bandwidth)
+    expected = rw.kde_ece(probs, Labels.from_counts(counts), kind=kind, bandwidth=bandwidth)
     logits, targets = torch.tensor(probs).log(), torch.tensor(counts)
     assert losses.kde_term(logits, targets, bandwidth, kind).item() == pytest.approx(
         expected, abs=1e-9
@@ -629,7 +631,7 @@ def test_kernel_loss_of_impossible_classes() -> None:
     logits = torch.tensor([[0.0, -400.0, -1.0], [-300.0, 0.0, -2.0], [-1.0, -200.0, 0.0]]).double()
     logits.requires_grad_()
     value = losses.kde_term(logits, torch.tensor([0, 1, 1]), 0.1)
-    expected = qr.kde_ece(logits.detach().softmax(1), [0, 1, 1], kind="canonical", bandwidth=0.1)
+    expected = rw.kde_ece(logits.detach().softmax(1), [0, 1, 1], kind="canonical", bandwidth=0.1)
     assert value.item() == pytest.approx(expected, abs=1e-9)
     value.backward()
     assert logits.grad is not None and bool(logits.grad.isfinite().all())

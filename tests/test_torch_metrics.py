@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import quorate as qr
+import raterwise as rw
 from golden import ROBUST, GoldenValue, values
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("torchmetrics", reason="torchmetrics is not installed")
 
-from quorate.catalog import CATALOG  # noqa: E402
-from quorate.engines import device, local, tensor_cases  # noqa: E402
-from quorate.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError  # noqa: E402
-from quorate.kernels import _torch as kernels  # noqa: E402
-from quorate.metrics.kernel_cells import fine_cells  # noqa: E402
-from quorate.predictions import Predictions  # noqa: E402
-from quorate.torch import metrics  # noqa: E402
+from raterwise.catalog import CATALOG  # noqa: E402
+from raterwise.engines import device, local, tensor_cases  # noqa: E402
+from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError  # noqa: E402
+from raterwise.kernels import _torch as kernels  # noqa: E402
+from raterwise.metrics.kernel_cells import fine_cells  # noqa: E402
+from raterwise.predictions import Predictions  # noqa: E402
+from raterwise.torch import metrics  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -67,12 +67,12 @@ def saturated(
 
 
 BINNED: dict[str, tuple[Callable[..., Any], Callable[..., float]]] = {
-    "ece": (metrics.ECE, qr.ece),
-    "mce": (metrics.MCE, qr.mce),
-    "rms_ce": (metrics.RMSCE, qr.rms_ce),
-    "classwise_ece": (metrics.ClasswiseECE, qr.classwise_ece),
-    "sce": (metrics.SCE, qr.sce),
-    "robust_ece": (metrics.RobustECE, qr.robust_ece),
+    "ece": (metrics.ECE, rw.ece),
+    "mce": (metrics.MCE, rw.mce),
+    "rms_ce": (metrics.RMSCE, rw.rms_ce),
+    "classwise_ece": (metrics.ClasswiseECE, rw.classwise_ece),
+    "sce": (metrics.SCE, rw.sce),
+    "robust_ece": (metrics.RobustECE, rw.robust_ece),
 }
 each_binned = pytest.mark.parametrize(("make", "function"), BINNED.values(), ids=BINNED.keys())
 
@@ -103,7 +103,7 @@ def test_several_raters_and_weights(
     for per in ("annotation", "case"):
         metric = make(num_classes=4, per=per).to(where)
         metric.update(torch.tensor(probs).to(where), torch.tensor(counts).to(where), weights)
-        expected = function(probs, qr.Labels.from_counts(counts), per=per, weights=weights)
+        expected = function(probs, rw.Labels.from_counts(counts), per=per, weights=weights)
         assert metric.compute().item() == pytest.approx(expected, rel=0, abs=close)
 
 
@@ -125,22 +125,22 @@ def test_errors_of_released_code(golden: GoldenValue) -> None:
 def test_label_histogram_losses() -> None:
     """Every loss by the name of its function, over batches."""
     probs, _, counts = saturated()
-    labels = qr.Labels.from_counts(counts)
+    labels = rw.Labels.from_counts(counts)
     metric = metrics.LabelHistogramLosses(num_classes=4)
     for part in (slice(0, 123), slice(123, 500)):
         metric.update(torch.tensor(probs[part]), torch.tensor(counts[part]))
     got = metric.compute()
     disagreement = 1 - (probs**2).sum(axis=1)
     expected = {
-        "expected_squared_loss": qr.expected_squared_loss(probs, labels),
-        "epistemic_loss": qr.epistemic_loss(probs, labels),
-        "irreducible_loss": qr.irreducible_loss(labels),
-        "calibration_loss": qr.calibration_loss(probs, labels),
-        "calibration_error": qr.calibration_error(probs, labels),
-        "dispersion_loss": qr.dispersion_loss(probs, labels),
-        "disagreement_loss": qr.disagreement_loss(disagreement, labels),
-        "disagreement_calibration_loss": qr.disagreement_calibration_loss(disagreement, labels),
-        "disagreement_calibration_error": qr.disagreement_calibration_error(disagreement, labels),
+        "expected_squared_loss": rw.expected_squared_loss(probs, labels),
+        "epistemic_loss": rw.epistemic_loss(probs, labels),
+        "irreducible_loss": rw.irreducible_loss(labels),
+        "calibration_loss": rw.calibration_loss(probs, labels),
+        "calibration_error": rw.calibration_error(probs, labels),
+        "dispersion_loss": rw.dispersion_loss(probs, labels),
+        "disagreement_loss": rw.disagreement_loss(disagreement, labels),
+        "disagreement_calibration_loss": rw.disagreement_calibration_loss(disagreement, labels),
+        "disagreement_calibration_error": rw.disagreement_calibration_error(disagreement, labels),
     }
     assert {name: value.item() for name, value in got.items()} == pytest.approx(expected, abs=close)
 
@@ -153,10 +153,10 @@ def test_single_labels_among_histograms() -> None:
         metrics.LabelHistogramLosses(2).update(probs, counts)
     metric = metrics.LabelHistogramLosses(2, on_single="drop")
     metric.update(probs, counts)
-    paired = qr.Labels.from_counts(counts[[0, 2]])
-    value = qr.epistemic_loss(probs[[0, 2]], paired)
+    paired = rw.Labels.from_counts(counts[[0, 2]])
+    value = rw.epistemic_loss(probs[[0, 2]], paired)
     assert metric.compute()["epistemic_loss"].item() == pytest.approx(value, abs=close)
-    every = qr.expected_squared_loss(probs, qr.Labels.from_counts(counts))
+    every = rw.expected_squared_loss(probs, rw.Labels.from_counts(counts))
     assert metric.compute()["expected_squared_loss"].item() == pytest.approx(every, abs=close)
     alone = metrics.LabelHistogramLosses(2, on_single="drop")
     alone.update(probs, torch.tensor([0, 0, 1]))
@@ -170,7 +170,7 @@ def test_auccc_is_within_its_bound(dtype: Any, where: str) -> None:
     metric = metrics.AUCCC(num_classes=4).to(where)
     for part in (slice(0, 700), slice(700, 2000)):
         metric.update(torch.tensor(probs[part]).to(where), torch.tensor(classes[part]).to(where))
-    exact = qr.auccc(probs.max(axis=1), probs.argmax(axis=1) == classes)
+    exact = rw.auccc(probs.max(axis=1), probs.argmax(axis=1) == classes)
     bound = metric.bound.item()
     assert abs(metric.compute().item() - exact) <= bound + 1e-12
     assert bound < 0.02  # most of it is confidences that round to 1, and are tied indeed
@@ -184,7 +184,7 @@ def test_auccc_with_coarse_ties_is_wrong_by_no_more_than_its_bound() -> None:
     metric = metrics.AUCCC(num_classes=2)
     confidence = torch.tensor([right, wrong], dtype=torch.float64)
     metric.update(torch.tensor([0.1, 0.9]), torch.tensor([0, 0]), confidence=confidence)
-    assert qr.auccc([right, wrong], [1, 0]) == 1
+    assert rw.auccc([right, wrong], [1, 0]) == 1
     assert metric.compute().item() == 0.5
     assert metric.bound.item() == 0.5
 
@@ -196,7 +196,7 @@ def test_auccc_of_several_raters_and_outside_cases() -> None:
     metric = metrics.AUCCC(num_classes=2)
     metric.update(probs, counts)
     metric.update(torch.tensor([[0.6, 0.4], [0.7, 0.3]]), None)
-    expected = qr.auccc(
+    expected = rw.auccc(
         [0.9, 0.7, 0.55, 0.6, 0.7], [0.75, 1.0, 0.25, 0.0, 0.0], weights=[4, 2, 4, 1, 1]
     )
     assert metric.compute().item() == pytest.approx(expected, abs=metric.bound.item() + 1e-12)
@@ -210,11 +210,11 @@ def test_dense_outputs_and_ignored_pixels() -> None:
     dense = torch.tensor(probs).reshape(2, 4, 6, 4).movedim(-1, 1)
     metric = metrics.ECE(num_classes=4, ignore_index=255)
     metric.update(dense, torch.tensor(classes).reshape(2, 4, 6))
-    expected = qr.ece(probs[kept], classes[kept])
+    expected = rw.ece(probs[kept], classes[kept])
     assert metric.compute().item() == pytest.approx(expected, abs=close)
     several = metrics.ECE(num_classes=4)
     several.update(dense, torch.tensor(counts).reshape(2, 4, 6, 4).movedim(-1, 1))
-    expected = qr.ece(probs, qr.Labels.from_counts(counts))
+    expected = rw.ece(probs, rw.Labels.from_counts(counts))
     assert several.compute().item() == pytest.approx(expected, abs=close)
 
 
@@ -223,7 +223,7 @@ def test_positive_class_of_two() -> None:
     p, y = [0.1, 0.1, 0.7, 1.0, 0.0], [0, 1, 1, 1, 0]
     metric = metrics.ECE(num_classes=2, question="positive", bins=10)
     metric.update(torch.tensor(p, dtype=torch.float64), torch.tensor(y))
-    expected = qr.ece(p, y, question="positive", bins=10)
+    expected = rw.ece(p, y, question="positive", bins=10)
     assert metric.compute().item() == pytest.approx(expected, abs=close)
 
 
@@ -235,7 +235,7 @@ def test_sixteen_bit_probabilities(dtype: torch.dtype) -> None:
     metric = metrics.ECE(num_classes=4)
     metric.update(half, torch.tensor(classes))
     assert metric.tables["sums"].dtype == torch.float64
-    assert metric.compute().item() == pytest.approx(qr.ece(half, classes), abs=close)
+    assert metric.compute().item() == pytest.approx(rw.ece(half, classes), abs=close)
 
 
 def test_ten_million_equal_cases_are_summed_in_double() -> None:
@@ -258,9 +258,9 @@ def test_forward_reset_and_state() -> None:
     probs, classes, _ = saturated(100)
     p, y = torch.tensor(probs), torch.tensor(classes)
     metric = metrics.ECE(num_classes=4)
-    assert metric(p[:40], y[:40]).item() == pytest.approx(qr.ece(probs[:40], classes[:40]))
-    assert metric(p[40:], y[40:]).item() == pytest.approx(qr.ece(probs[40:], classes[40:]))
-    assert metric.compute().item() == pytest.approx(qr.ece(probs, classes), abs=close)
+    assert metric(p[:40], y[:40]).item() == pytest.approx(rw.ece(probs[:40], classes[:40]))
+    assert metric(p[40:], y[40:]).item() == pytest.approx(rw.ece(probs[40:], classes[40:]))
+    assert metric.compute().item() == pytest.approx(rw.ece(probs, classes), abs=close)
     assert metric.tables["sums"].shape == (1, 15, 8)
     metric.reset()
     assert metric.tables["sums"].abs().sum() == 0
@@ -277,7 +277,7 @@ def test_saved_state_goes_on() -> None:
     second.persistent(True)
     second.load_state_dict(first.state_dict())
     second.update(p[50:], y[50:])
-    assert second.compute().item() == pytest.approx(qr.ece(probs, classes), abs=close)
+    assert second.compute().item() == pytest.approx(rw.ece(probs, classes), abs=close)
 
 
 def test_tables_of_batches_add_up() -> None:
@@ -288,7 +288,7 @@ def test_tables_of_batches_add_up() -> None:
     parts = [metric.tables_of(p[i : i + 30], y[i : i + 30]) for i in range(0, 100, 30)]
     assert metric.tables["sums"].abs().sum() == 0
     total = {"sums": sum(part["sums"] for part in parts)}
-    expected = qr.ece(probs, classes)
+    expected = rw.ece(probs, classes)
     assert metric.compute_from(total).item() == pytest.approx(expected, abs=close)
 
 
@@ -341,8 +341,8 @@ def test_two_processes_are_one(tmp_path: Path) -> None:
             np.testing.assert_allclose(got["table"], whole.tables["sums"], rtol=1e-13, atol=1e-13)
             np.testing.assert_array_equal(got["table"][..., 0], whole.tables["sums"][..., 0])
             expected = [
-                qr.ece(probs, classes),
-                qr.epistemic_loss(probs, qr.Labels.from_counts(counts)),
+                rw.ece(probs, classes),
+                rw.epistemic_loss(probs, rw.Labels.from_counts(counts)),
                 single.compute().item(),
                 single.bound.item(),
             ]
@@ -431,7 +431,7 @@ def test_the_engine_gives_the_number_of_the_host(name: str, where: str) -> None:
     weights = np.random.default_rng(2).integers(1, 4, 300).astype(float)
     if name in ("calibration_loss", "calibration_error", "dispersion_loss") or "disagree" in name:
         weights = np.ones(300)
-    labels = qr.Labels.from_counts(counts)
+    labels = rw.Labels.from_counts(counts)
     row = CATALOG[name]
     options = row.with_defaults({})
     plan = row.plan(options)
@@ -444,8 +444,8 @@ def test_the_engine_gives_the_number_of_the_host(name: str, where: str) -> None:
 
 def test_the_engine_gives_the_table_of_the_host(where: str) -> None:
     """Scores of 0, 1 and on every edge fall into the same bins, for each question."""
-    from quorate.questions import Question
-    from quorate.summaries import BinPlan
+    from raterwise.questions import Question
+    from raterwise.summaries import BinPlan
 
     p = np.concatenate((np.linspace(0, 1, 16), np.nextafter(np.linspace(0, 1, 16), 0)[1:]))
     probs = np.stack((p, 1 - p), axis=1)
@@ -496,7 +496,7 @@ def test_many_chunks_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "has_cpu_loops", lambda: False)
     metric = metrics.ClasswiseECE(num_classes=4)
     metric.update(torch.tensor(probs), torch.tensor(classes))
-    assert metric.compute().item() == pytest.approx(qr.classwise_ece(probs, classes), abs=close)
+    assert metric.compute().item() == pytest.approx(rw.classwise_ece(probs, classes), abs=close)
     probs[3333] = 0.5
     with pytest.raises(InvalidInputError, match="row 3333 sums to 2"):
         metric.update(torch.tensor(probs), torch.tensor(classes))
@@ -509,17 +509,17 @@ def test_without_monai_the_adaptor_says_what_is_missing(monkeypatch: pytest.Monk
     """The adaptor names the extra that has MONAI."""
     import sys
 
-    from quorate.torch.monai import monai_metric
+    from raterwise.torch.monai import monai_metric
 
     monkeypatch.setitem(sys.modules, "monai.metrics", None)
-    with pytest.raises(qr.MissingExtraError, match="needs MONAI"):
+    with pytest.raises(rw.MissingExtraError, match="needs MONAI"):
         monai_metric(metrics.ECE(2))
 
 
 def test_monai_metric() -> None:
     """One-hot channels first, by batch or by image: pixels pooled, or the mean of the images."""
     pytest.importorskip("monai", reason="MONAI is not installed")
-    from quorate.torch.monai import monai_metric
+    from raterwise.torch.monai import monai_metric
 
     probs, classes, _ = saturated(96)
     images = torch.tensor(probs).reshape(4, 4, 6, 4).movedim(-1, 1)
@@ -528,9 +528,9 @@ def test_monai_metric() -> None:
     pooled = monai_metric(metrics.ECE(num_classes=4))
     pooled(y_pred=images[:2], y=onehot[:2])
     pooled(y_pred=list(images[2:]), y=list(onehot[2:]))
-    assert pooled.aggregate().item() == pytest.approx(qr.ece(probs, classes), abs=close)
+    assert pooled.aggregate().item() == pytest.approx(rw.ece(probs, classes), abs=close)
     pooled.reset()
     each = monai_metric(metrics.ECE(num_classes=4), reduction="mean")
     each(y_pred=images, y=torch.tensor(classes).reshape(4, 1, 4, 6))
-    expected = np.mean([qr.ece(probs[i : i + 24], classes[i : i + 24]) for i in range(0, 96, 24)])
+    expected = np.mean([rw.ece(probs[i : i + 24], classes[i : i + 24]) for i in range(0, 96, 24)])
     assert each.aggregate().item() == pytest.approx(expected, abs=close)

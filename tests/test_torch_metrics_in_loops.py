@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 torchmetrics = pytest.importorskip("torchmetrics", reason="torchmetrics is not installed")
 
-from quorate.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError  # noqa: E402
-from quorate.torch import metrics  # noqa: E402
+from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError  # noqa: E402
+from raterwise.torch import metrics  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -169,7 +169,7 @@ def test_copies_and_pickles_go_on(kind: Any) -> None:
 def test_monai_leaves_out_what_has_no_value() -> None:
     """Images of background alone do not count in the mean; one channel is the foreground's."""
     pytest.importorskip("monai", reason="MONAI is not installed")
-    from quorate.torch.monai import monai_metric
+    from raterwise.torch.monai import monai_metric
 
     foreground = PROBS[:, 1].reshape(3, 1, 1, 1)
     labels = CLASSES.reshape(3, 1, 1, 1).float()

@@ -15,10 +15,10 @@ import pytest
 from scipy.special import expit, ndtr, ndtri, softmax
 from typer.testing import CliRunner
 
-import quorate as qr
-from quorate.cli import app
-from quorate.datasets import read_medmnist
-from quorate.experiments.training_loss_judging import (
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.datasets import read_medmnist
+from raterwise.experiments.training_loss_judging import (
     Network,
     Spread,
     differences_of,
@@ -28,7 +28,7 @@ from quorate.experiments.training_loss_judging import (
     spreads_of,
     with_training,
 )
-from quorate.experiments.training_loss_runs import (
+from raterwise.experiments.training_loss_runs import (
     DATA,
     LOSS_NAMES,
     WEIGHTED,
@@ -37,14 +37,14 @@ from quorate.experiments.training_loss_runs import (
     load_runs,
     runs_of,
 )
-from quorate.experiments.training_loss_tables import as_markdown
-from quorate.inference import Settings as Judging
-from quorate.results import Estimate
+from raterwise.experiments.training_loss_tables import as_markdown
+from raterwise.inference import Settings as Judging
+from raterwise.results import Estimate
 
 torch = pytest.importorskip("torch")
 
-from quorate.experiments import training_losses  # noqa: E402
-from quorate.experiments.training_losses import (  # noqa: E402
+from raterwise.experiments import training_losses  # noqa: E402
+from raterwise.experiments.training_losses import (  # noqa: E402
     LOSSES,
     SmallResNet,
     augmented_views,
@@ -247,7 +247,7 @@ def test_the_printed_rcr_trains_as_focal_alone(data: Path, tmp_path: Path) -> No
 )
 def test_each_half_runs_where_the_other_cannot(module: str, absent: str) -> None:
     """Training needs no compiler and no scikit-learn; judging needs no PyTorch."""
-    code = f"import sys, quorate.experiments.{module}; print(*sys.modules)"
+    code = f"import sys, raterwise.experiments.{module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not set(absent.split()) & set(done.stdout.split())
 
@@ -285,9 +285,9 @@ def test_metrics_are_those_of_the_library() -> None:
     three = networks(3, 60, np.random.default_rng(0))
     found = spreads_of(three, QUICK)
     for name in ("accuracy", "ece", "sce", "robust_ece", "brier"):
-        values = [getattr(qr, name)(n.probs, n.labels) for n in three]
+        values = [getattr(rw, name)(n.probs, n.labels) for n in three]
         np.testing.assert_allclose(found[name].each, values, atol=1e-12)
-    mixture = [qr.robust_ece_mixture(n.probs, n.labels, n.views) for n in three]
+    mixture = [rw.robust_ece_mixture(n.probs, n.labels, n.views) for n in three]
     np.testing.assert_allclose(found["robust_ece_mixture"].each, mixture, atol=1e-12)
     for spread in found.values():
         assert spread.mean.low <= spread.each.mean() <= spread.mean.high
@@ -436,7 +436,7 @@ def test_the_weight_is_chosen_on_the_validation_images() -> None:
     assert found["seconds"] == 2.0 * 20
     assert found["train_accuracy"]["dca"] == {"1": 1.0, "5": 1.0}
     ece = [
-        qr.ece(softmax(runs[Run("breastmnist", "flsd", 1.0, s)]["test_logits"], axis=1),
+        rw.ece(softmax(runs[Run("breastmnist", "flsd", 1.0, s)]["test_logits"], axis=1),
                runs[Run("breastmnist", "flsd", 1.0, s)]["test_labels"])
         for s in (0, 1)
     ]  # fmt: skip

@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-import quorate as qr
-from quorate.binning import bin_edges, locate
-from quorate.engines.local import summarise
-from quorate.questions import Question
-from quorate.summaries import BinPlan
+import raterwise as rw
+from raterwise.binning import bin_edges, locate
+from raterwise.engines.local import summarise
+from raterwise.questions import Question
+from raterwise.summaries import BinPlan
 from strategies import OF_PROBABILITIES, Array, Problem, ordinary
 
 
 def cases_per_bin(positive: Any, bins: int) -> list[int]:
     """Count the cases that the library itself puts into each bin of p(class 1)."""
     plan = BinPlan(Question("positive"), bins)
-    predictions = qr.Predictions.of(positive, np.zeros(len(positive), int))
+    predictions = rw.Predictions.of(positive, np.zeros(len(positive), int))
     return [int(n) for n in summarise(predictions, [plan])[plan].table.cases[0]]
 
 
 def values(probs: Any, labels: Any, **options: Any) -> dict[str, float | None]:
     """Return every metric of bare probabilities, without intervals."""
-    results = qr.evaluate(probs, labels, metrics=OF_PROBABILITIES, resamples=0, **options)
+    results = rw.evaluate(probs, labels, metrics=OF_PROBABILITIES, resamples=0, **options)
     return {name: estimate.value for name, estimate in results.items()}
 
 
@@ -61,7 +61,7 @@ def test_just_below_an_edge_is_in_the_bin_below_it() -> None:
 
 def test_bins_may_be_edges() -> None:
     """Unequal bins [0, 0.3), [0.3, 1]: gaps 0.1 and 0.6 - 1, by hand."""
-    mine = qr.ece([0.1, 0.3, 0.9], [0, 1, 1], bins=[0, 0.3, 1], question="positive")
+    mine = rw.ece([0.1, 0.3, 0.9], [0, 1, 1], bins=[0, 0.3, 1], question="positive")
     assert mine == pytest.approx((0.1 + 2 * abs(0.6 - 1)) / 3)
 
 
@@ -79,19 +79,19 @@ def test_bins_may_be_edges() -> None:
 )
 def test_impossible_bins_are_refused(bins: Any, message: str) -> None:
     """By the functions and by `evaluate`, naming the argument."""
-    with pytest.raises(qr.QuorateError, match=message):
-        qr.ece([0.2, 0.8], [0, 1], bins=bins)
-    with pytest.raises(qr.QuorateError, match=message):
-        qr.evaluate([0.2, 0.8], [0, 1], metrics="ece", bins=bins)
+    with pytest.raises(rw.RaterwiseError, match=message):
+        rw.ece([0.2, 0.8], [0, 1], bins=bins)
+    with pytest.raises(rw.RaterwiseError, match=message):
+        rw.evaluate([0.2, 0.8], [0, 1], metrics="ece", bins=bins)
 
 
 @pytest.mark.parametrize("bins", [0, 2.5])
 def test_impossible_equal_mass_bins_are_refused(bins: Any) -> None:
     """The same for bins that follow from the scores."""
-    with pytest.raises(qr.QuorateError, match="bins: "):
-        qr.adaptive_ece([0.2, 0.8], [0, 1], bins=bins)
-    with pytest.raises(qr.QuorateError, match="bins: "):
-        qr.evaluate([0.2, 0.8], [0, 1], metrics="adaptive_ece", bins=bins)
+    with pytest.raises(rw.RaterwiseError, match="bins: "):
+        rw.adaptive_ece([0.2, 0.8], [0, 1], bins=bins)
+    with pytest.raises(rw.RaterwiseError, match="bins: "):
+        rw.evaluate([0.2, 0.8], [0, 1], metrics="adaptive_ece", bins=bins)
 
 
 def test_equal_mass_bins_with_sixty_percent_zeros() -> None:
@@ -99,14 +99,14 @@ def test_equal_mass_bins_with_sixty_percent_zeros() -> None:
     probs = np.array([0, 0, 0, 0, 0, 0, 0.2, 0.3, 0.6, 0.8])
     y = np.array([0, 0, 0, 0, 0, 1, 1, 0, 1, 1])
     gaps = [abs(0 - 1), abs(0.5 - 1), abs(1.4 - 2)]
-    mine = qr.adaptive_ece(probs, y, bins=5, question="positive")
+    mine = rw.adaptive_ece(probs, y, bins=5, question="positive")
     assert mine == pytest.approx(sum(gaps) / 10)
 
 
 def test_fewer_cases_than_bins() -> None:
     """Three cases and 15 equal-mass bins: every case is its own bin."""
     probs, y = [0.1, 0.4, 0.8], [1, 0, 1]
-    mine = qr.adaptive_ece(probs, y, question="positive")
+    mine = rw.adaptive_ece(probs, y, question="positive")
     assert mine == pytest.approx((0.9 + 0.4 + 0.2) / 3)
 
 
@@ -123,7 +123,7 @@ def test_forty_million_float32_scores() -> None:
     many, few = float(np.float32(0.9)), float(np.float32(0.3))
     expected = 0.75 * abs(0.8 - many) + 0.25 * abs(0.25 - few)
     # 3·10^7 additions lose nine digits at the worst, and none of the first seven.
-    assert qr.ece(scores, y, question="positive") == pytest.approx(expected, rel=1e-8)
+    assert rw.ece(scores, y, question="positive") == pytest.approx(expected, rel=1e-8)
 
 
 @pytest.mark.parametrize("question", ["top_label", "positive"])
@@ -131,9 +131,9 @@ def test_float16_does_not_overflow(question: str) -> None:
     """2·10^5 scores of 0.7, half of them right: 0.2. (A float16 sum is infinite at 65504.)"""
     scores = np.full(200_000, 0.7, np.float16)
     y = np.arange(200_000) % 2
-    assert qr.ece(scores, y, question=question) == pytest.approx(0.2, abs=1e-3)
+    assert rw.ece(scores, y, question=question) == pytest.approx(0.2, abs=1e-3)
     two = np.stack((1 - scores, scores), axis=1)
-    assert qr.ece(two, y, question=question) == pytest.approx(0.2, abs=1e-3)
+    assert rw.ece(two, y, question=question) == pytest.approx(0.2, abs=1e-3)
 
 
 # ties -----------------------------------------------------------------------------------------
@@ -142,9 +142,9 @@ def test_float16_does_not_overflow(question: str) -> None:
 def risk_coverage(confidence: Array, correct: Array) -> dict[str, float]:
     """Return the three numbers that depend on the order of the cases by confidence."""
     return {
-        "auccc": qr.auccc(confidence, correct),
-        "aurc": qr.aurc(confidence, correct),
-        "augrc": qr.augrc(confidence, correct),
+        "auccc": rw.auccc(confidence, correct),
+        "aurc": rw.aurc(confidence, correct),
+        "augrc": rw.augrc(confidence, correct),
     }
 
 
@@ -167,15 +167,15 @@ def test_tied_cases_in_any_order_have_the_same_risks() -> None:
 def test_all_cases_tied() -> None:
     """One confidence for all: no order to reward, so AUCCC is 1/2 and AURC the error rate."""
     confidence, correct = np.full(10, 0.5), np.arange(10) % 5 > 0
-    assert qr.auccc(confidence, correct) == pytest.approx(0.5)
-    assert qr.aurc(confidence, correct) == pytest.approx(0.2)
-    assert qr.augrc(confidence, correct) == pytest.approx(0.1)
+    assert rw.auccc(confidence, correct) == pytest.approx(0.5)
+    assert rw.aurc(confidence, correct) == pytest.approx(0.2)
+    assert rw.augrc(confidence, correct) == pytest.approx(0.1)
 
 
 def test_ties_for_the_top_label_go_to_the_lowest_class() -> None:
     """p = (1/2, 1/2): class 0 is predicted, whatever the raters say."""
-    assert qr.accuracy([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]], [0, 1, 1]) == pytest.approx(1 / 3)
-    assert qr.accuracy([0.5, 0.5, 0.5], [0, 1, 1]) == pytest.approx(1 / 3)
+    assert rw.accuracy([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]], [0, 1, 1]) == pytest.approx(1 / 3)
+    assert rw.accuracy([0.5, 0.5, 0.5], [0, 1, 1]) == pytest.approx(1 / 3)
 
 
 # probabilities that are none ------------------------------------------------------------------
@@ -201,34 +201,34 @@ def test_rows_that_are_no_probabilities(row: list[float], message: str) -> None:
     """The message says the rule, the row and the value; nothing is clipped or renormalised."""
     probs = np.array([GOOD[0], row, GOOD[2]])
     for kind in (np.float64, np.float32):
-        with pytest.raises(qr.InvalidInputError, match=message):
-            qr.ece(probs.astype(kind), [0, 1, 0])
+        with pytest.raises(rw.InvalidInputError, match=message):
+            rw.ece(probs.astype(kind), [0, 1, 0])
     with pytest.raises(ValueError, match=message):
-        qr.evaluate(probs, [0, 1, 0], resamples=0)
+        rw.evaluate(probs, [0, 1, 0], resamples=0)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.1])
 def test_scores_that_are_no_probabilities(value: float) -> None:
     """The same for (N,) probabilities of class 1."""
-    with pytest.raises(qr.InvalidInputError, match=r"probs: must .* row 2"):
-        qr.ece([0.1, 0.2, value], [0, 1, 0])
+    with pytest.raises(rw.InvalidInputError, match=r"probs: must .* row 2"):
+        rw.ece([0.1, 0.2, value], [0, 1, 0])
 
 
 def test_all_nans_of_a_long_table_are_counted() -> None:
     """A million rows are read in chunks; the message counts the NaNs of all of them."""
     scores = np.full(1_000_000, 0.5)
     scores[[7, 500_000, 999_999]] = np.nan
-    with pytest.raises(qr.InvalidInputError, match="3 values are NaN, the first in row 7"):
-        qr.ece(scores, np.zeros(1_000_000, int))
+    with pytest.raises(rw.InvalidInputError, match="3 values are NaN, the first in row 7"):
+        rw.ece(scores, np.zeros(1_000_000, int))
 
 
 def test_float16_rows_may_sum_to_one_within_a_hundredth() -> None:
     """Three digits are what float16 has; more than that is an error in it, too."""
-    assert qr.accuracy(np.array([[0.33, 0.674]], np.float16), [1]) == 1
-    with pytest.raises(qr.InvalidInputError, match="rows must sum to 1 within 1e-02; row 0"):
-        qr.accuracy(np.array([[0.33, 0.7]], np.float16), [1])
-    with pytest.raises(qr.InvalidInputError, match="rows must sum to 1 within 1e-04; row 0"):
-        qr.accuracy(np.array([[0.33, 0.674]], np.float32), [1])
+    assert rw.accuracy(np.array([[0.33, 0.674]], np.float16), [1]) == 1
+    with pytest.raises(rw.InvalidInputError, match="rows must sum to 1 within 1e-02; row 0"):
+        rw.accuracy(np.array([[0.33, 0.7]], np.float16), [1])
+    with pytest.raises(rw.InvalidInputError, match="rows must sum to 1 within 1e-04; row 0"):
+        rw.accuracy(np.array([[0.33, 0.674]], np.float32), [1])
 
 
 @pytest.mark.parametrize(
@@ -246,15 +246,15 @@ def test_float16_rows_may_sum_to_one_within_a_hundredth() -> None:
         (GOOD, [0, np.nan, 1], "labels: must be whole numbers; 1 are NaN"),
         (GOOD, [0, np.inf, 1], "labels: must be whole numbers; some are infinite"),
         (GOOD, [[0], [1], [1]], "labels: a plain array must be .*from_ratings.*from_counts"),
-        (GOOD, qr.Labels.from_classes([0, 1, 2], num_classes=3), "3 classes in labels and 2 in"),
+        (GOOD, rw.Labels.from_classes([0, 1, 2], num_classes=3), "3 classes in labels and 2 in"),
     ],
 )
 def test_shapes_and_labels_that_do_not_fit(probs: Any, labels: Any, message: str) -> None:
     """Refused by a function and by `evaluate`, with the argument and the value."""
-    with pytest.raises(qr.InvalidInputError, match=message):
-        qr.ece(probs, labels)
-    with pytest.raises(qr.InvalidInputError, match=message):
-        qr.evaluate(probs, labels)
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.ece(probs, labels)
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.evaluate(probs, labels)
 
 
 @pytest.mark.parametrize(
@@ -272,10 +272,10 @@ def test_shapes_and_labels_that_do_not_fit(probs: Any, labels: Any, message: str
 )
 def test_things_that_are_no_numbers(probs: Any, labels: Any, message: str) -> None:
     """Text, objects, ragged lists and complex numbers are a TypeError that says so."""
-    with pytest.raises(qr.InvalidTypeError, match=message):
-        qr.ece(probs, labels)
+    with pytest.raises(rw.InvalidTypeError, match=message):
+        rw.ece(probs, labels)
     with pytest.raises(TypeError):
-        qr.ece(probs, labels)
+        rw.ece(probs, labels)
 
 
 # weights, groups, options ---------------------------------------------------------------------
@@ -294,17 +294,17 @@ def test_things_that_are_no_numbers(probs: Any, labels: Any, message: str) -> No
 )
 def test_weights_that_are_none(weights: Any, message: str) -> None:
     """Negative, missing, infinite, all zero or too few."""
-    with pytest.raises(qr.InvalidInputError, match=message):
-        qr.ece(GOOD, [0, 1, 0], weights=weights)
-    with pytest.raises(qr.InvalidInputError, match=message):
-        qr.auccc([0.9, 0.8, 0.7], [1, 0, 1], weights=weights)
-    with pytest.raises(qr.InvalidInputError, match=message):
-        qr.evaluate(GOOD, [0, 1, 0], weights=weights)
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.ece(GOOD, [0, 1, 0], weights=weights)
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.auccc([0.9, 0.8, 0.7], [1, 0, 1], weights=weights)
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.evaluate(GOOD, [0, 1, 0], weights=weights)
 
 
 def test_a_case_of_weight_zero_cannot_make_the_likelihood_infinite() -> None:
     """0 · -log 0 is a case that does not count, not a NaN: -log 0.5 is left."""
-    mine = qr.nll([[1.0, 0.0], [0.5, 0.5]], [1, 0], weights=[0, 1])
+    mine = rw.nll([[1.0, 0.0], [0.5, 0.5]], [1, 0], weights=[0, 1])
     assert mine == pytest.approx(np.log(2))
 
 
@@ -313,11 +313,11 @@ def test_a_case_of_weight_zero_is_left_out_of_ranks_and_statistics() -> None:
     weights, kept = np.array([1.0, 0, 1, 1, 0, 1]), [0, 2, 3, 5]
     confidence = np.array([0.9, 0.8, 0.8, 0.6, 0.3, 0.2])
     correct = np.array([1.0, 0, 1, 0, 1, 0])
-    for function in (qr.auccc, qr.aurc, qr.augrc):
+    for function in (rw.auccc, rw.aurc, rw.augrc):
         expected = function(confidence[kept], correct[kept])
         assert function(confidence, correct, weights=weights) == pytest.approx(expected)
     labels = ordinary(6).labels
-    for loss in (qr.disagreement_loss, qr.disagreement_calibration_loss):
+    for loss in (rw.disagreement_loss, rw.disagreement_calibration_loss):
         mine = loss(confidence, labels, weights=weights)
         assert mine == pytest.approx(loss(confidence[kept], labels.take(kept)))
 
@@ -333,28 +333,28 @@ def test_a_case_of_weight_zero_is_left_out_of_ranks_and_statistics() -> None:
 )
 def test_unknown_options_are_refused(options: dict[str, Any], message: str) -> None:
     """The message lists what is known."""
-    with pytest.raises(qr.QuorateError, match=message):
-        qr.ece(GOOD, [0, 1, 0], **options)
+    with pytest.raises(rw.RaterwiseError, match=message):
+        rw.ece(GOOD, [0, 1, 0], **options)
 
 
 def test_the_positive_question_is_for_two_classes() -> None:
     """Which class would be positive of three is not guessed."""
-    with pytest.raises(qr.InvalidInputError, match='"positive" is for 2 classes; probs has 3'):
-        qr.ece(np.full((2, 3), 1 / 3), [0, 1], question="positive")
+    with pytest.raises(rw.InvalidInputError, match='"positive" is for 2 classes; probs has 3'):
+        rw.ece(np.full((2, 3), 1 / 3), [0, 1], question="positive")
 
 
 @pytest.mark.parametrize("sigma", [0, -0.1, np.nan, np.inf])
 def test_robust_ece_needs_a_width(sigma: float) -> None:
     """A Gaussian of no width is no Gaussian."""
-    with pytest.raises(qr.InvalidInputError, match="sigma: must be positive and finite; got"):
-        qr.robust_ece(GOOD, [0, 1, 0], sigma=sigma)
+    with pytest.raises(rw.InvalidInputError, match="sigma: must be positive and finite; got"):
+        rw.robust_ece(GOOD, [0, 1, 0], sigma=sigma)
 
 
 def test_a_class_that_is_never_predicted() -> None:
     """SCE counts it as 0; nothing divides by its zero cases."""
     probs, y = [[0.9, 0.1, 0.0], [0.7, 0.2, 0.1]], [0, 0]
-    assert qr.sce(probs, y) == pytest.approx((0.1 + 0.3) / 2 / 3)
-    within = qr.ece(probs, y, question="predicted_class")
+    assert rw.sce(probs, y) == pytest.approx((0.1 + 0.3) / 2 / 3)
+    within = rw.ece(probs, y, question="predicted_class")
     assert within == pytest.approx(0.2)
 
 
@@ -380,11 +380,11 @@ def test_all_right_and_all_wrong(right: bool) -> None:
     confidence = [0.9, 0.8, 0.6]
     correct = [right] * 3
     said = "every case is right" if right else "every case is wrong"
-    for function in (qr.auccc, qr.ccc_curve):
-        with pytest.raises(qr.UndefinedMetricError, match=f"undefined, {said}"):
+    for function in (rw.auccc, rw.ccc_curve):
+        with pytest.raises(rw.UndefinedMetricError, match=f"undefined, {said}"):
             function(confidence, correct)
-    assert qr.aurc(confidence, correct) == pytest.approx(0 if right else 1)
-    assert qr.augrc(confidence, correct) == pytest.approx(0 if right else 0.5)
+    assert rw.aurc(confidence, correct) == pytest.approx(0 if right else 1)
+    assert rw.augrc(confidence, correct) == pytest.approx(0 if right else 0.5)
 
 
 def test_one_class_present() -> None:
@@ -392,7 +392,7 @@ def test_one_class_present() -> None:
     problem = ordinary(50, num_classes=4)
     counts = np.zeros_like(problem.counts)
     counts[:, 2] = problem.counts.sum(axis=1)
-    found = values(problem.probs, qr.Labels.from_counts(counts))
+    found = values(problem.probs, rw.Labels.from_counts(counts))
     missing = {name for name, value in found.items() if value is None}
     assert missing == {"fleiss_kappa", "krippendorff_alpha"}
     assert found["irreducible_loss"] == 0
@@ -402,7 +402,7 @@ def test_one_class_present() -> None:
 def test_perfect_certainty_is_perfect() -> None:
     """p = 1 for what all raters say: no loss, no error, at p = 0 and p = 1."""
     y = np.array([0, 1, 2, 1])
-    found = values(np.eye(3)[y], qr.Labels.from_counts(3 * np.eye(3, dtype=int)[y]))
+    found = values(np.eye(3)[y], rw.Labels.from_counts(3 * np.eye(3, dtype=int)[y]))
     for name, value in found.items():
         if name not in ("accuracy", "auccc", "fleiss_kappa", "krippendorff_alpha"):
             assert value == pytest.approx(0, abs=1e-12), name
@@ -440,7 +440,7 @@ def test_the_layout_of_the_arrays_does_not_matter(form: str) -> None:
     change, ones = FORMS[form], np.ones(80)
     expected = values(problem.probs, problem.labels, weights=ones)
     counts = change(problem.counts)
-    found = values(change(problem.probs), qr.Labels.from_counts(counts), weights=change(ones))
+    found = values(change(problem.probs), rw.Labels.from_counts(counts), weights=change(ones))
     assert found == expected
 
 
@@ -451,10 +451,10 @@ def test_the_layout_of_confidences_does_not_matter(form: str) -> None:
     confidence, correct = random.random(60), random.integers(0, 2, 60).astype(float)
     expected = risk_coverage(confidence, correct)
     assert risk_coverage(change(confidence), change(correct)) == expected
-    assert qr.io_auroc(change(confidence), change(correct)) == qr.io_auroc(confidence, correct)
+    assert rw.io_auroc(change(confidence), change(correct)) == rw.io_auroc(confidence, correct)
     labels = ordinary(60).labels
-    mine = qr.disagreement_loss(change(confidence), labels)
-    assert mine == qr.disagreement_loss(confidence, labels)
+    mine = rw.disagreement_loss(change(confidence), labels)
+    assert mine == rw.disagreement_loss(confidence, labels)
 
 
 def test_memory_mapped_arrays(tmp_path: Path) -> None:
@@ -465,7 +465,7 @@ def test_memory_mapped_arrays(tmp_path: Path) -> None:
     probs = np.load(tmp_path / "probs.npy", mmap_mode="r")
     counts = np.load(tmp_path / "counts.npy", mmap_mode="r")
     assert isinstance(probs, np.memmap)
-    assert values(probs, qr.Labels.from_counts(counts)) == values(problem.probs, problem.labels)
+    assert values(probs, rw.Labels.from_counts(counts)) == values(problem.probs, problem.labels)
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint64, np.float32, bool])
@@ -473,20 +473,20 @@ def test_the_type_of_the_labels_does_not_matter(kind: type) -> None:
     """Any whole numbers, and True and False for two classes, as labels, ratings and counts."""
     problem = ordinary(50, num_classes=2)
     y = problem.first_rater
-    expected = qr.brier(problem.probs, y)
-    assert qr.brier(problem.probs, y.astype(kind)) == expected
-    ratings = qr.Labels.from_ratings(y[:, None].astype(kind), num_classes=2)
-    assert qr.brier(problem.probs, ratings) == expected
-    long = qr.Labels.from_long(range(50), [0] * 50, y.astype(kind), num_classes=2)
-    assert qr.brier(problem.probs, long) == expected
-    counts = qr.Labels.from_counts(np.eye(2, dtype=kind)[y])
-    assert qr.brier(problem.probs, counts) == expected
+    expected = rw.brier(problem.probs, y)
+    assert rw.brier(problem.probs, y.astype(kind)) == expected
+    ratings = rw.Labels.from_ratings(y[:, None].astype(kind), num_classes=2)
+    assert rw.brier(problem.probs, ratings) == expected
+    long = rw.Labels.from_long(range(50), [0] * 50, y.astype(kind), num_classes=2)
+    assert rw.brier(problem.probs, long) == expected
+    counts = rw.Labels.from_counts(np.eye(2, dtype=kind)[y])
+    assert rw.brier(problem.probs, counts) == expected
 
 
 def test_whole_numbers_are_probabilities_too() -> None:
     """0 and 1 as integers: a model that is always sure, right twice of three."""
-    assert qr.accuracy([0, 1, 1], [0, 1, 0]) == pytest.approx(2 / 3)
-    assert qr.ece(np.array([[1, 0], [0, 1], [0, 1]]), [0, 1, 0]) == pytest.approx(1 / 3)
+    assert rw.accuracy([0, 1, 1], [0, 1, 0]) == pytest.approx(2 / 3)
+    assert rw.ece(np.array([[1, 0], [0, 1], [0, 1]]), [0, 1, 0]) == pytest.approx(1 / 3)
 
 
 def test_inputs_are_never_modified() -> None:
@@ -499,9 +499,9 @@ def test_inputs_are_never_modified() -> None:
         "groups": np.arange(60) // 3,
     }
     before = {name: array.copy() for name, array in mine.items()}
-    qr.evaluate(
+    rw.evaluate(
         mine["probs"],
-        qr.Labels.from_counts(mine["counts"]),
+        rw.Labels.from_counts(mine["counts"]),
         metrics=OF_PROBABILITIES,
         weights=mine["weights"],
         groups=mine["groups"],

@@ -1,4 +1,4 @@
-"""Images in files of every kind, files that do not belong together, and `quorate segment`."""
+"""Images in files of every kind, files that do not belong together, and `raterwise segment`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from PIL import Image
 from typer.testing import CliRunner
 
-import quorate as qr
-from quorate.cli.app import app
-from quorate.io.manifests import CaseFiles, read_manifest
-from quorate.io.volumes import read_images, read_volume, write_nifti
-from quorate.segmentation import Case
+import raterwise as rw
+from raterwise.cli.app import app
+from raterwise.io.manifests import CaseFiles, read_manifest
+from raterwise.io.volumes import read_images, read_volume, write_nifti
+from raterwise.segmentation import Case
 
 Array = NDArray[Any]
 AFFINE = np.diag([1.0, 2.0, 3.0, 1.0])
@@ -56,7 +56,7 @@ def study(folder: Path, cases: int = 4) -> tuple[Path, list[Case]]:
 
 
 def segment(*arguments: Any) -> Any:
-    """Run `quorate segment`."""
+    """Run `raterwise segment`."""
     return runner.invoke(app, ["segment", *map(str, arguments)])
 
 
@@ -108,7 +108,7 @@ def test_one_hot_masks_are_told_from_label_maps(tmp_path: Path) -> None:
         files = CaseFiles("c", path, (mask,))
         found = read_images(files)
         assert found.one_hot and found.probabilities.shape == (3, 4, 5, 6)
-        mine = qr.segmentation.evaluate([files], "accuracy", resamples=0)["accuracy"].value
+        mine = rw.segmentation.evaluate([files], "accuracy", resamples=0)["accuracy"].value
         assert mine == pytest.approx((probs.argmax(axis=-1) == label).mean())
     channel = save_nifti(tmp_path / "c.nii", probs[..., ::-1] * np.float32(0.9))
     single = read_images(CaseFiles("c", channel, (save_nifti(tmp_path / "s.nii", one_hot),)))
@@ -128,9 +128,9 @@ def test_grey_values_are_fractions_and_white_is_one(tmp_path: Path) -> None:
 def test_a_damaged_file_is_named(tmp_path: Path, name: str) -> None:
     """A file that is cut off, or something else altogether, is an error with its name."""
     (tmp_path / name).write_bytes(b"\x1f\x8b\x08\x00 this is no image")
-    with pytest.raises(qr.InvalidInputError, match=rf"{name}.*damaged"):
+    with pytest.raises(rw.InvalidInputError, match=rf"{name}.*damaged"):
         read_volume(tmp_path / name)
-    with pytest.raises(qr.InvalidInputError, match="no such file"):
+    with pytest.raises(rw.InvalidInputError, match="no such file"):
         read_volume(tmp_path / f"missing_{name}")
 
 
@@ -138,20 +138,20 @@ def test_a_cut_off_nifti_is_named(tmp_path: Path) -> None:
     """Half of a compressed image is damaged, even though its header can be read."""
     whole = save_nifti(tmp_path / "whole.nii.gz", np.random.default_rng(0).random((20, 20, 20)))
     (tmp_path / "half.nii.gz").write_bytes(whole.read_bytes()[:20000])
-    with pytest.raises(qr.InvalidInputError, match=r"half\.nii\.gz.*damaged"):
+    with pytest.raises(rw.InvalidInputError, match=r"half\.nii\.gz.*damaged"):
         read_volume(tmp_path / "half.nii.gz")
 
 
 def test_pickles_and_several_arrays_are_refused(tmp_path: Path) -> None:
     """An NPZ file must hold one array, and none that would run code."""
     np.savez(tmp_path / "two.npz", a=np.zeros(2), b=np.zeros(2))
-    with pytest.raises(qr.InvalidInputError, match=r"two\.npz: must hold one array.*a, b"):
+    with pytest.raises(rw.InvalidInputError, match=r"two\.npz: must hold one array.*a, b"):
         read_volume(tmp_path / "two.npz")
     np.save(tmp_path / "o.npy", np.array([{}], object), allow_pickle=True)
-    with pytest.raises(qr.InvalidInputError, match=r"o\.npy"):
+    with pytest.raises(rw.InvalidInputError, match=r"o\.npy"):
         read_volume(tmp_path / "o.npy")
     (tmp_path / "notes.txt").write_text("no image")
-    with pytest.raises(qr.InvalidInputError, match=r"notes\.txt: the name must end in"):
+    with pytest.raises(rw.InvalidInputError, match=r"notes\.txt: the name must end in"):
         read_volume(tmp_path / "notes.txt")
 
 
@@ -172,7 +172,7 @@ def test_files_that_do_not_fit_name_each_other(
     """Another shape, grid or orientation is an error with the case and both files."""
     image = save_nifti(tmp_path / "p.nii", np.full((6, 5, 4), 0.5, np.float32))
     mask = save_nifti(tmp_path / "m.nii", np.zeros(shape, np.uint8), affine.astype(float))
-    with pytest.raises(qr.InvalidInputError, match=rf"case c7: .*{message}"):
+    with pytest.raises(rw.InvalidInputError, match=rf"case c7: .*{message}"):
         read_images(CaseFiles("c7", image, (mask,)))
 
 
@@ -181,7 +181,7 @@ def test_raters_must_have_the_same_shape(tmp_path: Path) -> None:
     image = save_nifti(tmp_path / "p.nii", np.full((6, 5, 4), 0.5, np.float32))
     first = save_nifti(tmp_path / "r1.nii", np.zeros((6, 5, 4), np.uint8))
     second = save_nifti(tmp_path / "r2.nii", np.zeros((6, 4, 4), np.uint8))
-    with pytest.raises(qr.InvalidInputError, match=r"r1\.nii and .*r2\.nii: must have the same"):
+    with pytest.raises(rw.InvalidInputError, match=r"r1\.nii and .*r2\.nii: must have the same"):
         read_images(CaseFiles("c", image, (first, second)))
 
 
@@ -189,7 +189,7 @@ def test_integers_are_no_probabilities(tmp_path: Path) -> None:
     """Whole numbers in a NIfTI file are not guessed to be probabilities."""
     image = save_nifti(tmp_path / "p.nii", np.ones((3, 3, 3), np.int16))
     mask = save_nifti(tmp_path / "m.nii", np.ones((3, 3, 3), np.int16))
-    with pytest.raises(qr.InvalidInputError, match=r"p\.nii: probabilities must be floating"):
+    with pytest.raises(rw.InvalidInputError, match=r"p\.nii: probabilities must be floating"):
         read_images(CaseFiles("c", image, (mask,)))
 
 
@@ -225,7 +225,7 @@ def test_a_manifest_lists_files_and_patterns(tmp_path: Path) -> None:
 def test_bad_manifests_say_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
     """Missing columns, unknown columns, repeated cases and empty cells are errors."""
     (tmp_path / "m.csv").write_text(text)
-    with pytest.raises(qr.InvalidInputError, match=message):
+    with pytest.raises(rw.InvalidInputError, match=message):
         read_manifest(tmp_path / "m.csv")
 
 
@@ -234,7 +234,7 @@ def test_bad_manifests_say_what_is_wrong(tmp_path: Path, text: str, message: str
 
 @pytest.mark.parametrize("reduction", ["per_case", "pooled"])
 def test_the_command_says_what_python_says(tmp_path: Path, reduction: str) -> None:
-    """`quorate segment` on files gives the numbers of `segmentation.evaluate` on arrays."""
+    """`raterwise segment` on files gives the numbers of `segmentation.evaluate` on arrays."""
     manifest, cases = study(tmp_path)
     out = tmp_path / "r.json"
     done = segment(
@@ -242,7 +242,7 @@ def test_the_command_says_what_python_says(tmp_path: Path, reduction: str) -> No
         "--question", "positive", "--resamples", 50, "--out", out, "--csv", tmp_path / "r.csv",
     )  # fmt: skip
     assert done.exit_code == 0, done.output
-    expected = qr.segmentation.evaluate(
+    expected = rw.segmentation.evaluate(
         cases, "ece,brier,kde_ece", reduction, boundary_mm=2, question="positive", resamples=50
     )
     found = json.loads(out.read_text())
@@ -331,7 +331,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.M
         read.append(files.case)
         return read_images(files)
 
-    monkeypatch.setattr("quorate.segmentation.running.read_images", reading)
+    monkeypatch.setattr("raterwise.segmentation.running.read_images", reading)
     again = segment(manifest, *options, "--out", tmp_path / "2.json")
     assert again.exit_code == 0, again.output
     assert read == ["c2"]
@@ -345,7 +345,7 @@ def test_a_run_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     """A NIfTI file needs its ending and a folder; nothing is left of one that failed."""
-    with pytest.raises(qr.InvalidInputError, match=r"must end in \.nii"):
+    with pytest.raises(rw.InvalidInputError, match=r"must end in \.nii"):
         write_nifti(tmp_path / "map.png", np.zeros((2, 2, 2), np.float32), AFFINE)
     with pytest.raises(Exception, match="not supported"):
         write_nifti(tmp_path / "map.nii", np.zeros((2, 2, 2), "U3"), AFFINE)
@@ -375,7 +375,7 @@ def test_probabilities_in_scaled_integers(tmp_path: Path, name: str, kind: type)
     mask.set_data_dtype(kind)
     nibabel.save(mask, tmp_path / "m.nii.gz")
     files = CaseFiles("c", tmp_path / name, (tmp_path / "m.nii.gz",))
-    found = qr.segmentation.evaluate([files], "brier,accuracy", resamples=0)
+    found = rw.segmentation.evaluate([files], "brier,accuracy", resamples=0)
     assert found["accuracy"].value == 1.0
     step = 1 / np.iinfo(kind).max
     assert found["brier"].value == pytest.approx(np.mean((image - (image > 0.5)) ** 2), abs=step)
@@ -389,7 +389,7 @@ def test_a_flipped_bit_in_a_compressed_image_is_found(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for at in range(1000, len(whole) - 8, 500):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
-        with pytest.raises(qr.InvalidInputError, match=r"p\.nii\.gz: cannot be read"):
+        with pytest.raises(rw.InvalidInputError, match=r"p\.nii\.gz: cannot be read"):
             read_volume(path)
 
 
@@ -413,7 +413,7 @@ def test_a_damaged_chunk_of_zarr_is_named(tmp_path: Path, version: int) -> None:
     names = (".zarray", ".zattrs", "zarr.json")
     chunk = next(f for f in store.rglob("*") if f.is_file() and f.name not in names)
     chunk.write_bytes(b"no chunk of anything")
-    with pytest.raises(qr.InvalidInputError, match=r"p\.zarr: cannot be read"):
+    with pytest.raises(rw.InvalidInputError, match=r"p\.zarr: cannot be read"):
         read_volume(store)
 
 
@@ -423,7 +423,7 @@ def test_bilevel_masks_are_zeros_and_ones(tmp_path: Path) -> None:
     Image.fromarray(mask).save(tmp_path / "m.png")
     Image.fromarray(np.full((2, 3), 65535, np.uint16)).save(tmp_path / "p.png")
     files = CaseFiles("c", tmp_path / "p.png", (tmp_path / "m.png",))
-    found = qr.segmentation.evaluate([files], "accuracy", resamples=0)
+    found = rw.segmentation.evaluate([files], "accuracy", resamples=0)
     assert found["accuracy"].value == 0.5
 
 
@@ -445,11 +445,11 @@ def test_one_channel_may_have_an_axis(tmp_path: Path) -> None:
     save_nifti(tmp_path / "m0.nii.gz", masks[0])
     save_nifti(tmp_path / "p.nii.gz", image[..., None])
     np.save(tmp_path / "p.npy", image[None])
-    plain = qr.segmentation.evaluate([Case(image, masks[:1])], "ece", resamples=0)
+    plain = rw.segmentation.evaluate([Case(image, masks[:1])], "ece", resamples=0)
     for name in ("p.nii.gz", "p.npy"):
         manifest = tmp_path / "one.csv"
         manifest.write_text(f"case,probabilities,raters\nc,{name},m0.nii.gz\n")
-        found = qr.segmentation.evaluate(read_manifest(manifest), "ece", resamples=0)
+        found = rw.segmentation.evaluate(read_manifest(manifest), "ece", resamples=0)
         assert found["ece"].value == plain["ece"].value
         done = segment(manifest, "--metrics", "ece", "-q", "--maps", tmp_path / name[-3:])
         assert done.exit_code == 0, done.output
@@ -466,14 +466,14 @@ def test_voxels_that_one_hot_files_do_not_mark_were_not_rated(tmp_path: Path) ->
     np.save(tmp_path / "p.npy", np.moveaxis(probs, -1, 0))
     np.save(tmp_path / "m.npy", np.moveaxis(one_hot, -1, 0))
     files = CaseFiles("c", tmp_path / "p.npy", (tmp_path / "m.npy",))
-    found = qr.segmentation.evaluate([files], "accuracy", resamples=0)
+    found = rw.segmentation.evaluate([files], "accuracy", resamples=0)
     right = (probs.argmax(axis=-1) == label).ravel()[1:]
     assert found["accuracy"].value == pytest.approx(right.mean())
     assert found.data["dropped"] == {"voxels that nobody rated": 1}
     one_hot[0, 0] = 1, 1, 0
     np.save(tmp_path / "m.npy", np.moveaxis(one_hot, -1, 0))
-    with pytest.raises(qr.InvalidInputError, match=r"one-hot masks must mark one class; got"):
-        qr.segmentation.evaluate([files], "accuracy", resamples=0)
+    with pytest.raises(rw.InvalidInputError, match=r"one-hot masks must mark one class; got"):
+        rw.segmentation.evaluate([files], "accuracy", resamples=0)
 
 
 def test_maps_are_of_the_region(tmp_path: Path) -> None:
@@ -517,8 +517,8 @@ def test_a_changed_slice_is_a_changed_image(tmp_path: Path) -> None:
     files = [CaseFiles("c", tmp_path / "p.npy", (tmp_path / "m",))]
     kept = tmp_path / "kept"
     options: Any = {"metrics": "ece", "resamples": 0, "checkpoint": kept}
-    first = qr.segmentation.evaluate(files, **options)
-    assert qr.segmentation.evaluate(files, **options)["ece"].value == first["ece"].value
+    first = rw.segmentation.evaluate(files, **options)
+    assert rw.segmentation.evaluate(files, **options)["ece"].value == first["ece"].value
     Image.fromarray(1 - masks[0][2]).save(tmp_path / "m" / "2.png")
-    with pytest.raises(qr.InvalidInputError, match="another run"):
-        qr.segmentation.evaluate(files, **options)
+    with pytest.raises(rw.InvalidInputError, match="another run"):
+        rw.segmentation.evaluate(files, **options)

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-import quorate as qr
-from quorate.cli import app
-from quorate.worklist import worklist
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.worklist import worklist
 
 PROBS = [[0.5, 0.5], [0.9, 0.1], [0.6, 0.4]]
 ALPHA0 = [19.0, 1.0, 3.0]
@@ -46,7 +46,7 @@ def run(command: str) -> Result:
 
 
 def listed(options: str) -> list[dict[str, str]]:
-    """Run `quorate worklist` quietly and return the rows of its file."""
+    """Run `raterwise worklist` quietly and return the rows of its file."""
     result = run(f"worklist {options} --quiet --out list.csv")
     assert result.exit_code == 0, result.output
     assert result.output == ""
@@ -55,9 +55,9 @@ def listed(options: str) -> list[dict[str, str]]:
 
 
 def saved_alpha(path: Path, slope: float, level: float, features: int = 1) -> None:
-    """Write an α-calibration with log α0 = level + slope · x, as `quorate calibrate` would."""
+    """Write an α-calibration with log α0 = level + slope · x, as `raterwise calibrate` would."""
     state = {
-        "format": "quorate.AlphaCalibration",
+        "format": "raterwise.AlphaCalibration",
         "version": 1,
         "params": {"l2": 0.005, "weighting": "paper", "warm_start": False, "max_iter": 1000},
         "num_classes": 2,
@@ -69,12 +69,12 @@ def saved_alpha(path: Path, slope: float, level: float, features: int = 1) -> No
         "gradient_norm": 0.0,
         "n_iter": 1,
     }
-    content = {"schema_version": 1, "kind": "AlphaCalibration", "quorate_version": "0.1.0"}
+    content = {"schema_version": 1, "kind": "AlphaCalibration", "raterwise_version": "0.1.0"}
     path.write_text(json.dumps({**content, "state": state}), encoding="utf-8")
 
 
 def saved_temperature(path: Path, temperature: float, names: list[str] | None) -> None:
-    """Write temperature scaling of probabilities, as `quorate calibrate` would."""
+    """Write temperature scaling of probabilities, as `raterwise calibrate` would."""
     fitted = {"temperature_": temperature, "loss_": 1.0, "gradient_norm_": 0.0, "n_iter_": 1}
     state = {"params": {"input": "probs"}, "num_classes": 2, "class_names": names, "fitted": fitted}
     content = {"schema_version": 1, "kind": "TemperatureScaling", "state": state}
@@ -87,7 +87,7 @@ def saved_temperature(path: Path, temperature: float, names: list[str] | None) -
 @pytest.mark.parametrize(("by", "order"), [("gain", [1, 2, 0]), ("disagreement", [0, 2, 1])])
 def test_order_and_values_by_hand(by: str, order: list[int]) -> None:
     """The two rankings differ: what divides readers for certain gains little from one more."""
-    found = worklist(qr.DirichletBelief(PROBS, ALPHA0), ["n1", "n2", "n3"], by)
+    found = worklist(rw.DirichletBelief(PROBS, ALPHA0), ["n1", "n2", "n3"], by)
     assert found.rows.tolist() == order
     assert found.case_ids == tuple(f"n{i + 1}" for i in order)
     assert found.expected_gain == pytest.approx([GAINS[i] for i in order])
@@ -96,7 +96,7 @@ def test_order_and_values_by_hand(by: str, order: list[int]) -> None:
 
 def test_what_each_answer_would_change() -> None:
     """(α0 f + e_k)/(α0 + 1) for each case and answer, and the class that it puts first."""
-    found = worklist(qr.DirichletBelief(PROBS, ALPHA0), top=2)
+    found = worklist(rw.DirichletBelief(PROBS, ALPHA0), top=2)
     assert found.case_ids == (1, 2)
     assert found.posterior[0] == pytest.approx(np.array([[0.95, 0.05], [0.45, 0.55]]))
     assert found.posterior[1] == pytest.approx(np.array([[0.7, 0.3], [0.45, 0.55]]))
@@ -109,9 +109,9 @@ def test_the_gain_is_what_answers_move_on_average() -> None:
     random = np.random.default_rng(0)
     samples = random.dirichlet([1, 1, 1], (4, 20))
     beliefs = (
-        qr.EnsembleBelief(samples),
-        qr.DirichletBelief(samples[0], random.gamma(2, 2, 20)),
-        qr.DirichletMixtureBelief(samples, random.gamma(2, 2, (4, 20))),
+        rw.EnsembleBelief(samples),
+        rw.DirichletBelief(samples[0], random.gamma(2, 2, 20)),
+        rw.DirichletMixtureBelief(samples, random.gamma(2, 2, (4, 20))),
     )
     for belief in beliefs:
         found = worklist(belief)
@@ -125,14 +125,14 @@ def test_the_gain_is_what_answers_move_on_average() -> None:
 
 def test_equal_cases_keep_their_order() -> None:
     """A point learns nothing: all gains are 0, the likelier disagreement first, then as given."""
-    found = worklist(qr.PointBelief([[1.0, 0.0], [0.5, 0.5], [0.5, 0.5]]))
+    found = worklist(rw.PointBelief([[1.0, 0.0], [0.5, 0.5], [0.5, 0.5]]))
     assert found.rows.tolist() == [1, 2, 0]
     assert (found.expected_gain == 0).all()
 
 
 def test_an_answer_that_is_ruled_out() -> None:
     """A class to which every member gives 0 has no posterior: NaN, and no cell in the file."""
-    belief = qr.EnsembleBelief([[[1.0, 0.0]], [[1.0, 0.0]]])
+    belief = rw.EnsembleBelief([[[1.0, 0.0]], [[1.0, 0.0]]])
     found = worklist(belief, class_names=["a", "b"])
     assert found.top_class_after.tolist() == [[0, -1]]
     assert np.isnan(found.posterior[0, 1]).all()
@@ -151,14 +151,14 @@ def test_an_answer_that_is_ruled_out() -> None:
 def test_bad_input(options: dict[str, object], message: str) -> None:
     """The argument, the rule and the value."""
     with pytest.raises(ValueError, match=message):
-        worklist(qr.DirichletBelief(PROBS, ALPHA0), **options)
+        worklist(rw.DirichletBelief(PROBS, ALPHA0), **options)
 
 
 # The command -------------------------------------------------------------------------------------
 
 
 def test_the_column_alpha0_is_found(folder: Path) -> None:
-    """The file of `quorate calibrate --alpha` needs no options; numbers by hand."""
+    """The file of `raterwise calibrate --alpha` needs no options; numbers by hand."""
     rows = listed("cases.csv")
     assert [row["case"] for row in rows] == ["n2", "n3", "n1"]
     assert [row["rank"] for row in rows] == ["1", "2", "3"]
@@ -258,7 +258,7 @@ ERRORS = {
         "cases.csv --calibrator other.json",
         "other.json has 'malignant', 'benign' and cases.csv 'benign', 'malignant'",
     ),
-    "weights": ("cases.csv --weight-column alpha0", "--weight-column: quorate worklist knows no"),
+    "weights": ("cases.csv --weight-column alpha0", "--weight-column: raterwise worklist knows no"),
     "top": ("cases.csv --top 0", "top: must be at least 1"),
 }
 
@@ -273,6 +273,6 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, command: str, messa
     result = run(f"worklist {command} --out list.csv")
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
-    assert result.stderr.startswith("quorate: ") and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("raterwise: ") and result.stderr.count("\n") == 1
     assert message in result.stderr
     assert sorted(folder.iterdir()) == before

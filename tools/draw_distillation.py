@@ -1,8 +1,8 @@
-"""Draw the picture of docs/distillation.md from the predictions of `quorate reproduce`.
+"""Draw the picture of docs/distillation.md from the predictions of `raterwise reproduce`.
 
     python tools/draw_distillation.py FOLDER
 
-FOLDER is what --out of `quorate reproduce distillation` was.
+FOLDER is what --out of `raterwise reproduce distillation` was.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
-from quorate import plots
-from quorate.curves import ThresholdCurve
-from quorate.experiments.distillation_judging import Judgement, load_cascades
-from quorate.experiments.distillation_tables import METHODS
-from quorate.functions.ranking import ccc_curve
+from raterwise import plots
+from raterwise.curves import ThresholdCurve
+from raterwise.experiments.distillation_judging import Judgement, load_cascades
+from raterwise.experiments.distillation_tables import METHODS
+from raterwise.functions.ranking import ccc_curve
 
 IMAGE = Path(__file__).parents[1] / "docs" / "images" / "distillation_ccc.png"
 SHOWN = ("ensemble", "softened", "udist", "udist, held out")

@@ -16,12 +16,12 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-import quorate as qr
-from quorate import plots
-from quorate.cli.demo_parts import further_parts
-from quorate.cli.stability import measure, named
-from quorate.datasets import load_lidc_malignancy
-from quorate.results import Results
+import raterwise as rw
+from raterwise import plots
+from raterwise.cli.demo_parts import further_parts
+from raterwise.cli.stability import measure, named
+from raterwise.datasets import load_lidc_malignancy
+from raterwise.results import Results
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 DPI = 110
@@ -39,7 +39,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     data = load_lidc_malignancy()
     options = {"groups": data.patients, "class_names": data.class_names, "on_single": "drop"}
-    results = qr.evaluate(data.probs, data.labels, subgroups=told_apart(data), **options)
+    results = rw.evaluate(data.probs, data.labels, subgroups=told_apart(data), **options)
     parts = further_parts(data, results, lambda what, done: None, 0.0)
     figures(results, parts, data)
     if wanted.report:
@@ -65,7 +65,7 @@ def figures(results: Results, parts: dict[str, Any], data: object) -> None:
     )
     steady, _ = measure(probs, labels, ("ece", "robust_ece"), groups=data.patients)
     curves = {name: one.curve for name, one in named(steady).items()}
-    plan = qr.planning.plan("brier", probs, labels, groups=data.patients)
+    plan = rw.planning.plan("brier", probs, labels, groups=data.patients)
     made = {
         "reliability": plots.ReliabilityDisplay.from_results(results),
         "reliability_before_after": before_after,

@@ -4,7 +4,7 @@
 
 GOLDEN_FOLDER holds ``index.json``, ``outputs.npz`` and ``inputs_<set>.npz``: what the papers' own
 released code prints on fixed inputs. The target has the same form with fewer arrays, so the tests
-read either (``QUORATE_GOLDEN=GOLDEN_FOLDER pytest tests``).
+read either (``RATERWISE_GOLDEN=GOLDEN_FOLDER pytest tests``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Make the demonstration data of quorate from the ratings of the LIDC-IDRI radiologists.
+"""Make the demonstration data of raterwise from the ratings of the LIDC-IDRI radiologists.
 
     python tools/make_lidc_demo.py RATINGS.csv [--out FILE.npz] [--leak-check]
 
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.model_selection import GroupKFold
 
-from quorate.datasets.lidc import CITATION, CLASS_NAMES, LICENCE, read_lidc_ratings
+from raterwise.datasets.lidc import CITATION, CLASS_NAMES, LICENCE, read_lidc_ratings
 
 SEED = 20240229
 FOLDS = 5
@@ -42,7 +42,7 @@ FEATURES = (
     "calcified",
 )
 ABSENT = 6  # the answer "no calcification" on the LIDC scale, whose other answers have no order
-DEFAULT_OUT = Path(__file__).parents[1] / "src" / "quorate" / "datasets" / "lidc_demo.npz"
+DEFAULT_OUT = Path(__file__).parents[1] / "src" / "raterwise" / "datasets" / "lidc_demo.npz"
 
 Table = dict[str, NDArray[Any]]
 IntArray = NDArray[np.integer[Any]]

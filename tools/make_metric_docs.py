@@ -7,13 +7,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from quorate.catalog import CATALOG
+from raterwise.catalog import CATALOG
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 INTRODUCTION = """\
 # Metrics
 
-Every metric of `quorate evaluate` and `qr.evaluate`, from the catalog in `src/quorate/catalog.py`.
+Every metric of `raterwise evaluate` and `rw.evaluate`, from `src/raterwise/catalog.py`.
 *Raters* is how many labels a case needs. *Interval* is how the interval is made: *inversion* of a
 test for errors that cannot be negative (see [coverage](coverage.md)), *bootstrap* for the rest.
 LH, RECE, MR and CCC are the four papers that the README names.

@@ -1,6 +1,6 @@
 """Draw docs/images/segmentation_raters.png: a nodule, its outlines, what a network says of it.
 
-python tools/make_segmentation_picture.py DATA OUT   # as of `quorate reproduce segmentation`
+python tools/make_segmentation_picture.py DATA OUT   # as of `raterwise reproduce segmentation`
 
 The image is of LIDC-IDRI (CC BY 3.0), cited in docs/segmentation_networks.md.
 """
@@ -13,9 +13,9 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
-from quorate.experiments.segmentation_data import Training, Unit, kept_predictions, read_study
-from quorate.palette import SERIES
-from quorate.segmentation import disagreement_map
+from raterwise.experiments.segmentation_data import Training, Unit, kept_predictions, read_study
+from raterwise.palette import SERIES
+from raterwise.segmentation import disagreement_map
 
 TARGET = Path(__file__).parents[1] / "docs" / "images" / "segmentation_raters.png"
 MARGIN = 12

@@ -1,9 +1,0 @@
-"""Post-hoc calibrators, with scikit-learn's estimator API; labels may be histograms."""
-
-from quorate.calibrators.alpha import (
-    AlphaCalibration,
-    alpha_calibration_loss,
-    optimal_concentration,
-)
-
-__all__ = ["AlphaCalibration", "alpha_calibration_loss", "optimal_concentration"]

@@ -1,5 +1,0 @@
-"""The command line: `quorate evaluate`, `quorate demo`."""
-
-from quorate.cli.app import app, main
-
-__all__ = ["app", "main"]

@@ -1,0 +1,195 @@
+"""How far the probabilities of a medical-imaging model can be trusted.
+
+import raterwise as rw
+
+labels = rw.Labels.from_ratings(ratings, num_classes=5)   # what the raters said
+rw.ece(probs, labels)                                     # one metric
+results = rw.evaluate(probs, labels, groups=patients)     # all, with intervals
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from raterwise import curves, planning, segmentation, stability
+from raterwise.beliefs import (
+    DirichletBelief,
+    DirichletMixtureBelief,
+    EnsembleBelief,
+    PointBelief,
+)
+from raterwise.compare import Comparison, Difference, compare
+from raterwise.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    MergeError,
+    MissingExtraError,
+    RaterwiseError,
+    UndefinedMetricError,
+)
+from raterwise.evaluate import evaluate
+from raterwise.exchangeability import ExchangeabilityTest, RaterDeviation, exchangeability_test
+from raterwise.functions.agreement import fleiss_kappa, krippendorff_alpha
+from raterwise.functions.calibration import (
+    adaptive_ece,
+    classwise_ece,
+    ece,
+    ece_sweep,
+    ks_error,
+    mce,
+    multi_rater,
+    rms_ce,
+    robust_ece,
+    robust_ece_mixture,
+    sce,
+)
+from raterwise.functions.disagreement import (
+    disagreement_calibration_error,
+    disagreement_calibration_loss,
+    disagreement_loss,
+    statistic_calibration_loss,
+    statistic_loss,
+)
+from raterwise.functions.kernel import kde_ece, smooth_ece
+from raterwise.functions.proper import (
+    accuracy,
+    brier,
+    calibration_error,
+    calibration_loss,
+    dispersion_loss,
+    epistemic_loss,
+    expected_squared_loss,
+    irreducible_loss,
+    nll,
+    ranked_probability_score,
+)
+from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve, io_auroc
+from raterwise.labels import Labels
+from raterwise.multilabel import MultilabelResults, evaluate_multilabel
+from raterwise.predictions import Predictions
+from raterwise.results import Estimate, Results
+from raterwise.streaming import evaluate_stream
+
+if TYPE_CHECKING:
+    from raterwise import plots, report
+    from raterwise.calibrators.alpha import AlphaCalibration
+    from raterwise.calibrators.cross_validation import MatrixScalingCV, VectorScalingCV
+    from raterwise.calibrators.nonparametric import (
+        BetaCalibration,
+        HistogramBinning,
+        IsotonicCalibration,
+    )
+    from raterwise.calibrators.scaling import (
+        DirichletCalibration,
+        MatrixScaling,
+        TemperatureScaling,
+        VectorScaling,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlphaCalibration",
+    "BetaCalibration",
+    "Comparison",
+    "Difference",
+    "DirichletBelief",
+    "DirichletCalibration",
+    "DirichletMixtureBelief",
+    "EnsembleBelief",
+    "Estimate",
+    "ExchangeabilityTest",
+    "HistogramBinning",
+    "InvalidInputError",
+    "InvalidTypeError",
+    "IsotonicCalibration",
+    "Labels",
+    "MatrixScaling",
+    "MatrixScalingCV",
+    "MergeError",
+    "MissingExtraError",
+    "MultilabelResults",
+    "PointBelief",
+    "Predictions",
+    "RaterwiseError",
+    "RaterDeviation",
+    "Results",
+    "TemperatureScaling",
+    "UndefinedMetricError",
+    "VectorScaling",
+    "VectorScalingCV",
+    "accuracy",
+    "adaptive_ece",
+    "auccc",
+    "augrc",
+    "aurc",
+    "brier",
+    "calibration_error",
+    "calibration_loss",
+    "ccc_curve",
+    "classwise_ece",
+    "compare",
+    "curves",
+    "disagreement_calibration_error",
+    "disagreement_calibration_loss",
+    "disagreement_loss",
+    "dispersion_loss",
+    "ece",
+    "ece_sweep",
+    "epistemic_loss",
+    "evaluate",
+    "evaluate_multilabel",
+    "evaluate_stream",
+    "exchangeability_test",
+    "expected_squared_loss",
+    "fleiss_kappa",
+    "io_auroc",
+    "irreducible_loss",
+    "kde_ece",
+    "krippendorff_alpha",
+    "ks_error",
+    "mce",
+    "multi_rater",
+    "nll",
+    "planning",
+    "plots",
+    "ranked_probability_score",
+    "report",
+    "rms_ce",
+    "robust_ece",
+    "robust_ece_mixture",
+    "sce",
+    "segmentation",
+    "smooth_ece",
+    "stability",
+    "statistic_calibration_loss",
+    "statistic_loss",
+]
+
+# Calibrators are scikit-learn estimators; it is imported when one of them is asked for.
+_LATER = {
+    "AlphaCalibration": "alpha",
+    "BetaCalibration": "nonparametric",
+    "DirichletCalibration": "scaling",
+    "HistogramBinning": "nonparametric",
+    "IsotonicCalibration": "nonparametric",
+    "MatrixScaling": "scaling",
+    "MatrixScalingCV": "cross_validation",
+    "TemperatureScaling": "scaling",
+    "VectorScaling": "scaling",
+    "VectorScalingCV": "cross_validation",
+}
+
+# What draws and what writes pages comes when somebody draws or writes.
+_MODULES_LATER = {"plots", "report"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES_LATER:
+        return import_module(f"raterwise.{name}")
+    if name in _LATER:
+        return getattr(import_module(f"raterwise.calibrators.{_LATER[name]}"), name)
+    raise AttributeError(f"module 'raterwise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

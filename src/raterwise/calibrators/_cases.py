@@ -1,0 +1,228 @@
+"""The cases a calibrator is fitted to: reading and checking logits, labels and weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+
+from raterwise.arrays import as_array, as_float_array, choose
+from raterwise.errors import InvalidInputError
+from raterwise.labels import Labels
+from raterwise.predictions import Predictions, check_weights
+
+__all__ = ["CalibrationSet", "log_probabilities", "probabilities", "read_logits"]
+
+Array = NDArray[Any]
+FloatArray = NDArray[np.float64]
+
+INPUTS = ("logits", "probs")
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationSet:
+    """Cases to calibrate on: their logits, what the raters said, and case weights.
+
+    Cases of weight 0 are left out, as if they were not there.
+    """
+
+    logits: Array
+    """(N, K), float32 or float64, C order, finite."""
+    labels: Labels
+    weights: FloatArray | None = None
+    rows: NDArray[np.intp] | None = None
+    """Which of the given cases these are, where some were left out."""
+
+    @staticmethod
+    def of(
+        logits: Any,
+        labels: Any,
+        sample_weight: Any = None,
+        *,
+        input: str = "logits",
+        every_class: bool = True,
+    ) -> CalibrationSet:
+        """Return checked cases; with `every_class` each class must occur among the labels."""
+        array = read_logits(logits, input)
+        checked = _read_labels(labels, array.shape[1], len(array), input)
+        weights = _sample_weight(sample_weight, len(array))
+        cases = CalibrationSet(array, checked, weights)
+        if weights is not None and not weights.all():
+            rows = np.flatnonzero(weights)
+            cases = replace(cases.take(rows), rows=rows)
+        if len(cases) < 2:
+            raise InvalidInputError(f"{input}: must hold at least 2 cases to calibrate on; got 1")
+        cases.check_classes(every_class=every_class)
+        return cases
+
+    def __len__(self) -> int:
+        return len(self.logits)
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return int(self.logits.shape[1])
+
+    @cached_property
+    def total(self) -> float:
+        """Σ_i w_i n_i: how many ratings there are, weighted."""
+        return math.fsum((self.labels.num_raters * self._weights).tolist())
+
+    @property
+    def masses(self) -> FloatArray:
+        """(N,): the share w_i n_i / Σ w n of each case in the loss."""
+        return np.asarray(self.labels.num_raters * self._weights / self.total)
+
+    @property
+    def targets(self) -> FloatArray:
+        """(N, K): the share w_i y_ik / Σ w n of each case and class in the loss (LH eq 82)."""
+        return np.asarray(self.labels.counts * (self._weights / self.total)[:, None])
+
+    def take(self, rows: Any) -> CalibrationSet:
+        """Return the chosen cases."""
+        weights = None if self.weights is None else self.weights[rows]
+        return CalibrationSet(self.logits[rows], self.labels.take(rows), weights)
+
+    def negative_log_likelihood(self, probs: FloatArray) -> float:
+        """Return LH eq 82, -1/Σn Σ_ik y_ik log z_ik, of calibrated probabilities (N, K)."""
+        targets = self.targets
+        chosen = targets > 0
+        with np.errstate(divide="ignore"):
+            return float(-(targets[chosen] @ np.log(probs[chosen])))
+
+    @property
+    def _weights(self) -> FloatArray:
+        return np.ones(len(self)) if self.weights is None else self.weights
+
+    def check_classes(self, *, every_class: bool) -> None:
+        """Refuse labels of one class only, and with `every_class` those that miss a class."""
+        if self.labels.classes is not None:
+            totals = np.bincount(self.labels.classes, minlength=self.num_classes)
+        else:
+            totals = self.labels.counts.sum(axis=0)
+        missing = np.flatnonzero(totals == 0)
+        if len(missing) == self.num_classes - 1:
+            only = _named(int(totals.argmax()), self.labels)
+            raise InvalidInputError(
+                f"labels: must be of at least 2 classes to calibrate on; all are of {only}"
+            )
+        if every_class and len(missing):
+            names = ", ".join(_named(int(k), self.labels) for k in missing[:5])
+            raise InvalidInputError(
+                "labels: every class must occur among the labels to calibrate it; missing: "
+                f"{names}{' …' if len(missing) > 5 else ''}"
+            )
+
+
+def read_logits(values: Any, input: str) -> Array:
+    """Return logits (N, K) from what a caller has, checked; `input` says what that is.
+
+    A (N,) logit u of class 1 becomes (-u/2, u/2), so that neither class is the reference.
+    Probabilities become logarithms; an exact 0, which only says that the number was too small for
+    its type, counts as the smallest positive number of that type (5e-324 for float64).
+
+    >>> read_logits([0.5, 1.0], "probs").round(2).tolist()
+    [[-0.69, -0.69], [-744.44, 0.0]]
+    """
+    choose("input", input, INPUTS)
+    array = as_float_array(values, input, ndim=(1, 2))
+    if len(array) == 0:
+        raise InvalidInputError(f"{input}: must hold at least one case; got shape {array.shape}")
+    if array.ndim == 2 and array.shape[1] < 2:
+        what = "logit" if input == "logits" else "probability"
+        raise InvalidInputError(
+            f"{input}: must have at least 2 classes, or be (N,) for the {what} of class 1; "
+            f"got shape {array.shape}"
+        )
+    if input == "probs":
+        return _logarithms(array)
+    _check_finite(array)
+    if array.dtype == np.float16 or not array.dtype.isnative:
+        array = array.astype(np.float64)
+    if array.ndim == 1:
+        array = np.stack((-array / 2, array / 2), axis=1)
+    return np.ascontiguousarray(array)
+
+
+def log_probabilities(logits: Array, input: str) -> FloatArray:
+    """Return log-probabilities of logits, or of logarithms of probabilities as they are."""
+    array = logits.astype(np.float64, copy=False)
+    return array if input == "probs" else np.asarray(log_softmax(array, axis=1))
+
+
+def probabilities(logits: Array) -> FloatArray:
+    """Return softmax(logits) in float64."""
+    return np.asarray(softmax(logits.astype(np.float64, copy=False), axis=1))
+
+
+def _logarithms(probs: Array) -> Array:
+    nobody = np.zeros(len(probs), np.int64)
+    checked = Predictions.of(probs, nobody).read(0, len(probs)).probs
+    smallest = np.finfo(probs.dtype).smallest_subnormal
+    return np.asarray(np.log(np.maximum(checked, smallest), dtype=np.float64))
+
+
+def _check_finite(logits: Array) -> None:
+    if np.isfinite(logits).all():
+        return
+    if missing := int(np.isnan(logits).sum()):
+        row = int(np.argwhere(np.isnan(logits))[0, 0])
+        raise InvalidInputError(
+            f"logits: must not contain NaN; {missing} values are NaN, the first in row {row}"
+        )
+    row = int(np.argwhere(np.isinf(logits))[0, 0])
+    value = logits[row][np.isinf(logits[row])][0] if logits.ndim == 2 else logits[row]
+    raise InvalidInputError(
+        f'logits: must be finite; row {row} holds {value} (probabilities of 0 or 1: input="probs")'
+    )
+
+
+def _as_labels(values: Any, num_classes: int) -> Labels:
+    if isinstance(values, Labels):
+        return values
+    if values is None:
+        raise InvalidInputError(
+            "labels: a calibrator requires y to be passed, but the target y is None"
+        )
+    array = as_array(values, "labels")
+    if array.ndim != 1:
+        raise InvalidInputError(
+            f"labels: a plain array must be (N,), one class per case; got shape {array.shape}. "
+            "Use Labels.from_ratings for a rating matrix, Labels.from_counts for histograms"
+        )
+    return Labels.from_classes(array, num_classes=num_classes)
+
+
+def _read_labels(values: Any, num_classes: int, cases: int, input: str) -> Labels:
+    labels = _as_labels(values, num_classes)
+    if labels.num_classes != num_classes:
+        raise InvalidInputError(
+            f"labels: must have the classes of {input}; got {labels.num_classes} classes in labels "
+            f"and {num_classes} in {input}"
+        )
+    if len(labels) != cases:
+        raise InvalidInputError(
+            f"labels: must match {input}; got {len(labels)} labels for {cases} cases"
+        )
+    if labels.classes is None and (unrated := labels.num_raters == 0).any():
+        raise InvalidInputError(
+            f"labels: every case needs a rating; {int(unrated.sum())} of {cases} have none "
+            f"({labels.first_named(unrated)})"
+        )
+    return labels
+
+
+def _sample_weight(values: Any, cases: int) -> FloatArray | None:
+    try:
+        return check_weights(values, cases)
+    except InvalidInputError as error:
+        raise InvalidInputError("sample_weight" + str(error).removeprefix("weights")) from None
+
+
+def _named(k: int, labels: Labels) -> str:
+    return f"class {k}" if labels.class_names is None else f"class {k} ({labels.class_names[k]!r})"

@@ -1,0 +1,255 @@
+"""Penalties chosen by cross-validation that keeps the cases of a patient together (LH F.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metadata_routing import UNUSED
+
+from raterwise.arrays import as_array, positive_integer
+from raterwise.calibrators._base import nonnegative
+from raterwise.calibrators._cases import CalibrationSet, probabilities
+from raterwise.calibrators._linear import apply_linear
+from raterwise.calibrators._newton import Minimum
+from raterwise.calibrators.scaling import (
+    LinearCalibrator,
+    VectorScaling,
+    diagonal_penalty,
+    fit_linear,
+    full_penalty,
+)
+from raterwise.errors import InvalidInputError
+
+__all__ = ["MatrixScalingCV", "VectorScalingCV", "patient_folds"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+LH_GRID = (0.1, 1.0, 10.0)
+
+
+class VectorScalingCV(LinearCalibrator):
+    """Vector scaling with the penalty of the best cross-validated likelihood (LH F.3).
+
+    Each penalty is fitted on all folds but one and judged by LH eq 82 on the one left out, pooled
+    over the folds; the best is fitted again on all cases. Of equal ones the first is taken.
+
+    Parameters
+    ----------
+    bias_l2
+        The values of λ_b (LH eq 48) to choose from.
+    folds
+        How many parts the cases are split into.
+    seed
+        Of the split.
+    input, max_iter
+        As in VectorScaling.
+
+    Attributes
+    ----------
+    bias_l2_
+        The chosen λ_b.
+    cv_loss_
+        The cross-validated loss of each, in the order given.
+    coef_, intercept_, loss_, gradient_norm_, n_iter_
+        Of the fit to all cases, as in VectorScaling.
+
+    >>> rng = np.random.default_rng(0)
+    >>> u = rng.normal(size=(300, 3))
+    >>> y = (u + rng.gumbel(size=(300, 3))).argmax(axis=1)  # b = 0 is the truth
+    >>> VectorScalingCV(bias_l2=(0.01, 1)).fit(u, y, groups=np.arange(300) // 3).bias_l2_
+    1.0
+    """
+
+    _fitted: ClassVar[dict[str, Any]] = {
+        **VectorScaling._fitted,
+        "bias_l2_": (),
+        "cv_loss_": (None,),
+    }
+    __metadata_request__fit: ClassVar = {"logits": UNUSED, "labels": UNUSED}
+
+    def __init__(
+        self,
+        bias_l2: Sequence[float] = LH_GRID,
+        folds: int = 5,
+        seed: int = 0,
+        input: str = "logits",
+        max_iter: int = 100,
+    ) -> None:
+        self.bias_l2 = bias_l2
+        self.folds = folds
+        self.seed = seed
+        self.input = input
+        self.max_iter = max_iter
+
+    def fit(self, logits: Any, labels: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit as VectorScaling does; `groups` (N,) names the patient of each case."""
+        cases, held_out = _cases_and_folds(self, logits, labels, sample_weight, groups)
+        grid = _grid("bias_l2", self.bias_l2)
+        penalties = [diagonal_penalty(cases.num_classes, bias) for bias in grid]
+        losses, found = _select(cases, held_out, penalties, self.max_iter)
+        self._describe(found)
+        self.cv_loss_ = losses
+        self.bias_l2_ = grid[int(losses.argmin())]
+        self._finish(cases, found.doubt)
+        return self
+
+
+class MatrixScalingCV(LinearCalibrator):
+    """Matrix scaling with the penalties of the best cross-validated likelihood (LH F.3).
+
+    Every pair of (λ_w, λ_b) is judged as in VectorScalingCV.
+
+    Parameters
+    ----------
+    off_diagonal_l2, bias_l2
+        The values of λ_w and λ_b (LH eq 49) to choose from.
+    folds, seed, input, max_iter
+        As in VectorScalingCV.
+
+    Attributes
+    ----------
+    off_diagonal_l2_, bias_l2_
+        The chosen penalties.
+    cv_loss_
+        The cross-validated losses, (values of λ_w, values of λ_b).
+    coef_, intercept_, loss_, gradient_norm_, n_iter_
+        Of the fit to all cases, as in MatrixScaling.
+
+    >>> rng = np.random.default_rng(0)
+    >>> u = rng.normal(size=(300, 3))
+    >>> y = (u + rng.gumbel(size=(300, 3))).argmax(axis=1)
+    >>> MatrixScalingCV().fit(u, y).cv_loss_.shape
+    (3, 3)
+    """
+
+    _fitted: ClassVar[dict[str, Any]] = {
+        **LinearCalibrator._fitted,
+        "off_diagonal_l2_": (),
+        "bias_l2_": (),
+        "cv_loss_": (None, None),
+    }
+    __metadata_request__fit: ClassVar = {"logits": UNUSED, "labels": UNUSED}
+
+    def __init__(
+        self,
+        off_diagonal_l2: Sequence[float] = LH_GRID,
+        bias_l2: Sequence[float] = LH_GRID,
+        folds: int = 5,
+        seed: int = 0,
+        input: str = "logits",
+        max_iter: int = 100,
+    ) -> None:
+        self.off_diagonal_l2 = off_diagonal_l2
+        self.bias_l2 = bias_l2
+        self.folds = folds
+        self.seed = seed
+        self.input = input
+        self.max_iter = max_iter
+
+    def fit(self, logits: Any, labels: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit as MatrixScaling does; `groups` (N,) names the patient of each case."""
+        cases, held_out = _cases_and_folds(self, logits, labels, sample_weight, groups)
+        off_diagonal = _grid("off_diagonal_l2", self.off_diagonal_l2)
+        bias = _grid("bias_l2", self.bias_l2)
+        pairs = list(product(off_diagonal, bias))
+        penalties = [full_penalty(cases.num_classes, *pair) for pair in pairs]
+        losses, found = _select(cases, held_out, penalties, self.max_iter)
+        self._describe(found)
+        self.cv_loss_ = losses.reshape(len(off_diagonal), len(bias))
+        self.off_diagonal_l2_, self.bias_l2_ = pairs[int(losses.argmin())]
+        self._finish(cases, found.doubt)
+        return self
+
+
+def patient_folds(counts: NDArray[Any], groups: IntArray, folds: int, seed: int) -> IntArray:
+    """Return the fold (N,) of each case: whole patients, in random order, class by class.
+
+    Patients are dealt out like cards after being sorted by the rarest class that anybody saw in
+    them, so that a rare class is spread over the folds as evenly as can be.
+
+    >>> counts = np.array([[1, 0], [1, 0], [0, 1], [0, 1], [1, 0], [1, 0]])
+    >>> fold = patient_folds(counts, np.array([0, 0, 1, 2, 3, 4]), 2, seed=0)
+    >>> bool(fold[0] == fold[1]), bool(fold[2] != fold[3])
+    (True, True)
+    """
+    patients = int(groups.max()) + 1
+    seen = np.zeros((patients, counts.shape[1]), np.int64)
+    np.add.at(seen, groups, counts)
+    rank = np.argsort(np.argsort(seen.sum(axis=0), kind="stable"), kind="stable")
+    rarest = np.where(seen > 0, rank, counts.shape[1]).min(axis=1)
+    shuffled = np.random.default_rng(seed).permutation(patients)
+    order = shuffled[np.argsort(rarest[shuffled], kind="stable")]
+    fold = np.empty(patients, np.int64)
+    fold[order] = np.arange(patients) % folds
+    return fold[groups]
+
+
+def _cases_and_folds(
+    calibrator: Any, logits: Any, labels: Any, sample_weight: Any, groups: Any
+) -> tuple[CalibrationSet, list[NDArray[np.bool_]]]:
+    """Return the cases, and for each fold which of them it holds out."""
+    cases = CalibrationSet.of(logits, labels, sample_weight, input=calibrator.input)
+    folds = positive_integer("folds", calibrator.folds, least=2)
+    codes = _group_codes(groups, len(as_array(logits, calibrator.input)))
+    if cases.rows is not None:
+        codes = np.unique(codes[cases.rows], return_inverse=True)[1]
+    if (patients := int(codes.max()) + 1) < folds:
+        what = "cases" if groups is None else "patients (groups)"
+        raise InvalidInputError(f"folds: must be at most the {patients} {what}; got {folds}")
+    fold = patient_folds(cases.labels.counts, codes, folds, calibrator.seed)
+    return cases, [fold == f for f in range(folds)]
+
+
+def _group_codes(groups: Any, cases: int) -> IntArray:
+    if groups is None:
+        return np.arange(cases)
+    names = np.asarray(groups)
+    if names.shape != (cases,):
+        raise InvalidInputError(
+            f"groups: must name the patient of each case; got shape {names.shape} for {cases} cases"
+        )
+    return np.asarray(np.unique(names, return_inverse=True)[1], np.int64)
+
+
+def _select(
+    cases: CalibrationSet,
+    held_out: list[NDArray[np.bool_]],
+    penalties: list[FloatArray],
+    max_iter: int,
+) -> tuple[FloatArray, Minimum]:
+    """Return the held-out loss (LH eq 82) of each penalty, and the best one's fit to all cases."""
+    losses = np.zeros(len(penalties))
+    for held in held_out:
+        train, test = cases.take(np.flatnonzero(~held)), cases.take(np.flatnonzero(held))
+        _check_all_classes(train)
+        start = None
+        for i, penalty in enumerate(penalties):
+            # The optimum of one penalty is a good place to start from for the next.
+            found = fit_linear(train, _float64(train), penalty, max_iter, start)
+            start = found.theta
+            probs = probabilities(apply_linear(_float64(test), found.theta))
+            losses[i] += test.total / cases.total * test.negative_log_likelihood(probs)
+    best = penalties[int(losses.argmin())]
+    return losses, fit_linear(cases, _float64(cases), best, max_iter)
+
+
+def _check_all_classes(train: CalibrationSet) -> None:
+    try:
+        train.check_classes(every_class=True)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{error} (in all folds but one; fewer folds may help)") from None
+
+
+def _float64(cases: CalibrationSet) -> FloatArray:
+    return cases.logits.astype(np.float64, copy=False)
+
+
+def _grid(name: str, values: Sequence[float]) -> list[float]:
+    if np.ndim(values) != 1 or not len(values):
+        raise InvalidInputError(f"{name}: must be the values to choose from; got {values!r}")
+    return [nonnegative(name, value) for value in values]

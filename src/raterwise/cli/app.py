@@ -1,0 +1,115 @@
+"""The `raterwise` program: its commands, its exit codes, and errors in one line.
+
+Exit codes: 0 all is well, 2 input that cannot be used, 130 interrupted by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from raterwise import __version__
+from raterwise.cli.calibrate import EXAMPLES as CALIBRATE_EXAMPLES
+from raterwise.cli.calibrate import calibrate
+from raterwise.cli.compare import EXAMPLES as COMPARE_EXAMPLES
+from raterwise.cli.compare import compare
+from raterwise.cli.demo import demo
+from raterwise.cli.evaluate import EXAMPLES, evaluate
+from raterwise.cli.merge import EXAMPLES as MERGE_EXAMPLES
+from raterwise.cli.merge import merge
+from raterwise.cli.plan import EXAMPLES as PLAN_EXAMPLES
+from raterwise.cli.plan import plan
+from raterwise.cli.report import EXAMPLES as REPORT_EXAMPLES
+from raterwise.cli.report import report
+from raterwise.cli.reproduce import reproduce
+from raterwise.cli.segment import EXAMPLES as SEGMENT_EXAMPLES
+from raterwise.cli.segment import segment
+from raterwise.cli.show import as_options
+from raterwise.cli.stability import EXAMPLES as STABILITY_EXAMPLES
+from raterwise.cli.stability import stability
+from raterwise.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES
+from raterwise.cli.worklist import worklist
+from raterwise.errors import RaterwiseError
+
+__all__ = ["app", "main"]
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+class OneLineErrors(TyperGroup):
+    """A group of commands whose expected errors are one line on stderr, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; turn an error on purpose, or of the file system, into an exit code."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # `raterwise … | head` is nobody's mistake; the program below handles it
+        except (RaterwiseError, OSError) as error:
+            typer.echo(f"raterwise: {' '.join(as_options(_in_words(error)).split())}", err=True)
+            raise typer.Exit(BAD_INPUT) from None
+        except KeyboardInterrupt:
+            typer.echo("raterwise: interrupted", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def _in_words(error: Exception) -> str:
+    """Return what an error says; of the file system's errors, the file before what is wrong."""
+    if not isinstance(error, OSError) or isinstance(error, RaterwiseError) or not error.filename:
+        return str(error)
+    if isinstance(error, FileNotFoundError):
+        return f"{error.filename}: there is no such file"
+    return f"{error.filename}: {(error.strerror or str(error)).lower()}"
+
+
+app = typer.Typer(
+    cls=OneLineErrors,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(epilog=EXAMPLES)(evaluate)
+app.command(epilog=COMPARE_EXAMPLES)(compare)
+app.command(epilog=REPORT_EXAMPLES)(report)
+app.command(epilog=CALIBRATE_EXAMPLES)(calibrate)
+app.command(epilog=WORKLIST_EXAMPLES)(worklist)
+app.command(epilog=STABILITY_EXAMPLES)(stability)
+app.command(epilog=PLAN_EXAMPLES)(plan)
+app.command(epilog=SEGMENT_EXAMPLES)(segment)
+app.command(epilog=MERGE_EXAMPLES)(merge)
+app.command()(demo)
+app.add_typer(reproduce, name="reproduce")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"raterwise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def raterwise(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    """How far can a medical-imaging model's probabilities be trusted when the experts disagree?
+
+    Start with [bold]raterwise demo[/bold], then [bold]raterwise evaluate --help[/bold].
+    """
+
+
+def main() -> None:
+    """Run the program; what a terminal's encoding cannot show becomes a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    app(prog_name="raterwise")

@@ -1,0 +1,369 @@
+"""`raterwise calibrate`: better probabilities, how sure of them to be, and what that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
+
+from raterwise.cli import options
+from raterwise.cli.options import Input, Method, OnProblem
+from raterwise.cli.reading import (
+    Cases,
+    TableOptions,
+    heard_warnings,
+    read_cases,
+    shared_names,
+    with_table_options,
+)
+from raterwise.cli.show import (
+    ProgressBar,
+    as_options,
+    difference_table,
+    new_console,
+    print_notes,
+    print_table,
+)
+from raterwise.cli.writing import announce, check_folder, refuse_inputs, write_json, write_like
+from raterwise.compare import Comparison, compare
+from raterwise.errors import InvalidInputError
+from raterwise.io.sources import listed
+
+if TYPE_CHECKING:
+    from raterwise.beliefs import DirichletBelief
+    from raterwise.calibrators.alpha import AlphaCalibration
+
+__all__ = ["EXAMPLES", "calibrate"]
+
+FloatArray = NDArray[np.float64]
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[dim]# one temperature; ratings.csv has the readers of both sets[/dim]
+raterwise calibrate --fit validation.csv --apply test.csv --out calibrated \\
+    --fit-ratings ratings.csv --apply-ratings ratings.csv \\
+    --allow-unmatched --group-column patient
+
+[dim]# logits in; α0, and so how often readers will disagree, from columns feat_…[/dim]
+raterwise calibrate --fit val.parquet --apply test.parquet --out calibrated \\
+    --input logits --count-prefix count_ --alpha --features-prefix feat_
+
+[dim]# then: which cases are most worth a second opinion?[/dim]
+raterwise worklist calibrated/calibrated.csv"""
+
+SCHEMA_VERSION = 1
+METRICS = (
+    *("accuracy", "brier", "nll", "ece", "classwise_ece", "calibration_error"),
+    *("epistemic_loss", "disagreement_loss", "disagreement_calibration_error"),
+)
+BELIEF_METRICS = ("prior_epistemic_loss", "posterior_epistemic_loss")
+CALIBRATORS = {
+    Method.temperature: "TemperatureScaling",
+    Method.vector: "VectorScaling",
+    Method.matrix: "MatrixScaling",
+    Method.dirichlet: "DirichletCalibration",
+    Method.isotonic: "IsotonicCalibration",
+    Method.beta: "BetaCalibration",
+    Method.histogram: "HistogramBinning",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """What was fitted, and what it says of every case of the table it was applied to."""
+
+    calibrator: Any
+    """None where the class probabilities stay as they are."""
+    alpha: AlphaCalibration | None
+    probs: FloatArray
+    """(N, K)."""
+    belief: DirichletBelief | None
+
+    @property
+    def models(self) -> dict[str, Any]:
+        """The fitted calibrators, by the name of their file."""
+        found = {"calibrator": self.calibrator, "alpha": self.alpha}
+        return {name: model for name, model in found.items() if model is not None}
+
+    def in_words(self) -> str:
+        """Return what was fitted, in one line."""
+        words = []
+        if self.calibrator is not None:
+            name = type(self.calibrator).__name__
+            fitted = {
+                "temperature": getattr(self.calibrator, "temperature_", None),
+                "bias_l2": getattr(self.calibrator, "bias_l2_", None),
+                "off_diagonal_l2": getattr(self.calibrator, "off_diagonal_l2_", None),
+            }
+            parts = [f"{key} {value:.4g}" for key, value in fitted.items() if value is not None]
+            words.append(f"{name} ({', '.join(parts)})" if parts else name)
+        if self.belief is not None:
+            low, middle, high = np.quantile(self.belief.concentration, (0.25, 0.5, 0.75))
+            penalty = "" if self.alpha is None else f", l2 {self.alpha.l2:g}"
+            within = f"half of the cases within {low:.3g} … {high:.3g}"
+            words.append(f"α0 {middle:.3g} ({within}{penalty})")
+        return "; ".join(words)
+
+
+@with_table_options
+def calibrate(
+    tables: TableOptions,
+    fit: options.FitFile,
+    apply: options.ApplyFile,
+    out: options.OutFolder,
+    method: options.MethodName = Method.temperature,
+    fit_ratings: options.FitRatings = None,
+    apply_ratings: options.ApplyRatings = None,
+    alpha: options.Alpha = False,
+    features_prefix: options.FeaturesPrefix = None,
+    alpha_l2: options.AlphaL2 = 0.005,
+    cross_validate: options.CrossValidate = False,
+    allow_overlap: options.AllowOverlap = False,
+    input: options.InputKind = Input.probs,
+    logit_prefix: options.LogitPrefix = "logit_",
+    metrics: options.ComparedMetrics = None,
+    bins: options.Bins = 15,
+    resamples: options.Resamples = 1000,
+    level: options.Level = 0.95,
+    seed: options.Seed = 0,
+    on_single: options.OnSingle = OnProblem.error,
+    quiet: options.Quiet = False,
+) -> None:
+    """Fit a calibrator to one table, apply it to another, show what it changes.
+
+    Labels may be those of several raters: every rating counts. With --alpha
+    each case also gets α0, which says how sure to be of its probabilities, and
+    the probability that two raters disagree about it. The same column options
+    hold for both files.
+    """
+    check_folder(out)
+    names = (f"calibrated{apply.suffix}", "calibrated.csv", "before_after.json")
+    refuse_inputs([out / name for name in names], (fit, apply, fit_ratings, apply_ratings))
+    if method is Method.none and not alpha:
+        raise InvalidInputError("--method: none leaves nothing to do without --alpha")
+    with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
+        report("reading", 0.0)
+        known, new = (
+            read_cases(
+                file,
+                ratings,
+                tables,
+                input=input.value,
+                logit_prefix=logit_prefix,
+                features_prefix=features_prefix if alpha else None,
+            )
+            for file, ratings in ((fit, fit_ratings), (apply, apply_ratings))
+        )
+        overlap = _overlap(known, new, same=_same_file(fit, apply), allowed=allow_overlap)
+        _check_alike(known, new)
+        report("fitting", 0.1)
+        penalty = None if cross_validate else alpha_l2
+        calibrator = _new_calibrator(method, cross_validate, alpha, input)
+        found = _calibrated(known, new, calibrator, alpha, penalty, seed)
+        comparison = None
+        if new.labels is not None:
+            comparison = _compared(
+                new,
+                found,
+                metrics,
+                bins=bins,
+                resamples=resamples,
+                level=level,
+                seed=seed,
+                on_single=on_single.value,
+                progress=report,
+            )
+    notes = [*overlap["warnings"], *heard]
+    files = _write(out, apply, tables, new, found)
+    record = _record(method, known, new, found, comparison, overlap, notes)
+    files.append(write_json(out / "before_after.json", record))
+    if not quiet:
+        _show(known, new, found, comparison, notes, files)
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    return first.exists() and second.exists() and first.samefile(second)
+
+
+def _overlap(known: Cases, new: Cases, *, same: bool, allowed: bool) -> dict[str, Any]:
+    """Return which cases and patients are in both files; refuse them unless that is allowed.
+
+    A calibrator that is judged on what it was fitted to looks better than it is.
+    """
+    cases = shared_names(known.table.ids, new.table.ids)
+    patients = shared_names(known.table.groups, new.table.groups)
+    both = {"cases": cases, "patients": patients}
+    said = [
+        f"{len(names)} {what if len(names) > 1 else what[:-1]} "
+        f"({listed(names[:5], most=5)}{' …' if len(names) > 5 else ''})"
+        for what, names in both.items()
+        if names
+    ]
+    if same and not said:
+        said = ["the file itself"]
+    if said and not allowed:
+        raise InvalidInputError(
+            f"--fit and --apply: must be of different cases and patients; in both are "
+            f"{' and '.join(said)}; --allow-overlap goes on, and flatters the calibrator"
+        )
+    warnings = [f"in both files: {' and '.join(said)}; the difference is flattered"] if said else []
+    if cases is None and patients is None:
+        warnings.append("neither cases nor patients have names: overlap could not be checked")
+    shared = {what: None if names is None else list(names) for what, names in both.items()}
+    return {"shared": shared, "warnings": warnings}
+
+
+def _check_alike(known: Cases, new: Cases) -> None:
+    """Refuse files whose classes or features are not the same, in the same order."""
+    for what, first, second in (
+        ("classes", known.table.class_names, new.table.class_names),
+        ("features", known.feature_names, new.feature_names),
+    ):
+        if first != second:
+            raise InvalidInputError(
+                f"--fit and --apply: must have the same {what} in the same order; "
+                f"got {listed(first)} in {known.table.source} and {listed(second)} in "
+                f"{new.table.source}"
+            )
+
+
+def _calibrated(
+    known: Cases, new: Cases, calibrator: Any, alpha: bool, penalty: float | None, seed: int
+) -> Calibrated:
+    """Fit to the known cases and apply to the new; a penalty of None is to be chosen."""
+    from raterwise.beliefs import PointBelief
+    from raterwise.calibrators.alpha import AlphaCalibration
+    from raterwise.calibrators.alpha_penalty import best_alpha_penalty
+
+    labels, groups = known.require_labels(), known.of_rated(known.table.groups)
+    weights = known.of_rated(known.table.weights)
+    fitted_probs, probs = known.of_rated(known.table.probs), PointBelief(new.table.probs).mean
+    if calibrator is not None:
+        scores = known.of_rated(known.scores)
+        by_patient = {"groups": groups} if type(calibrator).__name__.endswith("CV") else {}
+        calibrator.fit(scores, labels, sample_weight=weights, **by_patient)
+        fitted_probs, probs = calibrator.predict_proba(scores), calibrator.predict_proba(new.scores)
+    if not alpha:
+        return Calibrated(calibrator, None, probs, None)
+    features = known.of_rated(known.features)
+    if penalty is None:
+        penalty = best_alpha_penalty(features, fitted_probs, labels, groups, seed=seed)
+    model = AlphaCalibration(l2=penalty).fit(features, fitted_probs, labels, weights)
+    return Calibrated(calibrator, model, probs, model.predict(new.features, probs))
+
+
+def _new_calibrator(method: Method, cross_validate: bool, alpha: bool, input: Input) -> Any:
+    """Return the calibrator to fit; None where the class probabilities stay as they are."""
+    from raterwise.calibrators.saved import KINDS
+
+    if method is Method.none:
+        return None
+    name = CALIBRATORS[method]
+    has_choice = f"{name}CV" in KINDS
+    if cross_validate and not (has_choice or alpha):
+        raise InvalidInputError(
+            f"--cross-validate: must be used with vector, matrix or --alpha; got {method.value}"
+        )
+    return KINDS[f"{name}CV" if cross_validate and has_choice else name](input=input.value)
+
+
+def _compared(new: Cases, found: Calibrated, metrics: str | None, **chosen: Any) -> Comparison:
+    """Return after and before on the rated cases, resampled together."""
+    from raterwise.beliefs import PointBelief
+
+    before: Any = new.of_rated(new.table.probs)
+    after: Any = found.probs[new.rated]
+    names: str | Sequence[str] = metrics or METRICS
+    if found.belief is not None:
+        before, after = PointBelief(before), found.belief.take(new.rated)
+        names = metrics or (*METRICS, *BELIEF_METRICS)
+    return compare(
+        {"after": after, "before": before},
+        new.labels,
+        names,
+        groups=new.of_rated(new.table.groups),
+        class_names=new.table.class_names,
+        weights=new.of_rated(new.table.weights),
+        **chosen,
+    )
+
+
+def _write(
+    out: Path, apply: Path, tables: TableOptions, new: Cases, found: Calibrated
+) -> list[Path]:
+    """Write the calibrated probabilities and the calibrators; return the files."""
+    from raterwise.calibrators.saved import save
+
+    out.mkdir(parents=True, exist_ok=True)
+    table, names = new.table, new.table.class_names
+    columns, arrays = {}, {"probs": found.probs, "class_names": np.array(names)}
+    for key, name, values in (
+        ("ids", tables.id_column or "case", table.ids),
+        ("groups", tables.group_column or "patient", table.groups),
+    ):
+        if values is not None:
+            columns[name] = arrays[key] = values
+    columns |= {f"prob_{name}": found.probs[:, k] for k, name in enumerate(names)}
+    if found.belief is not None:
+        doubt = {"alpha0": found.belief.concentration, "disagreement": found.belief.disagreement()}
+        columns |= doubt
+        arrays |= doubt
+    files = [write_like(apply, out, "calibrated", columns, arrays, tables.delimiter)]
+    return files + [save(model, out / f"{name}.json") for name, model in found.models.items()]
+
+
+def _record(
+    method: Method,
+    known: Cases,
+    new: Cases,
+    found: Calibrated,
+    comparison: Comparison | None,
+    overlap: dict[str, Any],
+    notes: list[str],
+) -> dict[str, Any]:
+    def facts(cases: Cases) -> dict[str, Any]:
+        ratings = None if cases.labels is None else int(cases.labels.num_raters.sum())
+        return {"cases": len(cases), "ratings": ratings, "without_labels": cases.dropped}
+
+    made = {} if comparison is None else comparison.to_dict()
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "method": method.value,
+        "alpha": found.alpha is not None,
+        "fitted": found.in_words(),
+        "fit": {"file": known.table.source, **facts(known)},
+        "apply": {"file": new.table.source, **facts(new)},
+        "overlap": overlap["shared"],
+        "before": made.get("models", {}).get("before"),
+        "after": made.get("models", {}).get("after"),
+        "differences": made.get("differences"),
+        "warnings": notes,
+    }
+
+
+def _show(
+    known: Cases,
+    new: Cases,
+    found: Calibrated,
+    comparison: Comparison | None,
+    notes: Sequence[str],
+    files: Sequence[Path],
+) -> None:
+    console: Console = new_console()
+    console.print(Text(f"Fitted on {known.table.source}: {known.in_words()}", style="bold"))
+    console.print(Text(found.in_words()))
+    console.print(Text(f"Applied to {new.table.source}: {new.in_words()}", style="bold"))
+    if comparison is None:
+        console.print(Text("Nothing to compare: no ratings of the second file were given."))
+    else:
+        print_table(difference_table(comparison, "after", "before"), console)
+        print_notes(comparison.models["after"], console)
+    for note in notes:
+        console.print(Text(f"warning: {as_options(note)}", style="yellow"))
+    announce(console, files)

@@ -1,0 +1,287 @@
+"""`raterwise compare`: several models on the same cases, with paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.text import Text
+
+from raterwise.cli import options
+from raterwise.cli.options import OnProblem, comma_list
+from raterwise.cli.reading import (
+    Cases,
+    TableOptions,
+    heard_warnings,
+    read_cases,
+    with_table_options,
+)
+from raterwise.cli.show import (
+    ProgressBar,
+    comparison_table,
+    facts_in_words,
+    new_console,
+    number,
+    plain_table,
+    print_notes,
+    print_table,
+)
+from raterwise.cli.writing import announce, check_outputs
+from raterwise.errors import InvalidInputError
+from raterwise.labels import Labels
+from raterwise.results import Results
+
+if TYPE_CHECKING:
+    from raterwise.compare import Comparison
+
+__all__ = ["EXAMPLES", "compare"]
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[dim]# from predictions: two models, the same cases, the same readers[/dim]
+raterwise compare old.csv new.csv --ratings ratings.csv --group-column patient
+
+[dim]# from results: each model was evaluated where its predictions are, with the same seed[/dim]
+raterwise evaluate old.csv --ratings ratings.csv --out old.json
+raterwise evaluate new.csv --ratings ratings.csv --out new.json
+raterwise compare old.json new.json
+
+[dim]# a table for the paper and a page for everybody[/dim]
+raterwise compare a.json b.json c.json --metrics ece,brier,auccc
+    --names "ResNet,ViT,ensemble" --latex table.tex --out comparison.html"""
+
+OUTPUT = options.OUTPUT
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        help="One file per model, of the same cases: predictions (CSV, Parquet, Arrow, NPZ), or "
+        "results (JSON) that raterwise evaluate --out wrote.",
+    ),
+]
+Names = Annotated[
+    str | None, typer.Option(help="Names of the models: a,b. Default: those of the files.")
+]
+Outs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--out", help="Write everything to this .json or .html file; may be repeated.",
+        rich_help_panel=OUTPUT,
+    ),
+]  # fmt: skip
+CsvFile = Annotated[
+    Path | None,
+    typer.Option("--csv", help="Write the differences to this file.", rich_help_panel=OUTPUT),
+]
+LatexFile = Annotated[
+    Path | None, typer.Option("--latex", help="Write a LaTeX table.", rich_help_panel=OUTPUT)
+]
+MarkdownFile = Annotated[
+    Path | None, typer.Option("--markdown", help="Write a Markdown table.", rich_help_panel=OUTPUT)
+]
+
+
+@with_table_options
+def compare(
+    tables: TableOptions,
+    predictions: Files,
+    ratings: options.RatingsFile = None,
+    names: Names = None,
+    metrics: options.Metrics = "all",
+    bins: options.Bins = 15,
+    resamples: options.Resamples = 1000,
+    level: options.Level = 0.95,
+    seed: options.Seed = 0,
+    on_single: options.OnSingle = OnProblem.error,
+    out: Outs = None,
+    csv_out: CsvFile = None,
+    latex: LatexFile = None,
+    markdown: MarkdownFile = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Say which of several models is better, and whether the difference is more than chance.
+
+    Every file holds the predictions of one model for the same cases, or its
+    results. The cases are resampled for all models together, and p-values are
+    adjusted for the number of pairs.
+
+    Results say themselves what they are of: which columns, how many resamples.
+    They must be of the same cases in the same order, with the same labels,
+    patients, weights, bins and seed.
+    """
+    from raterwise.compare import compare as compared
+
+    files = (*(out or ()), csv_out, latex, markdown)
+    check_outputs(files, (*predictions, ratings))
+    for file in out or ():
+        if file.suffix.lower() not in (".json", ".html"):
+            raise InvalidInputError(f"--out: must end in .json or .html; got {file}")
+    titles = _names(predictions, comma_list(names))
+    asked: dict[str, Any] = {
+        "metrics": metrics, "bins": bins, "resamples": resamples, "level": level, "seed": seed,
+    }  # fmt: skip
+    with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
+        report("reading", 0.0)
+        if _are_results(predictions):
+            _refuse_unread(ratings, tables, on_single)
+            results = [Results.from_json(file) for file in predictions]
+            found = compared(dict(zip(titles, results, strict=True)), **asked)
+        else:
+            models = _read(predictions, titles, ratings, tables)
+            found = compared(
+                models.probs,
+                models.labels,
+                groups=models.groups,
+                class_names=models.class_names,
+                weights=models.weights,
+                on_single=on_single.value,
+                progress=report,
+                **asked,
+            )
+    _write(found, out or [], csv_out, latex, markdown)
+    if not quiet:
+        console = new_console()
+        _print(console, found)
+        for warning in filter(None, (found.too_few_resamples, *heard)):
+            console.print(Text(f"warning: {warning}", style="yellow"))
+        announce(console, files)
+
+
+def _names(files: Sequence[Path], given: Sequence[str]) -> list[str]:
+    if len(files) < 2:
+        raise InvalidInputError(f"PREDICTIONS: must be at least two files; got {len(files)}")
+    if given and len(given) != len(files):
+        raise InvalidInputError(
+            f"--names: must name each of the {len(files)} files; got {len(given)}"
+        )
+    stems = [file.stem for file in files]
+    chosen = list(given) or (stems if len(set(stems)) == len(stems) else [str(f) for f in files])
+    if len(set(chosen)) != len(chosen):
+        raise InvalidInputError(f"--names: must differ; got {', '.join(chosen)}")
+    return chosen
+
+
+def _are_results(files: Sequence[Path]) -> bool:
+    """Return whether the files are results; some of each is a mistake."""
+    results = [file for file in files if file.suffix.lower() == ".json"]
+    tables = [file for file in files if file not in results]
+    if results and tables:
+        raise InvalidInputError(
+            f"PREDICTIONS: must be all results or all tables; {results[0]} is of results, "
+            f"{tables[0]} a table (raterwise evaluate {tables[0]} --out … makes results of it)"
+        )
+    return bool(results)
+
+
+def _refuse_unread(ratings: Path | None, tables: TableOptions, on_single: OnProblem) -> None:
+    """Refuse options about tables where there are none."""
+    usual = TableOptions()
+    given = [f.name for f in fields(tables) if getattr(tables, f.name) != getattr(usual, f.name)]
+    given += [] if on_single is OnProblem.error else ["on_single"]
+    given += [] if ratings is None else ["ratings"]
+    if given:
+        raise InvalidInputError(
+            f"--{given[0].replace('_', '-')}: is for tables; results know their cases already"
+        )
+
+
+@dataclass(frozen=True)
+class _Models:
+    """The probabilities of every model for the same cases, in the order of the first file."""
+
+    probs: Mapping[str, NDArray[Any]]
+    labels: Labels
+    groups: Any
+    weights: Any
+    class_names: tuple[str, ...]
+
+
+def _read(
+    files: Sequence[Path], names: Sequence[str], ratings: Path | None, tables: TableOptions
+) -> _Models:
+    cases = [read_cases(file, ratings, tables) for file in files]
+    first = cases[0]
+    labels = first.require_labels()
+    probs = {names[0]: first.of_rated(first.table.probs)}
+    for name, other in zip(names[1:], cases[1:], strict=True):
+        if other.table.class_names != first.table.class_names:
+            raise InvalidInputError(
+                f"{other.table.source}: must have the classes of {first.table.source}, "
+                f"{', '.join(first.table.class_names)}; got {', '.join(other.table.class_names)}"
+            )
+        probs[name] = other.table.probs[_same_cases(first, other)]
+    return _Models(
+        {name: np.asarray(values) for name, values in probs.items()},
+        labels,
+        first.of_rated(first.table.groups),
+        first.of_rated(first.table.weights),
+        first.table.class_names,
+    )
+
+
+def _same_cases(first: Cases, other: Cases) -> NDArray[np.int64]:
+    """Return the rows of `other` that hold the rated cases of `first`, in their order."""
+    ids, others = first.table.ids, other.table.ids
+    if ids is None or others is None:
+        if len(first.rated) != len(other.rated):
+            raise InvalidInputError(
+                f"{other.table.source}: must hold the cases of {first.table.source}; got "
+                f"{len(other.rated)} for {len(first.rated)}, and no ids to match them by"
+            )
+        return other.rated
+    row = {name: i for i, name in enumerate(others.tolist())}
+    wanted = ids[first.rated].tolist()
+    missing = [name for name in wanted if name not in row]
+    extra = len(other.rated) - (len(wanted) - len(missing))
+    if missing or extra:
+        what = f"lacks case {missing[0]!r}" if missing else f"has {extra} more"
+        raise InvalidInputError(
+            f"{other.table.source}: must hold the cases of {first.table.source}; it {what}"
+        )
+    return np.array([row[name] for name in wanted], np.int64)
+
+
+def _write(
+    found: Comparison,
+    out: Sequence[Path],
+    csv_out: Path | None,
+    latex: Path | None,
+    markdown: Path | None,
+) -> None:
+    for file in out:
+        write = found.to_html if file.suffix.lower() == ".html" else found.to_json
+        write(file)
+    tables = ((csv_out, found.to_csv), (latex, found.to_latex), (markdown, found.to_markdown))
+    for path, write_table in tables:
+        if path is not None:
+            write_table(path)
+
+
+def _print(console: Console, found: Comparison) -> None:
+    first = next(iter(found.models.values()))
+    console.print(Text(facts_in_words(first.data), style="bold"))
+    print_table(comparison_table(found.models, list(first)), console)
+    console.print()
+    table = plain_table("metric")
+    for name in ("models", "difference", "corrected", "interval", "p", "adjusted p", "best"):
+        table.add_column(name, no_wrap=True)
+    for d in found.differences:
+        shares = found.ranking.get(d.metric, {})
+        best = max(shares, key=lambda name: shares[name]) if shares else ""
+        share = f"{best} ({shares[best]:.0%})" if shares else ""
+        cells = [first[d.metric].title, f"{d.first} - {d.second}", number(d.difference)]
+        cells += [number(d.debiased) if d.debiased is not None else ""]
+        cells += [f"[{number(d.low)}, {number(d.high)}]", number(d.p_value, 3)]
+        cells += [number(d.adjusted_p_value, 3), share]
+        table.add_row(*map(Text, cells))
+    print_table(table, console)
+    console.print()
+    console.print(Text("corrected: without what chance adds to each error; the interval is of it."))
+    console.print(Text("best: the model that is the best in most resamples, and in how many."))
+    print_notes(first, console)

@@ -1,0 +1,173 @@
+"""`raterwise demo`: real radiologists' ratings, and all that raterwise can say about them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from raterwise.cli.demo_parts import by_diameter, further_parts
+from raterwise.cli.report import open_in_browser
+from raterwise.cli.show import (
+    ProgressBar,
+    comparison_table,
+    facts_in_words,
+    new_console,
+    print_notes,
+    print_table,
+)
+from raterwise.cli.stability import one_rater_each
+from raterwise.cli.writing import announce, check_folder, check_outputs
+from raterwise.errors import MissingExtraError
+from raterwise.results import Estimate, Results
+
+if TYPE_CHECKING:
+    from raterwise.datasets import LidcDemo
+    from raterwise.labels import Labels
+
+__all__ = ["demo"]
+
+SHOWN = (
+    *("accuracy", "brier", "nll", "ece", "classwise_ece", "adaptive_ece", "robust_ece"),
+    *("calibration_error", "epistemic_loss", "irreducible_loss"),
+    *("disagreement_calibration_error", "auccc"),
+)
+"""Enough to see the point; the results file has every metric."""
+
+
+REPORT = Path("raterwise-demo.html")
+"""Where the report goes if no folder is named."""
+
+
+def demo(
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the report, the tables and results.json into this folder.",
+            show_default=False,
+        ),
+    ] = None,
+    resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the bootstrap, and of the one rater.")] = 0,
+    show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+) -> None:
+    """Evaluate a small model on lung nodules that several radiologists rated (LIDC-IDRI).
+
+    Once with every radiologist's label, and once with one label per case, drawn at random, which
+    is what most test sets have. Needs no files and no network.
+    """
+    from raterwise.datasets import load_lidc_malignancy
+    from raterwise.evaluate import evaluate
+
+    if out is None:
+        check_outputs((REPORT,))
+    else:
+        check_folder(out)
+    data = load_lidc_malignancy()
+    with ProgressBar() as report:
+
+        def results_of(
+            labels: Labels, metrics: str | Sequence[str], begin: float, end: float
+        ) -> Results:
+            return evaluate(
+                data.probs,
+                labels,
+                metrics=metrics,
+                groups=data.patients,
+                class_names=data.class_names,
+                resamples=resamples,
+                seed=seed,
+                on_single="drop",
+                progress=lambda what, done: report(what, begin + (end - begin) * done),
+            )
+
+        everybody = results_of(data.labels, "all", 0.0, 0.5)
+        single = results_of(one_rater_each(data.labels, seed), SHOWN, 0.5, 0.6)
+        levels = by_diameter(data, everybody, lambda what, done: report(what, 0.6 + 0.1 * done))
+        parts = further_parts(data, everybody, report, 0.7)
+    console = new_console()
+    _print_story(console, data, everybody, single)
+    if out is not None:
+        _write_files(console, out, everybody, data.class_names, resamples, seed)
+    shown = replace(everybody, subgroups=levels)
+    _write_report(console, out, shown, {"single": single, **parts}, show=show)
+
+
+def _print_story(console: Console, data: LidcDemo, everybody: Results, single: Results) -> None:
+    console.print(Text("How likely is this lung nodule malignant? LIDC-IDRI", style="bold"))
+    console.print(Text(facts_in_words(everybody.data)))
+    console.print()
+    print_table(
+        comparison_table({"every rater": everybody, "one rater, at random": single}, SHOWN), console
+    )
+    console.print()
+    narrower = [
+        width(everybody[name]) / width(single[name]) for name in SHOWN if width(single[name])
+    ]
+    if narrower:
+        console.print(
+            Text(
+                f"The cases are the same; every rater's labels make the intervals "
+                f"{1 - float(np.median(narrower)):.0%} shorter (the median of {len(narrower)})."
+            )
+        )
+    only = [e.title for e in single.values() if e.value is None]
+    console.print(Text(f"Not to be had from one rater a case: {', '.join(only)}."))
+    print_notes(everybody, console)
+    console.print()
+    console.print(Text(f"Data: {data.citation}\nLicence: {data.licence}", style="dim"))
+
+
+def width(estimate: Estimate) -> float:
+    """Return how long the interval is, 0 where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return 0.0
+    return estimate.high - estimate.low
+
+
+def _write_report(
+    console: Console, folder: Path | None, results: Results, parts: dict[str, Any], *, show: bool
+) -> None:
+    """Write the report and say where it is; without the extra that it needs, say how to get it."""
+    path = REPORT if folder is None else folder / "report.html"
+    console.print()
+    try:
+        results.to_html(path, title="Lung nodules: how likely malignant?", **parts)
+    except MissingExtraError as error:
+        console.print(Text(f"No report was written: {error}", style="yellow"))
+        return
+    console.print(Text(f"Report: {path.resolve()}"), soft_wrap=True)
+    if show:
+        open_in_browser(path)
+
+
+def _write_files(
+    console: Console,
+    folder: Path,
+    results: Results,
+    class_names: tuple[str, ...],
+    resamples: int,
+    seed: int,
+) -> None:
+    """Write the tables and the results, and say which command makes the same results of them."""
+    from raterwise.datasets import write_demo_tables
+
+    predictions, ratings = write_demo_tables(folder)
+    results.to_json(folder / "results.json")
+    command = ["raterwise", "evaluate", str(predictions), "--ratings", str(ratings)]
+    command += ["--class-names", ",".join(class_names)]
+    command += ["--group-column", "patient", "--on-single", "drop"]
+    command += ["--resamples", str(resamples)] if resamples != 1000 else []
+    command += ["--seed", str(seed)] if seed else []
+    command += ["--out", str(folder / "results.json")]
+    console.print()
+    announce(console, (predictions, ratings, folder / "results.json"))
+    console.print(Text("To make the same results from the tables:"))
+    console.print(Text(shlex.join(command)), soft_wrap=True)

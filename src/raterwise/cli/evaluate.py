@@ -1,0 +1,108 @@
+"""`raterwise evaluate`: predictions, ratings, every metric with an interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raterwise.cli import options
+from raterwise.cli import stream as streaming
+from raterwise.cli.options import OnProblem, Resample
+from raterwise.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
+from raterwise.cli.show import ProgressBar
+from raterwise.cli.writing import check_json, check_outputs, deliver
+from raterwise.errors import InvalidInputError
+from raterwise.io.tables import JoinReport
+from raterwise.results import Results
+
+__all__ = ["EXAMPLES", "evaluate"]
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[dim]# ratings.csv has one row per (case, reader, label); whole patients are resampled[/dim]
+raterwise evaluate predictions.csv --ratings ratings.csv --group-column patient
+
+[dim]# one column per reader, in the same file as the probabilities[/dim]
+raterwise evaluate all.parquet --id-column nodule --rater-columns smith,jones,lee
+
+[dim]# one label per case, three metrics, results for a program to read[/dim]
+raterwise evaluate cases.csv --label-column truth --metrics ece,brier,auccc --out results.json
+
+[dim]# the same for every scanner and both sexes?[/dim]
+raterwise evaluate cases.csv --label-column truth --subgroup-column scanner --subgroup-column sex
+
+[dim]# semicolons; two classes, of which the file has the second one's probability[/dim]
+raterwise evaluate cases.csv --delimiter ";" --prob-columns risk --label-column biopsy"""
+
+
+@with_table_options
+def evaluate(
+    tables: TableOptions,
+    predictions: options.PredictionsFile,
+    ratings: options.RatingsFile = None,
+    metrics: options.Metrics = "all",
+    bins: options.Bins = 15,
+    resamples: options.Resamples = 1000,
+    level: options.Level = 0.95,
+    seed: options.Seed = 0,
+    resample: options.ResampleWhat = Resample.cases,
+    on_single: options.OnSingle = OnProblem.error,
+    subgroup_column: options.SubgroupColumn = None,
+    subgroup_metrics: options.SubgroupMetrics = None,
+    stream: streaming.Stream = False,
+    save_summary: streaming.SaveSummary = None,
+    cluster: streaming.Clustered = None,
+    workers: streaming.Workers = None,
+    checkpoint: streaming.Checkpointing = None,
+    out: options.Out = None,
+    csv_out: options.CsvOut = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Say how far the probabilities in a file can be trusted, with an interval on every figure.
+
+    The first line of a table names its columns. Ratings are names of classes,
+    or numbers: 0 is the class of the first probability column, 1 of the next.
+    An empty cell is no rating.
+    """
+    told = {**locals(), **vars(tables)}  # every option by its name, for a stream
+    from raterwise.evaluate import evaluate as compute
+
+    check_json(out)
+    check_outputs((out, csv_out, save_summary), (predictions, ratings))
+    request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
+    if request.wanted:
+        if subgroup_column:
+            raise InvalidInputError(
+                "subgroup_column: a stream keeps no cases to tell apart; leave it out, or the "
+                "options that stream"
+            )
+        results = request.evaluate(told)
+        deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))
+        return
+    with ProgressBar(shown=not quiet) as report:
+        report(f"reading {predictions.name}", 0.0)
+        table, joined = read_joined(predictions, ratings, tables)
+        results = compute(
+            joined.probs,
+            joined.labels,
+            metrics=metrics,
+            groups=joined.groups,
+            class_names=table.class_names,
+            weights=joined.weights,
+            bins=bins,
+            resamples=resamples,
+            level=level,
+            seed=seed,
+            resample=resample.value,
+            on_unrated=tables.on_unrated.value,
+            on_single=on_single.value,
+            subgroups=read_subgroups(predictions, subgroup_column, tables, table, joined.report),
+            subgroup_metrics=subgroup_metrics,
+            progress=report,
+        )
+    deliver(_with_dropped(results, joined.report), out, csv_out, quiet=quiet)
+
+
+def _with_dropped(results: Results, report: JoinReport) -> Results:
+    """Return the results with the cases counted that never reached the evaluation."""
+    dropped = {**report.dropped, **results.data.get("dropped", {})}
+    return replace(results, data={**results.data, "dropped": dropped})

@@ -1,0 +1,90 @@
+"""`raterwise merge`: results from summaries that were saved where the cases are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raterwise.cli import options
+from raterwise.cli.show import ProgressBar
+from raterwise.cli.writing import check_json, check_outputs, deliver
+from raterwise.errors import InvalidInputError, MergeError
+
+__all__ = ["EXAMPLES", "merge"]
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[dim]# each hospital summarises its own cases; the files hold no case[/dim]
+raterwise evaluate ours.parquet --label-column truth --save-summary ours.npz
+raterwise merge ours.npz theirs.npz --out results.json"""
+
+Summaries = Annotated[
+    list[Path], typer.Argument(help="Files that --save-summary wrote, or patterns.")
+]
+
+
+def merge(
+    summaries: Summaries,
+    resamples: options.Resamples = 1000,
+    level: options.Level = 0.95,
+    save_summary: Annotated[
+        Path | None, typer.Option(help="Write the summary of all of them to this file.")
+    ] = None,
+    out: options.Out = None,
+    csv_out: options.CsvOut = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Add up saved summaries and make results of them, as if all cases were in one place.
+
+    Summaries of other metrics, bins, classes or seeds are refused.
+    """
+    from raterwise.evaluate import rows_of
+    from raterwise.inference import Settings
+    from raterwise.merged import asked_of, results_of
+    from raterwise.summaries.saved import save_digest
+
+    check_json(out)
+    check_outputs((out, csv_out, save_summary), summaries)
+    digest, about = merged_files(summaries)
+    settings = Settings(
+        resamples, level, int(about["seed"]), "cases", "auto", about.get("on_single", "error")
+    )
+    with ProgressBar(shown=not quiet) as report:
+        given = {"bins": about["bins"]}
+        asked = asked_of(rows_of(about["metrics"]), given)
+        results = results_of(digest, asked, given, settings, report)
+    if save_summary is not None:
+        save_digest(save_summary, digest, about)
+    deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))
+
+
+def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:
+    """Return the sum of saved summaries and the options they share."""
+    from raterwise.io.sources import matching_files
+    from raterwise.summaries.saved import load_digest
+
+    files = matching_files(paths)
+    total: Any = None
+    about: dict[str, Any] = {}
+    for file in files:
+        digest, options_of = load_digest(file)
+        if total is None:
+            total, about = digest, options_of
+            continue
+        unlike = [key for key in {**about, **options_of} if about.get(key) != options_of.get(key)]
+        if unlike:
+            key = unlike[0]
+            raise MergeError(
+                f"{files[0].name} and {file.name}: were made with different {key}: "
+                f"{about.get(key)!r} and {options_of.get(key)!r}"
+            )
+        try:
+            total = total + digest
+        except MergeError as error:
+            raise MergeError(f"{files[0].name} and {file.name}: {error}") from error
+    if total is None:
+        raise InvalidInputError("summaries: must be at least one file; got none")
+    return total, about

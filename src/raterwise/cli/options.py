@@ -1,0 +1,264 @@
+"""The options of the commands, each with its help, in the panels that --help shows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raterwise.errors import InvalidInputError
+
+__all__ = ["Input", "Layout", "Method", "OnProblem", "Order", "Resample", "comma_list", "integers"]
+
+
+class Layout(StrEnum):
+    """How a file holds the ratings."""
+
+    wide = "wide"
+    long = "long"
+    counts = "counts"
+
+
+class Resample(StrEnum):
+    """What the bootstrap draws."""
+
+    cases = "cases"
+    raters = "raters"
+
+
+class OnProblem(StrEnum):
+    """What to do with a case that cannot be used."""
+
+    error = "error"
+    drop = "drop"
+
+
+class Method(StrEnum):
+    """How class probabilities are calibrated."""
+
+    temperature = "temperature"
+    vector = "vector"
+    matrix = "matrix"
+    dirichlet = "dirichlet"
+    isotonic = "isotonic"
+    beta = "beta"
+    histogram = "histogram"
+    none = "none"
+
+
+class Input(StrEnum):
+    """What a model's outputs are."""
+
+    probs = "probs"
+    logits = "logits"
+
+
+class Order(StrEnum):
+    """What a worklist is sorted by."""
+
+    gain = "gain"
+    disagreement = "disagreement"
+
+
+def comma_list(text: str | None) -> Sequence[str]:
+    """Return the parts of a,b,c; a part that has a comma itself stands in double quotes.
+
+    >>> comma_list('benign,"other, rare"')
+    ['benign', 'other, rare']
+    """
+    return next(csv.reader([text]), []) if text else []
+
+
+def integers(name: str, text: str) -> list[int]:
+    """Return the whole numbers of 100,200,500; `name` is the option that they are of.
+
+    >>> integers("--cases", "100,200")
+    [100, 200]
+    """
+    try:
+        return [int(part) for part in comma_list(text)]
+    except ValueError:
+        raise InvalidInputError(
+            f"{name}: must be whole numbers with commas between them, such as 100,200; got {text!r}"
+        ) from None
+
+
+def _option(panel: str, help: str, *names: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel)
+
+
+COLUMNS = "Predictions: which columns are what"
+RATINGS = "Ratings: which columns are what"
+MODEL = "The model's outputs"
+CALIBRATION = "Calibration"
+EVALUATION = "Evaluation"
+DESIGNS = "Designs"
+OUTPUT = "Output"
+
+PredictionsFile = Annotated[
+    Path, typer.Argument(help="CSV, Parquet, Arrow (.arrow, .feather) or NPZ file.")
+]
+RatingsFile = Annotated[
+    Path | None, typer.Option(help="File of the ratings, joined to the predictions by id.")
+]
+
+IdColumn = Annotated[str | None, _option(COLUMNS, "The case, in both files. Default: case.")]
+ProbPrefix = Annotated[
+    str, _option(COLUMNS, "How the names of the probability columns begin; the class follows.")
+]
+ProbColumns = Annotated[
+    str | None, _option(COLUMNS, "Or their names: a,b,c. One alone is the second of two classes.")
+]
+ClassNames = Annotated[
+    str | None, _option(COLUMNS, "Other names for the classes, in the order of the columns: a,b,c.")
+]
+LabelColumn = Annotated[str | None, _option(COLUMNS, "The label, where a case has just one.")]
+GroupColumn = Annotated[str | None, _option(COLUMNS, "The patient: patients are resampled whole.")]
+WeightColumn = Annotated[str | None, _option(COLUMNS, "The weight of each case.")]
+Delimiter = Annotated[
+    str | None, _option(COLUMNS, "Between the values of a CSV file. Default: a comma.")
+]
+
+RatingsLayout = Annotated[
+    Layout | None,
+    _option(
+        RATINGS,
+        "A column per rater, a row per rating, or a count per class. Deduced only where the names "
+        "of the columns leave no doubt.",
+    ),
+]
+RatingsIdColumn = Annotated[
+    str | None, _option(RATINGS, "The case, where this file calls it otherwise.")
+]
+RaterColumns = Annotated[str | None, _option(RATINGS, "wide: the raters' columns, a,b,c.")]
+RaterPrefix = Annotated[
+    str | None, _option(RATINGS, "wide: how their names begin. Default: reader_ or rater_.")
+]
+RaterColumn = Annotated[str | None, _option(RATINGS, "long: who. Default: reader or rater.")]
+RatingColumn = Annotated[str | None, _option(RATINGS, "long: said what. Default: label or rating.")]
+CountColumns = Annotated[
+    str | None, _option(RATINGS, "counts: one column per class, in their order.")
+]
+CountPrefix = Annotated[
+    str | None, _option(RATINGS, "counts: how their names begin. Default: count_.")
+]
+Missing = Annotated[
+    str | None, _option(RATINGS, "What, besides an empty cell, is no rating: NA,-1.")
+]
+AllowUnmatched = Annotated[
+    bool,
+    _option(RATINGS, "Leave out, and count, cases that only one file has.", "--allow-unmatched"),
+]
+
+Metrics = Annotated[str, _option(EVALUATION, "all, or names: ece,brier,auccc.")]
+Bins = Annotated[int, _option(EVALUATION, "How many bins the binned metrics have.")]
+Resamples = Annotated[int, _option(EVALUATION, "Of the bootstrap; 0 for no intervals.")]
+Level = Annotated[float, _option(EVALUATION, "Of the intervals.")]
+Seed = Annotated[int, _option(EVALUATION, "The same seed gives the same digits.")]
+ResampleWhat = Annotated[
+    Resample, _option(EVALUATION, "Draw cases (patients, with --group-column) or raters.")
+]
+SubgroupColumn = Annotated[
+    list[str] | None,
+    _option(
+        EVALUATION,
+        "What tells cases apart, such as the scanner: metrics by its levels. May be repeated.",
+    ),
+]
+SubgroupMetrics = Annotated[
+    str | None, _option(EVALUATION, "Of these levels: ece,brier. Default: a short list.")
+]
+OnUnrated = Annotated[OnProblem, _option(EVALUATION, "A case that nobody rated.")]
+OnSingle = Annotated[
+    OnProblem,
+    _option(
+        EVALUATION,
+        "A case with too few ratings for a metric: the metric is undefined, or goes without it.",
+    ),
+]
+
+Out = Annotated[Path | None, _option(OUTPUT, "Write everything to this JSON file.")]
+CsvOut = Annotated[Path | None, _option(OUTPUT, "Write the metrics to this CSV file.", "--csv")]
+Quiet = Annotated[bool, _option(OUTPUT, "Print no table.", "--quiet", "-q")]
+
+FitFile = Annotated[
+    Path, typer.Option("--fit", help="Predictions to fit on: CSV, Parquet, Arrow or NPZ.")
+]
+ApplyFile = Annotated[
+    Path, typer.Option("--apply", help="Predictions to calibrate, of other cases.")
+]
+FitRatings = Annotated[Path | None, typer.Option(help="File of the ratings of --fit.")]
+ApplyRatings = Annotated[
+    Path | None,
+    typer.Option(help="File of the ratings of --apply; without ratings nothing is compared."),
+]
+InputKind = Annotated[
+    Input, _option(MODEL, "What the files hold. logits: the columns of --logit-prefix.", "--input")
+]
+LogitPrefix = Annotated[
+    str, _option(MODEL, "How the names of the logit columns begin; the class follows.")
+]
+FeaturesPrefix = Annotated[
+    str | None,
+    _option(MODEL, "How the names of the columns that α0 may depend on begin, such as feat_."),
+]
+MethodName = Annotated[
+    Method, _option(CALIBRATION, "none leaves the class probabilities as they are.", "--method")
+]
+CrossValidate = Annotated[
+    bool,
+    _option(CALIBRATION, "vector, matrix, --alpha: choose the penalties.", "--cross-validate"),
+]
+Alpha = Annotated[
+    bool,
+    _option(CALIBRATION, "Also find how sure of them to be: α0, disagreement.", "--alpha"),
+]
+AlphaL2 = Annotated[float, _option(CALIBRATION, "The penalty that draws α0 towards 1.")]
+AllowOverlap = Annotated[
+    bool,
+    _option(CALIBRATION, "Go on though cases or patients are in both files.", "--allow-overlap"),
+]
+ComparedMetrics = Annotated[
+    str | None, _option(EVALUATION, "all, or names: ece,brier. Default: about a dozen.")
+]
+OutFolder = Annotated[
+    Path, _option(OUTPUT, "Folder to write into; it is made if need be.", "--out")
+]
+
+CalibratorFile = Annotated[
+    Path | None, _option(MODEL, "calibrator.json of raterwise calibrate, applied first.")
+]
+AlphaModel = Annotated[
+    Path | None, _option(MODEL, "alpha.json of raterwise calibrate: how sure to be of each case.")
+]
+AlphaColumn = Annotated[
+    str | None, _option(MODEL, "Or the column that says it. Default: alpha0, if there is one.")
+]
+WorklistBy = Annotated[
+    Order, typer.Option("--by", help="Rank by what a label is worth, or by disagreement.")
+]
+Top = Annotated[int | None, typer.Option(help="How many cases to list. Default: all.")]
+WorklistRatings = Annotated[
+    Path | None, typer.Option(help="Ratings that are there already; the belief takes them in.")
+]
+WorklistOut = Annotated[Path | None, _option(OUTPUT, "Write the list to this CSV file.", "--out")]
+
+MetricName = Annotated[str, typer.Argument(help="The metric to plan for, such as brier or ece.")]
+PilotFile = Annotated[Path, typer.Argument(help="Predictions of the pilot study.")]
+DesignCases = Annotated[str, _option(DESIGNS, "How many cases, say 100,200,500.", "--cases")]
+DesignRaters = Annotated[str, _option(DESIGNS, "How many raters a case, say 1,2,3.", "--raters")]
+Budget = Annotated[
+    float | None, _option(DESIGNS, "What may be spent; by default in readings.", "--budget")
+]
+CaseCost = Annotated[
+    float, typer.Option(min=0, help="What a new case costs besides its readings.",
+                        rich_help_panel=DESIGNS)
+]  # fmt: skip
+ReadingCost = Annotated[
+    float, typer.Option(min=0, help="What one reading costs.", rich_help_panel=DESIGNS)
+]
+Repeats = Annotated[int, _option(DESIGNS, "Simulated studies per design.")]

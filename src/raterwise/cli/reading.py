@@ -1,0 +1,301 @@
+"""The tables of a command: which options say what is where, and the cases that they hold."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.cli import options
+from raterwise.cli.options import OnProblem, comma_list
+from raterwise.errors import InvalidInputError
+from raterwise.io.ratings import RatingTable
+from raterwise.io.scores import read_features, read_logits
+from raterwise.io.tables import (
+    Joined,
+    JoinReport,
+    PredictionTable,
+    RatingColumns,
+    join,
+    read_levels,
+    read_predictions,
+    read_ratings,
+)
+from raterwise.labels import Labels
+
+__all__ = [
+    "Cases",
+    "TableOptions",
+    "heard_warnings",
+    "read_cases",
+    "read_joined",
+    "read_subgroups",
+    "shared_names",
+    "with_table_options",
+]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """The options that say which column of a table is what; the same in every command."""
+
+    id_column: options.IdColumn = None
+    prob_prefix: options.ProbPrefix = "prob_"
+    prob_columns: options.ProbColumns = None
+    class_names: options.ClassNames = None
+    label_column: options.LabelColumn = None
+    group_column: options.GroupColumn = None
+    weight_column: options.WeightColumn = None
+    delimiter: options.Delimiter = None
+    ratings_layout: options.RatingsLayout = None
+    ratings_id_column: options.RatingsIdColumn = None
+    rater_columns: options.RaterColumns = None
+    rater_prefix: options.RaterPrefix = None
+    rater_column: options.RaterColumn = None
+    rating_column: options.RatingColumn = None
+    count_columns: options.CountColumns = None
+    count_prefix: options.CountPrefix = None
+    missing: options.Missing = None
+    allow_unmatched: options.AllowUnmatched = False
+    on_unrated: options.OnUnrated = OnProblem.error
+
+    @property
+    def ratings(self) -> RatingColumns:
+        """Where the ratings are."""
+        return RatingColumns(
+            layout=self.ratings_layout and self.ratings_layout.value,
+            rater_columns=comma_list(self.rater_columns),
+            rater_prefix=self.rater_prefix,
+            rater_column=self.rater_column,
+            rating_column=self.rating_column,
+            count_columns=comma_list(self.count_columns),
+            count_prefix=self.count_prefix,
+        )
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What is in the table of predictions besides the probabilities."""
+        return {
+            "class_names": comma_list(self.class_names) or None,
+            "id_column": self.id_column,
+            "label_column": self.label_column,
+            "group_column": self.group_column,
+            "weight_column": self.weight_column,
+            "missing": comma_list(self.missing),
+            "delimiter": self.delimiter,
+        }
+
+    def refuse_weights(self, command: str) -> None:
+        """Refuse a column of weights where it would be left unread."""
+        if self.weight_column is not None:
+            raise InvalidInputError(f"weight_column: raterwise {command} knows no weights of cases")
+
+    def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
+        """Return the file to read ratings from: the one given, that of the predictions, or none."""
+        told = self.ratings.layout is not None or bool(self.ratings.named)
+        if self.label_column is not None and (ratings is not None or told):
+            raise InvalidInputError(
+                f"label_column: is for one label per case, and {self.label_column!r} would be left "
+                "unread; give it, or the ratings, but not both"
+            )
+        return predictions if ratings is None and told else ratings
+
+
+def with_table_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of TableOptions; it receives them as its argument `tables`."""
+    hints = get_type_hints(TableOptions, include_extras=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = [
+        parameter.replace(kind=keyword)
+        for name, parameter in inspect.signature(command, eval_str=True).parameters.items()
+        if name != "tables"
+    ]
+    shared = [
+        inspect.Parameter(name, keyword, default=getattr(TableOptions, name), annotation=hint)
+        for name, hint in hints.items()
+    ]
+
+    @wraps(command)
+    def wrapper(**given: Any) -> None:
+        command(tables=TableOptions(**{name: given.pop(name) for name in hints}), **given)
+
+    parameters = [*own, *shared]
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapper
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """Every case of a table of predictions, and what the raters said of some of them."""
+
+    table: PredictionTable
+    scores: Array
+    """(N, K) or (N,): what a calibrator is given, probabilities or logits."""
+    features: Array | None
+    """(N, D)."""
+    feature_names: tuple[str, ...]
+    rated: NDArray[np.int64]
+    """(M,): the rows that have labels."""
+    labels: Labels | None
+    """Of those M cases; None where there are no ratings at all."""
+    dropped: dict[str, int]
+    """How many cases have no labels, or labels and no prediction, by reason."""
+
+    def __len__(self) -> int:
+        return len(self.table.probs)
+
+    def of_rated(self, values: Array | None) -> Array | None:
+        """Return the part of (N, …) values that belongs to the rated cases."""
+        return None if values is None else values[self.rated]
+
+    def require_labels(self) -> Labels:
+        """Return the labels where there are any; otherwise say how to give them."""
+        if self.labels is None:
+            raise InvalidInputError(
+                f"ratings: {self.table.source} holds no labels; give a file of ratings, or say "
+                "which column holds them with label_column, rater_columns or count_columns"
+            )
+        return self.labels
+
+    def in_words(self) -> str:
+        """Return how many cases, classes and ratings there are."""
+        words = f"{len(self)} cases, {len(self.table.class_names)} classes"
+        if self.labels is None:
+            return f"{words}, no ratings"
+        return f"{words}, {int(self.labels.num_raters.sum())} ratings"
+
+
+def read_joined(
+    predictions: Path, ratings: Path | None, tables: TableOptions
+) -> tuple[PredictionTable, Joined]:
+    """Return a table of predictions, and its cases joined to the ratings that options point to."""
+    source = tables.file_of_ratings(predictions, ratings)
+    table = _read_table(predictions, tables)
+    rated = _read_ratings(source, table, tables)
+    return table, join(table, rated, allow_unmatched=tables.allow_unmatched)
+
+
+def read_subgroups(
+    predictions: Path,
+    columns: Sequence[str] | None,
+    tables: TableOptions,
+    table: PredictionTable,
+    report: JoinReport,
+) -> dict[str, list[Any]] | None:
+    """Return columns that tell the joined cases apart, by name; None where none is asked for."""
+    if not columns:
+        return None
+    found = read_levels(predictions, columns, delimiter=tables.delimiter)
+    rows = _rows_joined(table, report).tolist()
+    return {name: [values[i] for i in rows] for name, values in found.items()}
+
+
+def _rows_joined(table: PredictionTable, report: JoinReport) -> NDArray[np.int64]:
+    """Return which rows of the predictions have ratings."""
+    if not report.without_ratings:
+        return np.arange(len(table.probs))
+    assert table.ids is not None
+    absent = set(report.without_ratings)
+    return np.array([i for i, name in enumerate(table.ids.tolist()) if name not in absent])
+
+
+def _read_table(predictions: Path, tables: TableOptions) -> PredictionTable:
+    given = comma_list(tables.prob_columns)
+    return read_predictions(
+        predictions, prob_prefix=tables.prob_prefix, prob_columns=given, **tables.columns
+    )
+
+
+def _read_ratings(
+    source: Path | None, table: PredictionTable, tables: TableOptions
+) -> RatingTable | None:
+    if source is None:
+        return None
+    return read_ratings(
+        source,
+        table.class_names,
+        tables.ratings,
+        id_column=tables.ratings_id_column or tables.id_column,
+        missing=comma_list(tables.missing),
+        delimiter=tables.delimiter,
+    )
+
+
+def read_cases(
+    predictions: Path,
+    ratings: Path | None,
+    tables: TableOptions,
+    *,
+    input: str = "probs",
+    logit_prefix: str = "logit_",
+    features_prefix: str | None = None,
+    rated: str = "all",
+) -> Cases:
+    """Return the cases of a file of predictions with the ratings that the options point to.
+
+    With `rated="some"` a case without ratings is no mistake.
+    """
+    source = tables.file_of_ratings(predictions, ratings)
+    if input == "logits":
+        table, scores = read_logits(predictions, logit_prefix=logit_prefix, **tables.columns)
+    else:
+        table = _read_table(predictions, tables)
+        scores = table.probs
+    features: Array | None = None
+    names: tuple[str, ...] = ()
+    if features_prefix is not None:
+        features, names = read_features(predictions, features_prefix, tables.delimiter)
+    found = Cases(table, scores, features, names, np.arange(len(table.probs)), None, {})
+    if source is not None or table.labels is not None:
+        found = _with_labels(found, source, tables, rated)
+    return found
+
+
+def _with_labels(cases: Cases, source: Path | None, tables: TableOptions, rated: str) -> Cases:
+    table = cases.table
+    ratings = _read_ratings(source, table, tables)
+    joined = join(table, ratings, allow_unmatched=tables.allow_unmatched or rated == "some")
+    report = joined.report
+    if report.without_predictions and not tables.allow_unmatched:
+        join(table, ratings)  # which explains what does not match
+    rows = _rows_joined(table, report)
+    labels, dropped = joined.labels, dict(report.dropped)
+    unrated = labels.num_raters == 0
+    if unrated.any():
+        if rated == "all" and tables.on_unrated is OnProblem.error:
+            raise InvalidInputError(
+                f"labels: every case needs a rating; {int(unrated.sum())} of {len(labels)} have "
+                f'none ({labels.first_named(unrated)}); on_unrated="drop" leaves them out'
+            )
+        rows, labels = rows[~unrated], labels.take(~unrated)
+        dropped["unrated"] = int(unrated.sum())
+    return replace(cases, rated=rows, labels=labels, dropped=dropped)
+
+
+@contextmanager
+def heard_warnings() -> Iterator[list[str]]:
+    """Collect the warnings of what is done within, each once, to be shown as one line each."""
+    heard: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield heard
+    heard += dict.fromkeys(str(warning.message) for warning in caught)
+
+
+def shared_names(first: Array | None, second: Array | None) -> Sequence[Any] | None:
+    """Return the ids that both have, as text; None where one of them has no ids."""
+    if first is None or second is None:
+        return None
+    known = set(map(str, first.tolist()))
+    return [name for name in dict.fromkeys(map(str, second.tolist())) if name in known]

@@ -1,0 +1,119 @@
+"""`raterwise report`: results as one HTML file that a clinician can read."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raterwise.cli.show import ProgressBar
+from raterwise.cli.stability import named, read_stability
+from raterwise.cli.writing import check_outputs
+from raterwise.compare import Difference, compare
+from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.results import Results
+
+__all__ = ["EXAMPLES", "open_in_browser", "paired", "report"]
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[dim]# results.json is what raterwise evaluate --out wrote[/dim]
+raterwise report results.json -o report.html
+
+[dim]# with everything else that raterwise can say about the same cases, and shown at once[/dim]
+raterwise report results.json -o report.html --single one_rater.json --after scaled.json \\
+    --stability stability.json --worklist worklist.csv --open"""
+
+ResultsFile = Annotated[Path, typer.Argument(help="JSON file that raterwise evaluate --out wrote.")]
+
+
+def report(
+    results: ResultsFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path(
+        "report.html"
+    ),
+    single: Annotated[
+        Path | None, typer.Option(help="Results with one rater per case, to show beside.")
+    ] = None,
+    before: Annotated[
+        Path | None, typer.Option(help="Results before a recalibration, to compare with.")
+    ] = None,
+    after: Annotated[
+        Path | None, typer.Option(help="Or results after a recalibration of this model.")
+    ] = None,
+    stability: Annotated[
+        Path | None, typer.Option(help="JSON file that raterwise stability --out wrote.")
+    ] = None,
+    worklist: Annotated[
+        Path | None, typer.Option(help="CSV file that raterwise worklist --out wrote.")
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(help="The heading, such as the name of the model.")
+    ] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+) -> None:
+    """Write a report of results: one file that opens anywhere, without a network."""
+    from raterwise.worklist import Worklist
+
+    check_outputs((out,), (results, single, before, after, stability, worklist))
+    if out.suffix.lower() not in (".htm", ".html"):
+        raise InvalidInputError(f"--out: must end in .html, for browsers to open it; got {out}")
+    if before is not None and after is not None:
+        raise InvalidInputError("--before, --after: must be one of them; got both")
+    content = Results.from_json(results)
+    parts: dict[str, Any] = {} if title is None else {"title": title}
+    for name, path in (("single", single), ("before", before), ("after", after)):
+        if path is not None:
+            parts[name] = Results.from_json(path)
+    if single is not None:
+        _check_alike(content, parts["single"], single)
+    if before is not None or after is not None:
+        first, second = parts.get("after", content), parts.get("before", content)
+        parts["differences"], doubt = paired(first, second)
+        if doubt:
+            typer.echo(f"The differences have no intervals: {doubt}", err=True)
+    if stability is not None:
+        found = named(read_stability(stability))
+        parts["stability"] = {name: one.curve for name, one in found.items()}
+        parts["variation"] = {name: one.variation for name, one in found.items()}
+    if worklist is not None:
+        parts["worklist"] = Worklist.from_csv(worklist)
+    with ProgressBar() as progress:
+        progress(f"drawing {out.name}", 0.5)
+        content.to_html(out, versions=content.versions, **parts)
+    typer.echo(f"Written: {out}")
+    if show:
+        open_in_browser(out)
+
+
+def _check_alike(results: Results, single: Results, file: Path) -> None:
+    """Refuse to show figures of other cases as if they were those of one rater of the same."""
+    for what in ("cases", "classes"):
+        got, wanted = single.data.get(what), results.data.get(what)
+        if got != wanted:
+            raise InvalidInputError(
+                f"--single: must be of the same cases with one rater each; {file} has {got} {what} "
+                f"for {wanted}"
+            )
+
+
+def paired(after: Results, before: Results) -> tuple[tuple[Difference, ...], str]:
+    """Return after minus before where both are of the same resamples; otherwise why they are not.
+
+    Only metrics that both have are compared.
+    """
+    both = [metric for metric in after if metric in before]
+    if not both:
+        return (), "no metric is in both files"
+    try:
+        return compare({"after": after, "before": before}, metrics=both).differences, ""
+    except RaterwiseError as error:
+        return (), str(error)
+
+
+def open_in_browser(path: Path) -> None:
+    """Show a file in the user's browser; where there is none, say so and go on."""
+    if not webbrowser.open(path.resolve().as_uri()):
+        typer.echo(f"No browser was found; open {path} in one.", err=True)

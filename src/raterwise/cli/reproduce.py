@@ -1,0 +1,217 @@
+"""`raterwise reproduce`: the papers' experiments on real data, which can be stopped and resumed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from raterwise.cli import options
+from raterwise.cli.show import ProgressBar, new_console
+from raterwise.cli.writing import check_folder
+from raterwise.errors import MissingExtraError
+
+__all__ = ["reproduce"]
+
+reproduce = typer.Typer(
+    no_args_is_help=True,
+    help="Repeat the papers' experiments; what is done already is not done again.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@reproduce.callback()
+def experiments() -> None:
+    """Repeat the papers' experiments; what is done already is not done again."""
+
+
+@reproduce.command("expert-labels")
+def expert_labels(
+    out: Annotated[Path, typer.Option(help="Folder for a file per model and tables.md.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with cifar10h_counts.npy and cifar10_test_outputs.npz. Without it, only "
+            "the data that come with raterwise (LIDC) are used.",
+            show_default=False,
+        ),
+    ] = None,
+    resamples: options.Resamples = 1000,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """α-calibration on real people: LH Tables 1 and 2 with CIFAR-10H and LIDC-IDRI.
+
+    Calibrators see two raters of half of the cases, and are judged by all raters
+    of the other half.
+    """
+    from raterwise.experiments.expert_labels import Settings, run
+
+    check_folder(out)
+    with ProgressBar(shown=not quiet) as report:
+        run(out, data, Settings(seed=seed, resamples=resamples), report)
+    if not quiet:
+        _show(out)
+
+
+@reproduce.command("segmentation")
+def segmentation(
+    data: Annotated[Path, typer.Option(help="Folder with lidc_nodules.npz and bubil_cells.npz.")],
+    out: Annotated[Path, typer.Option(help="Folder for predictions, values and tables.md.")],
+    studies: Annotated[
+        str, typer.Option(help="Which of the data sets: lidc,bubil.")
+    ] = "lidc,bubil",
+    networks: Annotated[int, typer.Option(min=1, help="Networks per split.")] = 3,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Default: 60 for lidc, 150 for bubil.", show_default=False),
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
+    judge_only: Annotated[
+        bool,
+        typer.Option(
+            "--judge-only", help="Judge predictions that are there already; needs no PyTorch."
+        ),
+    ] = False,
+    resamples: options.Resamples = 1000,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Stability of calibration errors in segmented images: MR Table 2 with LIDC and BU-BIL.
+
+    Networks learn from one rater of each image, and are judged by one rater and by
+    all of other patients' images.
+    """
+    from raterwise.experiments.segmentation_data import Training
+    from raterwise.experiments.segmentation_judging import Judging, judge
+
+    check_folder(out)
+    training = Training(seed=seed, networks=networks, epochs=epochs)
+    chosen = [name.strip() for name in studies.split(",")]
+    with ProgressBar(shown=not quiet) as report:
+        if not judge_only:
+            _need_torch()
+            from raterwise.experiments.segmentation import train_networks
+
+            train_networks(data, out, training, chosen, device=device, progress=report)
+        judge(data, out, training, Judging(seed=seed, resamples=resamples), chosen, report)
+    if not quiet:
+        _show(out)
+
+
+@reproduce.command("training-losses")
+def training_losses(
+    data: Annotated[
+        Path, typer.Option(help="Folder with breastmnist.npz, pneumoniamnist.npz, or both.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for a file per network and tables.md.")],
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
+    seeds: Annotated[int, typer.Option(min=1, help="Training runs of each loss.")] = 10,
+    judge_only: Annotated[
+        bool,
+        typer.Option("--judge-only", help="Judge networks that are there already; no PyTorch."),
+    ] = False,
+    resamples: options.Resamples = 1000,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Calibration losses in training: RECE Table 2 with BreastMNIST and PneumoniaMNIST.
+
+    Cross-entropy, focal loss, FLSD, DCA, MDCA and RCR, each from several seeds, with
+    intervals over test images and training runs.
+    """
+    from raterwise.experiments.training_loss_judging import judge
+    from raterwise.experiments.training_loss_runs import Settings
+
+    check_folder(out)
+    with ProgressBar(shown=not quiet) as report:
+        if not judge_only:
+            _need_torch()
+            from raterwise.experiments.training_losses import train_all
+
+            train_all(data, out, Settings(seeds=seeds), device=device, progress=report)
+        judge(out, resamples, seed, report)
+    if not quiet:
+        _show(out)
+
+
+@reproduce.command("distillation")
+def distillation(
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="Folder with CIFAR-10 (data_batch_1.bin … or .png), MNIST (idx files), and where "
+            "there are some pneumoniamnist.npz, fashion-images-idx3-ubyte, cifar10h_counts.npy."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for a file per cascade and tables.md.")],
+    problems: Annotated[
+        str, typer.Option(help="What to learn, of cifar10,cifar8,mnist.")
+    ] = "cifar10,cifar8,mnist",
+    seeds: Annotated[int, typer.Option(min=1, help="Cascades of each problem.")] = 3,
+    members: Annotated[int, typer.Option(min=1, help="Networks in an ensemble.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, help="Of each member.")] = 24,
+    held_out: Annotated[
+        int, typer.Option(min=1, help="Training images that the members never see.")
+    ] = 5000,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most so many images of each part, for a trial."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
+    judge_only: Annotated[
+        bool,
+        typer.Option("--judge-only", help="Judge cascades that are there already; no PyTorch."),
+    ] = False,
+    resamples: options.Resamples = 1000,
+    seed: options.Seed = 0,
+    quiet: options.Quiet = False,
+) -> None:
+    """Uncertainty distillation: CCC Tables 1 and 3 with CIFAR-10 and MNIST.
+
+    Max softmax, ensemble, softened ensemble and UDist, on test images and on images
+    from elsewhere.
+    """
+    from raterwise.experiments.distillation_judging import judge
+
+    check_folder(out)
+    ratings = data / "cifar10h_counts.npy"
+    with ProgressBar(shown=not quiet) as report:
+        if not judge_only:
+            _need_torch()
+            from raterwise.experiments.distillation import Settings, train_all
+
+            train_all(
+                data,
+                out,
+                problems=[name.strip() for name in problems.split(",")],
+                seeds=range(seed, seed + seeds),
+                settings=Settings(members=members, epochs=epochs, held_out=held_out, limit=limit),
+                device=device,
+                report=report,
+            )
+        judge(
+            out,
+            ratings if ratings.is_file() else None,
+            resamples=resamples,
+            seed=seed,
+            progress=report,
+        )
+    if not quiet:
+        _show(out)
+
+
+def _need_torch() -> None:
+    """Raise where PyTorch is not installed, before an experiment imports it."""
+    if find_spec("torch") is None:
+        raise MissingExtraError('this experiment needs PyTorch; pip install "raterwise[torch]"')
+
+
+def _show(out: Path) -> None:
+    """Print the tables of an experiment, and where it wrote them."""
+    console = new_console()
+    console.print(Text((out / "tables.md").read_text(encoding="utf-8")), soft_wrap=True)
+    console.print(Text(f"Written: {out}"), soft_wrap=True)

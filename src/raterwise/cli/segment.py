@@ -1,0 +1,164 @@
+"""`raterwise segment`: images that several raters segmented, from a manifest of files."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raterwise.cli import options
+from raterwise.cli.options import OnProblem, comma_list
+from raterwise.cli.show import ProgressBar
+from raterwise.cli.stream import client_of
+from raterwise.cli.writing import check_folder, check_json, check_outputs, deliver
+from raterwise.errors import InvalidInputError
+from raterwise.io.manifests import CaseFiles, read_manifest
+
+__all__ = ["EXAMPLES", "segment"]
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[dim]# manifest.csv: case,probabilities,raters,patient
+# c1,prob/c1.nii.gz,masks/c1_*.nii.gz,p1[/dim]
+raterwise segment manifest.csv --metrics ece,kde_ece,brier --out results.json
+
+[dim]# the foreground's probability, near the raters' boundaries, maps of disagreement[/dim]
+raterwise segment manifest.csv --question positive --boundary-mm 5 --maps maps/
+
+[dim]# on a cluster, going on where a run was killed[/dim]
+raterwise segment manifest.csv --cluster tcp://scheduler:8786 --checkpoint run1/"""
+
+IMAGES = "Images"
+CLUSTER = "Where it runs"
+
+
+class How(StrEnum):
+    """How images become one number."""
+
+    per_case = "per_case"
+    pooled = "pooled"
+
+
+class Asked(StrEnum):
+    """Which probability is judged."""
+
+    top_label = "top_label"
+    positive = "positive"
+
+
+def _option(panel: str, help: str, *names: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel)
+
+
+Manifest = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV with the columns case, probabilities, raters (paths or patterns joined by ;) "
+        "and, if you like, mask and patient. Paths are relative to it."
+    ),
+]
+Cluster = Annotated[
+    str | None, _option(CLUSTER, "A Dask scheduler, tcp://host:port, or local for this machine.")
+]
+Workers = Annotated[int | None, _option(CLUSTER, "Processes of --cluster local.")]
+CheckpointFolder = Annotated[
+    Path | None, _option(CLUSTER, "Keep finished parts here, and go on from them.", "--checkpoint")
+]
+
+
+def segment(
+    manifest: Manifest,
+    reduction: Annotated[
+        How, _option(IMAGES, "One value per image and their mean, or all voxels together.")
+    ] = How.per_case,
+    question: Annotated[
+        Asked, _option(IMAGES, "The predicted class, or the foreground of two classes.")
+    ] = Asked.top_label,
+    num_classes: Annotated[int | None, _option(IMAGES, "To check the images by.")] = None,
+    class_names: Annotated[str | None, _option(IMAGES, "Names of the classes: a,b,c.")] = None,
+    foreground_only: Annotated[
+        bool,
+        _option(IMAGES, "Voxels that the prediction or a rater marks.", "--foreground-only"),
+    ] = False,
+    boundary_mm: Annotated[
+        float | None, _option(IMAGES, "Voxels within so many mm of a rater's boundary.")
+    ] = None,
+    spacing: Annotated[
+        str | None, _option(IMAGES, "Size of a voxel in mm, x,y,z, where files do not say.")
+    ] = None,
+    ignore_label: Annotated[int | None, _option(IMAGES, "Label of voxels left out.")] = None,
+    skip_bad: Annotated[
+        bool, _option(IMAGES, "Leave out, and count, images that cannot be used.", "--skip-bad")
+    ] = False,
+    maps: Annotated[
+        Path | None, _option(IMAGES, "Write maps of predicted disagreement (NIfTI) here.")
+    ] = None,
+    metrics: options.Metrics = "all",
+    bins: options.Bins = 15,
+    resamples: options.Resamples = 1000,
+    level: options.Level = 0.95,
+    seed: options.Seed = 0,
+    on_single: options.OnSingle = OnProblem.error,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    checkpoint: CheckpointFolder = None,
+    out: options.Out = None,
+    csv_out: options.CsvOut = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Say how far the probabilities of a segmentation can be trusted, by what several raters drew.
+
+    NIfTI, Zarr, NPY, NPZ, PNG, TIFF, or a folder of slices. Shapes, affines and
+    orientations must agree: nothing is resampled.
+    """
+    from raterwise.inference import Settings
+    from raterwise.segmentation.cases import Selection
+    from raterwise.segmentation.reduction import Reduction
+    from raterwise.segmentation.request import Request
+    from raterwise.segmentation.running import Job, checkpoint_of, gather, measured
+
+    check_json(out)
+    check_outputs((out, csv_out), (manifest,))
+    settings = Settings(resamples, level, seed, "cases", "auto", on_single.value)
+    selection = Selection(ignore_label, foreground_only, boundary_mm)
+    request = Request.of(metrics, reduction.value, bins, question.value, settings, selection)
+    files = read_manifest(manifest)
+    if maps is not None:
+        _prepare_maps(maps, files)
+    job = Job(request, num_classes, _sizes(spacing), maps)
+    gathered = Reduction(request, comma_list(class_names) or None)
+    kept = None if checkpoint is None else checkpoint_of(checkpoint, job, files)
+    with ProgressBar(shown=not quiet) as report, client_of(cluster, workers) as client:
+        images = measured(job, files, client=client, checkpoint=kept, progress=report)
+        with contextlib.closing(images):
+            bad = gather(gathered, images, skip_bad=skip_bad)
+        report("intervals", 1.0)
+        results = gathered.results()
+    results = replace(results, warnings=(*results.warnings, *bad))
+    deliver(results, out, csv_out, quiet=quiet, written=(maps,))
+
+
+def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> None:
+    """Make the folder of maps; cases whose maps would have one name are an error."""
+    from raterwise.segmentation.running import map_name
+
+    check_folder(folder).mkdir(parents=True, exist_ok=True)
+    owner: dict[str, str] = {}
+    for f in files:
+        other = owner.setdefault(map_name(f.case), f.case)
+        if other != f.case:
+            raise InvalidInputError(
+                f"maps: cases {other!r} and {f.case!r} would have one file, {map_name(f.case)}"
+            )
+
+
+def _sizes(text: str | None) -> tuple[float, ...] | None:
+    try:
+        return tuple(float(part) for part in comma_list(text)) or None
+    except ValueError:
+        raise InvalidInputError(f"spacing: must be numbers, x,y,z; got {text!r}") from None

@@ -1,0 +1,367 @@
+"""What the terminal shows: tables of results, notes, a bar for what takes long."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.measure import Measurement
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from raterwise.compare import Comparison
+from raterwise.results import Estimate, Results, left_out
+
+__all__ = [
+    "ProgressBar",
+    "as_options",
+    "comparison_table",
+    "difference_table",
+    "facts_in_words",
+    "new_console",
+    "number",
+    "plain_table",
+    "print_notes",
+    "print_results",
+    "print_table",
+]
+
+ROOM_FOR_MEANINGS = 120
+"""Columns of a terminal from which the meanings fit beside the numbers; else they follow."""
+PIPED_WIDTH = 160
+ARGUMENT = re.compile(
+    r"""(?<![\w'"-])(?P<name>
+        on_(?:single|unrated) | skip_bad | allow_unmatched | ratings_layout | class_names
+        | (?:logit|features)_prefix
+        | (?:id|prob|label|group|weight|rater|rating|count|alpha)_(?:columns?|prefix)
+        | subgroup_(?:column|metrics)
+        | (?:missing|delimiter)(?==")
+        | ^(?:bins|boundary_mm|budget|cases|data|delimiter|fractions|level|maps|metrics|num_classes
+            |out|raters|ratings|repeats|resamples?|seed|spacing|subgroups|top)(?=:\ ))
+    \b(?:=True|="(?P<value>[^"]*)")?""",
+    re.VERBOSE,
+)
+"""Arguments of the library that are options here: id_column, or with a value, on_single="drop"."""
+SPELT_OTHERWISE = {"subgroups": "subgroup_column"}
+PATIENCE = 2.0
+"""Seconds after which somebody who waits is shown how far it is."""
+
+
+def as_options(message: str) -> str:
+    """Return a message of the library with its arguments as options of the command line.
+
+    >>> as_options('id_column: must name …; on_single="drop" leaves them out; delimiter=";" …')
+    "--id-column: must name …; --on-single drop leaves them out; --delimiter ';' …"
+    >>> as_options("bins: must be at least 1; got 0"), as_options("subgroups: 'site' has one level")
+    ('--bins: must be at least 1; got 0', "--subgroup-column: 'site' has one level")
+    """
+
+    def option(match: re.Match[str]) -> str:
+        named = SPELT_OTHERWISE.get(match["name"], match["name"])
+        name = f"--{named.replace('_', '-')}"
+        return name if match["value"] is None else f"{name} {shlex.quote(match['value'])}"
+
+    return ARGUMENT.sub(option, message)
+
+
+def new_console(*, stderr: bool = False) -> Console:
+    """Return a console; what goes to a file or a pipe is not folded, unless COLUMNS says so."""
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = max(console.width, PIPED_WIDTH)
+    return console
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a value with as many decimals, or in powers of ten where those would all be 0.
+
+    >>> number(0.12345), number(0.0), number(0.00001), number(None)
+    ('0.1235', '0.0000', '1.0e-05', '-')
+    """
+    if value is None:
+        return "-"
+    if value and abs(value) < 0.5 * 10**-digits:
+        return f"{value:.1e}"
+    return f"{value:.{digits}f}"
+
+
+def interval(estimate: Estimate, digits: int = 4) -> str:
+    """Return the interval in brackets, or nothing where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
+
+
+def cases(count: int) -> str:
+    """Return "1 case", "2 cases"."""
+    return f"{count} case" if count == 1 else f"{count} cases"
+
+
+def facts_in_words(data: Mapping[str, Any]) -> str:
+    """Return what the numbers rest on, in one line."""
+    raters = data["raters"]
+    span = (
+        f"{raters['min']}" if raters["min"] == raters["max"] else f"{raters['min']}-{raters['max']}"
+    )
+    patients = f" of {data['patients']} patients" if data.get("patients") else ""
+    counted, unit = cases(data["cases"]), "case"
+    if "voxels" in data:
+        images = "image" if data["cases"] == 1 else "images"
+        counted, unit = f"{data['cases']} {images}", "voxel"
+        patients += f", {data['voxels']} voxels"
+    return (
+        f"{counted}{patients}, {data['classes']} classes, {data['ratings']} "
+        f"{'rating' if data['ratings'] == 1 else 'ratings'} ({span} a {unit})"
+    )
+
+
+def print_results(results: Results, console: Console | None = None) -> None:
+    """Print every metric under its heading, then what they mean, then the notes."""
+    console = console or new_console()
+    wide = console.width >= ROOM_FOR_MEANINGS
+    corrected = any(e.debiased is not None for e in results.values())
+    console.print(Text(facts_in_words(results.data), style="bold"))
+    print_table(_results_table(results, meanings=wide), console)
+    if not wide:
+        for e in results.values():
+            console.print(Text.assemble((f"{e.title}: ", "bold"), e.meaning))
+        console.print()
+    if corrected:
+        console.print(
+            Text(
+                "corrected: chance alone pushes a calibration error up; this is the value with "
+                "that taken out."
+            )
+        )
+    _print_subgroups(results, console)
+    print_notes(results, console)
+
+
+OPTIONAL: Mapping[str, Callable[[Estimate], str]] = {
+    "± std": lambda e: "" if e.std is None else number(e.std),
+    "images": lambda e: "" if e.defined is None else str(e.defined),
+    "corrected": lambda e: "" if e.debiased is None else number(e.debiased),
+    "error at most": lambda e: "" if e.bound is None else f"{e.bound:.1e}",
+}
+"""Columns that are shown where some metric has something to say in them."""
+
+
+def _results_table(results: Results, *, meanings: bool) -> Table:
+    level = 100 * results.options.get("level", 0.95)
+    table = plain_table("metric")
+    table.add_column("mean" if results.per_case else "value", justify="right", no_wrap=True)
+    table.add_column(f"{level:g}% interval", no_wrap=True)
+    extra = {name: cell for name, cell in OPTIONAL.items() if any(map(cell, results.values()))}
+    for name in extra:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("better", no_wrap=True)
+    if meanings:
+        table.add_column("what it means")
+    headings = list(dict.fromkeys(e.group for e in results.values()))
+    heading = None
+    for e in sorted(results.values(), key=lambda e: headings.index(e.group)):
+        if e.group != heading:
+            heading = e.group
+            table.add_row()
+            table.add_row(Text(heading, style="bold cyan"))
+        row = [f"  {e.title}", "undefined" if e.value is None else number(e.value), interval(e)]
+        row += [cell(e) for cell in extra.values()]
+        row += [e.direction if e.direction != "none" else ""]
+        row += [e.meaning] if meanings else []
+        table.add_row(*map(Text, row))
+    table.add_row()
+    return table
+
+
+def _print_subgroups(results: Results, console: Console) -> None:
+    """Print, for each variable, every metric by level and what each level differs by."""
+    for variable in dict.fromkeys(found.variable for found in results.subgroups):
+        console.print()
+        console.print(Text(f"By {variable}", style="bold"))
+        print_table(_subgroup_table(results, variable), console)
+    if results.subgroups:
+        console.print()
+        note = (
+            "difference: from the cases of all other levels; p is adjusted for the number of "
+            "levels (Holm). Calibration errors are corrected."
+        )
+        console.print(Text(note))
+
+
+def _subgroup_table(results: Results, variable: str) -> Table:
+    chosen = [found for found in results.subgroups if found.variable == variable]
+    level = f"{100 * results.options.get('level', 0.95):g}% interval"
+    table = plain_table("level")
+    for heading in ("cases", "value"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column(level, no_wrap=True)
+    table.add_column("difference", justify="right", no_wrap=True)
+    table.add_column(level, no_wrap=True)
+    table.add_column("p", justify="right", no_wrap=True)
+    for metric, first in chosen[0].estimates.items():
+        table.add_row(Text(first.title, style="bold cyan"))
+        for found in chosen:
+            e, d = found.estimates[metric], found.differences.get(metric)
+            value = "undefined" if e.value is None else number(e.less_chance)
+            row = [f"  {found.level}", str(found.cases), value, interval(e)]
+            if d is not None:
+                row += [("+" if d.difference > 0 else "") + number(d.difference)]
+            if d is not None and d.low is not None and d.high is not None:
+                row += [f"[{number(d.low)}, {number(d.high)}]"]
+            p = None if d is None else d.adjusted_p_value
+            row += [""] * (6 - len(row)) + ["" if p is None else f"{p:.3f}"]
+            clear = p is not None and p <= 1 - results.options.get("level", 0.95)
+            table.add_row(*map(Text, row), style="bold" if clear else None)
+    return table
+
+
+def print_notes(results: Results, console: Console) -> None:
+    """Print what was left out, what is undefined and why, and the warnings."""
+    for reason, count in results.data.get("dropped", {}).items():
+        console.print(Text(f"left out: {left_out(reason, count)}"))
+    for dropped, titles in _titles_by((e.dropped or None, e.title) for e in results.values()):
+        counted = f"{dropped} voxels" if "voxels" in results.data else cases(dropped)
+        console.print(Text(f"left out: {counted} with too few raters for {titles}"))
+    for reason, titles in _titles_by((e.undefined, e.title) for e in results.values()):
+        console.print(Text(f"undefined: {titles}: {as_options(reason)}", style="yellow"))
+    for warning in results.warnings:
+        console.print(Text(f"warning: {as_options(warning)}", style="yellow"))
+
+
+def _titles_by(pairs: Iterable[tuple[Any, str]]) -> Iterable[tuple[Any, str]]:
+    """Return each key with the titles that share it; a key of None is nobody's."""
+    grouped: dict[Any, list[str]] = {}
+    for key, title in pairs:
+        if key is not None:
+            grouped.setdefault(key, []).append(title)
+    return [(key, ", ".join(titles)) for key, titles in grouped.items()]
+
+
+def comparison_table(columns: Mapping[str, Results], metrics: Iterable[str]) -> Table:
+    """Return the same metrics of several results side by side."""
+    table = plain_table("metric")
+    for name in columns:
+        table.add_column(name, no_wrap=True)
+    table.add_column("better", no_wrap=True)
+    for metric in metrics:
+        estimates = [results[metric] for results in columns.values()]
+        cells = [
+            "undefined" if e.value is None else f"{number(e.value, 3)} {interval(e, 3)}"
+            for e in estimates
+        ]
+        direction = estimates[0].direction
+        cells = [estimates[0].title, *cells, direction if direction != "none" else ""]
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def difference_table(comparison: Comparison, first: str, second: str) -> Table:
+    """Return each metric of two models, and first minus second with the interval of that."""
+    level = 100 * comparison.models[first].options.get("level", 0.95)
+    table = plain_table("metric")
+    for heading in (second, first, "difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column(f"{level:g}% interval", no_wrap=True)
+    table.add_column("p", justify="right", no_wrap=True)
+    table.add_column("better", no_wrap=True)
+    made = {d.metric: d for d in comparison.differences if (d.first, d.second) == (first, second)}
+    for name, estimate in comparison.models[first].items():
+        values = [comparison.models[model][name].value for model in (second, first)]
+        cells = ["undefined" if value is None else number(value) for value in values]
+        if name in made:
+            d = made[name]
+            # What two equal models differ by is the last digit of their sums, which is nothing.
+            gap, low, high = (round(value, 12) + 0.0 for value in (d.difference, d.low, d.high))
+            sign = "+" if gap > 0 else ""
+            cells += [f"{sign}{number(gap)}", f"[{number(low)}, {number(high)}]"]
+            cells += [f"{d.p_value:.3f}"]
+        else:
+            cells += ["", "", ""]
+        better = estimate.direction if estimate.direction != "none" else ""
+        table.add_row(*map(Text, (estimate.title, *cells, better)))
+    return table
+
+
+def plain_table(first: str) -> Table:
+    """Return a table without lines, with one column of names, which may be broken."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table.add_column(first)
+    return table
+
+
+def print_table(table: Table, console: Console) -> None:
+    """Print a table with every digit: names are broken in a narrow terminal, numbers never are."""
+    for column in table.columns:
+        if column.no_wrap:
+            column.min_width = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+    everything = console.options.update(max_width=sys.maxsize)
+    needed = Measurement.get(console, everything, table).minimum
+    if needed > console.width:
+        table.width = needed  # the terminal folds the lines, and nothing is lost
+    console.print(table, crop=False)
+
+
+class ProgressBar:
+    """A bar on stderr that appears once the work has taken `patience` seconds.
+
+    Called with a description and a fraction, as `raterwise.evaluate(progress=…)` does; a terminal
+    that nobody looks at, such as a log file, is left alone.
+    """
+
+    def __init__(
+        self,
+        console: Console | None = None,
+        *,
+        shown: bool = True,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._console = console or Console(stderr=True)
+        self._shown = shown and self._console.is_terminal
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:3.0f}%"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=1.0)
+        self._lock = threading.Lock()
+        self._closed = False
+        self._timer = threading.Timer(patience, self._appear)
+        self._timer.daemon = True
+
+    def __enter__(self) -> ProgressBar:
+        if self._shown:
+            self._timer.start()
+        return self
+
+    def __call__(self, description: str, fraction: float) -> None:
+        """Say what is being done, and which fraction of the whole is."""
+        self._progress.update(self._task, description=description, completed=fraction)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            if self._progress.live.is_started:  # to stop what never began would print a line
+                self._progress.stop()
+
+    def _appear(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._progress.start()

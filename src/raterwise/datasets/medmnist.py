@@ -1,0 +1,96 @@
+"""MedMNIST: small medical images in the split that everybody uses.
+
+Yang et al., Scientific Data 10, 41 (2023), https://doi.org/10.1038/s41597-022-01721-8. The files
+(breastmnist.npz, pneumoniamnist.npz, …; CC BY 4.0 but for DermaMNIST) do not come with raterwise.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import as_integer_array
+from raterwise.errors import InvalidInputError
+
+__all__ = ["MedMnist", "MedMnistPart", "read_medmnist"]
+
+PARTS = ("train", "val", "test")
+
+
+class MedMnistPart(NamedTuple):
+    """The images of one part of the split, and what is on them."""
+
+    images: NDArray[np.uint8]
+    """(N, H, W), or (N, H, W, 3) in colour, or (N, D, H, W) of the volumes."""
+    labels: NDArray[np.int64]
+    """(N,) classes, or (N, L) zeros and ones where an image has several findings."""
+
+
+class MedMnist(NamedTuple):
+    """A data set of MedMNIST in its official split."""
+
+    train: MedMnistPart
+    validation: MedMnistPart
+    test: MedMnistPart
+
+
+def read_medmnist(npz: str | PathLike[str]) -> MedMnist:
+    """Return what an official file of MedMNIST holds: `train_images`, `train_labels`, ….
+
+    >>> images, labels = np.zeros((4, 28, 28), np.uint8), np.array([[0], [1], [1], [0]], np.uint8)
+    >>> file = getfixture("tmp_path") / "tinymnist.npz"
+    >>> np.savez(
+    ...     file,
+    ...     **{f"{part}_images": images for part in ("train", "val", "test")},
+    ...     **{f"{part}_labels": labels for part in ("train", "val", "test")},
+    ... )
+    >>> read_medmnist(file).validation.labels
+    array([0, 1, 1, 0])
+    """
+    name = Path(npz).name
+    arrays = _arrays(npz)
+    wanted = [f"{part}_{kind}" for part in PARTS for kind in ("images", "labels")]
+    if missing := [key for key in wanted if key not in arrays]:
+        raise InvalidInputError(
+            f"{name}: must hold {', '.join(wanted)}; {', '.join(missing)} missing "
+            f"(found: {', '.join(sorted(arrays)) or 'nothing'})"
+        )
+    return MedMnist(*(_part(name, arrays, part) for part in PARTS))
+
+
+def _arrays(npz: str | PathLike[str]) -> dict[str, NDArray[np.generic]]:
+    try:
+        # Opened here: NumPy leaves a damaged archive open.
+        with open(npz, "rb") as stream, np.load(stream, allow_pickle=False) as file:
+            return {key: file[key] for key in file.files}
+    except FileNotFoundError:
+        raise InvalidInputError(f"{npz}: no such file") from None
+    except (TypeError, ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
+        raise InvalidInputError(f"{Path(npz).name}: must be an NPZ file; {error}") from error
+
+
+def _part(name: str, arrays: dict[str, NDArray[np.generic]], part: str) -> MedMnistPart:
+    images, labels = arrays[f"{part}_images"], arrays[f"{part}_labels"]
+    if images.dtype != np.uint8 or images.ndim not in (3, 4):
+        raise InvalidInputError(
+            f"{name}: {part}_images must be bytes (N, H, W) or (N, H, W, 3); "
+            f"got {images.dtype} {images.shape}"
+        )
+    classes = as_integer_array(labels, f"{part}_labels", ndim=(1, 2)).astype(np.int64)
+    if len(classes) != len(images) or not len(images):
+        raise InvalidInputError(
+            f"{name}: {part}_labels must have a row per image; "
+            f"got {len(classes)} for {len(images)} images"
+        )
+    if classes.min() < 0:
+        raise InvalidInputError(
+            f"{name}: {part}_labels must not be negative; got {int(classes.min())}"
+        )
+    # A single column is how the official files hold one class per image.
+    single = classes.ndim == 2 and classes.shape[1] == 1
+    return MedMnistPart(images.astype(np.uint8), classes[:, 0] if single else classes)

@@ -1,0 +1,115 @@
+"""One pass over predictions in this process, in threads, with the same digits for any number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.kernels._threads import in_threads
+from raterwise.predictions import Predictions, Rows
+from raterwise.summaries import BinPlan
+
+__all__ = ["Plan", "Summary", "summarise"]
+
+STRIPES = 8
+"""Into how many parts the cases are split: fixed, so that sums do not depend on the threads."""
+TILE = 16
+CHUNKS_AT_ONCE = 64
+"""How many chunks are held in memory where the summaries, not the cases, are shared out."""
+
+
+class Summary(Protocol):
+    """A mergeable table."""
+
+    def __add__(self, other: Self) -> Self: ...
+
+    def absorb(self, rows: Rows) -> None:
+        """Add a chunk in place."""
+
+
+class Plan(Protocol):
+    """What to keep of the cases; equal plans share one summary."""
+
+    def empty(self, num_classes: int, units: int = 1) -> Any:
+        """Return the summary of no cases."""
+
+
+def summarise(
+    predictions: Predictions,
+    plans: Sequence[Plan],
+    *,
+    units: NDArray[np.int64] | None = None,
+    num_units: int = 1,
+    threads: int | None = None,
+) -> dict[Plan, Any]:
+    """Read every case once and return the summary of each plan.
+
+    `units` (N,) is the resampling unit of each case; without it all cases are one unit.
+    """
+    distinct = list(dict.fromkeys(plans))
+    if units is None:
+        return dict(zip(distinct, _by_stripes(predictions, distinct, threads), strict=True))
+    summaries = [plan.empty(predictions.num_classes, num_units) for plan in distinct]
+    _by_summary(predictions, summaries, units, threads)
+    return dict(zip(distinct, summaries, strict=True))
+
+
+def _by_stripes(
+    predictions: Predictions, plans: Sequence[Plan], threads: int | None
+) -> list[Summary]:
+    """Split the cases: each stripe has small summaries of its own, merged at the end."""
+    cases, step = len(predictions), predictions.chunk_rows
+    chunks = -(-cases // step)
+    # Whole tiles, so that the direct loops leave nothing but the last few cases to the others.
+    bounds = [s * chunks // STRIPES * step // TILE * TILE for s in range(STRIPES)] + [cases]
+    alone = plans[0] if len(plans) == 1 else None
+    direct = alone.direct_loop(predictions) if isinstance(alone, BinPlan) else None
+
+    def stripe(s: int) -> list[Any]:
+        first, last = bounds[s], bounds[s + 1]
+        summaries: list[Any] = [plan.empty(predictions.num_classes) for plan in plans]
+        if direct is not None:
+            first = summaries[0].absorb_directly(direct, first, last)
+        for start in range(first, last, step):
+            rows = predictions.read(start, min(start + step, last))
+            for summary in summaries:
+                summary.absorb(rows)
+        return summaries
+
+    busy = [s for s in range(STRIPES) if bounds[s] < bounds[s + 1]]
+    parts = in_threads(stripe, busy, threads)
+    merged = parts[0]
+    for part in parts[1:]:
+        merged = [a + b for a, b in zip(merged, part, strict=True)]
+    return merged
+
+
+def _by_summary(
+    predictions: Predictions,
+    summaries: Sequence[Summary],
+    units: NDArray[np.int64],
+    threads: int | None,
+) -> None:
+    """Split the summaries: with a table per unit they are large, and there should be one of each.
+
+    Chunks are read by all threads, then each summary takes them in, in their order, in a thread.
+    """
+    cases, step = len(predictions), predictions.chunk_rows
+
+    def read(start: int) -> Rows:
+        stop = min(start + step, cases)
+        return replace(predictions.read(start, stop), units=units[start:stop])
+
+    for first in range(0, cases, step * CHUNKS_AT_ONCE):
+        starts = range(first, min(first + step * CHUNKS_AT_ONCE, cases), step)
+        chunks = in_threads(read, starts, threads)
+
+        def take_in(i: int, chunks: list[Rows] = chunks) -> None:
+            for rows in chunks:
+                summaries[i].absorb(rows)
+
+        in_threads(take_in, range(len(summaries)), threads)

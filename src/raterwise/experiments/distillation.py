@@ -1,0 +1,312 @@
+"""Uncertainty distillation on real images, as in CCC section 4: the training.
+
+M small residual networks learn the classes; a network of the same kind learns how sure they are
+(UDist). What all of them say about the images to judge by, in and out of distribution, is written
+into one file per problem and seed; `distillation_tables` makes the tables. A run that finds a file
+made of the same things goes on to the next.
+
+This half needs PyTorch, NumPy and SciPy alone.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from raterwise.arrays import choose
+from raterwise.experiments.distillation_data import PROBLEMS, Problem, load_problem
+from raterwise.experiments.kept import kept_arrays
+from raterwise.experiments.training import Recipe, predict, train
+from raterwise.torch._inference import seeded
+from raterwise.torch.distillation import UncertaintyDistillation
+
+__all__ = ["Settings", "SmallResNet", "cascade", "crop_and_flip", "predictions_file", "train_all"]
+
+Arrays = dict[str, NDArray[Any]]
+Report = Callable[[str, float], None]
+
+VERSION = 1
+MARGIN = 4
+"""Pixels by which a crop may be shifted."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the predictions depend on, besides the data and the seed."""
+
+    members: int = 5
+    width: int = 32
+    epochs: int = 24
+    """Of each member."""
+    distillation_epochs: int = 20
+    batch_size: int = 512
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.05
+    train_temperature: float = 8.0
+    test_temperatures: tuple[float, ...] = (1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
+    held_out: int = 5000
+    augment: bool = True
+    limit: int | None = None
+    """Use no more than so many cases of each part: for a trial."""
+
+    def of(self, problem: str) -> Settings:
+        """Return the settings of one problem: digits need less of everything, and no flips."""
+        if problem != "mnist":
+            return self
+        return replace(
+            self, width=max(self.width // 2, 1), epochs=max(self.epochs // 3, 1), augment=False
+        )
+
+
+# the networks ------------------------------------------------------------------------------------
+
+
+class SmallResNet(nn.Module):
+    """A residual network of eight convolutions for small images.
+
+    In training on a GPU it computes in bfloat16; what it says in eval mode is in float32, because
+    scores of eight bits would tie.
+    """
+
+    def __init__(self, channels: int, outputs: int, width: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            _block(channels, width),
+            _block(width, 2 * width, halve=True),
+            _Residual(2 * width),
+            _block(2 * width, 4 * width, halve=True),
+            _block(4 * width, 8 * width, halve=True),
+            _Residual(8 * width),
+        )
+        self.head = nn.Linear(8 * width, outputs)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return (N, outputs) logits."""
+        quick = self.training and images.is_cuda
+        with torch.autocast(images.device.type, dtype=torch.bfloat16, enabled=quick):
+            features = self.body(images.contiguous(memory_format=torch.channels_last))
+            scores: Tensor = self.head(features.amax(dim=(2, 3)))
+        return scores.float()
+
+
+class _Residual(nn.Module):
+    """Two convolutions, added to what they are given."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.change = nn.Sequential(_block(width, width), _block(width, width))
+
+    def forward(self, images: Tensor) -> Tensor:
+        changed: Tensor = images + self.change(images)
+        return changed
+
+
+def _block(inputs: int, outputs: int, *, halve: bool = False) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+        nn.BatchNorm2d(outputs),
+        nn.ReLU(),
+        *([nn.MaxPool2d(2)] if halve else []),
+    )
+
+
+def crop_and_flip(images: Tensor) -> Tensor:
+    """Return each image shifted by up to four pixels, edges mirrored, and half of them flipped."""
+    cases, _, height, width = images.shape
+    at = images.device
+    padded = functional.pad(images, (MARGIN,) * 4, mode="reflect")
+    shift = torch.randint(2 * MARGIN + 1, (2, cases, 1), device=at)
+    flip = torch.rand(cases, 1, device=at) < 0.5
+    down, along = torch.arange(height, device=at), torch.arange(width, device=at)
+    rows = shift[0] + down
+    columns = shift[1] + torch.where(flip, along.flip(0), along)
+    case = torch.arange(cases, device=at)
+    # One gather; what comes out, (N, H, W, C) in memory, is the order that convolutions like.
+    chosen = padded[case[:, None, None], :, rows[:, :, None], columns[:, None, :]]
+    return chosen.permute(0, 3, 1, 2)
+
+
+# the cascade -------------------------------------------------------------------------------------
+
+
+def cascade(
+    problem: Problem,
+    settings: Settings,
+    seed: int,
+    *,
+    device: str | torch.device = "cpu",
+    checkpoints: Path | None = None,
+    report: Report | None = None,
+) -> Arrays:
+    """Train members and confidence networks; return what they say.
+
+    `logits.PART` (M, N, K) are the members'. `udist.PART` (temperatures, N) is the confidence of
+    a network distilled on the training images, `udist_held_out.PART` that of one distilled on
+    images that the members never saw (CCC section 5 leaves that to the future). PART is test,
+    held_out, or out.NAME for images from elsewhere.
+    """
+    say = report or (lambda _, __: None)
+    parts = {"test": problem.test.images, "held_out": problem.held_out.images}
+    parts |= {f"out.{name}": images for name, images in problem.outside.items()}
+    given = {name: problem.normalised(images, device) for name, images in parts.items()}
+    members = []
+    for i in range(settings.members):
+        say(f"{problem.name}, seed {seed}: member {i + 1}", i / (settings.members + 2))
+        members.append(_member(problem, settings, (seed, i), device, checkpoints))
+    found: Arrays = {
+        "classes": problem.test.classes,
+        "rows": problem.test.rows,
+        "held_out_classes": problem.held_out.classes,
+    }
+    for name, images in given.items():
+        found[f"logits.{name}"] = np.stack([predict(member, images) for member in members])
+    for step, kind in enumerate(("udist", "udist_held_out")):
+        say(f"{problem.name}, seed {seed}: {kind}", 1 - (2 - step) / (settings.members + 2))
+        found |= _distilled(kind, problem, members, settings, seed, given, checkpoints)
+    return found
+
+
+def _member(
+    problem: Problem,
+    settings: Settings,
+    key: tuple[int, int],
+    device: str | torch.device,
+    checkpoints: Path | None,
+) -> nn.Module:
+    recipe = Recipe(
+        settings.epochs,
+        settings.batch_size,
+        settings.learning_rate,
+        settings.weight_decay,
+        seed=int(np.random.SeedSequence(key).generate_state(1)[0]),
+    )
+    images = problem.normalised(problem.train.images, device)
+    return train(
+        lambda: _network(images.shape[1], problem.classes, settings.width),
+        nn.CrossEntropyLoss(),
+        (images, torch.from_numpy(problem.train.classes)),
+        recipe,
+        augment=(lambda x, y: (crop_and_flip(x), y)) if settings.augment else None,
+        checkpoint=None if checkpoints is None else checkpoints / f"member-{key[1]}.pt",
+        device=device,
+    )
+
+
+def _network(channels: int, outputs: int, width: int) -> nn.Module:
+    network: nn.Module = SmallResNet(channels, outputs, width)
+    return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+
+
+def _distilled(
+    kind: str,
+    problem: Problem,
+    members: Sequence[nn.Module],
+    settings: Settings,
+    seed: int,
+    given: dict[str, Tensor],
+    checkpoints: Path | None,
+) -> Arrays:
+    at = given["test"].device
+    unseen = kind == "udist_held_out"
+    source = problem.held_out if unseen else problem.train
+    # A tenth of the images, and three times as often: the steps are a third of the other's.
+    epochs = settings.distillation_epochs * (3 if unseen else 1)
+    channels = source.images.shape[1] + problem.classes
+    with seeded(seed, 2, int(unseen), device=at):
+        network = _network(channels, 1, settings.width).to(at)
+    udist = UncertaintyDistillation(
+        members, network, train_temperature=settings.train_temperature, seed=seed
+    )
+    udist.fit(
+        (problem.normalised(source.images, at), torch.from_numpy(source.classes).to(at)),
+        epochs=epochs,
+        batch_size=settings.batch_size,
+        augment=crop_and_flip if settings.augment else None,
+        checkpoint=None if checkpoints is None else checkpoints / f"{kind}.pt",
+        progress=False,
+    )
+    found: Arrays = {f"{kind}.loss": np.array([epoch.train_loss for epoch in udist.history])}
+    for name, images in given.items():
+        probs = udist.predict_proba(images, batch_size=1024, progress=False)
+        rows = []
+        for udist.test_temperature in settings.test_temperatures:
+            confidence = udist.predict_confidence(
+                images, probabilities=probs, batch_size=1024, progress=False
+            )
+            rows.append(confidence)
+        found[f"{kind}.{name}"] = np.stack(rows).astype(np.float32)
+    return found
+
+
+# everything --------------------------------------------------------------------------------------
+
+
+def predictions_file(folder: str | PathLike[str], problem: str, seed: int) -> Path:
+    """Return the file of one problem and seed."""
+    return Path(folder) / f"{problem}-seed{seed}.npz"
+
+
+def train_all(
+    data: str | PathLike[str],
+    out: str | PathLike[str],
+    *,
+    problems: Sequence[str] = PROBLEMS,
+    seeds: Sequence[int] = (0, 1, 2),
+    settings: Settings | None = None,
+    device: str | torch.device = "cpu",
+    checkpoints: bool = True,
+    report: Report | None = None,
+) -> list[Path]:
+    """Train the cascades that `out` has no predictions of; return the files of all.
+
+    With `checkpoints`, training that was killed goes on with the epoch after the last whole one.
+    """
+    for name in problems:
+        choose("problems", name, PROBLEMS)
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    for seed in seeds:  # one of each problem first: what is there early is of use
+        for name in problems:
+            chosen = (settings or Settings()).of(name)
+            problem = load_problem(
+                name, data, seed=seed, held_out=chosen.held_out, limit=chosen.limit
+            )
+            made_of = {
+                "version": VERSION, "problem": name, "seed": seed,
+                "data": problem.fingerprint(), **asdict(chosen),
+            }  # fmt: skip
+            files.append(predictions_file(folder, name, seed))
+            work = folder / f"checkpoints-{name}-seed{seed}" if checkpoints else None
+            _kept(files[-1], made_of, problem, chosen, seed, device, work, report)
+    return files
+
+
+def _kept(
+    file: Path,
+    made_of: dict[str, Any],
+    problem: Problem,
+    settings: Settings,
+    seed: int,
+    device: str | torch.device,
+    work: Path | None,
+    report: Report | None,
+) -> None:
+    def make() -> Arrays:
+        if work is not None:
+            work.mkdir(exist_ok=True)
+        return cascade(problem, settings, seed, device=device, checkpoints=work, report=report)
+
+    kept_arrays(file, made_of, make)
+    if work is not None:
+        shutil.rmtree(work, ignore_errors=True)

@@ -1,0 +1,385 @@
+"""Judges the predictions of `distillation`: does a confidence know when the class is wrong?
+
+Five kinds of confidence are compared, as in CCC Tables 1 and 3: the largest softmax output of a
+single network (the mean over the members), that of their ensemble, that of the ensemble softened
+with a temperature T (CCC eq 2), and the confidence network's, distilled on the training images or
+on images that the members never saw. T is the paper's 3, or chosen on the held-out images.
+
+A value is the mean over cascades (seeds), and its interval that of the test images, which are
+drawn again for all methods alike: other images, the same networks. How far training alone moves a
+value is seen in those of the single cascades, which are given too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.datasets import read_cifar10h
+from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.experiments.distillation_tables import METHODS, PAIRS, TEMPERED, as_markdown
+from raterwise.experiments.kept import fingerprint, kept, write_json
+from raterwise.functions.ranking import auccc
+from raterwise.inference import Progress
+from raterwise.intervals import percentile_interval
+from raterwise.io.files import write_text_atomically
+from raterwise.metrics import ranking
+from raterwise.resample import multiplicities
+
+__all__ = ["Cascade", "Judgement", "judge", "judged", "load_cascades", "softened"]
+
+FloatArray = NDArray[Any]
+Arrays = Mapping[str, FloatArray]
+Formula = Callable[[FloatArray, FloatArray], FloatArray]
+
+VERSION = 1
+PAPER_TEMPERATURE = 3.0
+TILE = 16
+"""Resamples at a time: as many as a processor's cache holds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """One confidence: how sure it is of each prediction, and which predictions those are."""
+
+    confidence: FloatArray
+    """(N,)."""
+    predicted: NDArray[np.int64]
+    outside: dict[str, FloatArray]
+    """Its confidence in cases from elsewhere."""
+
+
+def softened(logits: FloatArray, temperature: float = 1.0) -> FloatArray:
+    """Return softmax(log P̄ / T), (N, K), of the members' logits (M, N, K) (CCC eq 2).
+
+    >>> logits = np.log([[[0.8, 0.2]], [[1.0, 1e-300]]])  # P̄ is 9 : 1
+    >>> softened(logits, temperature=2.0)
+    array([[0.75, 0.25]])
+    """
+    from scipy.special import log_softmax, logsumexp, softmax
+
+    each = log_softmax(logits.astype(np.float64), axis=2)
+    mean = logsumexp(each, axis=0) - np.log(len(each))
+    return np.asarray(softmax(mean / temperature, axis=1))
+
+
+class Cascade:
+    """The predictions of one file, and the methods that are compared."""
+
+    def __init__(self, arrays: Arrays, made_of: Mapping[str, Any]) -> None:
+        self.arrays, self.made_of = arrays, made_of
+        self.classes = arrays["classes"]
+        self.temperatures: list[float] = list(made_of["test_temperatures"])
+        self.outside = [
+            name.removeprefix("logits.out.") for name in arrays if name.startswith("logits.out.")
+        ]
+
+    def methods(self) -> dict[str, list[Judgement]]:
+        """Return the judgements of each method: one, or those of all members."""
+        chosen = self.chosen_temperatures()
+        members = range(len(self.arrays["logits.test"]))
+        return {
+            "max softmax": [self._softmax(1.0, member) for member in members],
+            "ensemble": [self._softmax(1.0)],
+            "softened": [self.tempered("softened", PAPER_TEMPERATURE)],
+            "softened, chosen": [self.tempered("softened", chosen["softened"])],
+            "udist": [self.tempered("udist", PAPER_TEMPERATURE)],
+            "udist, chosen": [self.tempered("udist", chosen["udist"])],
+            "udist, held out": [self.tempered("udist, held out", PAPER_TEMPERATURE)],
+        }
+
+    def tempered(self, method: str, temperature: float) -> Judgement:
+        """Return the judgement of one of `TEMPERED` at a temperature."""
+        if method == "softened":
+            return self._softmax(temperature)
+        return self._udist("udist" if method == "udist" else "udist_held_out", temperature)
+
+    def chosen_temperatures(self) -> dict[str, float]:
+        """Return the temperatures with the best AUCCC on the held-out images, or the paper's."""
+        probs = softened(self.arrays["logits.held_out"])
+        correct = probs.argmax(axis=1) == self.arrays["held_out_classes"]
+
+        def best(confidence: Callable[[float], FloatArray]) -> float:
+            try:
+                return max(self.temperatures, key=lambda t: auccc(confidence(t), correct))
+            except UndefinedMetricError:  # every held-out image is classified right
+                return PAPER_TEMPERATURE
+
+        return {
+            "softened": best(lambda t: softened(self.arrays["logits.held_out"], t).max(axis=1)),
+            "udist": best(lambda t: self._confidence("udist", "held_out", t)),
+        }
+
+    def _softmax(self, temperature: float, member: int | None = None) -> Judgement:
+        rows = slice(None) if member is None else slice(member, member + 1)
+        probs = {
+            name: softened(self.arrays[f"logits.{name}"][rows], temperature)
+            for name in ("test", *(f"out.{kind}" for kind in self.outside))
+        }
+        return Judgement(
+            probs["test"].max(axis=1),
+            probs["test"].argmax(axis=1),
+            {kind: probs[f"out.{kind}"].max(axis=1) for kind in self.outside},
+        )
+
+    def _udist(self, kind: str, temperature: float) -> Judgement:
+        return Judgement(
+            self._confidence(kind, "test", temperature),
+            softened(self.arrays["logits.test"]).argmax(axis=1),
+            {name: self._confidence(kind, f"out.{name}", temperature) for name in self.outside},
+        )
+
+    def _confidence(self, kind: str, part: str, temperature: float) -> FloatArray:
+        return np.asarray(self.arrays[f"{kind}.{part}"][self.temperatures.index(temperature)])
+
+
+def load_cascades(folder: str | PathLike[str]) -> list[Cascade]:
+    """Return the cascades whose predictions a folder holds, in order of problem and seed."""
+    found = []
+    for file in sorted(Path(folder).glob("*-seed*.npz")):
+        with np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files if name != "made_of"}
+            made_of = json.loads(str(stored["made_of"]))
+        found.append(Cascade(arrays, made_of))
+    return sorted(found, key=lambda c: (c.made_of["problem"], c.made_of["seed"]))
+
+
+# metrics and their resamples ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """What is asked of a judgement."""
+
+    metric: str
+    correct: Callable[[Judgement], FloatArray]
+    """How far each test case counts as right."""
+    formula: Formula
+    """Of masses and hits at sorted scores."""
+
+
+def _questions(
+    kind: str | None, counts: FloatArray | None, classes: FloatArray
+) -> Iterator[_Question]:
+    """Yield what is asked about the test images alone, or beside those of one kind."""
+
+    def right(judgement: Judgement) -> FloatArray:
+        return np.asarray(judgement.predicted == classes, dtype=np.float64)
+
+    def by_raters(judgement: Judgement) -> FloatArray:
+        assert counts is not None
+        chosen = counts[np.arange(len(counts)), judgement.predicted]
+        return np.asarray(chosen / counts.sum(axis=1))
+
+    if kind is not None:
+        yield _Question(f"auccc, {kind}", right, ranking.auccc)
+        # P(in is more confident than out): the same area, with every test image right.
+        yield _Question(f"io_auroc, {kind}", lambda _: np.ones(len(classes)), ranking.auccc)
+        return
+    yield _Question("accuracy", right, _share)
+    yield _Question("auccc", right, ranking.auccc)
+    yield _Question("aurc", right, ranking.aurc)
+    if counts is not None:
+        yield _Question("auccc by raters", by_raters, ranking.auccc)
+
+
+def _share(mass: FloatArray, hits: FloatArray) -> FloatArray:
+    return np.asarray(hits.sum(axis=-1) / mass.sum(axis=-1))
+
+
+def _measured(
+    confidence: FloatArray,
+    asked: Sequence[tuple[FloatArray, Formula]],
+    times: FloatArray,
+) -> list[FloatArray]:
+    """Return formulas over masses of sorted scores for every row of `times` (resamples, N).
+
+    What is asked is how far each case counts as right, and the formula.
+    """
+    order = np.argsort(confidence, kind="stable")
+    score, rights = confidence[order], [correct[order] for correct, _ in asked]
+    starts = np.flatnonzero(np.concatenate(([True], score[1:] != score[:-1])))
+    tied = len(starts) < len(score)
+    out: list[list[FloatArray]] = [[] for _ in asked]
+    for tile in np.split(times, range(TILE, len(times), TILE)):
+        weight = tile[:, order]
+        mass = np.add.reduceat(weight, starts, axis=1) if tied else weight
+        for found, right, (_, formula) in zip(out, rights, asked, strict=True):
+            hits = weight * right
+            found.append(formula(mass, np.add.reduceat(hits, starts, axis=1) if tied else hits))
+    return [np.concatenate(found) for found in out]
+
+
+def _drawn(cases: int, resamples: int, seed: int) -> FloatArray:
+    """Return how often each case stands: once in the first row, drawn again in the others."""
+    return np.concatenate((np.ones((1, cases)), multiplicities(cases, resamples, seed)))
+
+
+# a problem ---------------------------------------------------------------------------------------
+
+
+def judged(
+    cascades: Sequence[Cascade],
+    *,
+    counts: FloatArray | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return what came of the cascades of one problem, which differ in their seeds alone.
+
+    `counts` (N, K), of the test images in the order of the files, are what raters said.
+    """
+    first = cascades[0]
+    for other in cascades:
+        if not np.array_equal(other.classes, first.classes) or other.outside != first.outside:
+            raise InvalidInputError(
+                f"predictions: the files of {first.made_of['problem']} must be of the same images; "
+                f"seeds {first.made_of['seed']} and {other.made_of['seed']} differ"
+            )
+    tables = _tables(cascades, counts, resamples, seed)
+    return {
+        "problem": first.made_of["problem"],
+        "seeds": [cascade.made_of["seed"] for cascade in cascades],
+        "cases": {"test": len(first.classes)}
+        | {kind: len(first.arrays[f"logits.out.{kind}"][0]) for kind in first.outside},
+        "settings": {k: v for k, v in first.made_of.items() if k not in ("data", "seed")},
+        "temperatures": [cascade.chosen_temperatures() for cascade in cascades],
+        "by_temperature": _by_temperature(cascades),
+        "level": level,
+        "values": {
+            name: {metric: _estimate(table, level) for metric, table in own.items()}
+            for name, own in tables.items()
+        },
+        "differences": [
+            {"metric": metric, "first": a, "second": b}
+            | _estimate(tables[a][metric] - tables[b][metric], level)
+            for a, b in PAIRS
+            for metric in tables[a]
+            if metric != "accuracy"
+        ],
+    }
+
+
+def _tables(
+    cascades: Sequence[Cascade], counts: FloatArray | None, resamples: int, seed: int
+) -> dict[str, dict[str, FloatArray]]:
+    """Return (seeds, 1 + resamples) of each method and metric; first, the cases as they are."""
+    first, methods = cascades[0], [cascade.methods() for cascade in cascades]
+    inside = _drawn(len(first.classes), resamples, seed)
+    tables: dict[str, dict[str, FloatArray]] = {name: {} for name in METHODS}
+    for i, kind in enumerate((None, *first.outside)):
+        times = inside
+        if kind is not None:
+            cases = first.arrays[f"logits.out.{kind}"].shape[1]
+            times = np.hstack((inside, _drawn(cases, resamples, seed + 1000 * i)))
+        questions = list(_questions(kind, counts, first.classes))
+        for name in METHODS:
+            found = np.stack([_mean(own[name], questions, kind, times) for own in methods], axis=1)
+            tables[name] |= {q.metric: part for q, part in zip(questions, found, strict=True)}
+    return tables
+
+
+def _mean(
+    judgements: Sequence[Judgement],
+    questions: Sequence[_Question],
+    kind: str | None,
+    times: FloatArray,
+) -> FloatArray:
+    """Return (questions, resamples): the mean over judgements, for every row of `times`."""
+    out = []
+    for judgement in judgements:
+        elsewhere = np.empty(0) if kind is None else judgement.outside[kind]
+        confidence = np.concatenate((judgement.confidence, elsewhere))
+        wrong = np.zeros(len(elsewhere))
+        asked = [(np.concatenate((q.correct(judgement), wrong)), q.formula) for q in questions]
+        out.append(_measured(confidence, asked, times))
+    return np.asarray(np.mean(out, axis=0))
+
+
+def _by_temperature(
+    cascades: Sequence[Cascade],
+) -> dict[str, dict[str, list[float]]]:
+    """Return AUCCC at each temperature, alone and beside other images: the mean over seeds."""
+    out: dict[str, dict[str, list[float]]] = {name: {} for name in TEMPERED}
+    for name, own in out.items():
+        for temperature in cascades[0].temperatures:
+            found = [cascade.tempered(name, temperature) for cascade in cascades]
+            for kind in (None, *cascades[0].outside):
+                areas = [
+                    auccc(
+                        judgement.confidence,
+                        judgement.predicted == cascade.classes,
+                        out_confidence=None if kind is None else judgement.outside[kind],
+                    )
+                    for judgement, cascade in zip(found, cascades, strict=True)
+                ]
+                own.setdefault(kind or "test", []).append(float(np.mean(areas)))
+    return out
+
+
+def _estimate(table: FloatArray, level: float) -> dict[str, Any]:
+    """Return the mean over seeds of (seeds, 1 + resamples) with its interval, and each seed's."""
+    each, resampled = table[:, 0], table[:, 1:].mean(axis=0)
+    value = float(each.mean())
+    ends = percentile_interval(resampled, level)
+    # The percentiles need not contain the value, where the metric is near its bound.
+    low, high = min(ends.low, value), max(ends.high, value)
+    return {"value": value, "low": low, "high": high, "each": [float(v) for v in each]}
+
+
+# everything --------------------------------------------------------------------------------------
+
+
+def judge(
+    out: str | PathLike[str],
+    ratings: str | PathLike[str] | None = None,
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Judge every cascade in `out`, and write a JSON file per problem, summary.json and tables.md.
+
+    `ratings` is cifar10h_counts.npy; predictions on CIFAR-10 are then judged by its raters too.
+    """
+    folder = Path(out)
+    cascades = load_cascades(folder)
+    if not cascades:
+        raise InvalidInputError(f"out: {folder} must hold predictions to judge; it has none")
+    counts = None if ratings is None else read_cifar10h(ratings)
+    problems = sorted({c.made_of["problem"] for c in cascades})
+    found = []
+    for i, problem in enumerate(problems):
+        if progress:
+            progress(f"judging {problem}", i / len(problems))
+        own = [c for c in cascades if c.made_of["problem"] == problem]
+        found.append(_judged_once(folder / f"{problem}.json", own, counts, resamples, seed))
+    if progress:
+        progress("done", 1.0)
+    write_json(folder / "summary.json", found)
+    write_text_atomically(folder / "tables.md", as_markdown(found))
+    return found
+
+
+def _judged_once(
+    file: Path, own: Sequence[Cascade], counts: FloatArray | None, resamples: int, seed: int
+) -> dict[str, Any]:
+    """Return what came of a problem, from its file where that was made of the same things."""
+    by_raters = counts is not None and own[0].made_of["problem"] == "cifar10"
+    raters = counts[own[0].arrays["rows"]] if counts is not None and by_raters else None
+    made_of = {
+        "version": VERSION,
+        "resamples": resamples,
+        "seed": seed,
+        "predictions": [fingerprint(*c.arrays.values()) for c in own],
+        "ratings": None if raters is None else fingerprint(raters),
+    }
+    return kept(file, made_of, lambda: judged(own, counts=raters, resamples=resamples, seed=seed))

@@ -1,0 +1,123 @@
+"""The tables of the distillation experiment, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from raterwise.experiments.markdown import table_head, table_row
+
+__all__ = ["METHODS", "PAIRS", "TEMPERED", "as_markdown"]
+
+Found = Mapping[str, Any]
+
+METHODS = {
+    "max softmax": "max softmax, one network",
+    "ensemble": "ensemble",
+    "softened": "softened ensemble, T = 3",
+    "softened, chosen": "softened ensemble, T chosen",
+    "udist": "UDist, T = 3",
+    "udist, chosen": "UDist, T chosen",
+    "udist, held out": "UDist on held-out images, T = 3",
+}
+TEMPERED = {
+    "softened": "softened ensemble",
+    "udist": "UDist",
+    "udist, held out": "UDist on held-out images",
+}
+"""Those that depend on a temperature."""
+PAIRS = (
+    ("udist", "max softmax"),
+    ("udist", "ensemble"),
+    ("udist", "softened"),
+    ("udist, chosen", "softened, chosen"),
+    ("udist, held out", "softened, chosen"),
+)
+"""What is compared: first minus second."""
+TITLES = {
+    "cifar10": "CIFAR-10",
+    "cifar8": "CIFAR-10 without cats and trucks",
+    "mnist": "MNIST",
+}
+INSIDE = {
+    "accuracy": "accuracy",
+    "auccc": "AUCCC",
+    "aurc": "AURC (lower is better)",
+    "auccc by raters": "AUCCC by the raters of CIFAR-10H",
+}
+
+
+def as_markdown(found: Iterable[Found]) -> str:
+    """Return the tables of every problem."""
+    return "\n".join(line for part in found for line in _section(part))
+
+
+def _section(part: Found) -> list[str]:
+    settings, values = part["settings"], part["values"]
+    cases = [f"{number} {kind}" for kind, number in part["cases"].items() if kind != "test"]
+    inside = [metric for metric in INSIDE if metric in values["ensemble"]]
+    kinds = [kind for kind in part["cases"] if kind != "test"]
+    lines = [
+        f"### {TITLES[part['problem']]}",
+        "",
+        f"Cascades: {len(part['seeds'])} of {settings['members']} members; "
+        f"{part['cases']['test']} test images; from elsewhere: {', '.join(cases) or 'none'}. "
+        f"T chosen on {settings['held_out']} held-out images: {_temperatures(part)}.",
+        "",
+        *table_head(("confidence", *(INSIDE[metric] for metric in inside))),
+        *_rows(values, inside),
+        "",
+    ]
+    for title, prefix in (("AUCCC", "auccc, "), ("I/O AUROC", "io_auroc, ")):
+        if kinds:
+            lines += [
+                *table_head((f"{title} with", *kinds)),
+                *_rows(values, [prefix + kind for kind in kinds]),
+                "",
+            ]
+    return [*lines, *_differences(part, kinds), "", *_by_temperature(part, kinds), ""]
+
+
+def _temperatures(part: Found) -> str:
+    chosen = part["temperatures"]
+    return "; ".join(
+        f"{TEMPERED[key]} {', '.join(f'{one[key]:g}' for one in chosen)}" for key in chosen[0]
+    )
+
+
+def _rows(values: Mapping[str, Any], metrics: Sequence[str]) -> list[str]:
+    return [
+        table_row((name, *(_cell(values[method][metric], ".4f") for metric in metrics)))
+        for method, name in METHODS.items()
+    ]
+
+
+def _differences(part: Found, kinds: Sequence[str]) -> list[str]:
+    """Return the table of paired differences in AUCCC, each seed's beside the mean's interval."""
+    metrics = ["auccc", *(f"auccc, {kind}" for kind in kinds)]
+    found = {(row["first"], row["second"], row["metric"]): row for row in part["differences"]}
+    lines = table_head(("difference in AUCCC", "in distribution", *(f"with {k}" for k in kinds)))
+    for first, second in PAIRS:
+        rows = [found[first, second, metric] for metric in metrics]
+        cells = [f"{_cell(row, '+.4f')} ({_each(row)})" for row in rows]
+        lines.append(table_row((f"{METHODS[first]} − {METHODS[second]}", *cells)))
+    return lines
+
+
+def _by_temperature(part: Found, kinds: Sequence[str]) -> list[str]:
+    temperatures = part["settings"]["test_temperatures"]
+    lines = table_head(("AUCCC", "", *(f"T = {t:g}" for t in temperatures)))
+    for method, name in TEMPERED.items():
+        for kind in ("test", *kinds):
+            areas = [f"{value:.4f}" for value in part["by_temperature"][method][kind]]
+            where = "in distribution" if kind == "test" else f"with {kind}"
+            lines.append(table_row((name if kind == "test" else "", where, *areas)))
+    return lines
+
+
+def _each(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{value:+.4f}" for value in row["each"])
+
+
+def _cell(row: Mapping[str, Any], form: str) -> str:
+    return f"{row['value']:{form}} [{row['low']:{form}}, {row['high']:{form}}]"

@@ -1,0 +1,184 @@
+"""Segmentation networks trained on one rater an image, for MR Table 2 with LIDC and BU-BIL.
+
+A small U-Net sees one mask of each training image, of a rater drawn at random (in LIDC a slot is
+not the same person from nodule to nodule), with plain cross-entropy. Each network writes its
+probabilities of the test images into a file of its own; a run that finds the file, made with the
+same data and settings, goes on to the next. What the files say is judged by
+`raterwise.experiments.segmentation_tables`.
+
+This module needs PyTorch and NumPy alone, so that a machine with a GPU can train and another judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from raterwise.datasets.masks import OutlinedImages
+from raterwise.experiments.segmentation_data import (
+    STUDIES,
+    Arrays,
+    IntArray,
+    Training,
+    Unit,
+    kept_predictions,
+    network_seed,
+    one_rater,
+    read_study,
+    splits_of,
+    units_of,
+)
+from raterwise.experiments.training import Recipe, predict, train
+from raterwise.torch._progress import Reporter
+from raterwise.torch.losses import HistogramCrossEntropy
+
+__all__ = ["UNet", "predictions_of", "train_networks", "turned"]
+
+
+class UNet(nn.Module):
+    """A U-Net of four levels with group normalisation: logits (N, 2, H, W) of images (N, 1, H, W).
+
+    H and W must be multiples of 8. `foreground` is about the probability that the untrained network
+    gives every pixel. Where few pixels are foreground, a network that begins with a half spends its
+    first epochs on the background, and may never see the rest (Lin et al. 2017, section 4.1).
+
+    >>> UNet(channels=8)(torch.zeros(1, 1, 16, 16)).shape
+    torch.Size([1, 2, 16, 16])
+    """
+
+    def __init__(self, channels: int = 16, foreground: float = 0.5, levels: int = 4) -> None:
+        super().__init__()
+        widths = [channels * 2**level for level in range(levels)]
+        self.down = nn.ModuleList(
+            _two_convolutions(before, after)
+            for before, after in zip([1, *widths], widths, strict=False)
+        )
+        self.up = nn.ModuleList(
+            _two_convolutions(width + 2 * width, width) for width in reversed(widths[:-1])
+        )
+        self.pool = nn.MaxPool2d(2)
+        self.grow = nn.Upsample(scale_factor=2, mode="nearest")
+        self.head = nn.Conv2d(channels, 2, 1)
+        odds = torch.tensor([1 - foreground, foreground]).log()
+        self.head.bias = nn.Parameter(odds - odds.mean())
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the logits of background and foreground."""
+        found = self.down[0](images)
+        skipped = []
+        for block in list(self.down)[1:]:
+            skipped.append(found)
+            found = block(self.pool(found))
+        for block in self.up:
+            found = block(torch.cat((self.grow(found), skipped.pop()), dim=1))
+        logits: Tensor = self.head(found)
+        return logits
+
+
+def _two_convolutions(before: int, after: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for width in (before, after):
+        layers += [
+            nn.Conv2d(width, after, 3, padding=1, bias=False),
+            nn.GroupNorm(8, after),
+            nn.ReLU(inplace=True),
+        ]
+    return nn.Sequential(*layers)
+
+
+def turned(images: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
+    """Turn and mirror each image (N, 1, S, S) and its mask at random, in one of eight ways."""
+    for axes in ((-1,), (-2,), None):
+        chosen = torch.rand(len(images), device=images.device) < 0.5
+        here = chosen[:, None, None]
+        other = [t.transpose(-1, -2) if axes is None else t.flip(axes) for t in (images, masks)]
+        images = torch.where(here[:, None], other[0], images)
+        masks = torch.where(here, other[1], masks)
+    return images, masks
+
+
+def train_networks(
+    data: str | PathLike[str],
+    out: str | PathLike[str],
+    settings: Training | None = None,
+    studies: Sequence[str] = tuple(STUDIES),
+    *,
+    device: str | torch.device = "cpu",
+    networks: Sequence[int] | None = None,
+    progress: Reporter | None = None,
+) -> None:
+    """Train every network whose predictions `out` does not have yet.
+
+    `data` holds the files of the studies; `networks` says which of them to train in this process,
+    all where it is None. Several processes may share `out` if they train different ones.
+    """
+    settings = settings or Training()
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = [u for u in units_of(studies, settings) if networks is None or u.network in networks]
+    for key in studies:
+        images = read_study(data, key)
+        for unit in (unit for unit in wanted if unit.study == key):
+            if progress:
+                progress(unit.name, wanted.index(unit) / len(wanted))
+            predictions_of(images, unit, folder, settings, device)
+    if progress:
+        progress("trained", 1.0)
+
+
+def predictions_of(
+    images: OutlinedImages,
+    unit: Unit,
+    folder: Path,
+    settings: Training,
+    device: str | torch.device = "cpu",
+) -> Arrays:
+    """Return the kept predictions of a network, which is trained where there are none.
+
+    Training itself goes on from its last whole epoch.
+    """
+    study, checkpoint = STUDIES[unit.study], folder / f"{unit.name}.pt"
+    recipe = Recipe(
+        epochs=settings.epochs or study.epochs,
+        batch_size=study.batch_size,
+        learning_rate=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        seed=network_seed(settings, unit),
+    )
+
+    def make() -> Arrays:
+        split = splits_of(images, study, settings.seed)[unit.split]
+        raters = one_rater(images, settings.seed)
+        shown, wanted = _tensors(images, split.train, raters)
+        share = float(wanted.float().mean())
+        network = train(
+            lambda: UNet(settings.channels, share),
+            HistogramCrossEntropy(),
+            (shown, wanted),
+            recipe,
+            validation=_tensors(images, split.validation, raters),
+            augment=turned,
+            checkpoint=checkpoint,
+            device=device,
+        )
+        logits = predict(network, _scaled(images, split.test), batch_size=64)
+        foreground = 1 / (1 + np.exp(logits[:, 0].astype(np.float64) - logits[:, 1]))
+        return {"probabilities": foreground.astype(np.float16), "rows": split.test}
+
+    found = kept_predictions(images, unit, folder, settings, make)
+    checkpoint.unlink(missing_ok=True)
+    return found
+
+
+def _tensors(images: OutlinedImages, rows: IntArray, raters: IntArray) -> tuple[Tensor, Tensor]:
+    """Return images (N, 1, H, W) between -1 and 1 and the mask (N, H, W) of one rater each."""
+    return _scaled(images, rows), torch.from_numpy(images.masks[rows, raters[rows]]).long()
+
+
+def _scaled(images: OutlinedImages, rows: IntArray) -> Tensor:
+    return torch.from_numpy(images.images[rows]).float()[:, None] / 127.5 - 1

@@ -1,0 +1,367 @@
+"""Judges the networks of `training_losses`: what RECE Table 2 has, and paired differences.
+
+What is estimated is the mean over training runs (seeds) of a metric. Two things leave it unsure,
+and each has its part of the interval:
+
+    test cases   the same cases are drawn for every network, as in `raterwise.compare`; an error's
+                 interval inverts a test, since noise alone makes every calibration error positive
+    training     Student's interval of the mean over seeds
+
+    low = value - sqrt((value - low_cases)² + h²),  h = t_{S-1} sd_seeds / sqrt(S)
+
+and likewise the upper end: two independent sources add in quadrature, each tail by itself (Zou and
+Donner 2008, https://doi.org/10.1002/sim.3095). How networks of different seeds differ on the cases
+at hand is in both parts, so the interval is rather too wide than too narrow.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise import intervals
+from raterwise.errors import InvalidInputError
+from raterwise.evaluate import blanks, predictions_of, rows_of
+from raterwise.experiments.kept import fingerprint, kept, write_json
+from raterwise.experiments.training_loss_runs import LOSS_NAMES, WEIGHTED, Run, load_runs
+from raterwise.experiments.training_loss_tables import METRICS, MIXTURE, REFERENCES, as_markdown
+from raterwise.functions.proper import accuracy, nll
+from raterwise.inference import Draws, Pass, Progress, Settings, mean_estimate
+from raterwise.io.files import write_text_atomically
+from raterwise.metrics.calibration import mixture_responsibilities
+from raterwise.metrics.mixtures import fit_mixtures
+from raterwise.paired import differences
+from raterwise.results import Estimate, Results
+
+__all__ = [
+    "Network",
+    "Spread",
+    "differences_of",
+    "judge",
+    "judged",
+    "level_of",
+    "spreads_of",
+    "with_training",
+]
+
+FloatArray = NDArray[Any]
+
+VERSION = 4
+BINS, COMPONENTS = 15, 3
+CATALOG = ("accuracy", "ece", "sce", "robust_ece", "brier")
+TEMPERATURE = "cross-entropy, then temperature"
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """What one trained network says of the test cases."""
+
+    probs: FloatArray
+    """(N, K)."""
+    views: FloatArray
+    """(S, N, K): the same under test-time augmentation."""
+    labels: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A metric of the networks of one loss."""
+
+    each: FloatArray
+    """(seeds,)."""
+    mean: Estimate
+    """The mean over seeds; its interval is over test cases alone."""
+    replicates: FloatArray
+    """(resamples,): the mean over seeds, on the same resampled cases."""
+
+
+# One loss: a metric over its seeds --------------------------------------------------------------
+
+
+def spreads_of(networks: Sequence[Network], settings: Settings) -> dict[str, Spread]:
+    """Return every metric of networks that differ in their seeds alone."""
+    predictions = [predictions_of(n.probs, n.labels) for n in networks]
+    estimates, asked = blanks(predictions[0], rows_of(CATALOG), {"bins": BINS}, settings)
+    draws = Draws.of(predictions[0], settings)
+    passes = [Pass.of(p, list(asked.values()), settings, draws) for p in predictions]
+    out = {}
+    for name, (row, own) in asked.items():
+        parts = [(pass_, pass_.value(row, own)[0]) for pass_ in passes]
+        mean = mean_estimate(row, [own] * len(parts), estimates[name], parts)
+        drawn = [pass_.replicates(row, own, value) for pass_, value in parts]
+        each = np.array([value for _, value in parts])
+        out[name] = Spread(each, mean, np.mean(drawn, axis=0))
+    assert draws is not None
+    out[MIXTURE] = _mixture_spread(networks, draws.times, settings)
+    return {name: out[name] for name in METRICS}
+
+
+def _mixture_spread(networks: Sequence[Network], times: FloatArray, settings: Settings) -> Spread:
+    """Return RECE-M, which needs more than the catalog's probabilities: views of each case."""
+    rows = np.stack([_mixture_rows(network, settings.seed) for network in networks], axis=1)
+    cases = len(rows)
+    resampled = np.einsum("bn,nsm->bsm", times, rows) / cases
+
+    def norm(tables: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(tables).sum(axis=-1).mean(axis=-1))
+
+    table = rows.mean(axis=0)
+    found = intervals.calibration_interval(
+        norm, table, resampled - table, settings.level, units=cases
+    )
+    mean = Estimate(MIXTURE, float(norm(table)), found.low, found.high, found.debiased)
+    return Spread(np.abs(table).sum(axis=-1), mean, norm(resampled))
+
+
+def _mixture_rows(network: Network, seed: int) -> FloatArray:
+    """Return the terms of RECE eq 7, (N, bins): RECE-M is Σ_i |mean over cases|."""
+    predicted = network.probs.argmax(axis=1)
+    cases = np.arange(len(predicted))
+    sampled = network.views[:, cases, predicted]
+    share = mixture_responsibilities(*fit_mixtures(sampled, COMPONENTS, seed), BINS)
+    gap = (predicted == network.labels) - network.probs[cases, predicted]
+    return np.asarray(gap[:, None] * share)
+
+
+# Both sources of chance --------------------------------------------------------------------------
+
+
+def with_training(
+    each: FloatArray, low: float, high: float, level: float
+) -> tuple[float, float, float]:
+    """Return the mean over seeds, and an interval of test cases widened by that of training.
+
+    >>> with_training(np.array([0.1, 0.3]), 0.2, 0.2, 0.5)  # t_1 = 1 at the quartiles: 0.2 ± 0.1
+    (0.2, 0.1, 0.3)
+    """
+    from scipy.special import stdtrit
+
+    value, half = float(np.mean(each)), 0.0
+    if len(each) > 1:
+        t = stdtrit(len(each) - 1, (1 + level) / 2)
+        half = float(t * np.std(each, ddof=1) / np.sqrt(len(each)))
+    down, up = float(np.hypot(value - low, half)), float(np.hypot(high - value, half))
+    return value, value - down, value + up
+
+
+def level_of(spread: Spread, level: float) -> dict[str, float]:
+    """Return the mean over seeds with its interval, and what that consists of."""
+    low, high = spread.mean.low, spread.mean.high
+    assert low is not None and high is not None
+    value, wide_low, wide_high = with_training(spread.each, low, high, level)
+    return {
+        "value": value,
+        "low": max(wide_low, 0.0),
+        "high": min(wide_high, 1.0),
+        "low_cases": low,
+        "high_cases": high,
+        "sd_seeds": float(np.std(spread.each, ddof=1)) if len(spread.each) > 1 else 0.0,
+    }
+
+
+def differences_of(
+    first: Mapping[str, Spread], second: Mapping[str, Spread], cases: int, settings: Settings
+) -> dict[str, dict[str, float]]:
+    """Return first minus second of every metric, paired by seed and by resampled cases.
+
+    Over test cases they are those of `raterwise.compare`, with the means in place of two models.
+    """
+    pair = {
+        name: Results(
+            {metric: spread.mean for metric, spread in own.items()},
+            data={"fingerprint": {"units": cases}},
+            options=asdict(settings),
+            replicates={metric: spread.replicates for metric, spread in own.items()},
+        )
+        for name, own in (("first", first), ("second", second))
+    }
+    out = {}
+    for found in differences(pair):
+        gap = first[found.metric].each - second[found.metric].each
+        ends = with_training(gap, found.low, found.high, settings.level)
+        out[found.metric] = dict(zip(("difference", "low", "high"), ends, strict=True))
+    return out
+
+
+# A data set --------------------------------------------------------------------------------------
+
+Arrays = Mapping[str, FloatArray]
+
+
+def judged(runs: Mapping[Run, Arrays], settings: Settings) -> dict[str, Any]:
+    """Return what came of the networks of one data set."""
+    seeds = _common_seeds(runs)
+    nlls = _by_weight(runs, seeds, _validation_nll)
+    run, first = next(iter(runs.items()))
+    data, cases = run.data, len(first["test_labels"])
+    plain = [runs[Run(data, "cross-entropy", 1.0, seed)] for seed in seeds]
+    temperatures = [_temperature(arrays) for arrays in plain]
+    variants = _variants(runs, seeds, nlls, temperatures)
+    spreads = {name: spreads_of(own, settings) for name, own in variants.items()}
+    return {
+        "data": data,
+        "cases": {"validation": len(first["validation_labels"]), "test": cases},
+        "seeds": len(seeds),
+        "level": settings.level,
+        "validation_nll": nlls,
+        "validation": {
+            loss: _validation(runs[Run(data, loss, float(next(iter(own))), s)] for s in seeds)
+            for loss, own in nlls.items()
+        },
+        "temperatures": temperatures,
+        "train_accuracy": _by_weight(runs, seeds, lambda arrays: float(arrays["train_accuracy"])),
+        "seconds": float(sum(a["seconds"] for run, a in runs.items() if run.seed in seeds)),
+        "confidence": {
+            name: float(np.mean([n.probs.max(axis=1) for n in own]))
+            for name, own in variants.items()
+        },
+        "metrics": {
+            name: {metric: level_of(spread, settings.level) for metric, spread in own.items()}
+            for name, own in spreads.items()
+        },
+        "differences": [
+            {"metric": metric, "loss": name, "reference": reference, **found}
+            for reference in REFERENCES
+            for name, own in spreads.items()
+            if name != reference
+            for metric, found in differences_of(own, spreads[reference], cases, settings).items()
+        ],
+    }
+
+
+def _common_seeds(runs: Iterable[Run]) -> list[int]:
+    """Return the seeds with which every network that is there at all is there."""
+    by_loss: dict[tuple[str, float], set[int]] = {}
+    for run in runs:
+        by_loss.setdefault((run.loss, run.beta), set()).add(run.seed)
+    common = sorted(set.intersection(*by_loss.values())) if by_loss else []
+    missing = [name for name in LOSS_NAMES if name not in {loss for loss, _ in by_loss}]
+    if missing or not common:
+        raise InvalidInputError(
+            "networks: every loss must have been trained with at least one common seed; "
+            + (f"{', '.join(missing)} missing" if missing else "there is none")
+        )
+    return common
+
+
+def _by_weight(
+    runs: Mapping[Run, Arrays], seeds: Sequence[int], value_of: Callable[[Arrays], float]
+) -> dict[str, dict[str, float]]:
+    """Return the mean over seeds of something, by loss and weight β."""
+    out: dict[str, dict[float, list[float]]] = {loss: {} for loss in LOSS_NAMES}
+    for run, arrays in runs.items():
+        if run.seed in seeds:
+            out[run.loss].setdefault(run.beta, []).append(value_of(arrays))
+    return {
+        loss: {f"{beta:g}": float(np.mean(own[beta])) for beta in sorted(own)}
+        for loss, own in out.items()
+    }
+
+
+def _validation_nll(arrays: Arrays) -> float:
+    return nll(_probabilities(arrays["validation_logits"]), arrays["validation_labels"])
+
+
+def _validation(networks: Iterable[Arrays]) -> dict[str, float]:
+    """Return how often networks are right on the validation images, and how sure they are."""
+    pairs = [(_probabilities(a["validation_logits"]), a["validation_labels"]) for a in networks]
+    return {
+        "accuracy": float(np.mean([accuracy(*pair) for pair in pairs])),
+        "confidence": float(np.mean([probs.max(axis=1) for probs, _ in pairs])),
+    }
+
+
+def _variants(
+    runs: Mapping[Run, Arrays],
+    seeds: Sequence[int],
+    nlls: Mapping[str, Mapping[str, float]],
+    temperatures: Sequence[float],
+) -> dict[str, list[Network]]:
+    """Return what is compared: every loss at its smallest β, at the chosen β, a temperature."""
+    data = next(iter(runs)).data
+
+    def networks(loss: str, beta: str) -> list[Network]:
+        return [_network(runs[Run(data, loss, float(beta), seed)]) for seed in seeds]
+
+    found: dict[str, list[Network]] = {}
+    for loss in LOSS_NAMES:
+        first = next(iter(nlls[loss]))
+        found[loss] = networks(loss, first)
+    for loss in WEIGHTED:
+        own = nlls[loss]
+        best = min(own, key=lambda beta: own[beta])
+        if best != next(iter(own)):
+            found[f"{loss}, β = {best}"] = networks(loss, best)
+    plain = (runs[Run(data, "cross-entropy", 1.0, seed)] for seed in seeds)
+    found[TEMPERATURE] = [
+        _network(arrays, t) for arrays, t in zip(plain, temperatures, strict=True)
+    ]
+    return found
+
+
+def _temperature(arrays: Arrays) -> float:
+    """Return the temperature that suits the validation images; it is reported, doubtful or not."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    from raterwise.calibrators.scaling import TemperatureScaling
+
+    logits = arrays["validation_logits"].astype(np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = TemperatureScaling(input="logits").fit(logits, arrays["validation_labels"])
+    return float(fitted.temperature_)
+
+
+def _network(arrays: Arrays, temperature: float = 1.0) -> Network:
+    probs, views = (
+        _probabilities(arrays[key] / temperature) for key in ("test_logits", "test_view_logits")
+    )
+    return Network(probs, views, arrays["test_labels"])
+
+
+def _probabilities(logits: FloatArray) -> FloatArray:
+    from scipy.special import softmax
+
+    return np.asarray(softmax(logits.astype(np.float64), axis=-1))
+
+
+def judge(
+    folder: str | PathLike[str],
+    resamples: int = 1000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Judge the networks in `folder`; write one JSON file per data set, summary.json, tables.md."""
+    settings = Settings(resamples=resamples, seed=seed)
+    if resamples < 2:
+        raise InvalidInputError(f"resamples: must be at least 2; got {resamples}")
+    by_data: dict[str, dict[Run, Arrays]] = {}
+    for run, arrays in load_runs(folder):
+        by_data.setdefault(run.data, {})[run] = arrays
+    if not by_data:
+        raise InvalidInputError(
+            f"{folder}: must hold the NPZ files of trained networks; none found"
+        )
+    found = []
+    for i, (data, runs) in enumerate(by_data.items()):
+        if progress:
+            progress(f"judging {data}", i / len(by_data))
+        contents = [own[key] for own in runs.values() for key in sorted(own)]
+        names = [run.name for run in runs]
+        made_of = {"version": VERSION, "runs": names, "arrays": fingerprint(*contents)}
+        made_of |= asdict(settings)
+        file = Path(folder) / f"{data}.json"
+        found.append(kept(file, made_of, partial(judged, runs, settings)))
+    if progress:
+        progress("done", 1.0)
+    write_json(Path(folder) / "summary.json", found)
+    write_text_atomically(Path(folder) / "tables.md", as_markdown(found))
+    return found

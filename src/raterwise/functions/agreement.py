@@ -1,0 +1,98 @@
+"""How far the raters agree with one another."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import choose
+from raterwise.errors import InvalidTypeError, UndefinedMetricError
+from raterwise.labels import Labels
+from raterwise.metrics import agreement as formulas
+from raterwise.predictions import check_weights
+
+__all__ = ["fleiss_kappa", "krippendorff_alpha"]
+
+FloatArray = NDArray[np.float64]
+
+
+def fleiss_kappa(labels: Labels, weights: Any = None, *, on_single: str = "error") -> float:
+    """Return Fleiss' kappa: agreement on the class beyond chance; 1 is perfect, 0 is chance.
+
+        κ = 1 - Σ_i Σ_k n_ik (n_i - n_ik) / n_i / [N (n̄ - 1) Σ_k p_k (1 - p_k)]
+
+    n_ik raters of n_i give case i the class k, n̄ is the mean of n_i and p_k the share of class k
+    among all labels. With the same number of raters for every case this is (P̄ - P_e) / (1 - P_e)
+    (Fleiss 1971); with unequal numbers it is the form of Fleiss & Cuzick (1979) and Fleiss, Levin
+    & Paik (2003, chapter 18), in which the agreement of a case counts in proportion to n_i - 1.
+
+    Cases with fewer than two labels are an error, or are left out with `on_single="drop"`. A
+    case of weight 2 counts as two such cases. Undefined when all labels are the same class.
+
+    Reference: Fleiss, Levin & Paik, Statistical Methods for Rates and Proportions, 3rd edition,
+    Wiley 2003, https://doi.org/10.1002/0471445428.
+
+    >>> labels = Labels.from_ratings([[0, 0, 0], [1, 1, 0], [1, 1, 1]], num_classes=2)
+    >>> fleiss_kappa(labels)  # 1 - (2/3) / (3 · 40/81)
+    0.55
+    """
+    case_weights = _checked(labels, weights)
+    labels.require_raters(2, on_single)
+    kappa = float(formulas.fleiss_from_sums(formulas.fleiss_sums(labels.counts, case_weights)))
+    return _defined("fleiss_kappa", kappa)
+
+
+def krippendorff_alpha(labels: Labels, level: str = "nominal", weights: Any = None) -> float:
+    """Return Krippendorff's alpha: agreement beyond chance, for any number of labels per case.
+
+        α = 1 - D_o / D_e = 1 - (n-1) Σ_ck o_ck δ²_ck / Σ_ck n_c n_k δ²_ck
+
+    o_ck counts the pairs of labels c and k of one case, n_c = Σ_k o_ck. `level` says what a
+    disagreement weighs: "nominal", any two classes alike; "interval", (k - c)²; "ordinal", the
+    squared number of labels that lie between, (Σ_{g=c..k} n_g - (n_c + n_k)/2)², so that the
+    distance of two classes depends on how often the classes between them occur.
+
+    A case with fewer than two labels has no pair and is ignored, as the definition says. A case of
+    weight 2 counts as two such cases; because of n - 1, multiplying all weights by a number
+    changes alpha a little. Undefined when all paired labels are the same class.
+
+    Reference: Krippendorff, Computing Krippendorff's Alpha-Reliability, University of Pennsylvania
+    2011, https://repository.upenn.edu/asc_papers/43.
+
+    >>> labels = Labels.from_ratings([[0, 0], [1, 1], [0, 1], [1, -1]], num_classes=2)
+    >>> krippendorff_alpha(labels)  # 1 - 5 · 2 / (2 · 3 · 3)
+    0.444
+    """
+    choose("level", level, formulas.LEVELS)
+    case_weights = _checked(labels, weights)
+    labels.require_raters(2, "drop")
+    coincidences = formulas.coincidence_sums(labels.counts, case_weights)
+    total = float(coincidences.sum())
+    if total <= 1:
+        raise UndefinedMetricError(
+            "krippendorff_alpha: undefined, needs more than one paired label; the weights of the "
+            f"labels that can be paired sum to {total:.6g} (a weight is a number of repetitions)"
+        )
+    alpha = float(formulas.krippendorff_from_coincidences(coincidences, level))
+    return _defined("krippendorff_alpha", alpha)
+
+
+def _checked(labels: Any, weights: Any) -> FloatArray:
+    if not isinstance(labels, Labels):
+        raise InvalidTypeError(
+            "labels: must be Labels with several labels per case, as made by Labels.from_ratings, "
+            f"from_counts or from_long; got {type(labels).__name__}"
+        )
+    case_weights = check_weights(weights, len(labels))
+    return np.ones(len(labels)) if case_weights is None else case_weights
+
+
+def _defined(name: str, value: float) -> float:
+    if math.isnan(value):
+        raise UndefinedMetricError(
+            f"{name}: undefined, all labels of cases with two or more are the same class"
+        )
+    return value

@@ -1,0 +1,119 @@
+"""Manifests: tables that say which files belong to which image."""
+
+from __future__ import annotations
+
+import csv
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from raterwise.errors import InvalidInputError
+
+__all__ = ["CaseFiles", "read_manifest"]
+
+REQUIRED = ("case", "probabilities", "raters")
+KNOWN = (*REQUIRED, "mask", "patient", "spacing")
+
+
+@dataclass(frozen=True)
+class CaseFiles:
+    """One row of a manifest: the files of an image."""
+
+    case: str
+    probabilities: Path
+    raters: tuple[Path, ...]
+    mask: Path | None = None
+    patient: str | None = None
+    spacing: tuple[float, ...] | None = None
+    """Of a voxel in mm along each axis of the array, where the files do not say."""
+
+    def absolute(self) -> CaseFiles:
+        """Return the same files under names that hold in every folder."""
+        mask = None if self.mask is None else self.mask.absolute()
+        raters = tuple(path.absolute() for path in self.raters)
+        return replace(self, probabilities=self.probabilities.absolute(), raters=raters, mask=mask)
+
+
+def read_manifest(path: str | PathLike[str], delimiter: str = ",") -> list[CaseFiles]:
+    """Return the cases of a table: case, probabilities, raters, mask, patient, spacing.
+
+    `raters` are paths or patterns (`masks/c1_*.png`) joined by ";". Paths are relative to the
+    manifest. `mask`, `patient` and `spacing` (mm along each axis, joined by ";", where the files
+    do not say) may be missing.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InvalidInputError(f"{file}: there is no such file")
+    try:
+        with open(file, encoding="utf-8-sig", newline="") as stream:
+            table = csv.DictReader(stream, delimiter=delimiter)
+            rows, columns = list(table), list(table.fieldnames or ())
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInputError(f"{file.name}: cannot be read as CSV; {error}") from error
+    if len(set(columns)) < len(columns):
+        raise InvalidInputError(f"{file.name}: columns must differ; got {', '.join(columns)}")
+    missing = [name for name in REQUIRED if name not in columns]
+    if missing or not rows:
+        raise InvalidInputError(
+            f"{file.name}: must have rows and the columns {', '.join(REQUIRED)}; "
+            f"{', '.join(missing) or 'a row'} is not there "
+            f"(columns: {', '.join(columns) or 'none'})"
+        )
+    unknown = [name for name in columns if name not in KNOWN]
+    if unknown:
+        raise InvalidInputError(
+            f"{file.name}: columns must be {', '.join(KNOWN)}; got {', '.join(unknown)}"
+        )
+    found = [_case_of(row, i, file) for i, row in enumerate(rows, start=1)]
+    names = [case.case for case in found]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInputError(f"{file.name}: cases must differ; {twice!r} is there twice")
+    return found
+
+
+def _case_of(row: dict[str, Any], number: int, manifest: Path) -> CaseFiles:
+    if None in row or any(value is None for value in row.values()):
+        raise InvalidInputError(f"{manifest.name}: row {number} has too many or too few columns")
+    values = {key: value.strip() for key, value in row.items()}
+    empty = [key for key in REQUIRED if not values[key]]
+    if empty:
+        raise InvalidInputError(f"{manifest.name}: row {number} has no {', '.join(empty)}")
+    folder = manifest.parent
+    patterns = [part.strip() for part in values["raters"].split(";") if part.strip()]
+    raters = tuple(path for pattern in patterns for path in _matching(folder, pattern))
+    if len(set(raters)) < len(raters):
+        twice = next(path for path in raters if raters.count(path) > 1)
+        raise InvalidInputError(
+            f"{manifest.name}: raters of row {number} must differ; {twice.name} is there twice"
+        )
+    return CaseFiles(
+        values["case"],
+        folder / values["probabilities"],
+        raters,
+        folder / values["mask"] if values.get("mask") else None,
+        values.get("patient") or None,
+        _spacing(values.get("spacing", ""), number, manifest),
+    )
+
+
+def _spacing(text: str, number: int, manifest: Path) -> tuple[float, ...] | None:
+    try:
+        return tuple(float(part) for part in text.split(";")) if text else None
+    except ValueError:
+        raise InvalidInputError(
+            f"{manifest.name}: spacing of row {number} must be numbers joined by ;; got {text!r}"
+        ) from None
+
+
+def _matching(folder: Path, pattern: str) -> Iterator[Path]:
+    """Yield the files of a pattern in order; a plain path is itself, whether it exists or not."""
+    if not glob.has_magic(pattern) or (folder / pattern).exists():
+        yield folder / pattern
+        return
+    found = sorted(glob.glob(pattern, root_dir=folder))  # brackets in folder's own name are plain
+    # A pattern that nothing matches is reported with its case, as a missing file would be.
+    yield from (folder / name for name in found or [pattern])

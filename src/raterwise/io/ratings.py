@@ -1,0 +1,313 @@
+"""Tables of ratings in three layouts: a column per rater, a row per rating, or counts per class."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import choose
+from raterwise.errors import InvalidInputError
+from raterwise.io.npz import is_npz, labels_of_npz, read_npz
+from raterwise.io.sources import TableFile, listed, open_table
+from raterwise.io.values import as_class_codes, as_ids, as_whole_numbers, id_at, refuse_repeats
+from raterwise.labels import Labels, Ratings
+
+__all__ = ["RatingColumns", "RatingTable", "find_id_column", "read_ratings"]
+
+LAYOUT_ARGUMENTS = {
+    "wide": ("rater_columns", "rater_prefix"),
+    "long": ("rater_column", "rating_column"),
+    "counts": ("count_columns", "count_prefix"),
+}
+RATER_COLUMNS = ("reader", "rater")
+RATING_COLUMNS = ("label", "rating")
+RATER_PREFIXES = ("reader_", "rater_")
+COUNT_PREFIX = "count_"
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class RatingColumns:
+    """Which columns hold the ratings; what is left out is found by its usual name, or refused.
+
+    wide: `rater_columns` or `rater_prefix` (usually reader_ or rater_), one column per rater;
+    long: `rater_column` (usually reader or rater) and `rating_column` (usually label or rating);
+    counts: `count_columns` or `count_prefix` (usually count_), one column per class.
+    """
+
+    layout: str | None = None
+    rater_columns: Sequence[str] = ()
+    rater_prefix: str | None = None
+    rater_column: str | None = None
+    rating_column: str | None = None
+    count_columns: Sequence[str] = ()
+    count_prefix: str | None = None
+
+    @property
+    def named(self) -> dict[str, list[str]]:
+        """The arguments that were given, by the layout they speak of."""
+        return {
+            layout: given
+            for layout, names in LAYOUT_ARGUMENTS.items()
+            if (given := [name for name in names if getattr(self, name)])
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class RatingTable:
+    """What the raters said about each case of a file."""
+
+    ids: Array
+    """(M,): the cases, each once, in the order of the file."""
+    labels: Labels
+    """In the same order."""
+    source: str
+    """The name of the file."""
+
+
+def read_ratings(
+    path: str | PathLike[str],
+    class_names: Sequence[str],
+    columns: RatingColumns | None = None,
+    *,
+    id_column: str | None = None,
+    missing: Collection[str] = (),
+    delimiter: str | None = None,
+) -> RatingTable:
+    """Return the ratings of a CSV, Parquet, Arrow or NPZ file.
+
+    Ratings are names out of `class_names`, or the codes 0 … K-1. Empty cells, and whatever
+    `missing` lists, are no rating; a case may be left with none.
+
+    >>> path = getfixture("tmp_path") / "ratings.csv"
+    >>> _ = path.write_text("case,reader,label\\nn1,A,benign\\nn1,B,malignant\\nn2,A,benign\\n")
+    >>> table = read_ratings(path, ["benign", "malignant"])
+    >>> table.ids.tolist(), table.labels.counts.tolist()
+    (['n1', 'n2'], [[1, 1], [1, 0]])
+    """
+    columns = columns or RatingColumns()
+    if columns.layout is not None:
+        choose("ratings_layout", columns.layout, tuple(LAYOUT_ARGUMENTS))
+    if is_npz(path):
+        if columns.layout or columns.named or id_column:
+            raise InvalidInputError(
+                "an NPZ file has no columns: its ratings are the array labels, ratings or counts, "
+                "and its ids the array ids"
+            )
+        arrays = read_npz(path)
+        labels = labels_of_npz(arrays, class_names, missing, required=True)
+        assert labels is not None
+        return RatingTable(arrays.ids_of(len(labels)), labels, arrays.name)
+    file = open_table(path, delimiter=delimiter)
+    layout = _layout(file, columns)
+    case = find_id_column(file, id_column)
+    read = {"wide": _read_wide, "long": _read_long, "counts": _read_counts}[layout]
+    return read(file, case, columns, tuple(class_names), missing)
+
+
+def find_id_column(file: TableFile, id_column: str | None) -> str:
+    """Return the column that names the case: the one asked for, or `case`."""
+    if id_column is None and "case" not in file.columns:
+        raise InvalidInputError(
+            f"id_column: must say which column of {file.name} names the case; there is no 'case' "
+            f"(columns: {listed(file.columns)})"
+        )
+    return file.require(id_column or "case", "id_column")
+
+
+def _layout(file: TableFile, columns: RatingColumns) -> str:
+    """Return the layout that was asked for, or the only one that the columns can mean."""
+    named = columns.named
+    if columns.layout is not None:
+        wrong = [name for layout in named if layout != columns.layout for name in named[layout]]
+        if wrong:
+            raise InvalidInputError(
+                f"{wrong[0]}: does not go with the layout {columns.layout!r} of the ratings"
+            )
+        return columns.layout
+    if len(named) > 1:
+        raise InvalidInputError(
+            f"{' and '.join(names[0] for names in named.values())}: belong to different layouts "
+            f"of the ratings ({', '.join(named)}); use one"
+        )
+    if named:
+        return next(iter(named))
+    found = [layout for layout, fits in _usual(file).items() if fits]
+    if len(found) == 1:
+        return found[0]
+    problem = f"{' and '.join(found)} fit" if found else "none fits"
+    raise InvalidInputError(
+        f"ratings_layout: must be told for {file.name}; by the names of its columns {problem} "
+        f"({listed(file.columns)}). wide has rater_columns (reader_… or rater_…), long has a "
+        "rater_column (reader or rater) and a rating_column (label or rating), counts has "
+        "count_columns (count_…)"
+    )
+
+
+def _usual(file: TableFile) -> dict[str, bool]:
+    """Return which layouts the columns have the usual names of."""
+
+    def has(names: Collection[str]) -> bool:
+        return bool(set(names) & set(file.columns))
+
+    return {
+        "wide": any(_with_prefix(file, prefix) for prefix in RATER_PREFIXES),
+        "long": has(RATER_COLUMNS) and has(RATING_COLUMNS),
+        "counts": bool(_with_prefix(file, COUNT_PREFIX)),
+    }
+
+
+def _with_prefix(file: TableFile, prefix: str) -> list[str]:
+    return [name for name in file.columns if name.startswith(prefix)]
+
+
+def _by_prefix(file: TableFile, prefixes: Sequence[str], argument: str) -> tuple[str, list[str]]:
+    """Return the one prefix of `prefixes` that columns have, and those columns."""
+    found = {prefix: names for prefix in prefixes if (names := _with_prefix(file, prefix))}
+    if len(found) != 1:
+        rule = "name one" if found else "be the beginning of a column's name"
+        raise InvalidInputError(
+            f"{argument}: must {rule} in {file.name}; tried {listed(prefixes)} "
+            f"(columns: {listed(file.columns)})"
+        )
+    return next(iter(found.items()))
+
+
+def _usual_column(file: TableFile, given: str | None, usual: Sequence[str], argument: str) -> str:
+    if given is not None:
+        return file.require(given, argument)
+    found = [name for name in usual if name in file.columns]
+    if len(found) != 1:
+        problem = f"both {' and '.join(found)} are there" if found else "it has none of the usual"
+        raise InvalidInputError(
+            f"{argument}: must name a column of {file.name}; {problem} "
+            f"({' or '.join(usual)}; columns: {listed(file.columns)})"
+        )
+    return found[0]
+
+
+def _read_wide(
+    file: TableFile,
+    case: str,
+    columns: RatingColumns,
+    class_names: tuple[str, ...],
+    missing: Collection[str],
+) -> RatingTable:
+    names = [file.require(name, "rater_columns") for name in columns.rater_columns]
+    if not names:
+        prefixes = [columns.rater_prefix] if columns.rater_prefix else RATER_PREFIXES
+        names = _by_prefix(file, prefixes, "rater_prefix")[1]
+    if case in names:
+        raise InvalidInputError(f"rater_columns: must not hold the id column {case!r}")
+    table = file.read([case, *names])
+    ids = _unique_ids(table.column(case), file, case)
+    codes = [
+        as_class_codes(table.column(name), class_names, f"{file.name}: column {name!r}", missing)
+        for name in names
+    ]
+    labels = Labels.from_ratings(
+        np.stack(codes, axis=1), num_classes=len(class_names), class_names=class_names
+    )
+    assert labels.ratings is not None
+    ratings = replace(labels.ratings, rater_ids=tuple(names))
+    labels = replace(labels, ratings=ratings, case_ids=tuple(ids.tolist()))
+    return RatingTable(ids, labels, file.name)
+
+
+def _read_long(
+    file: TableFile,
+    case: str,
+    columns: RatingColumns,
+    class_names: tuple[str, ...],
+    missing: Collection[str],
+) -> RatingTable:
+    rater = _usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
+    rating = _usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
+    table = file.read([case, rater, rating])
+    items, ids = _encoded(as_ids(table.column(case), f"{file.name}: column {case!r}"))
+    raters, rater_ids = _encoded(as_ids(table.column(rater), f"{file.name}: column {rater!r}"))
+    where = f"{file.name}: column {rating!r}"
+    codes = as_class_codes(table.column(rating), class_names, where, missing)
+    _refuse_second_ratings(items * len(rater_ids) + raters, ids, rater_ids, file)
+    rated = codes >= 0  # a case whose only ratings are empty stays, unrated
+    ratings = Ratings(items[rated], raters[rated], codes[rated], tuple(rater_ids.tolist()))
+    cells = len(ids) * len(class_names)
+    counts = np.bincount(ratings.case * len(class_names) + ratings.label, minlength=cells)
+    labels = Labels.from_counts(counts.reshape(-1, len(class_names)), class_names=class_names)
+    labels = replace(labels, ratings=ratings, case_ids=tuple(ids.tolist()))
+    return RatingTable(ids, labels, file.name)
+
+
+def _encoded(values: Array) -> tuple[NDArray[np.int64], Array]:
+    """Return each value as a code, and the values by code in the order of first appearance."""
+    import pyarrow as pa
+
+    encoded = pa.array(values).dictionary_encode()
+    codes = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
+    return codes, np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False))
+
+
+def _refuse_second_ratings(
+    pairs: NDArray[np.int64], ids: Array, rater_ids: Array, file: TableFile
+) -> None:
+    """Raise an error if a pair (case * raters + rater) occurs more than once."""
+    ordered = np.sort(pairs)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    if again.size:
+        item, who = divmod(int(again[0]), len(rater_ids))
+        raise InvalidInputError(
+            f"{file.name}: a rater must rate a case once; {id_at(rater_ids, who)!r} has more "
+            f"than one row for case {id_at(ids, item)!r}"
+        )
+
+
+def _read_counts(
+    file: TableFile,
+    case: str,
+    columns: RatingColumns,
+    class_names: tuple[str, ...],
+    missing: Collection[str],
+) -> RatingTable:
+    names = _count_columns(file, columns, class_names)
+    table = file.read([case, *names])
+    ids = _unique_ids(table.column(case), file, case)
+    counts = [
+        as_whole_numbers(table.column(name), f"{file.name}: column {name!r}") for name in names
+    ]
+    labels = Labels.from_counts(np.stack(counts, axis=1), class_names=class_names)
+    return RatingTable(ids, replace(labels, case_ids=tuple(ids.tolist())), file.name)
+
+
+def _count_columns(
+    file: TableFile, columns: RatingColumns, class_names: tuple[str, ...]
+) -> list[str]:
+    """Return the count column of each class: by the class in its name, or in the order given."""
+    given = [file.require(name, "count_columns") for name in columns.count_columns]
+    if given:
+        prefix = columns.count_prefix or COUNT_PREFIX
+        names = given
+    else:
+        prefix, names = _by_prefix(file, [columns.count_prefix or COUNT_PREFIX], "count_prefix")
+    by_class = {name.removeprefix(prefix): name for name in names}
+    if set(by_class) == set(class_names):
+        return [by_class[name] for name in class_names]
+    if given and len(given) == len(class_names):
+        return given
+    argument = "count_columns" if given else "count_prefix"
+    raise InvalidInputError(
+        f"{argument}: must give one column of {file.name} for each of the classes "
+        f"{listed(class_names)}; got {listed(names)}"
+    )
+
+
+def _unique_ids(column: Any, file: TableFile, name: str) -> Array:
+    where = f"{file.name}: column {name!r}"
+    ids = as_ids(column, where)
+    refuse_repeats(ids, where)
+    return ids

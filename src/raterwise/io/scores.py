@@ -1,0 +1,190 @@
+"""What a file may hold beside probabilities: logits, and features of the cases.
+
+In a table they are the columns whose names begin with a prefix, in an NPZ file the arrays `logits`
+and `features`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.errors import InvalidInputError
+from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
+from raterwise.io.ratings import find_id_column
+from raterwise.io.sources import listed, open_table
+from raterwise.io.tables import PredictionTable
+from raterwise.io.values import (
+    as_class_codes,
+    as_ids,
+    as_numbers,
+    labels_of_codes,
+    refuse_repeats,
+)
+from raterwise.labels import Labels
+
+__all__ = ["read_features", "read_logits", "read_numbers"]
+
+Array = NDArray[Any]
+
+
+def read_features(
+    path: str | PathLike[str], prefix: str = "feat_", delimiter: str | None = None
+) -> tuple[Array, tuple[str, ...]]:
+    """Return the features (N, D) of the cases of a file, in the order of its rows, and their names.
+
+    >>> path = getfixture("tmp_path") / "cases.csv"
+    >>> _ = path.write_text("case,feat_size,feat_age\\nn1,3.5,61\\nn2,8,47\\n")
+    >>> features, names = read_features(path)
+    >>> features.tolist(), names
+    ([[3.5, 61.0], [8.0, 47.0]], ('size', 'age'))
+    """
+    if is_npz(path):
+        array = _array(path, "features")
+        return array, tuple(map(str, range(array.shape[1])))
+    return _columns(path, prefix, "features_prefix", delimiter)
+
+
+def read_numbers(
+    path: str | PathLike[str], column: str, argument: str = "column", delimiter: str | None = None
+) -> Array:
+    """Return one column of numbers (N,), or the array of that name in an NPZ file.
+
+    `argument` is what an error calls the choice of the column.
+    """
+    if is_npz(path):
+        return _array(path, column, ndim=1)
+    file = open_table(path, delimiter=delimiter)
+    values = file.read([file.require(column, argument)]).column(column)
+    return as_numbers(values, f"{file.name}: column {column!r}").astype(np.float64)
+
+
+def read_logits(
+    path: str | PathLike[str],
+    *,
+    logit_prefix: str = "logit_",
+    class_names: Sequence[str] | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    group_column: str | None = None,
+    weight_column: str | None = None,
+    missing: Collection[str] = (),
+    delimiter: str | None = None,
+) -> tuple[PredictionTable, Array]:
+    """Return what `read_predictions` would say of the softmax of a file's logits, and the logits.
+
+    >>> path = getfixture("tmp_path") / "cases.csv"
+    >>> _ = path.write_text("case,logit_benign,logit_malignant\\nn1,0,0\\nn2,1.5,-1.5\\n")
+    >>> table, logits = read_logits(path)
+    >>> table.class_names, table.probs.round(3).tolist(), logits.tolist()
+    (('benign', 'malignant'), [[0.5, 0.5], [0.953, 0.047]], [[0.0, 0.0], [1.5, -1.5]])
+    """
+    if is_npz(path):
+        if any((id_column, label_column, group_column, weight_column)):
+            raise InvalidInputError("an NPZ file has no columns: its arrays have fixed names")
+        return _logits_of_npz(read_npz(path), _array(path, "logits"), class_names, missing)
+    logits, found = _columns(path, logit_prefix, "logit_prefix", delimiter)
+    names = _class_names(class_names or found, logits)
+    file = open_table(path, delimiter=delimiter)
+    needs_ids = label_column is None or id_column is not None or "case" in file.columns
+    wanted = {
+        "id_column": find_id_column(file, id_column) if needs_ids else None,
+        "label_column": label_column,
+        "group_column": group_column,
+        "weight_column": weight_column,
+    }
+    chosen = {key: file.require(name, key) for key, name in wanted.items() if name is not None}
+    table = file.read(list(chosen.values()))
+
+    def column(key: str) -> tuple[Any, str]:
+        return table.column(chosen[key]), f"{file.name}: column {chosen[key]!r}"
+
+    ids = as_ids(*column("id_column")) if "id_column" in chosen else None
+    if ids is not None:
+        refuse_repeats(ids, column("id_column")[1])
+    labels: Labels | None = None
+    if "label_column" in chosen:
+        values, where = column("label_column")
+        codes = as_class_codes(values, names, where, missing)
+        labels = labels_of_codes(codes[:, None], names)
+        labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
+    groups = as_ids(*column("group_column")) if "group_column" in chosen else None
+    weights = as_numbers(*column("weight_column")) if "weight_column" in chosen else None
+    probs = _softmax(logits)
+    return PredictionTable(probs, names, file.name, ids, groups, weights, labels), logits
+
+
+def _logits_of_npz(
+    file: NpzArrays, logits: Array, class_names: Sequence[str] | None, missing: Collection[str]
+) -> tuple[PredictionTable, Array]:
+    rows = len(logits)
+    own = file.class_names() or tuple(map(str, range(logits.shape[1])))
+    names = _class_names(class_names or own, logits)
+    labels = labels_of_npz(file, names, missing)
+    if labels is not None and len(labels) != rows:
+        raise InvalidInputError(
+            f"{file.name}: must have labels for each case; got {len(labels)} for {rows}"
+        )
+    ids = file.ids_of(rows) if "ids" in file.arrays else None
+    groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
+    probs = _softmax(logits)
+    table = PredictionTable(probs, names, file.name, ids, groups, file.weights(rows), labels)
+    return table, logits
+
+
+def _softmax(logits: Array) -> Array:
+    from scipy.special import softmax
+
+    return np.asarray(softmax(logits, axis=1))
+
+
+def _class_names(names: Sequence[str], logits: Array) -> tuple[str, ...]:
+    classes = logits.shape[1]
+    if classes < 2:
+        raise InvalidInputError(f"logits: must have a column for each class; got {classes}")
+    if len(names) != classes or len(set(names)) < classes or "" in names:
+        raise InvalidInputError(
+            f"class_names: must be {classes} different names, one per class; got {listed(names)}"
+        )
+    return tuple(names)
+
+
+def _columns(
+    path: str | PathLike[str], prefix: str, argument: str, delimiter: str | None
+) -> tuple[Array, tuple[str, ...]]:
+    file = open_table(path, delimiter=delimiter)
+    found = [name for name in file.columns if name.startswith(prefix)] if prefix else []
+    if not found:
+        raise InvalidInputError(
+            f"{argument}: must be the beginning of a column's name in {file.name}; none begins "
+            f"with {prefix!r} (columns: {listed(file.columns)})"
+        )
+    table = file.read(found)
+    if table.num_rows == 0:
+        raise InvalidInputError(f"{file.name}: must hold at least one case; it has no rows")
+    values = [as_numbers(table.column(name), f"{file.name}: column {name!r}") for name in found]
+    names = tuple(name.removeprefix(prefix) for name in found)
+    return np.stack(values, axis=1).astype(np.float64), names
+
+
+def _array(path: str | PathLike[str], key: str, ndim: int = 2) -> Array:
+    """Return an array of finite numbers from an NPZ file."""
+    known = read_npz(path)  # which explains what is no NPZ file
+    with np.load(path, allow_pickle=False) as content:
+        if key not in content.files:
+            raise InvalidInputError(f"{known.name}: must hold an array {key!r}")
+        array = content[key]
+    if array.ndim != ndim or array.dtype.kind not in "fiu" or len(array) == 0:
+        raise InvalidInputError(
+            f"{known.where(key)}: must hold numbers for at least one case in {ndim} dimensions; "
+            f"got dtype {array.dtype}, shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0, 0]) + 1
+        raise InvalidInputError(f"{known.where(key)}: must hold finite numbers; row {row} does not")
+    return np.asarray(array, np.float64)

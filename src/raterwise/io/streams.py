@@ -1,0 +1,375 @@
+"""Tables larger than memory: Parquet row groups and Zarr chunks, each read once.
+
+    files -> parts -> digests -> + -> results
+
+A part is read, summarised and forgotten, here with the next one read ahead, or on a Dask cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.engines.checkpoint import Checkpoint, stamp
+from raterwise.engines.streaming import (
+    STREAM_UNITS,
+    blocks_of_cases,
+    blocks_of_groups,
+    digest,
+    read_ahead,
+)
+from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.io.sources import existing_file, listed, matching_files
+from raterwise.io.values import as_class_codes, as_ids, as_numbers, as_whole_numbers
+from raterwise.io.volumes import imaging_module
+from raterwise.labels import Labels
+from raterwise.predictions import Predictions
+from raterwise.summaries.digest import Digest, merged_in_order
+
+__all__ = ["Part", "StreamColumns", "digest_of_part", "digest_of_parts", "parts_of"]
+
+Array = NDArray[Any]
+Progress = Callable[[str, float], None]
+
+ZARR_ROWS = 1 << 18
+"""At least how many rows of a Zarr store are read together."""
+
+
+@dataclass(frozen=True)
+class StreamColumns:
+    """Which columns of a table, or arrays of a Zarr store, are what."""
+
+    probs: tuple[str, ...]
+    """One per class; one alone is the probability of the second of two classes."""
+    class_names: tuple[str, ...]
+    label: str | None = None
+    raters: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
+    group: str | None = None
+    weight: str | None = None
+    missing: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        columns: Sequence[str],
+        *,
+        prob_prefix: str = "prob_",
+        prob_columns: Sequence[str] = (),
+        class_names: Sequence[str] | None = None,
+        label_column: str | None = None,
+        rater_columns: Sequence[str] = (),
+        rater_prefix: str | None = None,
+        count_columns: Sequence[str] = (),
+        count_prefix: str | None = None,
+        group_column: str | None = None,
+        weight_column: str | None = None,
+        missing: Sequence[str] = (),
+    ) -> StreamColumns:
+        """Return the columns by the names and prefixes that `raterwise evaluate` takes."""
+        probs = tuple(prob_columns) or tuple(c for c in columns if c.startswith(prob_prefix))
+        if not probs:
+            raise InvalidInputError(
+                f"prob_prefix: must be the beginning of a column's name; none begins with "
+                f"{prob_prefix!r} (columns: {listed(columns)})"
+            )
+        if class_names:
+            names = tuple(class_names)
+        elif len(probs) == 1:
+            names = ("0", "1")
+        else:
+            names = tuple(c.removeprefix(prob_prefix) for c in probs)
+        if len(names) != max(len(probs), 2):
+            raise InvalidInputError(
+                f"class_names: must be {max(len(probs), 2)} names; got {listed(names)}"
+            )
+        raters = tuple(rater_columns)
+        if rater_prefix:
+            raters = tuple(c for c in columns if c.startswith(rater_prefix))
+        counts = tuple(count_columns)
+        if count_prefix:
+            counts = tuple(f"{count_prefix}{name}" for name in names)
+        told = [bool(label_column), bool(raters), bool(counts)]
+        if sum(told) != 1:
+            raise InvalidInputError(
+                "label_column, rater_columns or count_columns: a stream needs the labels in the "
+                f"same file as the probabilities, given by one of them; got {sum(told)}"
+            )
+        if counts and len(counts) != len(names):
+            raise InvalidInputError(
+                f"count_columns: must be one per class, {len(names)}; got {len(counts)}"
+            )
+        found = StreamColumns(
+            probs, names, label_column, raters, counts, group_column, weight_column, tuple(missing)
+        )
+        absent = [name for name in found.needed if name not in columns]
+        if absent:
+            raise InvalidInputError(
+                f"columns: must be in the file; there is no {listed(absent)} "
+                f"(columns: {listed(columns)})"
+            )
+        return found
+
+    @property
+    def needed(self) -> list[str]:
+        """Every column that is read."""
+        names = [*self.probs, self.label, *self.raters, *self.counts, self.group, self.weight]
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows first … first + rows - 1 of a whole that may be in several files."""
+
+    path: str
+    group: int
+    """The row group of a Parquet file; the first row of a Zarr store."""
+    first: int
+    rows: int
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        what = "rows from" if self.path.endswith(".zarr") else "row group"
+        return f"{Path(self.path).name}, {what} {self.group}"
+
+
+def parts_of(paths: Sequence[str | PathLike[str]]) -> tuple[list[Part], list[str]]:
+    """Return the parts of Parquet files or Zarr stores, and the names of their columns."""
+    files = matching_files(paths)
+    parts: list[Part] = []
+    known: list[str] | None = None
+    first = 0
+    for file in files:
+        groups, columns = _zarr_parts(file) if file.suffix == ".zarr" else _parquet_parts(file)
+        if known is not None and columns != known:
+            raise InvalidInputError(
+                f"{files[0].name} and {file.name}: must have the same columns; got "
+                f"{listed(known)} and {listed(columns)}"
+            )
+        known = columns
+        for group, rows in groups:
+            if rows:
+                parts.append(Part(str(file.absolute()), group, first, rows))
+                first += rows
+    if not parts or known is None:
+        raise InvalidInputError("files: must hold at least one case; got none")
+    return parts, known
+
+
+def _parquet_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    existing_file(file)
+    try:
+        with pq.ParquetFile(file) as table:
+            meta = table.metadata
+            groups = [(g, meta.row_group(g).num_rows) for g in range(meta.num_row_groups)]
+            return groups, list(table.schema_arrow.names)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InvalidInputError(f"{file.name}: cannot be read as Parquet; {error}") from error
+
+
+def _zarr_group(file: Path) -> Any:
+    zarr = imaging_module("zarr")
+    if not file.is_dir():
+        raise InvalidInputError(f"{file}: there is no such Zarr store")
+    try:
+        group = zarr.open(file, mode="r")
+    except Exception as error:  # zarr and its codecs raise errors of many kinds
+        raise InvalidInputError(f"{file.name}: cannot be read as Zarr; {error}") from error
+    if not isinstance(group, zarr.Group):
+        raise InvalidInputError(f"{file.name}: must be a Zarr group with arrays, one per column")
+    return group
+
+
+def _zarr_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
+    arrays = dict(_zarr_group(file).arrays())
+    shapes = {name: array.shape for name, array in arrays.items() if array.ndim != 1}
+    if shapes:
+        name, shape = next(iter(shapes.items()))
+        raise InvalidInputError(
+            f"{file.name}: its arrays must be columns, with one dimension; {name!r} is {shape}"
+        )
+    lengths = {array.shape[0] for array in arrays.values()}
+    if len(lengths) != 1:
+        raise InvalidInputError(
+            f"{file.name}: its arrays must have one length; got {sorted(lengths) or 'none'}"
+        )
+    rows = lengths.pop()
+    chunk = max(array.chunks[0] for array in arrays.values())
+    step = chunk * max(1, -(-ZARR_ROWS // chunk))
+    return [(i, min(step, rows - i)) for i in range(0, rows, step)], sorted(arrays)
+
+
+def _columns_of(part: Part, names: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of a part, as Arrow arrays."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = Path(part.path)
+    if file.suffix == ".zarr":
+        group = _zarr_group(file)
+        rows = slice(part.group, part.group + part.rows)
+        return {name: pa.chunked_array([_zarr_column(group, name, rows, part)]) for name in names}
+    try:
+        with pq.ParquetFile(file) as source:
+            table = source.read_row_group(part.group, columns=list(names), use_threads=False)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InvalidInputError(f"{part.name}: cannot be read; {error}") from error
+    return {name: table.column(name) for name in names}
+
+
+def _zarr_column(group: Any, name: str, rows: slice, part: Part) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(group[name][rows])
+    except Exception as error:  # zarr's codecs raise errors of many kinds on damaged chunks
+        raise InvalidInputError(f"{part.name}: {name!r} cannot be read; {error}") from error
+
+
+def read_part(part: Part, columns: StreamColumns, on_unrated: str) -> tuple[Predictions, Any]:
+    """Return the predictions of a part, and the patients of its cases where they are known."""
+    held = _columns_of(part, columns.needed)
+    names = columns.class_names
+
+    def where(name: str) -> str:
+        return f"{part.name}, column {name!r}"
+
+    probs = [as_numbers(held[name], where(name)) for name in columns.probs]
+    if columns.counts:
+        counts = [as_whole_numbers(held[name], where(name)) for name in columns.counts]
+        labels = Labels.from_counts(np.stack(counts, axis=1), class_names=names)
+    else:
+        sources = (columns.label,) if columns.label is not None else columns.raters
+        codes = [
+            as_class_codes(held[name], names, where(name), columns.missing) for name in sources
+        ]
+        if len(codes) == 1 and (codes[0] >= 0).all():
+            labels = Labels.from_classes(codes[0], num_classes=len(names), class_names=names)
+        else:
+            matrix = np.stack(codes, axis=1)
+            labels = Labels.from_ratings(matrix, num_classes=len(names), class_names=names)
+            labels = replace(labels, ratings=None)
+    weights = None
+    if columns.weight is not None:
+        weights = as_numbers(held[columns.weight], where(columns.weight))
+    groups = None
+    if columns.group is not None:
+        groups = as_ids(held[columns.group], where(columns.group))
+    whole = Predictions.of(
+        probs[0] if len(probs) == 1 else np.stack(probs, axis=1),
+        labels,
+        weights=weights,
+        groups=groups,
+        class_names=names,
+        on_unrated=on_unrated,
+    )
+    return whole, groups
+
+
+@dataclass(frozen=True)
+class PartJob:
+    """How a part becomes a digest: what is sent to a worker."""
+
+    columns: StreamColumns
+    plans: tuple[Any, ...]
+    seed: int
+    intervals: bool
+    on_unrated: str = "error"
+    threads: int | None = None
+
+
+def digest_of_part(job: PartJob, part: Part) -> Digest:
+    """Return the digest of one part; an error names it."""
+    try:
+        return _digest_of_part(job, part)
+    except RaterwiseError as error:
+        text = str(error)
+        raise InvalidInputError(text if part.name in text else f"{part.name}: {text}") from error
+
+
+def _digest_of_part(job: PartJob, part: Part) -> Digest:
+    predictions, groups = read_part(part, job.columns, job.on_unrated)
+    unit = "cases" if groups is None else "patients"
+    blocks = None
+    if job.intervals and groups is not None:
+        codes = predictions.groups
+        assert codes is not None
+        blocks = blocks_of_groups(predictions.group_ids, job.seed)[codes]
+    elif job.intervals:
+        # Blocks are random: which of the cases were dropped before makes no difference.
+        blocks = blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
+    return digest(
+        replace(predictions, groups=None, group_ids=()),
+        job.plans,
+        blocks=blocks,
+        num_blocks=STREAM_UNITS if job.intervals else 1,
+        unit=unit,
+        threads=job.threads,
+    )
+
+
+def digest_of_parts(
+    job: PartJob,
+    parts: Sequence[Part],
+    *,
+    cluster: Any = None,
+    workers: int | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Digest:
+    """Return the digest of all parts: here, or on a cluster with the same digits.
+
+    With a checkpoint, parts that are finished are kept in that folder, and a run that was killed
+    goes on from there.
+    """
+    kept = None
+    if checkpoint is not None:
+        kept = Checkpoint.open(checkpoint, {"job": asdict(job), "parts": [asdict(p) for p in parts],
+                                            "sizes": _sizes(parts)})  # fmt: skip
+    function = partial(digest_of_part, job)
+    if cluster is not None:
+        from raterwise.engines.dask import connected, merged_on_cluster
+
+        with connected(cluster, workers) as client:
+            return merged_on_cluster(
+                function, parts, client, name_of=lambda part: part.name, checkpoint=kept,
+                progress=progress,
+            )  # fmt: skip
+    return merged_in_order(_here(function, parts, kept, progress))
+
+
+def _here(
+    function: Callable[[Part], Digest],
+    parts: Sequence[Part],
+    kept: Checkpoint | None,
+    progress: Progress | None,
+) -> Iterator[Digest]:
+    todo = [i for i in range(len(parts)) if kept is None or not kept.has(i)]
+    # While one part is being added up, the next is read and summarised by the thread ahead.
+    fresh = read_ahead(function(parts[i]) for i in todo)
+    waiting = set(todo)
+    for i in range(len(parts)):
+        if i in waiting:
+            result = next(fresh)
+            if kept is not None:
+                kept.put(i, result)
+        else:
+            assert kept is not None
+            result = kept.get(i)
+        if progress:
+            progress(f"part {i + 1} of {len(parts)}", (i + 1) / len(parts))
+        yield result
+
+
+def _sizes(parts: Sequence[Part]) -> dict[str, tuple[int, int]]:
+    return {file: stamp(Path(file)) for file in dict.fromkeys(part.path for part in parts)}

@@ -1,0 +1,358 @@
+"""Predictions and ratings from files, joined case by case.
+
+read_predictions ─┐
+                  ├─► join ─► probs, Labels, groups, weights, report ─► raterwise.evaluate
+read_ratings ─────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.errors import InvalidInputError
+from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
+from raterwise.io.ratings import RatingColumns, RatingTable, find_id_column, read_ratings
+from raterwise.io.sources import TableFile, existing_file, listed, open_table
+from raterwise.io.values import (
+    as_class_codes,
+    as_ids,
+    as_numbers,
+    id_at,
+    labels_of_codes,
+    refuse_repeats,
+)
+from raterwise.labels import Labels
+from raterwise.predictions import row_sum_tolerance
+
+__all__ = [
+    "JoinReport",
+    "Joined",
+    "PredictionTable",
+    "RatingColumns",
+    "RatingTable",
+    "join",
+    "read_levels",
+    "read_predictions",
+    "read_ratings",
+]
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionTable:
+    """The probabilities of N cases, and what else their file says about them."""
+
+    probs: Array
+    """(N, K), or (N,) for the probability of the second of two classes."""
+    class_names: tuple[str, ...]
+    source: str
+    """The name of the file."""
+    ids: Array | None = None
+    """(N,): integers, or text as Python strings; None where the file has no ids."""
+    groups: Array | None = None
+    weights: Array | None = None
+    labels: Labels | None = None
+    """Where the labels are in the same file."""
+
+
+@dataclass(frozen=True)
+class JoinReport:
+    """What matched and what did not."""
+
+    cases: int
+    """In both files."""
+    without_ratings: tuple[Any, ...] = ()
+    """Ids that only the predictions have."""
+    without_predictions: tuple[Any, ...] = ()
+    """Ids that only the ratings have."""
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many cases were left out, by reason; empty where none was."""
+        reasons = {
+            "without_ratings": len(self.without_ratings),
+            "without_predictions": len(self.without_predictions),
+        }
+        return {reason: count for reason, count in reasons.items() if count}
+
+
+class Joined(NamedTuple):
+    """What `raterwise.evaluate` needs, case by case in the order of the predictions."""
+
+    probs: Array
+    labels: Labels
+    groups: Array | None
+    weights: Array | None
+    report: JoinReport
+
+
+def read_predictions(
+    path: str | PathLike[str],
+    *,
+    prob_prefix: str = "prob_",
+    prob_columns: Sequence[str] = (),
+    class_names: Sequence[str] | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    group_column: str | None = None,
+    weight_column: str | None = None,
+    missing: Collection[str] = (),
+    delimiter: str | None = None,
+) -> PredictionTable:
+    """Return the predictions of a CSV, Parquet, Arrow or NPZ file.
+
+    The probabilities are the columns whose names begin with `prob_prefix`, in the order of the
+    file, or `prob_columns`; the rest of each name is the name of its class, unless `class_names`
+    gives others. One single column is the probability of the second of two classes. Ids come from
+    `id_column`, or `case`; where `label_column` holds the labels, none are needed.
+
+    >>> path = getfixture("tmp_path") / "predictions.csv"
+    >>> _ = path.write_text("case,prob_benign,prob_malignant\\nn1,0.75,0.25\\nn2,0.5,0.5\\n")
+    >>> table = read_predictions(path)
+    >>> table.class_names, table.ids.tolist(), table.probs.tolist()
+    (('benign', 'malignant'), ['n1', 'n2'], [[0.75, 0.25], [0.5, 0.5]])
+    """
+    if is_npz(path):
+        options = (prob_columns, id_column, label_column, group_column, weight_column)
+        if any(options):
+            raise InvalidInputError(
+                f"{Path(path).name}: an NPZ file has no columns to name; its arrays are called "
+                "'probs', 'labels' (or 'ratings', or 'counts'), 'ids', 'groups', 'weights', "
+                "'class_names'"
+            )
+        return _predictions_of_npz(read_npz(path), class_names, missing)
+    file = open_table(path, delimiter=delimiter)
+    columns = _probability_columns(file, prob_prefix, prob_columns)
+    names = _class_names(columns, prob_prefix, class_names)
+    needs_ids = label_column is None or id_column is not None or "case" in file.columns
+    wanted = {
+        "id_column": find_id_column(file, id_column) if needs_ids else None,
+        "label_column": label_column,
+        "group_column": group_column,
+        "weight_column": weight_column,
+    }
+    chosen = {key: file.require(name, key) for key, name in wanted.items() if name is not None}
+    if clash := set(chosen.values()) & set(columns):
+        raise InvalidInputError(f"prob_columns: {listed(sorted(clash))} cannot be more than one")
+    return _predictions_of_table(file, columns, names, chosen, missing)
+
+
+def read_levels(
+    path: str | PathLike[str], columns: Sequence[str], *, delimiter: str | None = None
+) -> dict[str, list[Any]]:
+    """Return columns that tell cases apart, by name, in the order of the rows; None if empty."""
+    if is_npz(path):
+        raise InvalidInputError(
+            f"subgroup_column: must name columns of a table; {existing_file(path).name} holds "
+            "arrays without columns"
+        )
+    file = open_table(path, delimiter=delimiter)
+    wanted = [file.require(name, "subgroup_column") for name in dict.fromkeys(columns)]
+    table = file.read(wanted)
+    return {name: table.column(name).to_pylist() for name in wanted}
+
+
+def _predictions_of_table(
+    file: TableFile,
+    prob_columns: Sequence[str],
+    class_names: tuple[str, ...],
+    chosen: dict[str, str],
+    missing: Collection[str],
+) -> PredictionTable:
+    table = file.read([*prob_columns, *chosen.values()])
+    if table.num_rows == 0:
+        raise InvalidInputError(f"{file.name}: must hold at least one case; it has no rows")
+
+    def where(column: str) -> str:
+        return f"{file.name}: column {column!r}"
+
+    def column(key: str) -> Any:
+        return table.column(chosen[key]) if key in chosen else None
+
+    ids = groups = weights = labels = None
+    if "id_column" in chosen:
+        ids = as_ids(column("id_column"), where(chosen["id_column"]))
+        refuse_repeats(ids, where(chosen["id_column"]))
+    if "group_column" in chosen:
+        groups = as_ids(column("group_column"), where(chosen["group_column"]))
+    if "weight_column" in chosen:
+        weights = as_numbers(column("weight_column"), where(chosen["weight_column"]))
+    if "label_column" in chosen:
+        name = chosen["label_column"]
+        codes = as_class_codes(column("label_column"), class_names, where(name), missing)
+        labels = labels_of_codes(codes[:, None], class_names)
+        labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
+    values = [as_numbers(table.column(name), where(name)) for name in prob_columns]
+    probs = values[0] if len(values) == 1 else np.stack(values, axis=1)
+    _check_probabilities(probs, file.name, prob_columns, ids)
+    return PredictionTable(probs, class_names, file.name, ids, groups, weights, labels)
+
+
+def _predictions_of_npz(
+    file: NpzArrays, class_names: Sequence[str] | None, missing: Collection[str]
+) -> PredictionTable:
+    probs = file.get("probs", ndim=(1, 2))
+    if probs.dtype.kind not in "fiu" or len(probs) == 0:
+        raise InvalidInputError(
+            f"{file.where('probs')}: must hold numbers for at least one case; "
+            f"got dtype {probs.dtype}, shape {probs.shape}"
+        )
+    num_classes = 2 if probs.ndim == 1 else probs.shape[1]
+    names = tuple(class_names or file.class_names() or map(str, range(num_classes)))
+    _check_names(names, num_classes)
+    rows = len(probs)
+    ids = file.ids_of(rows) if "ids" in file.arrays else None
+    _check_probabilities(probs, file.name, [f"probs[{k}]" for k in range(num_classes)], ids)
+    labels = labels_of_npz(file, names, missing)
+    if labels is not None and len(labels) != rows:
+        raise InvalidInputError(
+            f"{file.name}: must have labels for each case; got {len(labels)} for {rows}"
+        )
+    groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
+    return PredictionTable(probs, names, file.name, ids, groups, file.weights(rows), labels)
+
+
+def _probability_columns(file: TableFile, prefix: str, given: Sequence[str]) -> list[str]:
+    if given:
+        return [file.require(name, "prob_columns") for name in given]
+    found = [name for name in file.columns if name.startswith(prefix)] if prefix else []
+    if not found:
+        raise InvalidInputError(
+            f"prob_prefix: must be the beginning of a column's name in {file.name}; none begins "
+            f"with {prefix!r} (columns: {listed(file.columns)}); prob_columns names them one by one"
+        )
+    return found
+
+
+def _class_names(
+    columns: Sequence[str], prefix: str, given: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the classes: as given, or what the columns' names say after the prefix."""
+    if given:
+        names = tuple(given)
+    elif len(columns) == 1:
+        names = ("0", "1")
+    elif all(name.startswith(prefix) for name in columns):
+        names = tuple(name.removeprefix(prefix) for name in columns)
+    else:
+        names = tuple(columns)
+    _check_names(names, max(len(columns), 2))
+    return names
+
+
+def _check_names(names: tuple[str, ...], num_classes: int) -> None:
+    if len(names) != num_classes or len(set(names)) < num_classes or "" in names:
+        raise InvalidInputError(
+            f"class_names: must be {num_classes} different names, one per class; "
+            f"got {listed(names)}"
+        )
+
+
+def _check_probabilities(
+    probs: Array, source: str, columns: Sequence[str], ids: Array | None
+) -> None:
+    """Refuse what is not a probability while its file, column and row can still be named."""
+
+    def case(row: int) -> str:
+        return f"row {row + 1}" + ("" if ids is None else f" (case {id_at(ids, row)!r})")
+
+    outside = ~((probs >= 0) & (probs <= 1))
+    if outside.any():
+        place = np.argwhere(outside)[0]
+        name = columns[place[1] if len(place) == 2 else -1]
+        value = probs[tuple(place)]
+        raise InvalidInputError(
+            f"{source}: probabilities must lie in [0, 1]; {name!r} is {value:.6g} in "
+            f"{case(int(place[0]))} (logits need a softmax first)"
+        )
+    if probs.ndim == 2:
+        sums, tolerance = probs.sum(axis=1, dtype=np.float64), row_sum_tolerance(probs)
+        off = np.abs(sums - 1) > tolerance
+        if off.any():
+            row = int(np.flatnonzero(off)[0])
+            raise InvalidInputError(
+                f"{source}: the probabilities of a case must sum to 1 within {tolerance:.0e}; "
+                f"those of {case(row)} sum to {sums[row]:.6g}"
+            )
+
+
+def join(
+    predictions: PredictionTable,
+    ratings: RatingTable | None = None,
+    *,
+    allow_unmatched: bool = False,
+) -> Joined:
+    """Return predictions with the ratings of the same cases, in the order of the predictions.
+
+    Ids are compared as they are; where one file has numbers and the other text, both are compared
+    as text (7 is "7", but not "007"). An id that only one file has is an error, unless
+    `allow_unmatched`; then it is left out and reported.
+    """
+    if ratings is None:
+        if predictions.labels is None:
+            raise InvalidInputError(
+                f"ratings: {predictions.source} holds no labels; give a file of ratings, or say "
+                "which column holds them with label_column, rater_columns or count_columns"
+            )
+        report = JoinReport(len(predictions.probs))
+        columns = (predictions.probs, predictions.labels, predictions.groups, predictions.weights)
+        return Joined(*columns, report)
+    if predictions.ids is None:
+        raise InvalidInputError(
+            f"{predictions.source}: must hold ids, by which {ratings.source} is joined to it"
+        )
+    index = _positions(predictions.ids, ratings.ids)
+    matched = index >= 0
+    used = np.zeros(len(ratings.ids), bool)
+    used[index[matched]] = True
+    report = JoinReport(
+        int(matched.sum()),
+        without_ratings=tuple(predictions.ids[~matched].tolist()),
+        without_predictions=tuple(ratings.ids[~used].tolist()),
+    )
+    if report.dropped and (not allow_unmatched or report.cases == 0):
+        raise _explain_unmatched(predictions, ratings, report)
+    return Joined(
+        predictions.probs[matched],
+        ratings.labels.take(index[matched]),
+        None if predictions.groups is None else predictions.groups[matched],
+        None if predictions.weights is None else predictions.weights[matched],
+        report,
+    )
+
+
+def _positions(ids: Array, among: Array) -> NDArray[np.int64]:
+    """Return where each of `ids` stands in `among`, -1 where it does not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted, known = pa.array(ids), pa.array(among)
+    if wanted.type != known.type:
+        wanted, known = wanted.cast(pa.string()), known.cast(pa.string())
+    found = pc.index_in(wanted, value_set=known).fill_null(-1)
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+
+
+def _explain_unmatched(
+    predictions: PredictionTable, ratings: RatingTable, report: JoinReport
+) -> InvalidInputError:
+    parts = []
+    for ids, of, present, absent in (
+        (report.without_ratings, len(predictions.probs), predictions.source, ratings.source),
+        (report.without_predictions, len(ratings.ids), ratings.source, predictions.source),
+    ):
+        if ids:
+            parts.append(
+                f"{len(ids)} of {of} cases of {present} are not in {absent} "
+                f"({listed(ids[:5], most=5)}{' …' if len(ids) > 5 else ''})"
+            )
+    way_out = "allow_unmatched leaves them out" if report.cases else "not one case is in both"
+    return InvalidInputError(f"ids: {'; '.join(parts)}; {way_out}")

@@ -1,0 +1,185 @@
+"""How far a metric of fine cells can be from that of the scores themselves.
+
+A cell knows the mass, the hits and the moments of its cases, not their order. Each bound is the
+worst that any order within the cells could do; a cell whose scores are all equal hides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.summaries.cells import CellSums, fine_cells
+
+__all__ = ["BOUNDS", "kde_of_cells"]
+
+FloatArray = NDArray[np.float64]
+Options = Mapping[str, Any]
+
+
+class _Cells(NamedTuple):
+    """The cells of one channel that hold cases, in increasing order."""
+
+    mass: FloatArray
+    hits: FloatArray
+    low: FloatArray
+    """The least score."""
+    high: FloatArray
+    mean: FloatArray
+    lean: FloatArray
+    """Σ w (μ - z)(z - mean)."""
+    square: FloatArray
+    """Σ w (z - mean)²."""
+    gap: FloatArray
+    """Σ w |μ - z| at most."""
+    tied: NDArray[np.bool_]
+
+
+def _cells(sums: CellSums, channel: int) -> _Cells:
+    used = np.flatnonzero(sums.fine[channel, :, 1] > 0)
+    _, w, _, mu, mumu, _, d, dd, mud, _ = sums.fine[channel, used].T
+    edge = fine_cells()[used]
+    lowest, highest = sums.lowest[channel, used], sums.highest[channel, used]
+    tied = sums.tied[channel, used]
+    mean = np.clip(d / w, lowest, highest)
+    variance = np.clip(dd / w - mean**2, 0, (highest - mean) * (mean - lowest))
+    low, high = edge + lowest, np.minimum(edge + highest, 1)
+    # Σ w (μ - z)² from the moments about the edge, and |μ - z| <= μ (1 - z) + (1 - μ) z.
+    squares = mumu - 2 * (mud + edge * mu) + dd + 2 * edge * d + edge**2 * w
+    rough = mu * (1 - low) + (w - mu) * high
+    gap = np.minimum(rough, np.sqrt(w * np.clip(squares, 0, None)) * (1 + 1e-9) + 1e-12 * w)
+    lean = np.where(tied, 0.0, (mud - mean * mu) - (dd - mean * d))
+    square = np.where(tied, 0.0, w * variance)
+    return _Cells(w, mu, low, high, edge + mean, lean, square, gap, tied)
+
+
+def _auccc(sums: CellSums, value: float, options: Options) -> float:
+    """Pairs of a right and a wrong case within a cell count half, and could count 0 or 1."""
+    cells = _cells(sums, 0)
+    wrong = cells.mass - cells.hits
+    hidden = np.where(cells.tied, 0, 0.5 * cells.hits * wrong).sum()
+    pairs = cells.hits.sum() * wrong.sum()
+    return float(hidden / pairs) if pairs > 0 else 0.0
+
+
+def _augrc(sums: CellSums, value: float, options: Options) -> float:
+    """AUGRC = (1 - AUCCC) a (1 - a) + …, with an accuracy a that cells know exactly."""
+    cells = _cells(sums, 0)
+    accuracy = cells.hits.sum() / cells.mass.sum()
+    return float(_auccc(sums, value, options) * accuracy * (1 - accuracy))
+
+
+def _aurc(sums: CellSums, value: float, options: Options) -> float:
+    """All wrong cases of a cell could be its most confident ones, or its least.
+
+    With C accepted before a cell of mass m, w of it wrong, the j-th acceptance has between
+    max(0, j - (m - w)) and min(j, w) more errors, where the cell as a tie has j w / m.
+    """
+    from scipy.special import digamma
+
+    cells = _cells(sums, 0)
+    mass, wrong = cells.mass[::-1], (cells.mass - cells.hits)[::-1]
+    before = np.cumsum(mass) - mass
+    rate = wrong / mass
+
+    def ones(a: FloatArray, b: FloatArray) -> FloatArray:
+        """Σ_{j=a+1…b} 1 / (C + j)."""
+        return np.asarray(digamma(before + b + 1) - digamma(before + a + 1))
+
+    def ramp(a: FloatArray, b: FloatArray) -> FloatArray:
+        """Σ_{j=a+1…b} j / (C + j)."""
+        return np.asarray(b - a - before * ones(a, b))
+
+    none, right = np.zeros_like(mass), mass - wrong
+    above = ramp(none, wrong) + wrong * ones(wrong, mass) - rate * ramp(none, mass)
+    below = rate * ramp(none, mass) - ramp(right, mass) + right * ones(right, mass)
+    open_ = ~cells.tied[::-1]
+    worst = max(float(above[open_].sum()), float(below[open_].sum()))
+    return max(worst, 0.0) / float(mass.sum())
+
+
+def _ks(sums: CellSums, value: float, options: Options) -> float:
+    """Between two edges the cumulative gap can rise by its hits, or fall by its misses, first."""
+    highest = total = 0.0
+    for channel in range(len(sums.fine)):
+        cells = _cells(sums, channel)
+        gap = cells.hits - cells.mass * cells.mean
+        before = np.cumsum(gap) - gap
+        up = np.where(cells.tied, 0, cells.hits * (1 - cells.low))
+        down = np.where(cells.tied, 0, (cells.mass - cells.hits) * cells.high)
+        reach = np.maximum(np.abs(before + up), np.abs(before - down))
+        highest += max(float(reach.max(initial=0)), float(np.abs(before + gap).max(initial=0)))
+        total += float(cells.mass.sum())
+    return max(highest / total - value, 0.0)
+
+
+def _adaptive(sums: CellSums, value: float, options: Options) -> float:
+    """A bin that ends within a cell may take any part of it: 2 Σ w |μ - z| over such cells."""
+    moved = total = 0.0
+    for channel in range(len(sums.fine)):
+        cells = _cells(sums, channel)
+        mass = np.cumsum(cells.mass)
+        targets = mass[-1] * np.arange(1, options["bins"]) / options["bins"]
+        cut = np.unique(np.searchsorted(mass, targets * (1 - 1e-12), side="left"))
+        cut = cut[cut < len(mass)]
+        moved += 2 * float(np.where(cells.tied, 0, cells.gap)[cut].sum())
+        total += float(mass[-1])
+    return moved / total
+
+
+def _sweep(sums: CellSums, value: float, options: Options) -> float:
+    """The number of bins hangs on every score: any partition is between one bin and a bin each."""
+    one = each = total = 0.0
+    for channel in range(len(sums.fine)):
+        cells = _cells(sums, channel)
+        if cells.tied.all():
+            one, each = one + value * cells.mass.sum(), each + value * cells.mass.sum()
+        else:
+            one += abs(float((cells.hits - cells.mass * cells.mean).sum()))
+            each += float(cells.gap.sum())
+        total += float(cells.mass.sum())
+    return max(value - one / total, each / total - value, 0.0)
+
+
+def _smooth(sums: CellSums, value: float, options: Options) -> float:
+    """Moving residuals to the mean of their cell changes what the kernel K makes of them.
+
+    By the first moment times ∫|K'| = sqrt(2/π) / σ, and by half the second times
+    ∫|K''| = 4 φ(1) / σ², or altogether by Σ w |z - mean| ∫|K'|. The grid of the transform adds
+    h²/8 ∫|K''| to a residual on either side. SmoothECE falls as σ grows, so the σ that equals it
+    moves by no more than its value at one σ does.
+    """
+    cells = _cells(sums, 0)
+    if cells.tied.all():
+        return 0.0
+    sigma = max(value, 2.0**-12)  # the finest kernel of `metrics.smooth`
+    slope, bend = np.sqrt(2 / np.pi) / sigma, 0.96788 / sigma**2
+    grid = 2 * cells.gap.sum() * 2.0**-28 / 8 * bend
+    second = slope * np.abs(cells.lean).sum() + 0.5 * bend * cells.square.sum()
+    first = slope * np.sqrt(cells.mass * cells.square).sum()
+    return float((min(first, second) + grid) / cells.mass.sum())
+
+
+BOUNDS: dict[str, Callable[[CellSums, float, Options], float]] = {
+    "auccc": _auccc,
+    "augrc": _augrc,
+    "aurc": _aurc,
+    "ks_error": _ks,
+    "adaptive_ece": _adaptive,
+    "ece_sweep": _sweep,
+    "smooth_ece": _smooth,
+}
+"""bound(cells, value of the cells, options of the metric), by the metric's name."""
+
+
+def kde_of_cells(sums: CellSums, options: Options) -> tuple[float, float]:
+    """Return the KDE-ECE of one score from its cells, and a bound on its error."""
+    from raterwise.metrics import bandwidth, kernel_cells
+
+    table = kernel_cells.ScoreCells(*np.ascontiguousarray(sums.fine[0].T))
+    given = options["bandwidth"]
+    chosen = bandwidth.select_bandwidth_from_cells(table.w, table.d) if given is None else given
+    return kernel_cells.beta_kde_from_cells(table, p=options["p"], bandwidth=float(chosen))

@@ -1,0 +1,122 @@
+"""Proper losses from label histograms and their decomposition (LH sections 2-3).
+
+All take the per-class table counted per case, with any leading axes for resamples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.errors import InvalidInputError
+from raterwise.summaries.bin_sums import BinTable
+
+__all__ = [
+    "brier",
+    "calibration_error",
+    "calibration_loss",
+    "dispersion_loss",
+    "epistemic_loss",
+    "expected_squared_loss",
+    "irreducible_loss",
+    "mean_hit",
+    "mean_score",
+]
+
+FloatArray = NDArray[Any]
+
+
+def _total(table: BinTable) -> FloatArray:
+    """W: the weight of all cases, which every channel sees once."""
+    return np.asarray(table.weight[..., 0, :].sum(axis=-1))
+
+
+def mean_hit(table: BinTable) -> FloatArray:
+    """Return the mean of μ over the cases of a one-channel table: Σ w μ / Σ w."""
+    return np.asarray(table.positive.sum(axis=(-2, -1)) / table.weight.sum(axis=(-2, -1)))
+
+
+mean_score = mean_hit
+"""A `PerCaseScore` keeps its score as μ, so its mean is the same formula."""
+
+
+def expected_squared_loss(table: BinTable) -> FloatArray:
+    """L̂_sq = Σ_i w_i/W Σ_k [(μ_ik - z_ik)² + μ_ik (1 - μ_ik)] (LH eq 8)."""
+    sums = table.squared_gap + table.positive - table.squared_positive
+    return np.asarray(sums.sum(axis=(-2, -1)) / _total(table))
+
+
+def brier(table: BinTable, *, scale_by_half: bool | str = "auto") -> FloatArray:
+    """Return the Brier score: L̂_sq, halved for two classes unless said otherwise."""
+    if scale_by_half not in (True, False, "auto"):
+        raise InvalidInputError(
+            f'scale_by_half: must be True, False or "auto"; got {scale_by_half!r}'
+        )
+    half = table.sums.shape[-3] == 2 if scale_by_half == "auto" else scale_by_half
+    return expected_squared_loss(table) * (0.5 if half else 1.0)
+
+
+def epistemic_loss(table: BinTable, *, estimator: str = "unbiased") -> FloatArray:
+    """ẼL = Σ (μ - z)² / N (LH eq 9); unbiased: minus Σ μ(1-μ)/(n-1) / N (LH eq 10)."""
+    sums = table.squared_gap - (table.within if estimator == "unbiased" else 0)
+    return np.asarray(sums.sum(axis=(-2, -1)) / _total(table))
+
+
+def irreducible_loss(table: BinTable) -> FloatArray:
+    """ÎL = L̂_sq - ÊL = mean of Σ_k μ(1-μ) n/(n-1): what no model can remove (LH eq 6)."""
+    sums = table.positive - table.squared_positive + table.within
+    return np.asarray(sums.sum(axis=(-2, -1)) / _total(table))
+
+
+def calibration_loss(
+    table: BinTable, *, estimator: str = "debiased", singletons: str = "zero"
+) -> FloatArray:
+    """CL = Σ_k Σ_b |I_kb|/N (c̄_kb - z̄_kb)² (LH eq 13); debiased: LH eq 14.
+
+    The debiased estimator subtracts |I|/N σ̄²/(|I|-1) in each bin. A bin with one case has no σ̄²:
+    it contributes 0 (appendix B.3), or its plugin value with `singletons="plugin"`.
+    """
+    weight = table.weight
+    occupied = np.where(weight > 0, weight, 1)
+    plugin = table.deviation**2 / occupied
+    if estimator == "plugin":
+        return np.asarray(plugin.sum(axis=(-2, -1)) / _total(table))
+    _require_equal_weights(table)
+    # Σ w (μ - c̄)² / (|I| - 1), with equal weights w: LH's |I| σ̄² / (|I| - 1) times w.
+    spread = np.maximum(table.squared_positive - table.positive**2 / occupied, 0)
+    correction = spread / np.maximum(table.cases - 1, 1)
+    several = table.cases > 1
+    alone = 0.0 if singletons == "zero" else plugin
+    bins = np.where(several, plugin - correction, alone)
+    return np.asarray(bins.sum(axis=(-2, -1)) / _total(table))
+
+
+def _require_equal_weights(table: BinTable) -> None:
+    """Cases of unequal weight have no debiased calibration loss in LH: say so."""
+    cases, weight = table.cases[..., 0, :].sum(axis=-1), table.weight[..., 0, :].sum(axis=-1)
+    squared = table.squared_weight[..., 0, :].sum(axis=-1)
+    if not np.allclose(cases * squared, weight**2, rtol=1e-9, atol=0):
+        raise InvalidInputError(
+            "weights: the debiased calibration loss is defined for equal case weights only; "
+            'use estimator="plugin" with unequal ones'
+        )
+
+
+def calibration_error(
+    table: BinTable, *, estimator: str = "debiased", singletons: str = "zero"
+) -> FloatArray:
+    """CE = sqrt(max(CL, 0)) (LH eq 1 with p = 2, summed over classes)."""
+    loss = calibration_loss(table, estimator=estimator, singletons=singletons)
+    return np.asarray(np.sqrt(np.maximum(loss, 0)))
+
+
+def dispersion_loss(
+    table: BinTable, *, estimator: str = "debiased", singletons: str = "zero"
+) -> FloatArray:
+    """DL = EL - CL: how much the truth varies among cases of one bin (LH eqs 33-36)."""
+    epistemic = "unbiased" if estimator == "debiased" else "plugin"
+    return epistemic_loss(table, estimator=epistemic) - calibration_loss(
+        table, estimator=estimator, singletons=singletons
+    )

@@ -1,0 +1,334 @@
+"""How many cases and raters does a study need? Expected interval widths from a pilot set.
+
+The pilot says how much a metric varies between cases and between the raters of a case. Scores that
+are a mean over labels have a closed form, (A + B/n)/N for N cases with n raters each; the rest are
+simulated from what the pilot teaches about each case (LH's Dirichlet model of its labels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import positive_integer
+from raterwise.catalog import Metric, find
+from raterwise.errors import InvalidInputError
+from raterwise.evaluate import evaluate_predictions
+from raterwise.inference import Progress, Settings
+from raterwise.labels import Labels
+from raterwise.predictions import Predictions
+
+__all__ = ["Design", "StudyPlan", "plan"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Design:
+    """A study of so many cases with so many raters each, and what to expect of it."""
+
+    cases: int
+    raters: int
+    width: float
+    """Expected width of the interval."""
+    bias: float
+    """Expected value minus the value of an endless study with endless raters."""
+    method: str
+    """"formula" or "simulation"."""
+    width_error: float = 0.0
+    """Standard error of the width, where it was simulated."""
+    bias_error: float = 0.0
+    """Standard error of the bias, where it was simulated."""
+
+    @property
+    def readings(self) -> int:
+        """How many labels it takes."""
+        return self.cases * self.raters
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """The designs that were asked about."""
+
+    metric: str
+    level: float
+    designs: tuple[Design, ...]
+
+    def best(self, budget: float, *, case_cost: float = 0.0, reading_cost: float = 1.0) -> Design:
+        """Return the design with the shortest interval that costs at most `budget`.
+
+        By default a cost is a number of readings; a new case may cost more than its readings.
+        """
+        price = [_price(d, case_cost=case_cost, reading_cost=reading_cost) for d in self.designs]
+        within = [d for d, cost in zip(self.designs, price, strict=True) if cost <= budget]
+        if not within:
+            raise InvalidInputError(
+                f"budget: must pay for one of the designs; got {budget:g}, the cheapest costs "
+                f"{min(price):g}"
+            )
+        return min(within, key=lambda d: (d.width, d.readings))
+
+    def advice(self, budget: float, *, case_cost: float = 0.0, reading_cost: float = 1.0) -> str:
+        """Say whether the next reading is better spent on a new case or on another rater."""
+        costs = {"case_cost": case_cost, "reading_cost": reading_cost}
+        best = self.best(budget, **costs)
+        words = f"{_in_words(best)}: expected interval width {best.width:.3g}."
+        others = [d for d in self.designs if d.raters != best.raters]
+        affordable = [d for d in others if _price(d, **costs) <= budget]
+        if not affordable:
+            return words
+        next_best = min(affordable, key=lambda d: (d.width, d.readings))
+        new, other = "a new case", "another rater of the same case"
+        better, worse = (new, other) if best.raters < next_best.raters else (other, new)
+        noise = np.hypot(best.width_error, next_best.width_error)
+        clear = best.method == "formula" or next_best.width - best.width > 2 * noise
+        return (
+            f"{words} The best with another number of raters is {_in_words(next_best)}: "
+            f"{next_best.width:.3g}. The next reading is better spent on {better} than on {worse}."
+            + ("" if clear else " The two are too close for the simulation to tell them apart.")
+        )
+
+
+def _price(design: Design, *, case_cost: float, reading_cost: float) -> float:
+    return design.cases * case_cost + design.readings * reading_cost
+
+
+def _in_words(design: Design) -> str:
+    raters = "1 rater" if design.raters == 1 else f"{design.raters} raters"
+    return f"{design.cases} cases with {raters} each"
+
+
+def plan(
+    metric: str,
+    probs: Any,
+    labels: Labels,
+    cases: Sequence[int] = (100, 200, 500, 1000),
+    raters: Sequence[int] = (1, 2, 3, 5),
+    seed: int = 0,
+    *,
+    groups: Any = None,
+    level: float = 0.95,
+    bins: int = 15,
+    repeats: int = 20,
+    resamples: int = 200,
+    progress: Progress | None = None,
+) -> StudyPlan:
+    """Return the expected interval width and bias of each design, from a pilot set.
+
+    Parameters
+    ----------
+    metric
+        The name of a metric.
+    probs, labels, groups
+        The pilot: at least some of its cases need two labels, to tell raters from cases.
+    cases, raters
+        Every combination is a design. A design with fewer raters than the metric needs is left out.
+    repeats, resamples
+        Of the simulation, where there is no formula: studies per design, resamples per interval.
+
+    >>> import raterwise as rw
+    >>> labels = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2], [1, 1]] * 10)
+    >>> found = plan("brier", [0.2, 0.4, 0.9, 0.6] * 10, labels, cases=(100, 400), raters=(1, 2))
+    >>> found.best(budget=400).cases
+    400
+    """
+    row = find(metric)
+    if row.needs_belief:
+        raise InvalidInputError(
+            f"metric: must be one of class probabilities; {metric} needs a belief over them"
+        )
+    pilot = Predictions.of(probs, labels, groups=groups)
+    sizes = [positive_integer("cases", n, least=2) for n in cases]
+    numbers = [positive_integer("raters", n) for n in raters if n >= row.least_raters]
+    if not sizes or not numbers:
+        raise InvalidInputError(
+            f"cases, raters: must hold a design with at least {row.least_raters} raters; "
+            f"got {tuple(cases)} and {tuple(raters)}"
+        )
+    if (pilot.labels.num_raters < 2).all():
+        raise InvalidInputError(
+            "labels: the pilot needs cases with two labels, to tell raters from cases; none has two"
+        )
+    settings = Settings(resamples, level, seed)
+    pairs = [(n, r) for n in sizes for r in numbers]
+    loss = _LOSSES.get(metric)
+    if loss is not None:
+        between, within = _variances(loss(pilot), pilot)
+        reach = 2 * _normal_quantile(level)
+        found = [
+            Design(n, r, reach * float(np.sqrt((between + within / r) / n)), 0.0, "formula")
+            for n, r in pairs
+        ]
+    else:
+        found = _simulated(row, pilot, pairs, {"bins": bins}, settings, repeats, progress)
+    return StudyPlan(metric, level, tuple(found))
+
+
+def _normal_quantile(level: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri((1 + level) / 2))
+
+
+# --- scores that are a mean over labels --------------------------------------------------------
+
+
+def _accuracy(pilot: Predictions) -> FloatArray:
+    rows = pilot.read(0, len(pilot))
+    return np.asarray(rows.predicted[:, None] == np.arange(pilot.num_classes), np.float64)
+
+
+def _squared(pilot: Predictions) -> FloatArray:
+    probs = pilot.read(0, len(pilot)).probs.astype(np.float64)
+    return np.asarray((probs**2).sum(axis=1, keepdims=True) - 2 * probs + 1)
+
+
+def _brier(pilot: Predictions) -> FloatArray:
+    return _squared(pilot) / (2 if pilot.num_classes == 2 else 1)
+
+
+def _log(pilot: Predictions) -> FloatArray:
+    probs = pilot.read(0, len(pilot)).probs.astype(np.float64)
+    if (probs == 0).any():
+        raise InvalidInputError("probs: nll cannot be planned with probabilities of 0")
+    return np.asarray(-np.log(probs))
+
+
+_LOSSES: dict[str, Callable[[Predictions], FloatArray]] = {
+    "accuracy": _accuracy,
+    "brier": _brier,
+    "expected_squared_loss": _squared,
+    "nll": _log,
+}
+"""(N, K): the score of each case for a rater who says class k."""
+
+
+def _variances(loss: FloatArray, pilot: Predictions) -> tuple[float, float]:
+    """Return A and B of Var = (A + B/n)/N: between cases, and between the raters of a case.
+
+    B is the pooled unbiased variance within cases. A is what is left of the variance of the
+    case means, times the design effect where the cases of one patient hang together.
+    """
+    counts = pilot.labels.counts
+    n = pilot.labels.num_raters.astype(np.float64)
+    mean = (counts * loss).sum(axis=1) / n
+    squares = (counts * (loss - mean[:, None]) ** 2).sum(axis=1)
+    several = n >= 2
+    within = float(squares[several].sum() / (n[several] - 1).sum())
+    deviations = mean - mean.mean()
+    if pilot.groups is not None:
+        deviations = np.bincount(pilot.groups, deviations)
+    number = np.count_nonzero(np.bincount(pilot.groups)) if pilot.groups is not None else len(mean)
+    of_mean = float((deviations**2).sum() * number / max(number - 1, 1) / len(mean) ** 2)
+    between = of_mean * len(mean) - within * float(np.mean(1 / n))
+    return max(between, 0.0), within
+
+
+# --- everything else, by simulation --------------------------------------------------------------
+
+
+def _simulated(
+    row: Metric,
+    pilot: Predictions,
+    pairs: Sequence[tuple[int, int]],
+    options: dict[str, Any],
+    settings: Settings,
+    repeats: int,
+    progress: Progress | None,
+) -> list[Design]:
+    positive_integer("repeats", repeats)
+    positive_integer("resamples", settings.resamples, least=2)
+    concentrations = _label_model(pilot)
+    truth = _truth(row, pilot, concentrations, options, settings.seed)
+    found = []
+    for i, (cases, raters) in enumerate(pairs):
+        widths, values = np.empty(repeats), np.empty(repeats)
+        for r in range(repeats):
+            random = np.random.default_rng([settings.seed, cases, raters, r])
+            study = _study(pilot, concentrations, cases, raters, random)
+            result = evaluate_predictions(study, [row], options, settings)[row.name]
+            known = result.value is not None and result.low is not None and result.high is not None
+            widths[r] = result.high - result.low if known else np.nan  # type: ignore[operator]
+            values[r] = np.nan if result.value is None else result.value
+            if progress:
+                progress("simulating", (i * repeats + r + 1) / (len(pairs) * repeats))
+        if np.isnan(widths).all():
+            raise InvalidInputError(
+                f"cases: {row.name} is undefined in every simulated study of {cases} cases"
+            )
+        bias = float(np.nanmean(values)) - truth
+        errors = _standard_error(widths), _standard_error(values)
+        width = float(np.nanmean(widths))
+        found.append(Design(cases, raters, width, bias, "simulation", *errors))
+    return found
+
+
+def _standard_error(values: FloatArray) -> float:
+    """Return the standard error of the mean of simulated values; NaN of one alone."""
+    known = values[~np.isnan(values)]
+    return float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else np.nan
+
+
+def _label_model(pilot: Predictions) -> FloatArray:
+    """Return what the pilot teaches about each case's labels: Dirichlet parameters (N, K).
+
+    The model's probabilities, brought to the pilot's scale by a temperature, are the prior mean;
+    α-calibration finds how sure of it to be; each case's own labels are then added (LH eq 79).
+    """
+    from raterwise.calibrators.alpha import AlphaCalibration
+    from raterwise.calibrators.scaling import TemperatureScaling
+
+    probs = pilot.read(0, len(pilot)).probs.astype(np.float64)
+    scaled = TemperatureScaling(input="probs").fit(probs, pilot.labels).predict_proba(probs)
+    belief = AlphaCalibration().fit(None, scaled, pilot.labels).predict(None, scaled)
+    return np.asarray(belief.concentration[:, None] * scaled + pilot.labels.counts)
+
+
+def _study(
+    pilot: Predictions,
+    concentrations: FloatArray,
+    cases: int,
+    raters: int,
+    random: np.random.Generator,
+) -> Predictions:
+    """Draw cases (whole patients where they are known) from the pilot, and labels for them."""
+    rows, patients = _drawn(pilot, cases, random)
+    counts = random.multinomial(raters, _dirichlet(concentrations[rows], random))
+    return Predictions.of(pilot.probs[rows], Labels.from_counts(counts), groups=patients)
+
+
+def _drawn(
+    pilot: Predictions, cases: int, random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    if pilot.groups is None:
+        return random.integers(0, len(pilot), cases), None
+    members = [np.flatnonzero(pilot.groups == g) for g in np.unique(pilot.groups)]
+    rows: list[NDArray[np.int64]] = []
+    while sum(len(part) for part in rows) < cases:
+        rows.append(members[random.integers(len(members))])
+    patients = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
+    return np.concatenate(rows)[:cases], patients[:cases]
+
+
+def _dirichlet(concentrations: FloatArray, random: np.random.Generator) -> FloatArray:
+    gammas = random.standard_gamma(concentrations)
+    total = gammas.sum(axis=1, keepdims=True)
+    even = np.full_like(gammas, 1 / gammas.shape[1])
+    return np.where(total > 0, gammas / np.where(total > 0, total, 1), even)
+
+
+def _truth(
+    row: Metric, pilot: Predictions, concentrations: FloatArray, options: dict[str, Any], seed: int
+) -> float:
+    """Return the metric of an endless study with endless raters, under the label model."""
+    random = np.random.default_rng([seed, 0])
+    copies = max(1, 20_000 // len(pilot))
+    rows = np.tile(np.arange(len(pilot)), copies)
+    exact = np.round(_dirichlet(concentrations[rows], random) * 1_000_000).astype(np.int64)
+    study = Predictions.of(pilot.probs[rows], Labels.from_counts(exact), on_unrated="drop")
+    value = evaluate_predictions(study, [row], options, Settings(resamples=0))[row.name].value
+    return np.nan if value is None else value

@@ -1,0 +1,25 @@
+"""Figures that a journal will take: matplotlib displays in scikit-learn's style.
+
+A display holds the numbers; `from_predictions` and `from_results` make one and draw it, and
+`plot(ax=…)` draws it again, beside or over others. What it drew is in `ax_` and `figure_`; save it
+as PDF or SVG for vectors. Needs the extra "report": pip install "raterwise[report]".
+"""
+
+from raterwise.plots.designs import PlanDisplay, StabilityDisplay
+from raterwise.plots.maps import CalibrationDispersionDisplay
+from raterwise.plots.reliability import DisagreementReliabilityDisplay, ReliabilityDisplay
+from raterwise.plots.style import journal_style
+from raterwise.plots.subgroups import SubgroupDisplay
+from raterwise.plots.thresholds import CCCDisplay, RiskCoverageDisplay
+
+__all__ = [
+    "CCCDisplay",
+    "CalibrationDispersionDisplay",
+    "DisagreementReliabilityDisplay",
+    "PlanDisplay",
+    "ReliabilityDisplay",
+    "RiskCoverageDisplay",
+    "StabilityDisplay",
+    "SubgroupDisplay",
+    "journal_style",
+]

@@ -1,0 +1,114 @@
+"""How steady a figure is, and how many cases and raters a study needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from raterwise.palette import IDEAL
+from raterwise.plots.style import axes, colour_of, in_style, plain, tidy
+
+if TYPE_CHECKING:
+    from raterwise.planning import StudyPlan
+    from raterwise.stability import SubsampleCurve
+
+__all__ = ["PlanDisplay", "StabilityDisplay"]
+
+
+MOST_TICKS = 8
+
+
+class StabilityDisplay:
+    """Metrics on random subsets of growing size, mean ± standard deviation (RECE Fig 2, MR Fig 3).
+
+    Parameters
+    ----------
+    curves
+        What `stability.subsample_curve` returned, by the name to show.
+    """
+
+    def __init__(self, curves: Mapping[str, SubsampleCurve]) -> None:
+        self.curves = dict(curves)
+
+    @classmethod
+    def from_curves(cls, curves: Mapping[str, SubsampleCurve], *, ax: Any = None) -> Self:
+        """Draw the curves."""
+        return cls(curves).plot(ax=ax)
+
+    @in_style
+    def plot(self, ax: Any = None) -> Self:
+        """Draw into `ax`, or into a new figure."""
+        self.ax_ = ax = axes(ax, 2.6)
+        self.figure_ = ax.figure
+        for name, curve in self.curves.items():
+            colour = colour_of(ax, None)
+            mean, std = curve.mean, curve.std
+            ax.fill_between(curve.sizes, mean - std, mean + std, color=colour, alpha=0.18, lw=0)
+            line = ax.plot(
+                curve.sizes, mean, "-o", color=colour, mec="white", mew=0.5, label=plain(name)
+            )
+            line[0].set_gid("series")
+            ax.axhline(curve.full, color=colour, lw=0.7, ls=(0, (4, 3)), zorder=1)
+        ax.set_xscale("log")
+        sizes = {size for curve in self.curves.values() for size in curve.sizes}
+        _plain_numbers(ax.xaxis, sorted(sizes))
+        unit = next((curve.unit for curve in self.curves.values()), "cases")
+        tidy(ax, x=f"{unit.capitalize()} in the subset", y="Metric, mean ± standard deviation")
+        ax.legend(loc="best", frameon=False)
+        return self
+
+
+class PlanDisplay:
+    """The expected width of the interval for each number of cases and raters.
+
+    Parameters
+    ----------
+    plan
+        What `planning.plan` returned.
+    """
+
+    def __init__(self, plan: StudyPlan) -> None:
+        self.plan = plan
+
+    @classmethod
+    def from_plan(cls, plan: StudyPlan, *, budget: float | None = None, ax: Any = None) -> Self:
+        """Draw the plan; `budget` (in readings) marks the best design that it pays for."""
+        return cls(plan).plot(ax=ax, budget=budget)
+
+    @in_style
+    def plot(self, ax: Any = None, *, budget: float | None = None) -> Self:
+        """Draw into `ax`, or into a new figure."""
+        self.ax_ = ax = axes(ax, 2.6)
+        self.figure_ = ax.figure
+        for raters in sorted({d.raters for d in self.plan.designs}):
+            designs = sorted((d for d in self.plan.designs if d.raters == raters), key=_cases)
+            colour = colour_of(ax, None)
+            x, y = [d.cases for d in designs], [d.width for d in designs]
+            label = f"{raters} rater{'s' * (raters > 1)}"
+            line = ax.plot(x, y, "-o", color=colour, mec="white", mew=0.5, label=label)
+            line[0].set_gid("series")
+        if budget is not None:
+            best = self.plan.best(budget)
+            ring = {"ms": 8, "mfc": "none", "mec": IDEAL, "mew": 1.2, "zorder": 4}
+            text = f"best for {budget:g} readings"
+            ax.plot(best.cases, best.width, "o", label=text, **ring)
+        ax.set_xscale("log")
+        _plain_numbers(ax.xaxis, sorted({d.cases for d in self.plan.designs}))
+        ax.set_ylim(0, 1.3 * max(design.width for design in self.plan.designs))
+        tidy(ax, x="Cases", y=f"Expected width of the {self.plan.level:.0%} interval")
+        ax.legend(loc="upper right", frameon=False, title=self.plan.metric)
+        return self
+
+
+def _cases(design: Any) -> int:
+    return int(design.cases)
+
+
+def _plain_numbers(axis: Any, ticks: Sequence[int]) -> None:
+    """Write 200, not 2 × 10², on a logarithmic axis."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+
+    every = -(-len(ticks) // MOST_TICKS)
+    axis.set_major_locator(FixedLocator([float(tick) for tick in ticks[::every]]))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())

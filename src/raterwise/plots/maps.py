@@ -1,0 +1,80 @@
+"""The calibration-dispersion map: two ways for several models to be wrong, in one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from raterwise.errors import InvalidInputError
+from raterwise.palette import IDEAL, SERIES
+from raterwise.plots.style import axes, in_style, plain, tidy
+from raterwise.results import Results
+
+__all__ = ["CalibrationDispersionDisplay"]
+
+MARKERS = "osD^vP"
+
+
+class CalibrationDispersionDisplay:
+    """Calibration loss against dispersion loss; their sum, the epistemic loss, is constant along
+    the grey lines (LH appendix Figs 5a and 6a).
+
+    Parameters
+    ----------
+    models
+        The results of each model, by name; or the results of one.
+    """
+
+    def __init__(self, models: Mapping[str, Results] | Results) -> None:
+        models = {"model": models} if isinstance(models, Results) else models
+        for name, results in models.items():
+            for metric in ("dispersion_loss", "calibration_loss"):
+                if metric not in results or results[metric].value is None:
+                    raise InvalidInputError(f"models: {name!r} has no {metric}")
+        self.models = dict(models)
+
+    @classmethod
+    def from_results(cls, models: Mapping[str, Results] | Results, *, ax: Any = None) -> Self:
+        """Draw the map of several models, or of one."""
+        return cls(models).plot(ax=ax)
+
+    @in_style
+    def plot(self, ax: Any = None) -> Self:
+        """Draw into `ax`, or into a new figure."""
+        self.ax_ = ax = axes(ax, 2.8)
+        self.figure_ = ax.figure
+        for i, (name, results) in enumerate(self.models.items()):
+            x, y = results["dispersion_loss"], results["calibration_loss"]
+            colour = SERIES[i % len(SERIES)]
+            if x.low is not None and x.high is not None:
+                ax.hlines(y.value, x.low, x.high, color=colour, lw=0.8, alpha=0.7)
+            if y.low is not None and y.high is not None:
+                ax.vlines(x.value, y.low, y.high, color=colour, lw=0.8, alpha=0.7)
+            marker = MARKERS[i % len(MARKERS)]
+            ax.plot(x.value, y.value, marker, color=colour, mec="white", mew=0.6, label=plain(name))
+        tidy(ax, x="Dispersion loss", y="Calibration loss")
+        ax.margins(0.1)
+        self._contours(ax)
+        # Below: within, it would hide a model or an interval sooner or later.
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=2, frameon=False)
+        return self
+
+    def _contours(self, ax: Any) -> None:
+        """Draw lines of equal epistemic loss, labelled at the right edge of the axes."""
+        from matplotlib.ticker import MaxNLocator
+
+        (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+        label = "equal epistemic loss"
+        for total in MaxNLocator(6).tick_values(left + bottom, right + top)[1:-1]:
+            x = np.array([left, right])
+            ax.plot(x, total - x, color=IDEAL, lw=0.5, alpha=0.5, zorder=0, label=label)
+            label = "_nolegend_"
+            at = max(left, total - top)
+            if left < at < right:
+                ax.annotate(
+                    f"{total:.3g}", (at, top), (0, 2), textcoords="offset points", fontsize=6,
+                    color=IDEAL, ha="center",
+                )  # fmt: skip
+        ax.set(xlim=(left, right), ylim=(bottom, top))

@@ -1,0 +1,181 @@
+"""Does confidence separate right from wrong? The CCC and the risk-coverage curve."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+
+from raterwise.curves import ThresholdCurve, threshold_curve
+from raterwise.errors import UndefinedMetricError
+from raterwise.palette import IDEAL
+from raterwise.plots.style import (
+    axes,
+    colour_of,
+    curve_in,
+    identity,
+    in_style,
+    plain,
+    tidy,
+)
+from raterwise.results import Results
+
+__all__ = ["CCCDisplay", "RiskCoverageDisplay"]
+
+
+class _ThresholdDisplay(ABC):
+    """A picture of a threshold curve, with its band where there is one."""
+
+    _height = 3.4
+    _legend = "lower right"
+
+    def __init__(self, curve: ThresholdCurve) -> None:
+        self.curve = curve
+
+    @classmethod
+    def from_predictions(
+        cls,
+        probs: Any,
+        labels: Any,
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        threshold: float | None = None,
+        colour: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the curve of predictions; `options` are those of `curves.threshold_curve`.
+
+        `threshold` marks an operating point.
+        """
+        curve = threshold_curve(probs, labels, **options)
+        return cls(curve).plot(ax=ax, name=name, threshold=threshold, colour=colour)
+
+    @classmethod
+    def from_results(
+        cls,
+        results: Results,
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        threshold: float | None = None,
+        colour: str | None = None,
+    ) -> Self:
+        """Draw the curve that results hold."""
+        curve = ThresholdCurve.from_dict(curve_in(results.curves, "thresholds", "auccc"))
+        display = cls._of_results(curve, results)
+        return display.plot(ax=ax, name=name, threshold=threshold, colour=colour)
+
+    @classmethod
+    def _of_results(cls, curve: ThresholdCurve, results: Results) -> Self:
+        return cls(curve)
+
+    @in_style
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        name: str | None = None,
+        threshold: float | None = None,
+        colour: str | None = None,
+        **line: Any,
+    ) -> Self:
+        """Draw into `ax`, or into a new figure; `line` goes to matplotlib's `plot`."""
+        self.ax_ = ax = axes(ax, self._height)
+        self.figure_ = ax.figure
+        colour = colour_of(ax, colour)
+        x, y = self._points()
+        label = self._label(name)
+        self.line_ = ax.plot(x, y, **{"color": colour, "label": label, "zorder": 3, **line})[0]
+        self.line_.set_gid("series")
+        low, high = self._band()
+        self.band_ = None
+        if low is not None and high is not None:
+            band = {"color": colour, "alpha": 0.18, "lw": 0, "zorder": 2}
+            self.band_ = ax.fill_between(x, low, high, **band)
+        if threshold is not None:
+            # The last threshold that is not below the one asked for accepts the same cases.
+            i = int(np.searchsorted(-self.curve.thresholds, -threshold, side="right")) - 1
+            ax.plot(x[i], y[i], "o", color=colour, mec="white", zorder=4, clip_on=False)
+            text = f"accept from {threshold:.0%}"
+            ax.annotate(text, (x[i], y[i]), (6, -10), textcoords="offset points", fontsize=7)
+        self._frame(ax)
+        if label:
+            ax.legend(loc=self._legend, frameon=False)
+        return self
+
+    def _label(self, name: str | None) -> str | None:
+        return None if name is None else plain(name)
+
+    @abstractmethod
+    def _points(self) -> tuple[Any, Any]:
+        """Return the curve, x and y."""
+
+    @abstractmethod
+    def _band(self) -> tuple[Any, Any]:
+        """Return the lower and the upper edge of the band over the same x; None where none is."""
+
+    @abstractmethod
+    def _frame(self, ax: Any) -> None:
+        """Draw what the curve is seen against, and name the axes."""
+
+
+class CCCDisplay(_ThresholdDisplay):
+    """The confidence-classification characteristic curve (CCC Fig 2).
+
+    The part of the right predictions that is accepted against the part of the wrong ones.
+
+    Parameters
+    ----------
+    curve
+        What to draw.
+    area
+        To write beside it; that under `curve` if left out. Results keep some of a curve's points
+        and the area under all of them.
+    """
+
+    def __init__(self, curve: ThresholdCurve, area: float | None = None) -> None:
+        if not (curve.correct_accepts[-1] > 0 and curve.incorrect_accepts[-1] > 0):
+            raise UndefinedMetricError(
+                "curve: needs right predictions and wrong ones to tell apart; all are of one kind"
+            )
+        super().__init__(curve)
+        self.area = curve.area if area is None else area
+
+    @classmethod
+    def _of_results(cls, curve: ThresholdCurve, results: Results) -> Self:
+        found = results.get("auccc")
+        return cls(curve, None if found is None else found.value)
+
+    def _points(self) -> tuple[Any, Any]:
+        return 1 - self.curve.correct_reject_rate, self.curve.correct_accept_rate
+
+    def _band(self) -> tuple[Any, Any]:
+        return self.curve.rate_low, self.curve.rate_high
+
+    def _label(self, name: str | None) -> str | None:
+        area = f"AUCCC {self.area:.3f}"
+        return area if name is None else f"{plain(name)} ({area})"
+
+    def _frame(self, ax: Any) -> None:
+        identity(ax, IDEAL, None)
+        tidy(ax, x="Wrong predictions accepted", y="Right predictions accepted", unit_square=True)
+
+
+class RiskCoverageDisplay(_ThresholdDisplay):
+    """The risk-coverage curve: how often the accepted predictions are wrong."""
+
+    _height = 2.6
+    _legend = "upper left"
+
+    def _points(self) -> tuple[Any, Any]:
+        return self.curve.coverage, self.curve.risk
+
+    def _band(self) -> tuple[Any, Any]:
+        return self.curve.risk_low, self.curve.risk_high
+
+    def _frame(self, ax: Any) -> None:
+        tidy(ax, x="Coverage: predictions accepted", y="Risk: accepted and wrong")
+        ax.set_xlim(0, 1)
+        ax.set_ylim(bottom=0)

@@ -1,0 +1,318 @@
+"""Predictions with the labels they are judged by: the only place that validates them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import as_array, as_float_array, choose
+from raterwise.errors import InvalidInputError
+from raterwise.labels import Labels
+
+__all__ = ["Predictions", "Rows", "as_labels", "check_weights", "row_sum_tolerance"]
+
+Array = NDArray[Any]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.integer[Any]]
+
+CHUNK_VALUES = 1 << 17
+"""How many probabilities a chunk holds: about half of a core's second-level cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A chunk of cases, read and checked: what every question is answered from."""
+
+    probs: Array
+    """(n, K), float32 or float64, C order."""
+    confidence: FloatArray
+    """(n,): the largest probability."""
+    predicted: NDArray[np.int64]
+    """(n,): its class; ties go to the lowest."""
+    classes: IntArray | None
+    """(n,): the label where every case has exactly one."""
+    counts: IntArray | None
+    """(n, K): otherwise the label histograms."""
+    num_raters: IntArray | None
+    weights: FloatArray | None
+    """(n,): case weights; None where all are 1."""
+    start: int = 0
+    """The row of the first case in the whole."""
+    units: NDArray[np.int64] | None = None
+    """(n,): the resampling unit of each case; None where there is one for all."""
+    case_values: Mapping[str, FloatArray] = field(default_factory=dict)
+    """Further numbers that each case has, such as the disagreement that a belief predicts."""
+
+    def with_raters(self, least: int) -> Rows:
+        """Return the cases that at least `least` raters labelled."""
+        if least <= 1:
+            return self
+        raters = np.ones(len(self.probs), int) if self.num_raters is None else self.num_raters
+        keep = raters >= least
+        if keep.all():
+            return self
+        chosen: dict[str, Any] = {
+            name: None if (value := getattr(self, name)) is None else value[keep]
+            for name in self.__dataclass_fields__
+            if name not in ("start", "case_values")
+        }
+        values = {name: value[keep] for name, value in self.case_values.items()}
+        return Rows(**chosen, start=self.start, case_values=values)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Class probabilities, labels, and optionally case weights, patients and class names.
+
+    `Predictions.of` checks shapes and types; the values are checked when they are read, in the
+    pass that uses them, so that ten million rows are read once and not twice.
+    """
+
+    probs: Array
+    labels: Labels
+    weights: FloatArray | None = None
+    groups: NDArray[np.int64] | None = None
+    """(N,): the patient of each case as codes 0 … G-1."""
+    group_ids: tuple[Hashable, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    belief: Any = None
+    """The belief that the probabilities are the mean of, where there is one."""
+    tolerance: float = 1e-4
+    """How far a row may sum from 1."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    kept: NDArray[np.int64] | None = None
+    """(N,): which of the cases given these are; None where they are all of them."""
+
+    @staticmethod
+    def of(
+        probs: Any,
+        labels: Any,
+        *,
+        weights: Any = None,
+        groups: Any = None,
+        class_names: Sequence[str] | None = None,
+        belief: Any = None,
+        on_unrated: str = "error",
+    ) -> Predictions:
+        """Return checked predictions; `labels` is a Labels or (N,) integer classes."""
+        array = as_float_array(probs, "probs", ndim=(1, 2))
+        num_classes = 2 if array.ndim == 1 else array.shape[1]
+        if len(array) == 0:
+            raise InvalidInputError(f"probs: must hold at least one case; got shape {array.shape}")
+        if num_classes < 2:
+            raise InvalidInputError(
+                "probs: must have at least 2 classes, or be (N,) for the probability of class 1; "
+                f"got shape {array.shape}"
+            )
+        checked = as_labels(labels, num_classes)
+        if len(checked) != len(array):
+            raise InvalidInputError(
+                f"labels: must match probs; got {len(checked)} labels for {len(array)} cases"
+            )
+        names = class_names if class_names is not None else checked.class_names
+        if names is not None and len(names) != num_classes:
+            raise InvalidInputError(
+                f"class_names: must name each of the {num_classes} classes; got {len(names)}"
+            )
+        codes, ids = _group_codes(groups, len(array))
+        predictions = Predictions(
+            array,
+            checked,
+            weights=check_weights(weights, len(array)),
+            groups=codes,
+            group_ids=ids,
+            class_names=None if names is None else tuple(str(name) for name in names),
+            belief=belief,
+            tolerance=row_sum_tolerance(probs),
+        )
+        choose("on_unrated", on_unrated, ("error", "drop"))
+        return predictions._without_weightless()._without_unrated(on_unrated)
+
+    def __len__(self) -> int:
+        return len(self.probs)
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return 2 if self.probs.ndim == 1 else int(self.probs.shape[1])
+
+    @cached_property
+    def chunk_rows(self) -> int:
+        """How many cases a chunk holds."""
+        return max(1024, CHUNK_VALUES // self.num_classes)
+
+    def take(self, rows: Any, *, dropped: dict[str, int] | None = None) -> Predictions:
+        """Return the predictions of the chosen cases."""
+        rows = np.asarray(rows)
+        return replace(
+            self,
+            probs=self.probs[rows],
+            labels=self.labels.take(rows),
+            weights=None if self.weights is None else self.weights[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            belief=None if self.belief is None else self.belief.take(rows),
+            dropped={**self.dropped, **(dropped or {})},
+            kept=(np.arange(len(self)) if self.kept is None else self.kept)[rows],
+        )
+
+    def without_absent_patients(self) -> Predictions:
+        """Return the same cases with codes for their own patients only, as `of` would give them."""
+        if self.groups is None:
+            return self
+        known, first, codes = np.unique(self.groups, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # patients are numbered as they first appear
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        ids = tuple(self.group_ids[known[i]] for i in order)
+        return replace(self, groups=place[codes], group_ids=ids)
+
+    def _without_weightless(self) -> Predictions:
+        """Leave out cases of weight 0: they are not there, whatever their values."""
+        if self.weights is None or self.weights.all():
+            return self
+        kept = self.weights > 0
+        dropped = {"weight 0": int((~kept).sum())}
+        return self.take(kept, dropped=dropped).without_absent_patients()
+
+    def _without_unrated(self, on_unrated: str) -> Predictions:
+        if self.labels.classes is not None:
+            return self
+        unrated = self.labels.num_raters == 0
+        if not unrated.any():
+            return self
+        if on_unrated == "error":
+            raise InvalidInputError(
+                f"labels: every case needs a rating; {int(unrated.sum())} of {len(self)} have none "
+                f'({self.labels.first_named(unrated)}); on_unrated="drop" leaves them out'
+            )
+        if unrated.all():
+            raise InvalidInputError("labels: every case needs a rating; none has one")
+        dropped = {"unrated": int(unrated.sum())}
+        return self.take(~unrated, dropped=dropped).without_absent_patients()
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Return cases start … stop-1, their values checked."""
+        from raterwise.kernels import _numba as kernels
+
+        probs = self._chunk(start, stop)
+        confidence = np.empty(len(probs))
+        predicted = np.empty(len(probs), np.int64)
+        bad = kernels.read_rows(probs, self.tolerance, confidence, predicted)
+        if bad >= 0:
+            raise _explain_bad_row(self.probs, start + int(bad), self.tolerance)
+        labels = self.labels
+        single = labels.classes is not None
+        return Rows(
+            probs,
+            confidence,
+            predicted,
+            classes=labels.classes[start:stop] if labels.classes is not None else None,
+            counts=None if single else labels.counts[start:stop],
+            num_raters=None if single else labels.num_raters[start:stop],
+            weights=None if self.weights is None else self.weights[start:stop],
+            start=start,
+            case_values=self._case_values(start, stop),
+        )
+
+    def _case_values(self, start: int, stop: int) -> Mapping[str, FloatArray]:
+        """Return what the belief says of each case, given what its raters said."""
+        if self.belief is None:
+            return {}
+        rows = np.arange(start, stop)
+        values: Mapping[str, FloatArray] = self.belief.take(rows).judged_by(self.labels.take(rows))
+        return values
+
+    def _chunk(self, start: int, stop: int) -> Array:
+        chunk = self.probs[start:stop]
+        if chunk.dtype not in (np.float32, np.float64) or not chunk.dtype.isnative:
+            chunk = chunk.astype(np.float32 if chunk.dtype.itemsize < 8 else np.float64)
+        if chunk.ndim == 1:
+            chunk = np.stack((1 - chunk, chunk), axis=1)
+        return np.ascontiguousarray(chunk)
+
+
+def row_sum_tolerance(probs: Any) -> float:
+    """How far a row may sum from 1: 1e-4, or 1e-2 for the 16-bit types, which have three digits."""
+    return 1e-2 if str(getattr(probs, "dtype", "")).endswith("float16") else 1e-4
+
+
+def as_labels(labels: Any, num_classes: int) -> Labels:
+    """Return `labels`, or plain (N,) classes as such, of the right number of classes."""
+    if not isinstance(labels, Labels):
+        array = as_array(labels, "labels")
+        if array.ndim != 1:
+            raise InvalidInputError(
+                f"labels: a plain array must be (N,), one class per case; got shape {array.shape}. "
+                "Use Labels.from_ratings for a rating matrix, Labels.from_counts for histograms"
+            )
+        return Labels.from_classes(array, num_classes=num_classes)
+    if labels.num_classes != num_classes:
+        raise InvalidInputError(
+            f"labels: must have the classes of probs; got {labels.num_classes} classes in labels "
+            f"and {num_classes} in probs"
+        )
+    return labels
+
+
+def check_weights(weights: Any, cases: int) -> FloatArray | None:
+    """Return case weights as float64, one finite and non-negative value per case."""
+    if weights is None:
+        return None
+    array = as_float_array(weights, "weights", ndim=1).astype(np.float64)
+    if len(array) != cases:
+        raise InvalidInputError(
+            f"weights: must have one value per case; got {len(array)} for {cases} cases"
+        )
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        case = int(np.flatnonzero(bad)[0])
+        raise InvalidInputError(
+            f"weights: must be finite and not negative; case {case} has {array[case]}"
+        )
+    if not array.any():
+        raise InvalidInputError("weights: at least one must be positive; all are 0")
+    return array
+
+
+def _group_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tuple[Hashable, ...]]:
+    if groups is None:
+        return None, ()
+    if hasattr(groups, "detach"):
+        groups = groups.detach().cpu()
+    values = np.asarray(groups)
+    if values.shape != (cases,):
+        raise InvalidInputError(
+            f"groups: must name the patient of each case; got shape {values.shape} "
+            f"for {cases} cases"
+        )
+    known = dict.fromkeys(values.tolist())
+    code = {value: i for i, value in enumerate(known)}
+    codes = np.fromiter((code[value] for value in values.tolist()), np.int64, cases)
+    return codes, tuple(known)
+
+
+def _explain_bad_row(probs: Array, row: int, tolerance: float) -> InvalidInputError:
+    """Say what is wrong with `row`, the first bad one of `probs`."""
+    values = np.atleast_1d(probs[row]).astype(np.float64)
+    if np.isnan(values).any():
+        total = sum(
+            int(np.isnan(probs[i : i + CHUNK_VALUES]).sum())
+            for i in range(0, len(probs), CHUNK_VALUES)
+        )
+        return InvalidInputError(
+            f"probs: must not contain NaN; {total} values are NaN, the first in row {row}"
+        )
+    outside = values[~((values >= 0) & (values <= 1))]
+    if outside.size:
+        hint = "" if np.isinf(outside[0]) else " (logits need a softmax first)"
+        return InvalidInputError(
+            f"probs: must lie in [0, 1]; row {row} holds {outside[0]:.6g}{hint}"
+        )
+    return InvalidInputError(
+        f"probs: rows must sum to 1 within {tolerance:.0e}; row {row} sums to {values.sum():.6g}"
+    )

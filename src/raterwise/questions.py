@@ -1,0 +1,216 @@
+"""Questions: a chunk of predictions becomes scored cases (z, μ, v, w).
+
+Each question asks for the probability z that the model gave to an event and the frequency μ of
+that event among the raters of the case:
+
+    top_label         is the predicted class right?          z = max_k p_k
+    positive          is it class 1? (K = 2)                 z = p_1
+    per_class         is it class k?, for every k            z = p_k, one channel per class
+    predicted_class   is the predicted class right?,         one channel per predicted class
+    disagreement      do two raters differ?                  z = 1 - Σ p_k², or what a belief says
+
+A case counts once per rater (`per="annotation"`, the multi-rater errors) or once (`per="case"`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import choose
+from raterwise.errors import InvalidInputError
+from raterwise.predictions import Rows
+
+__all__ = [
+    "QUESTIONS",
+    "PerCaseScore",
+    "Question",
+    "ScoredCases",
+    "disagreement_frequency",
+    "score_given",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.integer[Any]]
+
+QUESTIONS = ("top_label", "positive", "per_class", "predicted_class", "disagreement")
+NO_COLUMNS = np.empty((0, 0))
+NO_INDEX = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredCases:
+    """Flat scored cases of one chunk; empty arrays stand for 'not needed'."""
+
+    z: NDArray[Any]
+    """(n, C): predicted probability of the event."""
+    mu: FloatArray
+    """(n, C): observed frequency of the event among the raters."""
+    weights: FloatArray
+    """(n,)."""
+    v: FloatArray = field(default_factory=lambda: NO_COLUMNS)
+    """(n, C): the within-case correction μ(1-μ)/(n-1), where every case has two raters."""
+    channel: NDArray[np.int64] = field(default_factory=lambda: NO_INDEX)
+    """(n,): the channel of the case where it is not the column."""
+    units: NDArray[np.int64] = field(default_factory=lambda: NO_INDEX)
+    """(n,): the resampling unit."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One of the QUESTIONS, counted per annotation or per case."""
+
+    name: str = "top_label"
+    per: str = "annotation"
+
+    def __post_init__(self) -> None:
+        choose("question", self.name, QUESTIONS)
+        choose("per", self.per, ("annotation", "case"))
+
+    def channels(self, num_classes: int) -> int:
+        """How many channels the answer has."""
+        if self.name == "positive" and num_classes != 2:
+            raise InvalidInputError(
+                f'question: "positive" is for 2 classes; probs has {num_classes}. '
+                'Use "per_class" or "top_label"'
+            )
+        return num_classes if self.name in ("per_class", "predicted_class") else 1
+
+    def score(self, rows: Rows) -> ScoredCases:
+        """Return the scored cases of a chunk."""
+        z, mu = _ASK[self.name](rows)
+        v = NO_COLUMNS
+        if rows.num_raters is not None and self.per == "case" and rows.num_raters.min() >= 2:
+            v = mu * (1 - mu) / (rows.num_raters - 1)[:, None]
+        return ScoredCases(
+            z,
+            mu,
+            _weights(rows, self.per),
+            v,
+            channel=rows.predicted if self.name == "predicted_class" else NO_INDEX,
+            units=NO_INDEX if rows.units is None else rows.units,
+        )
+
+
+@dataclass(frozen=True)
+class PerCaseScore:
+    """A score that each case has by itself; its sums are kept as one bin with μ the score.
+
+    log      -Σ_k μ_k log p_k
+    ranked   Σ_k (F_k - F̂_k)² + F̂_k (1 - F̂_k), for ordered classes, with F_k the probability of
+             class k or lower and F̂_k the fraction of raters there
+    another name is that of a value the cases carry (`Predictions.case_values`)
+    """
+
+    name: str
+    per: str = "case"
+
+    def channels(self, num_classes: int) -> int:
+        """One."""
+        return 1
+
+    def score(self, rows: Rows) -> ScoredCases:
+        """Return cases whose μ is the score and whose z is 0."""
+        value = _SCORES[self.name](rows) if self.name in _SCORES else rows.case_values[self.name]
+        return ScoredCases(
+            np.zeros((len(value), 1)),
+            np.ascontiguousarray(value[:, None]),
+            _weights(rows, self.per),
+            units=NO_INDEX if rows.units is None else rows.units,
+        )
+
+
+def _log_score(rows: Rows) -> FloatArray:
+    frequency = _frequencies(rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(frequency > 0, frequency * np.log(rows.probs.astype(np.float64)), 0)
+    return np.asarray(-each.sum(axis=1))
+
+
+def _ranked_score(rows: Rows) -> FloatArray:
+    observed = _frequencies(rows).cumsum(axis=1)[:, :-1]
+    gap = rows.probs.astype(np.float64).cumsum(axis=1)[:, :-1] - observed
+    return np.asarray((gap**2 + observed * (1 - observed)).sum(axis=1))
+
+
+_SCORES = {"log": _log_score, "ranked": _ranked_score}
+
+
+def score_given(
+    predicted: FloatArray, observed: FloatArray, weights: FloatArray | None = None
+) -> ScoredCases:
+    """Return scored cases for a predicted probability and an observed frequency per case."""
+    return ScoredCases(
+        predicted[:, None],
+        observed[:, None],
+        np.ones(len(predicted)) if weights is None else weights,
+    )
+
+
+def disagreement_frequency(counts: IntArray) -> FloatArray:
+    """Return how often two of a case's raters differ: LH eq 16 for φ^D, in closed form.
+
+    μ = 1 - Σ_k n_k (n_k - 1) / (n (n - 1)), over the pairs of distinct raters.
+
+    >>> disagreement_frequency(np.array([[1, 1], [2, 1], [3, 0]]))
+    array([1.        , 0.66666667, 0.        ])
+    """
+    n = counts.sum(axis=1).astype(np.float64)
+    same = (counts.astype(np.float64) * (counts - 1.0)).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(1 - same / (n * (n - 1)), np.float64)
+
+
+def _top_label(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    if rows.classes is not None:
+        hits = (rows.predicted == rows.classes).astype(np.float64)
+    else:
+        assert rows.counts is not None and rows.num_raters is not None
+        chosen = np.take_along_axis(rows.counts, rows.predicted[:, None], axis=1)[:, 0]
+        hits = chosen / rows.num_raters
+    return rows.confidence[:, None], hits[:, None]
+
+
+def _positive(rows: Rows) -> tuple[NDArray[Any], FloatArray]:
+    return rows.probs[:, 1:2], _frequencies(rows)[:, 1:2]
+
+
+def _per_class(rows: Rows) -> tuple[NDArray[Any], FloatArray]:
+    return rows.probs, _frequencies(rows)
+
+
+def _disagreement(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    assert rows.counts is not None, "disagreement needs two labels per case"
+    differ = rows.case_values.get("disagreement")
+    if differ is None:
+        probs = rows.probs.astype(np.float64)
+        differ = np.clip(1 - (probs * probs).sum(axis=1), 0, 1)
+    return differ[:, None], disagreement_frequency(rows.counts)[:, None]
+
+
+_ASK = {
+    "top_label": _top_label,
+    "positive": _positive,
+    "per_class": _per_class,
+    "predicted_class": _top_label,
+    "disagreement": _disagreement,
+}
+
+
+def _frequencies(rows: Rows) -> FloatArray:
+    if rows.classes is not None:
+        onehot = np.zeros(rows.probs.shape)
+        onehot[np.arange(len(onehot)), rows.classes] = 1
+        return onehot
+    assert rows.counts is not None and rows.num_raters is not None
+    return np.asarray(rows.counts / rows.num_raters[:, None], np.float64)
+
+
+def _weights(rows: Rows, per: str) -> FloatArray:
+    weights = np.ones(len(rows.probs)) if rows.weights is None else rows.weights
+    if per == "annotation" and rows.num_raters is not None:
+        return weights * rows.num_raters
+    return weights

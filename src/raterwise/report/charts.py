@@ -1,0 +1,362 @@
+"""The charts of a report, as Vega specifications written with Altair.
+
+Colours are the page's CSS variables: a chart turns dark with the page, and light when printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from raterwise.curves import ReliabilityCurve, ThresholdCurve
+from raterwise.errors import MissingExtraError
+from raterwise.results import Results
+
+__all__ = [
+    "calibration_dispersion",
+    "ccc",
+    "counts",
+    "reliability",
+    "risk_coverage",
+    "stability",
+]
+
+Spec = dict[str, Any]
+Rows = list[dict[str, Any]]
+
+INK, FAINT, GRID = "var(--ink)", "var(--faint)", "var(--line)"
+SERIES = tuple(f"var(--series-{i + 1})" for i in range(6))
+LONG = 20
+"""Letters of a name from which on each has a line of the legend to itself."""
+MOST_BANDS = 3
+"""Of how many curves in one chart the bands can be told apart."""
+GUTTER = 46
+"""Pixels left of every plot, so that charts above one another line up."""
+
+CONFIG: Spec = {
+    "background": "transparent",
+    "font": "system-ui, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": INK,
+        "titleColor": INK,
+        "tickColor": FAINT,
+        "domainColor": FAINT,
+        "gridColor": GRID,
+        "gridOpacity": 1,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+    },
+    "axisY": {"minExtent": GUTTER, "maxExtent": GUTTER, "domain": False, "ticks": False},
+    "axisX": {"grid": False},
+    "legend": {"labelColor": INK, "titleColor": INK, "orient": "top", "title": None,
+               "labelFontSize": 12, "labelLimit": 260, "columns": 2},
+}  # fmt: skip
+
+
+def altair() -> Any:
+    """Return altair, or say how to install it."""
+    try:
+        import altair as alt
+        import vl_convert  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            "a report needs altair and vl-convert-python; install them with: "
+            'pip install "raterwise[report]"'
+        ) from error
+    return alt
+
+
+def compiled(chart: Any) -> Spec:
+    """Return the chart as a Vega specification: what the browser needs no compiler for."""
+    import vl_convert
+
+    spec = chart.properties(autosize={"type": "fit-x", "contains": "padding"}).to_dict()
+    spec["config"] = CONFIG
+    vega: Spec = vl_convert.vegalite_to_vega(spec)
+    return vega
+
+
+def reliability(curves: Mapping[str, ReliabilityCurve], *, x: str, y: str, overlay: bool) -> Spec:
+    """Return a reliability diagram of the curve called by the parameter `what`, or of all."""
+    alt = altair()
+    rows = [row for name, curve in curves.items() for row in _bins(name, curve)]
+    names = list(curves)
+    colour = _colour(alt, names) if overlay else alt.value(SERIES[0])
+    ends = [{"x": 0, "y": 0}, {"x": 1, "y": 1}]
+    dashes = alt.Chart(_data(alt, ends)).mark_line(color=FAINT, strokeDash=[5, 4], strokeWidth=1)
+    ideal = dashes.encode(x="x:Q", y="y:Q")
+    base = alt.Chart(_data(alt, rows))
+    what = alt.param(name="what", value=names[0])
+    if not overlay:
+        base = base.transform_filter("datum.name == what")
+    percents = alt.Scale(domain=[0, 1])
+    across = alt.X("predicted:Q", title=x, scale=percents, axis=_percent_axis(alt))
+    tips = [
+        alt.Tooltip("name:N", title="curve"),
+        alt.Tooltip("predicted:Q", format=".1%"),
+        alt.Tooltip("observed:Q", format=".1%"),
+        alt.Tooltip("interval:N"),
+        alt.Tooltip("cases:Q"),
+    ]
+    up = alt.Y("observed:Q", title=y, scale=percents, axis=_percent_axis(alt))
+    line = base.mark_line(strokeWidth=1.5, opacity=0.55).encode(x=across, y=up, color=colour)
+    whiskers = (
+        base.transform_filter("isValid(datum.low)")
+        .mark_rule(strokeWidth=1.5)
+        .encode(x=across, y=alt.Y("low:Q", title=y), y2="high:Q", color=colour)
+    )
+    dots = base.mark_circle(size=70, opacity=1).encode(x=across, y=up, color=colour, tooltip=tips)
+    return compiled(
+        alt.layer(ideal, line, whiskers, dots)
+        .add_params(what)
+        .properties(width="container", height=360)
+    )
+
+
+def counts(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Spec:
+    """Return a histogram of the cases of the curve called by the parameter `what`."""
+    alt = altair()
+    rows = [row for name, curve in curves.items() for row in _bins(name, curve)]
+    base = alt.Chart(_data(alt, rows)).transform_filter("datum.name == what")
+    bars = base.mark_rect(opacity=0.45, color=SERIES[0], stroke="var(--page)").encode(
+        x=alt.X("from:Q", scale=alt.Scale(domain=[0, 1]), axis=None),
+        x2="to:Q",
+        y=alt.Y("cases:Q", title=unit.capitalize(), axis=alt.Axis(tickCount=2, format="d")),
+        y2=alt.value(64),
+        tooltip=[alt.Tooltip("range:N", title="predicted"), alt.Tooltip("cases:Q", title=unit)],
+    )
+    what = alt.param(name="what", value=next(iter(curves)))
+    return compiled(bars.add_params(what).properties(width="container", height=64))
+
+
+def ccc(curves: Mapping[str, ThresholdCurve]) -> Spec:
+    """Return the CCC of one model with an operating point, or of several."""
+    rows = [
+        {"x": float(x), "y": float(y), **rest}
+        for name, curve in curves.items()
+        for x, y, rest in zip(
+            1 - curve.correct_reject_rate, curve.correct_accept_rate,
+            _steps(name, curve, curve.rate_low, curve.rate_high),
+            strict=True,
+        )
+    ]  # fmt: skip
+    ends = [{"x": 0, "y": 0}, {"x": 1, "y": 1}]
+    titles = "Wrong predictions accepted", "Right predictions accepted"
+    return _with_operating_point(rows, list(curves), titles, ideal=ends)
+
+
+def risk_coverage(curves: Mapping[str, ThresholdCurve]) -> Spec:
+    """Return risk against coverage of one model with an operating point, or of several."""
+    rows = [
+        {"x": float(x), "y": float(y), **rest}
+        for name, curve in curves.items()
+        for x, y, rest in zip(
+            curve.coverage, curve.risk, _steps(name, curve, curve.risk_low, curve.risk_high),
+            strict=True,
+        )
+        if not math.isnan(y)
+    ]  # fmt: skip
+    return _with_operating_point(rows, list(curves), ("Predictions accepted", "Of these, wrong"))
+
+
+def _with_operating_point(
+    rows: Rows, names: Sequence[str], titles: tuple[str, str], ideal: Rows | None = None
+) -> Spec:
+    alt = altair()
+    several = len(names) > 1
+    colour = _colour(alt, names) if several else alt.value(SERIES[0])
+    domain = alt.Scale(domain=[0, 1])
+    x = alt.X("x:Q", title=titles[0], scale=domain, axis=_percent_axis(alt))
+    # A fixed domain: a layer that is empty for a moment has no extent of its own.
+    highest = max(*(row["y"] for row in rows), *(row["high"] or 0 for row in _settled(rows)), 0)
+    top = 1.0 if ideal else min(1.0, 1.05 * highest) or 1.0
+    y = alt.Y("y:Q", title=titles[1], scale=alt.Scale(domain=[0, top]), axis=_percent_axis(alt))
+    tips = [alt.Tooltip("name:N", title="model")] if several else []
+    tips += [
+        alt.Tooltip("from:N", title="accept from"),
+        alt.Tooltip("x:Q", title=titles[0], format=".1%"),
+        alt.Tooltip("y:Q", title=titles[1], format=".1%"),
+        alt.Tooltip("interval:N"),
+    ]
+    base = alt.Chart(_data(alt, rows))
+    line = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, order="i:Q")
+    touch = base.mark_circle(size=120, opacity=0).encode(x=x, y=y, tooltip=tips)
+    layers = [line, touch]
+    if len(names) <= MOST_BANDS and any(row["low"] is not None for row in rows):
+        # Clipped: a few cases alone have an interval that would dwarf the rest of the curve.
+        band = base.transform_filter("isValid(datum.low)").mark_area(fillOpacity=0.18, clip=True)
+        edges = {"y": alt.Y("low:Q", title=titles[1]), "y2": "high:Q"}
+        layers = [band.encode(x=x, color=colour, **edges), *layers]
+    if ideal:
+        dashes = alt.Chart(_data(alt, ideal)).mark_line(
+            color=FAINT, strokeDash=[5, 4], strokeWidth=1
+        )
+        layers = [dashes.encode(x=x, y=y), *layers]
+    point = alt.param(name="point", value=-1)
+    if not several:
+        mark = base.transform_filter("datum.i == point").mark_circle(
+            size=140, opacity=1, color=SERIES[1]
+        )
+        layers.append(mark.encode(x=x, y=y, tooltip=tips))
+    chart = alt.layer(*layers).add_params(point)
+    return compiled(chart.properties(width="container", height=280))
+
+
+def calibration_dispersion(models: Mapping[str, Results]) -> Spec:
+    """Return the calibration-dispersion map of several models (LH Fig 5)."""
+    alt = altair()
+    rows = [_losses(name, results) for name, results in models.items()]
+    base = alt.Chart(_data(alt, rows))
+    colour = _colour(alt, list(models))
+    few, free = alt.Axis(tickCount=5), alt.Scale(zero=False, nice=True)
+    x = alt.X("dispersion:Q", title="Dispersion loss", scale=free, axis=few)
+    y = alt.Y("calibration:Q", title="Calibration loss", scale=free, axis=few)
+    tips = [
+        alt.Tooltip("name:N", title="model"),
+        alt.Tooltip("calibration:Q", format=".4f"),
+        alt.Tooltip("dispersion:Q", format=".4f"),
+        alt.Tooltip("epistemic:Q", format=".4f"),
+    ]
+    across = base.mark_rule(strokeWidth=1.5).encode(
+        x=alt.X("dispersion_low:Q", title="Dispersion loss"), x2="dispersion_high:Q", y=y,
+        color=colour,
+    )  # fmt: skip
+    upwards = base.mark_rule(strokeWidth=1.5).encode(
+        x=x, y=alt.Y("calibration_low:Q", title="Calibration loss"), y2="calibration_high:Q",
+        color=colour,
+    )  # fmt: skip
+    dots = base.mark_point(filled=True, size=110, opacity=1).encode(
+        x=x, y=y, color=colour, shape=alt.Shape("name:N", sort=None, legend=None), tooltip=tips
+    )
+    layers = [across, upwards, dots] if _have_intervals(rows) else [dots]
+    lines = alt.Chart(_data(alt, _equal_sums(rows))).mark_line(
+        color=FAINT, strokeWidth=1, opacity=0.6, clip=True
+    )
+    contours = lines.encode(x="x:Q", y="y:Q", detail="total:N")
+    return compiled(alt.layer(contours, *layers).properties(width="container", height=280))
+
+
+def stability(curves: Mapping[str, Any]) -> Spec:
+    """Return metrics against the size of the test set (RECE Fig 2, MR Fig 3)."""
+    alt = altair()
+    rows = [
+        {"name": name, "cases": int(n), "mean": float(m), "low": float(m - s), "high": float(m + s)}
+        for name, curve in curves.items()
+        for n, m, s in zip(curve.sizes, curve.mean, curve.std, strict=True)
+        if np.isfinite(m)
+    ]
+    base = alt.Chart(_data(alt, rows))
+    colour = _colour(alt, list(curves))
+    unit = next(iter(curves.values())).unit.capitalize()
+    sizes = sorted({int(size) for curve in curves.values() for size in curve.sizes})
+    x = alt.X("cases:Q", title=f"{unit} in the subset", scale=alt.Scale(type="log", nice=False),
+              axis=alt.Axis(values=sizes, format="d"))  # fmt: skip
+    band = base.mark_area(fillOpacity=0.2).encode(
+        x=x, y=alt.Y("low:Q", title="Mean ± standard deviation"), y2="high:Q", color=colour
+    )
+    tips = ["name:N", "cases:Q", alt.Tooltip("mean:Q", format=".4f")]
+    line = base.mark_line(point=True, strokeWidth=2).encode(
+        x=x, y=alt.Y("mean:Q", title="Mean ± standard deviation"), color=colour, tooltip=tips
+    )
+    return compiled(alt.layer(band, line).properties(width="container", height=280))
+
+
+def _data(alt: Any, rows: Rows) -> Any:
+    return alt.Data(values=rows)
+
+
+def _percent_axis(alt: Any) -> Any:
+    return alt.Axis(format=".0%", tickCount=5)
+
+
+def _colour(alt: Any, names: Sequence[str]) -> Any:
+    columns = 1 if max(map(len, names), default=0) > LONG else 2  # a phone is narrow
+    legend = None
+    if len(names) > 1:
+        legend = alt.Legend(title=None, symbolType="circle", columns=columns)
+    colours = [SERIES[i % len(SERIES)] for i in range(len(names))]
+    return alt.Color(
+        "name:N", scale=alt.Scale(domain=list(names), range=colours), legend=legend, sort=None
+    )
+
+
+def _bins(name: str, curve: ReliabilityCurve) -> Rows:
+    rows = []
+    for b in np.flatnonzero(curve.cases > 0):
+        low, high = float(curve.low[b]), float(curve.high[b])
+        known = not math.isnan(low)
+        rows.append(
+            {
+                "name": name,
+                "from": float(curve.edges[b]),
+                "to": float(curve.edges[b + 1]),
+                "range": f"{curve.edges[b]:.0%} – {curve.edges[b + 1]:.0%}",
+                "predicted": float(curve.predicted[b]),
+                "observed": float(curve.observed[b]),
+                "low": low if known else None,
+                "high": high if known else None,
+                "interval": f"{low:.1%} – {high:.1%}" if known else "none",
+                "cases": float(curve.cases[b]),
+            }
+        )
+    return rows
+
+
+def _steps(name: str, curve: ThresholdCurve, low: Any, high: Any) -> Rows:
+    rows: Rows = []
+    for i, t in enumerate(curve.thresholds):
+        known = low is not None and np.isfinite(low[i])
+        rows.append(
+            {
+                "name": name,
+                "i": i,
+                "from": "nothing" if math.isinf(t) else f"{t:.1%}",
+                "low": float(low[i]) if known else None,
+                "high": float(high[i]) if known else None,
+                "interval": f"{low[i]:.1%} – {high[i]:.1%}" if known else "none",
+            }
+        )
+    return rows
+
+
+def _settled(rows: Rows) -> Rows:
+    """Return the points at which at least a tenth is accepted, or all if there are none."""
+    return [row for row in rows if row["x"] >= 0.1] or rows
+
+
+def _losses(name: str, results: Results) -> dict[str, Any]:
+    calibration, dispersion = results["calibration_loss"], results["dispersion_loss"]
+    assert calibration.value is not None and dispersion.value is not None
+    return {
+        "name": name,
+        "calibration": calibration.value,
+        "calibration_low": calibration.low,
+        "calibration_high": calibration.high,
+        "dispersion": dispersion.value,
+        "dispersion_low": dispersion.low,
+        "dispersion_high": dispersion.high,
+        "epistemic": calibration.value + dispersion.value,
+    }
+
+
+def _have_intervals(rows: Rows) -> bool:
+    names = ("calibration_low", "calibration_high", "dispersion_low", "dispersion_high")
+    return all(row[name] is not None for row in rows for name in names)
+
+
+def _equal_sums(rows: Rows) -> Rows:
+    """Return the ends of lines of equal epistemic loss that cross the models' part of the map."""
+    x = [row[k] for row in rows for k in row if k.startswith("dispersion") and row[k] is not None]
+    y = [row[k] for row in rows for k in row if k.startswith("calibration") and row[k] is not None]
+    left, right, bottom, top = min(x), max(x), min(y), max(y)
+    found: Rows = []
+    for total in np.linspace(left + bottom, right + top, 6)[1:-1]:
+        # Each line ends at the frame of the models, so that it never widens the axes.
+        for at in (max(left, total - top), min(right, total - bottom)):
+            found.append({"x": float(at), "y": float(total - at), "total": f"{total:.4f}"})
+    return found

@@ -1,0 +1,230 @@
+"""A report on several models that were judged on the same cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from raterwise.curves import ReliabilityCurve, ThresholdCurve
+from raterwise.io.files import write_text_atomically
+from raterwise.report import charts, sections
+from raterwise.report.extras import method
+from raterwise.report.markup import Html, data_table, el
+from raterwise.report.page import page
+from raterwise.report.sections import Charts, figure, section
+from raterwise.report.words import basis, classes_in_words, number, percent, verdict
+from raterwise.results import Estimate, Results
+
+__all__ = ["comparison_html", "write_comparison"]
+
+TITLE = "Which model's probabilities can be trusted?"
+TELLING = ("nll", "brier", "epistemic_loss", "calibration_error", "ece", "auccc", "accuracy")
+"""The metrics whose ranking the summary tells, where they are there."""
+LEVEL = 0.05
+"""An adjusted p-value up to this is shown in bold."""
+TIED = 1e-9
+"""Shares of resamples that differ by less are equal."""
+
+
+def write_comparison(comparison: Any, path: str | PathLike[str], title: str = TITLE) -> None:
+    """Write a report of a `Comparison` to one self-contained HTML file."""
+    write_text_atomically(path, comparison_html(comparison, title))
+
+
+def comparison_html(comparison: Any, title: str = TITLE) -> str:
+    """Return a report of a `Comparison` as HTML."""
+    found = Charts()
+    models: Mapping[str, Results] = comparison.models
+    first = next(iter(models.values()))
+    content = [
+        _summary(comparison, first),
+        _metrics(models),
+        _differences(comparison, first),
+        _ranking(comparison),
+        _reliability(models, found),
+        _thresholds(models, found),
+        sections.dispersion(models, found),
+        method(first, first.to_dict()["versions"]),
+    ]
+    return page(title, classes_in_words(first.data), content, found)
+
+
+def _summary(comparison: Any, first: Results) -> Html:
+    lines = []
+    for metric in TELLING:
+        shares = comparison.ranking.get(metric)
+        if shares:
+            title = el("strong", f"{_estimate(comparison, metric).title}: ")
+            lines.append(el("li", title, _best_in_words(shares)))
+    told = [
+        el("li", el("strong", f"{name}: "), f"{v.headline}. {v.explanation}")
+        for name, v in ((name, verdict(results)) for name, results in comparison.models.items())
+    ]
+    return section(
+        "verdict",
+        "Verdict",
+        el("div", el("ul", told), el("p", f"Rests on {basis(first.data)}.", class_="basis"),
+           class_="panel"),
+        [el("h3", "Which is the best?"), el("ul", lines)] if lines else None,
+        sections.warnings(first),
+    )  # fmt: skip
+
+
+def _best_in_words(shares: Mapping[str, float]) -> str:
+    highest = max(shares.values())
+    names = [name for name, share in shares.items() if share >= highest - TIED]
+    if len(names) == 1:
+        return f"{names[0]} is the best in {percent(highest)} of the resamples."
+    return f"{', '.join(names[:-1])} and {names[-1]} are equally often the best."
+
+
+def _metrics(models: Mapping[str, Results]) -> Html:
+    first = next(iter(models.values()))
+    rows = []
+    for e in first.values():
+        cells = [el("td", sections.value_of(results.get(e.name))) for results in models.values()]
+        rows.append(el("tr", sections.metric_name(e), cells))
+    head = [el("th", name, scope="col") for name in ("Metric", *models)]
+    table = el("table", el("thead", el("tr", head)), el("tbody", rows), class_="metrics paired")
+    wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label="All metrics")
+    return section("metrics", "All metrics", wide)
+
+
+def _differences(comparison: Any, first: Results) -> Html | None:
+    """Return the differences pair by pair, each pair to be unfolded where there are several."""
+    pairs: dict[tuple[str, str], list[Any]] = {}
+    for d in comparison.differences:
+        if _estimate(comparison, d.metric).direction != "none":  # else it is of the raters alone
+            pairs.setdefault((d.first, d.second), []).append(d)
+    if not pairs:
+        return None
+    corrected = any(d.debiased is not None for d in comparison.differences)
+    level = percent(first.options.get("level", 0.95))
+    note = (
+        "First minus second model; the same cases are resampled for both. In brackets, the "
+        f"{level} interval. p is two-sided, adjusted for the number of pairs by Holm's method; "
+        f"bold where it is at most {LEVEL:g}."
+    )
+    if corrected:
+        note += (
+            " Chance pushes calibration errors up, and not those of every model alike: corrected "
+            "is the difference with that taken out, which interval and p are of."
+        )
+    shown = [_pair(comparison, pair, found, folded=len(pairs) > 1) for pair, found in pairs.items()]
+    doubt = comparison.too_few_resamples
+    caution = el("p", el("strong", f"{doubt[:1].upper()}{doubt[1:]}.")) if doubt else None
+    return section("differences", "Do they differ?", el("p", note, class_="note"), caution, shown)
+
+
+def _pair(
+    comparison: Any, pair: tuple[str, str], found: Sequence[Any], *, folded: bool
+) -> Sequence[Html]:
+    """Return the differences of two models, metric by metric."""
+    corrected = any(d.debiased is not None for d in found)
+    rows = [
+        el("tr",
+           el("th", _estimate(comparison, d.metric).title, scope="row"),
+           el("td", number(d.difference, 4),
+              el("small", f"[{number(d.low, 4)}, {number(d.high, 4)}]")),
+           el("td", "" if d.debiased is None else number(d.debiased, 4)) if corrected else None,
+           el("td", "< 0.001" if d.adjusted_p_value < 0.001 else number(d.adjusted_p_value, 3)),
+           class_="clear" if d.adjusted_p_value <= LEVEL else None)
+        for d in found
+    ]  # fmt: skip
+    columns = ["Metric", "Difference", *(["Corrected"] if corrected else []), "p"]
+    head = [el("th", text, scope="col") for text in columns]
+    table = el("table", el("thead", el("tr", head)), el("tbody", rows),
+               class_="metrics paired differences")  # fmt: skip
+    title = " − ".join(pair)
+    wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label=title)
+    clear = sum(d.adjusted_p_value <= LEVEL for d in found)
+    words = f"{clear} of {len(found)} metrics differ by more than chance"
+    if not folded:
+        return [el("h3", title), el("p", f"{words}.", class_="note"), wide]
+    return [el("details", el("summary", el("strong", title), f": {words}"), wide)]
+
+
+def _ranking(comparison: Any) -> Html | None:
+    """Return in how many resamples each model is the best, for every metric with a better side."""
+    if not comparison.ranking:
+        return None
+    names = list(comparison.models)
+    rows = []
+    for metric, shares in comparison.ranking.items():
+        best = max(shares.values()) - TIED
+        cells = [
+            el("td", el("strong", text) if share is not None and share >= best else text)
+            for share in (shares.get(name) for name in names)
+            for text in ["" if share is None else percent(share)]
+        ]
+        rows.append(el("tr", el("th", _estimate(comparison, metric).title, scope="row"), cells))
+    head = [el("th", name, scope="col") for name in ("Metric", *names)]
+    table = el("table", el("thead", el("tr", head)), el("tbody", rows), class_="metrics paired")
+    wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label="Ranking")
+    note = (
+        "In how many of the resamples each model is the best. Near 100\u00a0%, another sample of "
+        "cases would choose the same model; where the shares are alike, the choice is open."
+    )
+    return section("ranking", "Would other cases choose the same model?",
+                   el("p", note, class_="note"), wide)  # fmt: skip
+
+
+def _estimate(comparison: Any, metric: str) -> Estimate:
+    """Return the metric of the first model that has it."""
+    found: Estimate = next(r[metric] for r in comparison.models.values() if metric in r)
+    return found
+
+
+def _reliability(models: Mapping[str, Results], found: Charts) -> Html | None:
+    curves = {
+        name: ReliabilityCurve.from_dict(results.curves["top_label"])
+        for name, results in models.items()
+        if "top_label" in results.curves
+    }
+    if not curves:
+        return None
+    spec = charts.reliability(curves, x="Confidence", y="Raters who agree", overlay=True)
+    words = "; ".join(
+        f"{name}: confidence minus agreement {number(curve.gap)}" for name, curve in curves.items()
+    )
+    caption = (
+        "How sure each model is, and how often the raters agree. Below the dashed line: too sure."
+    )
+    chart = found.place("reliability-chart", spec, f"Reliability diagrams. {words}.")
+    table = sections.bins_table(curves)
+    title = "Does 90\u00a0% mean 90\u00a0%?"
+    return section("reliability", title, figure(chart, caption, table))
+
+
+def _thresholds(models: Mapping[str, Results], found: Charts) -> Html | None:
+    curves = {
+        name: curve
+        for name, results in models.items()
+        if "thresholds" in results.curves
+        and sections.has_both(curve := ThresholdCurve.from_dict(results.curves["thresholds"]))
+    }
+    if not curves:
+        return None
+    # Results keep some points of a curve, and the area under all of them.
+    whole = {name: models[name].get("auccc") for name in curves}
+    areas = [
+        (name, number(curve.area if (e := whole[name]) is None else e.value))
+        for name, curve in curves.items()
+    ]
+    words = "; ".join(f"{name}: {area}" for name, area in areas)
+    ccc = found.place("ccc-chart", charts.ccc(curves), f"CCC curves; area under each: {words}.")
+    final = "; ".join(f"{name}: {percent(curve.risk[-1])}" for name, curve in curves.items())
+    risk = found.place(
+        "risk-chart",
+        charts.risk_coverage(curves),
+        f"Risk-coverage curves; wrong when all are accepted: {final}.",
+    )
+    pair = el(
+        "div",
+        figure(ccc, "CCC: right predictions accepted against wrong ones that slip through.",
+               data_table(("Model", "AUCCC"), areas, "Areas")),
+        figure(risk, "The more predictions are accepted, the more of them are wrong.", None),
+        class_="pair",
+    )  # fmt: skip
+    return section("thresholds", "Do they know when they are wrong?", pair)

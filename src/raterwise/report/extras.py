@@ -1,0 +1,217 @@
+"""The sections that a report has where their data are given, and how everything was computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from raterwise.exchangeability import ExchangeabilityTest
+from raterwise.report import charts
+from raterwise.report.markup import Html, data_table, el
+from raterwise.report.sections import Charts, figure, section
+from raterwise.report.words import counted_in_words, number, percent, points, unit_of
+from raterwise.results import Results, left_out
+
+__all__ = ["method", "raters", "stability", "worklist"]
+
+MOST_CASES = 25
+"""How many cases of a worklist a report shows."""
+
+
+def stability(
+    curves: Mapping[str, Any] | None, variation: Mapping[str, Any] | None, found: Charts
+) -> Html | None:
+    """Return the metrics against the size of the test set, and their total variation.
+
+    RECE Fig 2; MR Fig 3 and Table 1.
+    """
+    if not curves:
+        return None
+    unit = next(iter(curves.values())).unit
+    rows = [
+        (name, f"{size:,}", number(float(mean), 4), number(float(std), 4))
+        for name, curve in curves.items()
+        for size, mean, std in zip(curve.sizes, curve.mean, curve.std, strict=True)
+    ]
+    header = ("Metric", unit.capitalize(), "Mean", "Standard deviation")
+    table = data_table(header, rows, f"Subsets of the {unit}")
+    words = "Metrics on random subsets of growing size: " + "; ".join(
+        f"{name} {number(curve.full)} on all {unit}" for name, curve in curves.items()
+    )
+    chart = found.place("stability-chart", charts.stability(curves), words)
+    caption = (
+        f"Each metric on random subsets of the {unit}. A curve that is still falling where it ends "
+        f"says that the figure would be smaller with more {unit}."
+    )
+    drawn = figure(chart, caption, table)
+    moves = _total_variation(curves, variation)
+    return section("stability", f"Would fewer {unit} say the same?", drawn, moves)
+
+
+def _total_variation(
+    curves: Mapping[str, Any], variation: Mapping[str, Any] | None
+) -> list[Html] | None:
+    if not variation:
+        return None
+    rows = [
+        (name, number(curves[name].full), f"{number(v.mean, 4)} ± {number(v.std, 4)}")
+        for name, v in variation.items()
+    ]
+    text = (
+        "Total variation: by how much a metric moves, on average, when a twentieth of the test set "
+        "is taken away. The smaller, the less the figure depends on which cases were collected."
+    )
+    header = ("Metric", "On all", "Total variation")
+    return [el("p", text, class_="note"), data_table(header, rows, "Total variation (MR eq 6)")]
+
+
+def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
+    """Return how far the raters agree, and whether they are interchangeable.
+
+    Results hold the test where it was known who said what.
+    """
+    if test is None and results.data.get("exchangeability"):
+        test = ExchangeabilityTest.from_dict(results.data["exchangeability"])
+    lines = []
+    for name in ("fleiss_kappa", "krippendorff_alpha"):
+        e = results.get(name)
+        if e is not None and e.value is not None:
+            ends = "" if e.low is None else f" [{number(e.low, 2)}, {number(e.high, 2)}]"
+            lines.append(
+                el("li", el("strong", f"{e.title}: {number(e.value, 2)}{ends}. "), e.meaning)
+            )
+    if not lines and test is None:
+        return None
+    content: list[Any] = [el("ul", lines)] if lines else []
+    if test is not None:
+        content += [el("p", line) for line in _interchangeable(test)]
+        content += [el("p", note, class_="note")] if note else []
+        rows = [
+            (r.rater_id, r.ratings, number(r.adjusted_p_value, 3),
+             "stands out" if r.breaks else "–")
+            for r in test.raters
+        ]  # fmt: skip
+        header = ("Rater", "Ratings compared", "Adjusted p-value", "Verdict")
+        table = data_table(header, rows, "Each rater against the others on the same cases")
+        content.append(el("details", el("summary", "Each rater"), el("div", table, class_="scroll",
+                       tabindex="0", role="group", aria_label="Each rater")))  # fmt: skip
+    return section("raters", "Do the raters agree?", *content)
+
+
+def _interchangeable(test: Any) -> list[str]:
+    """Return the outcome of the test in sentences."""
+    rests = (
+        f"labels differ on {test.divided_cases:,} of {test.cases:,} cases with two or more; "
+        f"{test.permutations:,} permutations"
+    )
+    p = f"p\u00a0=\u00a0{number(test.p_value, 4)}"
+    if test.p_value > test.level:
+        return [f"Nothing speaks against interchangeable raters: {p} ({rests})."]
+    lines = [
+        f"The raters are not interchangeable: {p} ({rests}). The figures of this report describe "
+        "the panel that rated these cases; another panel may have said otherwise."
+    ]
+    for rater in (r for r in test.raters if r.breaks):
+        klass, most = max(rater.excess.items(), key=lambda item: abs(item[1] or 0))
+        lines.append(
+            f"Rater {rater.rater_id} says “{klass}” {points(most)} percentage points "
+            f"{'more' if most > 0 else 'less'} often than the others do of the same "
+            f"{rater.ratings:,} cases (adjusted p\u00a0=\u00a0{number(rater.adjusted_p_value, 4)})."
+        )
+    if len(lines) == 1:
+        lines.append("No single rater stands out.")
+    return lines
+
+
+def worklist(found: Any) -> Html | None:
+    """Return the cases that want a second opinion, and what each answer would change."""
+    if found is None:
+        return None
+    names = found.class_names
+    items = []
+    for i in range(min(len(found), MOST_CASES)):
+        top = int(np.argmax(found.probs[i]))
+        answers = []
+        for k, name in enumerate(names):
+            after = found.posterior[i, k]
+            if np.isnan(after).any():
+                continue
+            best = int(np.argmax(after))
+            answers.append(el("li", f"If the expert says “{name}”: {names[best]}, "
+                                    f"{percent(after[best])}"))  # fmt: skip
+        now = f"{names[top]} {percent(found.probs[i, top])}"
+        differ = percent(found.disagreement[i])
+        summary = el("summary", el("strong", found.case_ids[i]), f" – now {now}; two raters differ "
+                     f"{differ}; gain {number(found.expected_gain[i])}")  # fmt: skip
+        items.append(el("li", el("details", summary, el("ul", answers))))
+    rest = len(found) - len(items)
+    more = el("p", f"And {rest:,} more.", class_="note") if rest > 0 else None
+    text = "The cases where another expert's label is worth most, the most worthwhile first. "
+    text += "The gain is by how much one more label is expected to lower the squared "
+    text += "error of the probabilities; open a case to see what each answer would change."
+    return section("worklist", "Who wants a second opinion?", el("p", text),
+                   el("ol", items, class_="worklist"), more)  # fmt: skip
+
+
+def method(results: Results, versions: Mapping[str, str]) -> Html:
+    """Return how it was computed: options, what was left out, what is undefined, versions."""
+    data, options = results.data, results.options
+    unit = "patients" if data.get("patients") else "images" if "voxels" in data else "cases"
+    drawn = unit if options.get("resample", "cases") == "cases" else "raters"
+    lines = []
+    if options.get("resamples"):
+        level = span_of_level(options.get("level", 0.95))
+        lines.append(
+            f"Intervals ({level}) from {options['resamples']:,} bootstrap resamples of {drawn}, "
+            f"seed {options.get('seed', 0)}."
+        )
+        if results.per_case:
+            lines.append("Each value is the mean of the images' own, and so are its resamples.")
+        else:
+            lines[-1] += " Those of calibration errors invert a test, so that they may include 0."
+    else:
+        lines.append("No intervals were made.")
+    counted = counted_in_words(data["cases"], "case")
+    if "voxels" in data:
+        counted = f"{counted_in_words(data['cases'], 'image')}, {data['voxels']:,} voxels"
+    fewest, most = data["raters"]["min"], data["raters"]["max"]
+    each = f"{most}" if fewest == most else f"{fewest} to {most}"
+    lines.append(
+        f"{counted}, {data['classes']} classes, {counted_in_words(data['ratings'], 'rating')} "
+        f"({each} per {unit_of(data)})."
+    )
+    for reason, count in data.get("dropped", {}).items():
+        lines.append(f"Left out: {left_out(str(reason), count)}.")
+    short: dict[int, list[str]] = {}
+    why: dict[str, list[str]] = {}
+    for e in results.values():
+        if e.dropped:
+            short.setdefault(e.dropped, []).append(e.title)
+        if e.undefined:
+            why.setdefault(e.undefined, []).append(e.title)
+    for count, titles in short.items():
+        few = f"{count:,} {unit_of(data)}s in {', '.join(titles)}"
+        lines.append(f"Left out, having too few raters: {few}.")
+    lines += [f"Undefined: {', '.join(titles)}: {reason}." for reason, titles in why.items()]
+    rows = [(str(name), _written(value)) for name, value in options.items()]
+    rows += [(f"version of {name}", version) for name, version in versions.items()]
+    table = data_table(("Option", "Value"), rows, "Options and versions")
+    references = [el("li", f"{e.title}: {e.reference}") for e in results.values() if e.reference]
+    return section(
+        "method",
+        "How this was computed",
+        el("ul", [el("li", line) for line in lines]),
+        el("details", el("summary", "Options and versions"), table),
+        el("details", el("summary", "References"), el("ul", references)) if references else None,
+    )
+
+
+def span_of_level(level: float) -> str:
+    """Return the level of an interval."""
+    return f"{100 * level:g}\u00a0%"
+
+
+def _written(value: Any) -> str:
+    return "default" if value is None else str(value)

@@ -1,0 +1,85 @@
+"""One self-contained HTML file: content, style, charts, and a policy that forbids the rest."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+
+from raterwise import __version__
+from raterwise.palette import IDEAL, ON_DARK, SERIES
+from raterwise.report.charts import altair
+from raterwise.report.markup import Html, el, json_block
+from raterwise.report.sections import Charts
+
+__all__ = ["page"]
+
+
+def page(title: str, subtitle: str, sections: Sequence[Html | None], found: Charts) -> str:
+    """Return the whole page.
+
+    The browser is told to load nothing from anywhere and to run no script but the two that are
+    written here, by their hashes: were a name ever to slip through as markup, it could do nothing.
+    """
+    scripts = [chart_library(), _own("app.js")] if found.specs else []
+    hashes = " ".join(f"'sha256-{_hash(script)}'" for script in scripts) or "'none'"
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=policy),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="generator", content=f"raterwise {__version__}"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", title),
+        el("link", rel="icon", href="data:,"),
+        Html(f"<style>{_colours()}{_own('style.css')}</style>"),
+    )
+    shown = [part for part in sections if part is not None]
+    body = el(
+        "body",
+        el("a", "Skip to the report", href="#report", class_="skip"),
+        el("header", el("h1", title), el("p", subtitle) if subtitle else None),
+        el("main", shown, id="report"),
+        el("footer", el("p", f"Made by raterwise {__version__}. This file needs no network.")),
+        json_block("data", {"charts": found.specs, "thresholds": found.thresholds}),
+        [Html(f"<script>{script}</script>") for script in scripts],
+    )
+    return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
+
+
+@cache
+def chart_library() -> str:
+    """Return the Vega runtime, which draws the charts."""
+    altair()  # which says how to install what is missing
+    import vl_convert
+
+    return _inline(str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
+
+
+def _own(name: str) -> str:
+    return _inline(files("raterwise.report").joinpath(name).read_text(encoding="utf-8"))
+
+
+def _inline(text: str) -> str:
+    # A browser turns CR LF into LF before it hashes.
+    return text.replace("\r\n", "\n").replace("</script", "<\\/script")
+
+
+def _hash(script: str) -> str:
+    return b64encode(sha256(script.encode()).digest()).decode()
+
+
+def _colours() -> str:
+    """Return the palette as CSS variables, for light and for dark pages."""
+
+    def variables(series: Sequence[str]) -> str:
+        return "".join(f"--series-{i + 1}:{colour};" for i, colour in enumerate(series))
+
+    dark = f"@media screen and (prefers-color-scheme:dark){{:root{{{variables(ON_DARK)}}}}}"
+    return f":root{{{variables(SERIES)}--ideal:{IDEAL};}}{dark}"

@@ -1,0 +1,107 @@
+"""Before and after a recalibration: what it changed, and whether chance would explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from raterwise.curves import ReliabilityCurve
+from raterwise.report import charts
+from raterwise.report.markup import Html, el
+from raterwise.report.sections import Charts, bins_table, figure, section, value_of
+from raterwise.report.words import number, verdict
+from raterwise.results import Estimate, Results
+
+__all__ = ["recalibration"]
+
+ROUNDING = 1e-9
+"""A change below this is the last digit of a sum."""
+TITLE = "What did recalibration change?"
+LOOSE = (
+    "The two are not known to be of the same cases in the same resamples, so their differences "
+    "have no interval."
+)
+PAIRED = (
+    "The change is after minus before, on the same cases in the same resamples. It may be chance "
+    "where its interval includes 0; that of a calibration error is of the change less chance."
+)
+
+
+def recalibration(
+    models: Mapping[str, Results], differences: Iterable[Any], found: Charts
+) -> Html | None:
+    """Return the metrics before and after, their paired differences, and both curves.
+
+    `differences` are those of a `compare` of after with before, in that order; or none.
+    """
+    if set(models) != {"before", "after"}:
+        return None
+    before, after = models["before"], models["after"]
+    pairs = {d.metric: d for d in differences}
+    told = el(
+        "ul",
+        [
+            el("li", el("strong", f"{name}: "), f"{v.headline}. {v.explanation}")
+            for name, v in (("Before", verdict(before)), ("After", verdict(after)))
+        ],
+    )
+    note = el("p", PAIRED if pairs else LOOSE, class_="note")
+    rows = [
+        _row(e, after[name], pairs.get(name))
+        for name, e in before.items()
+        if name in after and e.direction != "none"  # else it is of the raters alone
+    ]
+    head = [el("th", text, scope="col") for text in ("Metric", "Before", "After", "Change")]
+    table = el("table", el("thead", el("tr", head)), el("tbody", rows),
+               class_="metrics paired changes")  # fmt: skip
+    wide = el("div", table, class_="wide", tabindex="0", role="group",
+              aria_label="Metrics before and after")  # fmt: skip
+    return section("recalibration", TITLE, told, _diagram(before, after, found), note, wide)
+
+
+def _row(before: Estimate, after: Estimate, pair: Any) -> Html:
+    """Return one metric: before, after, and the change with its interval where it is paired."""
+    change: list[Any] = ["–"]
+    if before.value is not None and after.value is not None:
+        gap = after.value - before.value if pair is None else pair.difference
+        change = [el("strong", _signed(gap))]
+        if pair is not None:
+            change.append(el("small", f"[{number(pair.low)}, {number(pair.high)}]"))
+            if pair.debiased is not None:
+                change.append(el("small", f"less chance {_signed(pair.debiased)}"))
+            change.append(el("small", _in_words(before.direction, pair)))
+    cells = [el("td", value_of(e)) for e in (before, after)]
+    better = el("small", f"{before.direction} is better")
+    name = el("th", el("span", before.title), better, scope="row")
+    return el("tr", name, cells, el("td", change))
+
+
+def _signed(gap: float) -> str:
+    return f"+{number(gap)}" if gap > 0 else number(gap)
+
+
+def _in_words(direction: str, pair: Any) -> str:
+    if abs(pair.difference) < ROUNDING and pair.low <= 0 <= pair.high:
+        return "unchanged"
+    if pair.low <= 0 <= pair.high:
+        return "may be chance"
+    return "better" if (pair.high < 0) == (direction == "lower") else "worse"
+
+
+def _diagram(before: Results, after: Results, found: Charts) -> Html | None:
+    curves = {
+        name: ReliabilityCurve.from_dict(results.curves["top_label"])
+        for name, results in (("before", before), ("after", after))
+        if "top_label" in results.curves
+    }
+    if len(curves) < 2:
+        return None
+    spec = charts.reliability(curves, x="Confidence", y="Raters who agree", overlay=True)
+    gaps = ", ".join(f"{number(curve.gap)} {name}" for name, curve in curves.items())
+    words = f"Reliability diagrams before and after: confidence minus agreement is {gaps}."
+    chart = found.place("recalibration-chart", spec, words)
+    caption = (
+        "How sure the model is of the class that it predicts, and how often the raters agree, "
+        "before and after. On the dashed line the two are equal."
+    )
+    return figure(chart, caption, bins_table(curves))

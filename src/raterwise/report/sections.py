@@ -1,0 +1,383 @@
+"""The sections of a report, in the order in which they are read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from raterwise.curves import ReliabilityCurve, ThresholdCurve
+from raterwise.report import charts
+from raterwise.report.markup import Html, data_table, el
+from raterwise.report.words import basis, findings, number, percent, span, unit_of, verdict
+from raterwise.results import Estimate, Results
+
+__all__ = [
+    "Charts",
+    "bins_table",
+    "disagreement",
+    "dispersion",
+    "figure",
+    "has_both",
+    "metric_name",
+    "metrics",
+    "reliability",
+    "section",
+    "summary",
+    "thresholds",
+    "value_of",
+    "warnings",
+]
+
+TABLE_ROWS = 20
+"""How many points of a threshold curve the table behind the chart shows."""
+START = 0.5
+"""Where the slider of the threshold stands at first, if some case has that confidence."""
+
+
+@dataclass
+class Charts:
+    """The charts of a page by the id of their place, and the data that its controls need."""
+
+    specs: dict[str, Any] = field(default_factory=dict)
+    thresholds: dict[str, Any] | None = None
+
+    def place(self, name: str, spec: Any, words: str) -> Html:
+        """Keep a chart and return its place in the page, with what it shows in words."""
+        self.specs[name] = spec
+        return el("div", id=name, class_="chart", role="img", aria_label=words)
+
+
+def section(name: str, title: str, *content: Any) -> Html:
+    """Return a section with a heading that names it to a screen reader."""
+    heading = el("h2", title, id=f"{name}-heading")
+    return el("section", heading, *content, id=name, aria_labelledby=f"{name}-heading")
+
+
+def figure(chart: Any, caption: Any, table: Html | None) -> Html:
+    """Return a chart with its caption, and the numbers behind it for whoever wants them."""
+    behind = None
+    if table is not None:
+        inside = el("div", table, class_="scroll", tabindex="0", role="group",
+                    aria_label="Numbers behind the chart")  # fmt: skip
+        behind = el("details", el("summary", "The numbers behind this chart"), inside)
+    return el("figure", chart, el("figcaption", caption), behind)
+
+
+def summary(results: Results) -> Html:
+    """Return the verdict, what it rests on, and what else there is to say."""
+    found = verdict(results)
+    answers = [
+        el("div", el("dt", question), el("dd", answer)) for question, answer in findings(results)
+    ]
+    return section(
+        "verdict",
+        "Verdict",
+        el(
+            "div",
+            el("p", found.headline, class_="headline"),
+            el("p", found.explanation),
+            el("p", f"Rests on {basis(results.data)}.", class_="basis"),
+            class_=f"panel {found.tone}",
+        ),
+        el("dl", answers, class_="answers") if answers else None,
+        warnings(results),
+    )
+
+
+def warnings(results: Results) -> Html | None:
+    """Return what to know before believing the figures, where there is anything."""
+    notes = [warning[:1].upper() + warning[1:] for warning in results.warnings]
+    if not notes:
+        return None
+    title = el("h3", "Before you rely on this")
+    return el("div", title, el("ul", [el("li", note) for note in notes]), class_="warnings")
+
+
+def metrics(results: Results, single: Results | None) -> Html:
+    """Return every metric with its interval and one sentence; one rater's beside, if given."""
+    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
+    headings = list(dict.fromkeys(e.group for e in results.values()))
+    columns = 3 if single is not None else 2
+    bodies = []
+    for heading in headings:
+        rows = [el("tr", el("th", heading, scope="rowgroup", colspan=columns), class_="group")]
+        for e in results.values():
+            if e.group == heading:
+                other = None if single is None else el("td", value_of(single.get(e.name)))
+                rows.append(el("tr", metric_name(e), el("td", value_of(e)), other))
+        bodies.append(el("tbody", rows))
+    head = [el("th", "Metric", scope="col")]
+    head += [el("th", "Every rater" if single is not None else "Value", scope="col")]
+    head += [el("th", "One rater a case", scope="col")] if single is not None else []
+    note = (
+        f"In brackets: {level} interval. “Less chance” is the value with the part taken out by "
+        "which chance alone pushes a calibration error up."
+    )
+    table = el(
+        "table",
+        el("thead", el("tr", head)),
+        bodies,
+        class_="metrics" if single is None else "metrics paired",
+    )
+    return section("metrics", "All metrics", el("p", note, class_="note"), table)
+
+
+def metric_name(e: Estimate) -> Html:
+    """Return the head of a metric's row: its title and what it means."""
+    better = {"lower": "Lower is better.", "higher": "Higher is better."}.get(e.direction, "")
+    return el("th", el("span", e.title), el("small", f"{e.meaning} {better}".strip()), scope="row")
+
+
+def value_of(e: Estimate | None) -> list[Any]:
+    """Return a value with its interval below or beside it."""
+    if e is None:
+        return ["–"]
+    if e.value is None:
+        return ["undefined"]
+    parts: list[Any] = [el("strong", number(e.value))]
+    if e.low is not None and e.high is not None:
+        parts.append(el("small", f"[{number(e.low)}, {number(e.high)}]"))
+    if e.std is not None:
+        parts.append(el("small", f"± {number(e.std)} over {e.defined} images"))
+    if e.bound is not None:
+        parts.append(el("small", f"error at most {number(e.bound)}"))
+    if e.debiased is not None:
+        parts.append(el("small", f"less chance {number(e.debiased)}"))
+    return [el("div", parts, class_="value")]
+
+
+def reliability(results: Results, found: Charts) -> Html | None:
+    """Return reliability diagrams: of the predicted class, and of every class to choose from."""
+    contents = [results.curves.get("top_label"), *results.curves.get("per_class", [])]
+    curves = {}
+    for content in filter(None, contents):
+        curve = ReliabilityCurve.from_dict(content)
+        name = f"Class: {curve.name}"
+        if content is contents[0]:
+            name = "Positive class" if curve.name == "positive" else "Predicted class"
+        curves[name] = curve
+    if not curves:
+        return None
+    options = [el("option", name, value=name) for name in curves]
+    choice = el(
+        "p",
+        el("label", "Probability of ", for_="what"),
+        el("select", options, id="what", data_charts="reliability-chart counts-chart"),
+        class_="control",
+    )
+    spec = charts.reliability(
+        curves, x="Predicted probability", y="Raters who say so", overlay=False
+    )
+    words = f"Reliability diagram. {verdict(results).explanation} The table below has the numbers."
+    unit = f"{unit_of(results.data)}s"
+    histogram = f"Number of {unit} in each of {len(next(iter(curves.values())).cases)} bins."
+    drawn = [
+        found.place("reliability-chart", spec, words),
+        found.place("counts-chart", charts.counts(curves, unit), histogram),
+    ]
+    caption = (
+        f"Each dot is a bin of {unit}: how probable the model says it is, and how often the raters "
+        "say so, with an interval. On the dashed line the two are equal; below it the model is too "
+        f"sure. The bars count the {unit} of each bin."
+    )
+    table = bins_table(curves, unit)
+    return section(
+        "reliability", "Does 90\u00a0% mean 90\u00a0%?", choice, figure(drawn, caption, table)
+    )
+
+
+def bins_table(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Html:
+    """Return the numbers of reliability curves."""
+    rows = []
+    for name, curve in curves.items():
+        for b in np.flatnonzero(curve.cases > 0):
+            ends = span(curve.low[b], curve.high[b]).strip()
+            rows.append(
+                (name, f"{curve.edges[b]:.0%}–{curve.edges[b + 1]:.0%}", f"{curve.cases[b]:g}",
+                 percent(curve.predicted[b]), f"{percent(curve.observed[b])} {ends}")
+            )  # fmt: skip
+    header = ("Curve", "Bin", unit.capitalize(), "Predicted", "Observed [interval, %]")
+    return data_table(header, rows, "Predicted and observed frequencies by bin")
+
+
+def disagreement(results: Results, found: Charts) -> Html | None:
+    """Return the reliability of the predicted disagreement of two raters (LH Fig 1)."""
+    content = results.curves.get("disagreement")
+    if content is None:
+        return None
+    curves = {"Disagreement": ReliabilityCurve.from_dict(content)}
+    spec = charts.reliability(
+        curves, x="Predicted disagreement", y="Pairs of raters who differ", overlay=False
+    )
+    words = dict(findings(results)).get("Does it know when raters will differ?", "")
+    unit = f"{unit_of(results.data)}s"
+    chart = [
+        found.place("disagreement-chart", spec, f"Reliability of disagreement. {words}"),
+        found.place(
+            "disagreement-counts-chart",
+            charts.counts(curves, unit),
+            f"{unit.capitalize()} in each bin.",
+        ),
+    ]
+    caption = (
+        f"As above, for the question whether two raters of a {unit_of(results.data)} will differ. "
+        f"A model that is right about this can say which {unit} want a second opinion."
+    )
+    return section(
+        "disagreement",
+        "Does it know when raters will differ?",
+        figure(chart, caption, bins_table(curves, unit)),
+    )
+
+
+def thresholds(results: Results, found: Charts) -> Html | None:
+    """Return the CCC and the risk-coverage curve with a threshold to move."""
+    content = results.curves.get("thresholds")
+    if content is None:
+        return None
+    curve = ThresholdCurve.from_dict(content)
+    if not has_both(curve):
+        return None
+    finite = curve.thresholds[1:]
+    low, high = math.floor(finite.min() * 100) / 100, math.floor(finite.max() * 100) / 100
+    start = START if low <= START <= high else low
+    counted, unit = float(curve.accepted_cases[-1]), f"{unit_of(results.data)}s"
+    found.thresholds = {**curve.to_dict(), "cases": counted, "unit": unit}
+    rows = "ratings" if results.data["raters"]["max"] > 1 else unit
+    slider = el(
+        "p",
+        el("label", "Accept predictions with a confidence of at least ", for_="threshold"),
+        el("output", percent(start), id="threshold-value", for_="threshold"),
+        el("input", type="range", id="threshold", min=low, max=high, step=0.01, value=start),
+        class_="control",
+    )
+    sentence = el("p", id="operating-point", aria_live="polite")
+    behind = el(
+        "details",
+        el("summary", "The numbers behind these charts"),
+        el("div", _threshold_table(curve), class_="scroll", tabindex="0", role="group",
+           aria_label="Numbers behind the charts"),
+    )  # fmt: skip
+    title = "Does it know when it is wrong?"
+    drawn = _threshold_charts(results, curve, found)
+    return section("thresholds", title, slider, sentence, _confusion(rows), drawn, behind)
+
+
+def _confusion(unit: str) -> Html:
+    """Return the table of what is accepted and right; the page's script fills it in."""
+    return el(
+        "table",
+        el("caption", f"At this threshold, in {unit}"),
+        el("thead", el("tr", el("td"), el("th", "Prediction right", scope="col"),
+                       el("th", "Prediction wrong", scope="col"))),
+        el("tbody",
+           el("tr", el("th", "Accepted", scope="row"), el("td", id="correct_accepts"),
+              el("td", id="incorrect_accepts")),
+           el("tr", el("th", "Rejected", scope="row"), el("td", id="incorrect_rejects"),
+              el("td", id="correct_rejects"))),
+        class_="confusion", id="confusion",
+    )  # fmt: skip
+
+
+def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) -> Html:
+    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
+    band = "" if curve.risk_low is None else f" Shaded: {level} interval, point by point."
+    return el(
+        "div",
+        figure(
+            found.place("ccc-chart", charts.ccc({"": curve}), f"CCC curve: {_area(results)}"),
+            "CCC: of the right predictions, how many are accepted, against the wrong ones that "
+            f"slip through. The dashed line is guessing.{band}",
+            None,
+        ),
+        figure(
+            found.place(
+                "risk-chart",
+                charts.risk_coverage({"": curve}),
+                f"Risk-coverage curve: accepting everything, {percent(curve.risk[-1])} is wrong.",
+            ),
+            f"Risk and coverage: the more are accepted, the more of them are wrong.{band}",
+            None,
+        ),
+        class_="pair",
+    )
+
+
+def has_both(curve: ThresholdCurve) -> bool:
+    """Tell whether some predictions are right and some wrong: otherwise there is no CCC."""
+    return bool(curve.incorrect_accepts[-1] > 0 and curve.correct_accepts[-1] > 0)
+
+
+def _area(results: Results) -> str:
+    e = results.get("auccc")
+    return "" if e is None or e.value is None else f"the area under it is {number(e.value)}."
+
+
+def _risk_span(curve: ThresholdCurve, i: int) -> str:
+    if curve.risk_low is None or curve.risk_high is None:
+        return ""
+    return span(float(curve.risk_low[i]), float(curve.risk_high[i]))
+
+
+def _threshold_table(curve: ThresholdCurve) -> Html:
+    chosen = np.unique(np.linspace(1, len(curve.thresholds) - 1, TABLE_ROWS).astype(int))
+    rows = [
+        (f"{curve.thresholds[i]:.1%}", f"{curve.accepted_cases[i]:g}",
+         f"{curve.correct_accepts[i]:g}", f"{curve.incorrect_accepts[i]:g}",
+         f"{curve.incorrect_rejects[i]:g}", f"{curve.correct_rejects[i]:g}",
+         f"{percent(curve.risk[i])}{_risk_span(curve, int(i))}")
+        for i in chosen
+    ]  # fmt: skip
+    header = ("Accept from", "Cases accepted", "Accepted, right", "Accepted, wrong",
+              "Rejected, right", "Rejected, wrong", "Accepted ones wrong")  # fmt: skip
+    return data_table(header, rows, "Counts at some of the thresholds")
+
+
+def dispersion(models: Mapping[str, Results], found: Charts) -> Html | None:
+    """Return the calibration-dispersion map (LH Fig 5)."""
+    wanted = ("calibration_loss", "dispersion_loss")
+    shown = {
+        name: results
+        for name, results in models.items()
+        if all((e := results.get(w)) is not None and e.value is not None for w in wanted)
+    }
+    if not shown:
+        return None
+    sums = "; ".join(
+        f"{name}: calibration loss {number(r['calibration_loss'].value)}, "
+        f"dispersion loss {number(r['dispersion_loss'].value)}"
+        for name, r in shown.items()
+    )
+    rows = [
+        (name, *(number(r[w].value, 4) for w in wanted),
+         number(sum(r[w].value or 0 for w in wanted), 4))
+        for name, r in shown.items()
+    ]  # fmt: skip
+    table = data_table(("Model", "Calibration", "Dispersion", "Sum"), rows, "Losses")
+    chart = found.place("map-chart", charts.calibration_dispersion(shown), f"Map: {sums}.")
+    caption = (
+        "Upwards: what a recalibration could repair. To the right: what it could not, because "
+        "cases that differ get the same probabilities. Along each grey line the sum, the epistemic "
+        "loss, is the same."
+    )
+    several = len(shown) > 1
+    told = [
+        el("p", el("strong", f"{name}: ") if several else None, _repairable(r))
+        for name, r in shown.items()
+    ]
+    title = "What could recalibration repair?"
+    return section("map", title, told, figure(chart, caption, table))
+
+
+def _repairable(results: Results) -> str:
+    calibration = results["calibration_loss"].value or 0.0
+    total = calibration + (results["dispersion_loss"].value or 0.0)
+    of_it = f" ({percent(min(max(calibration / total, 0.0), 1.0))})" if total > 0 else ""
+    return (
+        f"Of the epistemic loss of {number(total)}, {number(max(calibration, 0.0))}{of_it} is "
+        "calibration loss, which better calibration could remove."
+    )

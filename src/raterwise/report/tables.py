@@ -1,0 +1,101 @@
+"""A comparison as a table: CSV for programs, LaTeX and Markdown for papers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from raterwise.results import Estimate
+
+__all__ = ["as_csv", "as_latex", "as_markdown"]
+
+DIFFERENCE_COLUMNS = (
+    *("metric", "first", "second", "difference", "debiased", "low", "high"),
+    *("p_value", "adjusted_p_value"),
+)
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_"},
+}
+
+
+def as_csv(comparison: Any) -> str:
+    """Return every difference with every digit, one line each."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(DIFFERENCE_COLUMNS)
+    for d in comparison.differences:
+        writer.writerow(getattr(d, column) for column in DIFFERENCE_COLUMNS)
+    return text.getvalue()
+
+
+def as_markdown(comparison: Any) -> str:
+    """Return the metrics of every model as a Markdown table, the best of each row in bold.
+
+    Those that are equal to as many digits as are shown are all the best.
+    """
+
+    def safe(text: str) -> str:
+        text = " ".join(text.split()).replace("<", "&lt;")
+        return re.sub(r"([\\|`*_\[\]])", r"\\\1", text)
+
+    header, rows = _cells(comparison, safe, lambda text: f"**{text}**", "{value} [{low}, {high}]")
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def as_latex(comparison: Any) -> str:
+    r"""Return the metrics of every model as a LaTeX table for the booktabs package."""
+
+    def safe(text: str) -> str:
+        return "".join(LATEX.get(mark, mark) for mark in " ".join(text.split()))
+
+    shown = "{value} {{\\small [{low}, {high}]}}"
+    header, rows = _cells(comparison, safe, lambda text: f"\\textbf{{{text}}}", shown)
+    body = "".join(f"{' & '.join(row)} \\\\\n" for row in rows)
+    columns = "l" + "c" * len(comparison.models)
+    return (
+        f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{' & '.join(header)} \\\\\n\\midrule\n{body}"
+        "\\bottomrule\n\\end{tabular}\n"
+    )
+
+
+def _cells(
+    comparison: Any, safe: Callable[[str], str], bold: Callable[[str], str], shown: str
+) -> tuple[list[str], list[list[str]]]:
+    """Return the header and a row for every metric; `shown` says how a value is written."""
+    names = list(comparison.models)
+    first = comparison.models[names[0]]
+    header = ["Metric", *(safe(name) for name in names)]
+    rows = []
+    for metric, e in first.items():
+        estimates = [comparison.models[name].get(metric) for name in names]
+        best = _best(estimates, e.direction)
+        cells = []
+        for found in estimates:
+            if found is None or found.value is None:
+                cells.append("undefined")
+                continue
+            value = f"{found.value:.3f}"
+            value = bold(value) if best is not None and value == f"{best:.3f}" else value
+            if found.low is None or found.high is None:
+                cells.append(value)
+            else:
+                ends = {"low": f"{found.low:.3f}", "high": f"{found.high:.3f}"}
+                cells.append(shown.format(value=value, **ends))
+        rows.append([safe(e.title), *cells])
+    return header, rows
+
+
+def _best(estimates: Sequence[Estimate | None], direction: str) -> float | None:
+    values = [e.value for e in estimates if e is not None and e.value is not None]
+    if direction == "none" or len(values) < 2:
+        return None
+    return min(values) if direction == "lower" else max(values)

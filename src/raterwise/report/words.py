@@ -1,0 +1,334 @@
+"""Numbers in words: the verdict of a report, and how its figures are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from raterwise.curves import ReliabilityCurve
+from raterwise.results import Estimate, Results
+
+__all__ = [
+    "Verdict",
+    "basis",
+    "classes_in_words",
+    "counted_in_words",
+    "estimated",
+    "findings",
+    "number",
+    "percent",
+    "points",
+    "span",
+    "unit_of",
+    "verdict",
+]
+
+SLIGHT = 0.02
+"""A gap between confidence and agreement below this is called slight."""
+LARGE = 0.1
+"""A typical gap that would matter; data that do not exclude it say too little."""
+ENOUGH = 10
+"""Cases that a bin needs to be the example in the verdict, where some bin has them."""
+
+
+MANY = 12
+"""More classes than this are counted, not named."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to believe of the probabilities, in two lines."""
+
+    headline: str
+    explanation: str
+    tone: str
+    """"good", "caution" or "bad": the colour of the panel, never the only sign."""
+
+
+def percent(value: float) -> str:
+    r"""Return a proportion as a percentage, which is not broken at the end of a line.
+
+    What is nearly nothing or nearly everything is not rounded to it.
+
+    >>> percent(0.778), percent(0.0007), percent(0.9968), percent(0.9999), percent(1.0)
+    ('78\xa0%', '0.1\xa0%', '99.7\xa0%', '>99.9\xa0%', '100\xa0%')
+    """
+    if 0.9995 <= value < 1:
+        return ">99.9\u00a0%"
+    digits = 1 if 0 < abs(value) < 0.0095 or 0.9905 < value < 1 else 0
+    return f"{100 * value:.{digits}f}\u00a0%"
+
+
+def estimated(value: float, low: float | None, high: float | None) -> str:
+    r"""Return a proportion with its interval, to as many digits as the interval is worth.
+
+    >>> estimated(0.778, 0.72, 0.84), estimated(0.7521, 0.7463, 0.7571)
+    ('78\xa0% of the time [72–84]', '75.2\xa0% of the time [74.6–75.7]')
+    """
+    ends = span(low, high)
+    fine = "." in ends and 0.0095 <= value <= 0.9905
+    shown = f"{100 * value:.1f}\u00a0%" if fine else percent(value)
+    return f"{shown} of the time{ends}"
+
+
+def points(value: float) -> str:
+    """Return a difference of proportions in percentage points, without its sign."""
+    return f"{100 * abs(value):.1f}"
+
+
+def span(low: float | None, high: float | None) -> str:
+    """Return an interval of proportions in brackets, or nothing where there is none.
+
+    >>> span(0.72, 0.84), span(None, None)
+    (' [72–84]', '')
+    """
+    if low is None or high is None or np.isnan(low) or np.isnan(high):
+        return ""
+    digits = 1 if high - low < 0.02 else 0
+    return f" [{100 * low:.{digits}f}–{100 * high:.{digits}f}]"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number with so many decimals, or in powers of ten where those would all be 0.
+
+    >>> number(0.1234), number(-0.5), number(2e-5), number(None)
+    ('0.123', '−0.500', '2.0e−05', '–')
+    """
+    if value is None:
+        return "–"
+    small = value and abs(value) < 0.5 * 10**-digits
+    return (f"{value:.1e}" if small else f"{value:.{digits}f}").replace("-", "−")
+
+
+def basis(data: Any) -> str:
+    """Return what the figures rest on."""
+    raters, unit = data["raters"], unit_of(data)
+    known = data.get("patients")
+    patients = f" of {counted_in_words(known, 'patient')}" if known else ""
+    mean = raters["mean"]
+    each = f"{mean:.0f}" if mean == round(mean) else f"{mean:.1f}"
+    noun = "rater" if mean == 1 else "raters"
+    counted = f"{counted_in_words(data['cases'], 'case')}{patients}"
+    if unit == "voxel":
+        images = counted_in_words(data["cases"], "image")
+        counted = f"{images}{patients}, {data['voxels']:,} voxels"
+    return f"{counted}, {each} {noun} per {unit}"
+
+
+def counted_in_words(count: int, noun: str) -> str:
+    """Return so many of something.
+
+    >>> counted_in_words(1, "case"), counted_in_words(1880, "case")
+    ('1 case', '1,880 cases')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def unit_of(data: Any) -> str:
+    """Return what has a probability and labels: a case, or a voxel of an image."""
+    return "voxel" if data and "voxels" in data else "case"
+
+
+def classes_in_words(data: Any) -> str:
+    """Return the names of the classes, where there are names and not too many."""
+    names = data.get("class_names")
+    if not names or len(names) > MANY:
+        return f"{data['classes']:,} classes"
+    return f"Classes: {', '.join(names)}"
+
+
+def verdict(results: Results) -> Verdict:
+    """Return the verdict on the confidence in the predicted class."""
+    content = results.curves.get("top_label")
+    if content is None:
+        return Verdict(
+            "No verdict on calibration",
+            "The results hold no reliability curve: evaluate with metrics that include ece.",
+            "caution",
+        )
+    curve = ReliabilityCurve.from_dict(content)
+    example, (bear, _) = _example(curve, results), _raters(results)
+    known = not np.isnan(curve.gap_low)
+    low, high = (curve.gap_low, curve.gap_high) if known else (curve.gap, curve.gap)
+    slightly = "Slightly " if abs(curve.gap) < SLIGHT else ""
+    tone = "caution" if slightly else "bad"
+    chance = "" if known else " No interval was made, so chance is not excluded."
+    if (low > 0 or high < 0) and _may_be_chance(curve, results, known):
+        return _cannot_tell(curve, results)
+    if low > 0 or high < 0:
+        which = "over" if low > 0 else "under"
+        too = "more" if low > 0 else "less"
+        headline, sure = f"{slightly}{which}-confident".capitalize(), "it is"
+        if curve.name == "positive":
+            event = _positive(results.data)
+            headline, sure = f"{slightly}{which}estimates {event}".capitalize(), f"of {event} it is"
+        text = (
+            f"{example} Over all {unit_of(results.data)}s {sure} {points(curve.gap)} percentage "
+            f"points {too} sure than {bear} out{_points_span(curve.gap_low, curve.gap_high)}."
+            f"{chance}"
+        )
+        return Verdict(headline, text, tone)
+    ece = results.get("ece")
+    if ece is not None and ece.value is not None and results.per_case:
+        # A mean of errors is above 0 by chance alone, and its interval does not know.
+        text = (
+            f"{example} Over all images it is right on average; a typical gap within one "
+            f"image is {points(ece.value)} percentage points, of which chance makes a part."
+        )
+        return Verdict("Right on average", text, "caution")
+    if ece is not None and ece.low is not None and ece.low > 0:
+        text = (
+            f"{example} Too sure in some places and not sure enough in others, it "
+            f"is right on average; a typical gap is {points(_best(ece))} percentage points"
+            f"{_points_span(ece.low, ece.high)}."
+        )
+        return Verdict("Miscalibrated in places", text, "caution")
+    return _nothing_found(curve, results, ece)
+
+
+def _may_be_chance(curve: ReliabilityCurve, results: Results, known: bool) -> bool:
+    """Return whether a calibrated model would often show such a gap, where no interval tells.
+
+    There is none without resamples, and none to trust where the raters agree with every prediction
+    or with none: every resample says the same. Of n cases of a calibrated model with confidences c
+    the gap has a standard error of at least sqrt(mean(c (1 - c)) / n); two of them are chance.
+    """
+    observed = float(np.nansum(curve.share * curve.observed))
+    varies = 1e-9 < observed < 1 - 1e-9
+    if unit_of(results.data) == "voxel" or (known and varies):
+        return False
+    spread = float(np.nansum(curve.share * curve.predicted * (1 - curve.predicted)))
+    cases = results.data.get("patients") or results.data.get("cases", np.inf)
+    return abs(curve.gap) <= 2 * float(np.sqrt(spread / cases))
+
+
+def _cannot_tell(curve: ReliabilityCurve, results: Results) -> Verdict:
+    count = counted_in_words(results.data["cases"], unit_of(results.data))
+    text = f"{_on_average(curve, results)} From {count} such a gap cannot be told from chance."
+    return Verdict("Too little data to say", text, "caution")
+
+
+def _on_average(curve: ReliabilityCurve, results: Results) -> str:
+    confident = float(np.nansum(curve.share * curve.predicted))
+    return (
+        f"On average it says {percent(confident)}, and {_raters(results)[1]} "
+        f"{percent(abs(confident - curve.gap))} of the time."
+    )
+
+
+def _positive(data: Any) -> str:
+    """Return what the positive class is called."""
+    names = data.get("class_names")
+    if names:
+        return f"“{names[1]}”"
+    return "the foreground" if unit_of(data) == "voxel" else "the positive class"
+
+
+def _nothing_found(curve: ReliabilityCurve, results: Results, ece: Estimate | None) -> Verdict:
+    """Return that nothing was found, or that nothing could have been."""
+    high = None if ece is None else ece.high
+    if high is not None and high >= LARGE:
+        text = (
+            f"{_on_average(curve, results)} A typical gap of up to {points(high)} percentage "
+            f"points between the two cannot be excluded with so few {unit_of(results.data)}s."
+        )
+        return Verdict("Too little data to say", text, "caution")
+    ceiling = ""
+    if high is not None and points(high) != "0.0":
+        ceiling = (
+            f" What these data cannot exclude is a typical gap of up to {points(high)} "
+            "percentage points."
+        )
+    tone = "caution" if high is None else "good"
+    text = _example(curve, results, typical=True)
+    return Verdict("No miscalibration found", f"{text}{ceiling}", tone)
+
+
+def _raters(results: Results) -> tuple[str, str]:
+    """Return that the raters bear something (out), and that they agree; or that one rater does."""
+    one = results.data.get("raters", {}).get("max") == 1
+    return (
+        ("the rater bears", "the rater agrees") if one else ("the raters bear", "the raters agree")
+    )
+
+
+def _best(ece: Estimate) -> float:
+    """Return the value with chance taken out, where there is one."""
+    value = ece.debiased if ece.debiased is not None else ece.value
+    assert value is not None
+    return value
+
+
+def _example(curve: ReliabilityCurve, results: Results, *, typical: bool = False) -> str:
+    """Return one sentence about one bin: the largest part of the error, or the most typical."""
+    gap = np.abs(np.nan_to_num(curve.predicted - curve.observed))
+    weight = curve.share * (1 if typical else gap)
+    enough = curve.cases >= ENOUGH
+    weight = np.where(enough, weight, -1) if enough.any() else np.where(curve.cases > 0, weight, -1)
+    b = int(np.argmax(weight))
+    return (
+        f"When it says {percent(curve.predicted[b])}, {_raters(results)[1]} "
+        f"{estimated(curve.observed[b], curve.low[b], curve.high[b])}."
+    )
+
+
+def _points_span(low: float | None, high: float | None) -> str:
+    if low is None or high is None or np.isnan(low):
+        return ""
+    ends = sorted((abs(low), abs(high)))
+    return f" [{points(ends[0])}–{points(ends[1])}]"
+
+
+def findings(results: Results) -> list[tuple[str, str]]:
+    """Return what else there is to say, as question and answer."""
+    found = []
+    accuracy = results.get("accuracy")
+    disagreement = results.curves.get("disagreement")
+    if accuracy is not None and accuracy.value is not None:
+        text = (
+            "A rater agrees with the predicted class "
+            f"{estimated(accuracy.value, accuracy.low, accuracy.high)}."
+        )
+        if disagreement is not None:
+            curve = ReliabilityCurve.from_dict(disagreement)
+            observed = float(np.nansum(curve.share * curve.observed))
+            same = f"the same {unit_of(results.data)}"
+            text += f" Two raters of {same} agree {percent(1 - observed)} of the time."
+        found.append(("Is it right?", text))
+    ranking = results.get("auccc")
+    if ranking is not None and ranking.value is not None:
+        found.append(_on_ranks(results, ranking))
+    if disagreement is not None:
+        found.append(("Does it know when raters will differ?", _on_disagreement(results)))
+    return found
+
+
+def _on_ranks(results: Results, ranking: Estimate) -> tuple[str, str]:
+    question, one, other = "Does it know when it is wrong?", "right prediction", "wrong one"
+    if results.options.get("question") == "positive":
+        event, unit = _positive(results.data), unit_of(results.data)
+        question = f"Does it tell {event} from the rest?"
+        one, other = f"{unit} that a rater counts to {event}", f"{unit} that is not"
+    assert ranking.value is not None
+    what = "confidence" if other == "wrong one" else "probability"
+    return question, (
+        f"A {one} has the higher {what} than a {other} "
+        f"{estimated(ranking.value, ranking.low, ranking.high)}; chance would be {percent(0.5)}."
+    )
+
+
+def _on_disagreement(results: Results) -> str:
+    curve = ReliabilityCurve.from_dict(results.curves["disagreement"])
+    observed = float(np.nansum(curve.share * curve.observed))
+    expected = float(np.nansum(curve.share * curve.predicted))
+    if np.isnan(curve.gap_low) or curve.gap_low <= 0 <= curve.gap_high:
+        tail = "on average it expects what happens."
+    else:
+        tail = f"it expects too {'much' if curve.gap > 0 else 'little'} disagreement."
+    return (
+        f"It expects two raters to differ on {percent(expected)} of the "
+        f"{unit_of(results.data)}s; they differ on "
+        f"{percent(observed)}: {tail}"
+    )

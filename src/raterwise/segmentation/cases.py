@@ -1,0 +1,325 @@
+"""An image with its rater masks, and its voxels as predictions with label histograms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import as_array, as_float_array, choose
+from raterwise.beliefs import DirichletBelief
+from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.labels import Labels
+from raterwise.predictions import Predictions, row_sum_tolerance
+
+__all__ = ["Case", "Selection", "Voxels"]
+
+Array = NDArray[Any]
+Flags = NDArray[np.bool_]
+
+SLAB_VOXELS = 1 << 20
+"""How many voxels are looked at together: what bounds the memory beside the image itself."""
+BY_CHANCE = 64
+"""Fewer voxels than these may sum to 1 along an axis that is not one of classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An image: what the model says of each voxel, and what each of R raters says.
+
+    Parameters
+    ----------
+    probabilities
+        (K, *spatial), or (*spatial) or (1, *spatial) for the probability of class 1 of two.
+    masks
+        (R, *spatial) label maps with classes 0 … K-1, or one-hot (R, K, *spatial); an array, or a
+        sequence of R arrays. R may differ from case to case.
+    region
+        (*spatial): the voxels to look at; all where it is None.
+    spacing
+        The size of a voxel along each spatial axis, in millimetres.
+    patient
+        Whose image it is: patients, not images, are resampled.
+    name
+        What messages call it.
+    concentration
+        (*spatial): α0 of a Dirichlet belief around the probabilities, for disagreement.
+    layout
+        Of the masks: "labels" or "one_hot"; "auto" tells them apart by their shape and, where
+        that could be both, by whether the classes of every voxel sum to 1. A voxel that one-hot
+        masks mark as no class was not rated; where there are such, say "one_hot".
+    """
+
+    probabilities: Any
+    masks: Any
+    region: Any = None
+    spacing: Sequence[float] | None = None
+    patient: Hashable | None = None
+    name: str | None = None
+    concentration: Any = None
+    layout: str = "auto"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which voxels of an image are looked at, beyond its own region."""
+
+    ignore_label: int | None = None
+    foreground_only: bool = False
+    boundary_mm: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.boundary_mm is not None and not self.boundary_mm > 0:
+            raise InvalidInputError(f"boundary_mm: must be positive; got {self.boundary_mm}")
+
+
+@dataclass(frozen=True, eq=False)
+class Voxels:
+    """The checked arrays of one case, flat, without a copy where their memory allows."""
+
+    name: str
+    shape: tuple[int, ...]
+    """Of the image."""
+    probs: Array
+    """(K, n), or (n,) for the probability of class 1 of two."""
+    raters: tuple[Array, ...]
+    """R label maps (n,), or one-hot (K, n)."""
+    one_hot: bool
+    num_classes: int
+    kept: Flags | None
+    """(n,): the voxels to look at; all where it is None."""
+    concentration: Array | None
+    ignore_label: int | None
+    tolerance: float
+    reversed_axes: bool
+    """Whether the voxels are in the order of the last axis first, as NIfTI files are."""
+
+    @staticmethod
+    def of(case: Case, num_classes: int | None, selection: Selection, number: int = 0) -> Voxels:
+        """Return the voxels of a case, shapes and kinds checked; values are when they are read."""
+        name = case.name if case.name is not None else f"{number}"
+        try:
+            return _checked(case, name, num_classes, selection)
+        except RaterwiseError as error:
+            raise InvalidInputError(f"case {name}: {error}") from error
+
+    def __len__(self) -> int:
+        """How many voxels are looked at."""
+        return int(self.probs.shape[-1] if self.kept is None else np.count_nonzero(self.kept))
+
+    def parts(self) -> Iterator[Predictions]:
+        """Yield the voxels as predictions, some at a time; those that nobody rated are left out."""
+        for first in range(0, self.probs.shape[-1], SLAB_VOXELS):
+            last = min(first + SLAB_VOXELS, self.probs.shape[-1])
+            chosen = np.empty(0, np.int64)
+            if self.kept is not None:
+                chosen = np.flatnonzero(self.kept[first:last])
+                if len(chosen) == 0:
+                    continue
+                if len(chosen) == last - first:
+                    chosen = np.empty(0, np.int64)
+            part = self._part(first, last, chosen)
+            if part is not None:
+                yield part
+
+    def _part(self, first: int, last: int, chosen: NDArray[np.int64]) -> Predictions | None:
+        labels = self._labels(first, last, chosen)
+        probs = self.probs[..., first:last]
+        alpha = None if self.concentration is None else self.concentration[first:last]
+        if len(chosen):
+            probs = probs[..., chosen]
+            alpha = None if alpha is None else alpha[chosen]
+        if labels.classes is None and not (rated := labels.num_raters > 0).all():
+            if not rated.any():
+                return None
+            labels, probs = labels.take(rated), probs[..., rated]
+            alpha = None if alpha is None else alpha[rated]
+        rows = probs if probs.ndim == 1 else probs.T
+        belief = None
+        if alpha is not None:
+            both = np.stack((1 - rows, rows), axis=1) if rows.ndim == 1 else rows
+            belief = DirichletBelief(both, alpha)
+        return Predictions(rows, labels, belief=belief, tolerance=self.tolerance)
+
+    def _labels(self, first: int, last: int, chosen: NDArray[np.int64]) -> Labels:
+        from raterwise.kernels import _voxels as kernels
+
+        size = len(chosen) or last - first
+        counts = np.zeros((size, self.num_classes), np.int16)
+        ignored = self.ignore_label
+        for r, rater in enumerate(self.raters):
+            labels = rater[..., first:last]
+            if self.one_hot:
+                bad = kernels.count_one_hot(labels, chosen, counts)
+            else:
+                has = ignored is not None
+                bad = kernels.count_labels(labels, chosen, ignored or 0, has, counts)
+            if bad >= 0:
+                raise self.bad_label(r, first + int(bad))
+        if len(self.raters) == 1 and ignored is None and not self.one_hot:
+            classes = self.raters[0][first:last]
+            classes = classes[chosen] if len(chosen) else classes
+            return Labels(self.num_classes, classes=np.asarray(classes, np.int64))
+        if self.one_hot and ignored is not None and 0 <= ignored < self.num_classes:
+            counts[:, ignored] = 0
+        return Labels(self.num_classes, histogram=counts)
+
+    def bad_label(self, rater: int, voxel: int) -> InvalidInputError:
+        """Return the error about a rater's label."""
+        where = f"case {self.name}: masks: rater {rater}, voxel {self.at(voxel)}"
+        if self.one_hot:
+            held = self.raters[rater][:, voxel].tolist()
+            return InvalidInputError(f"{where}: one-hot masks must mark one class; got {held}")
+        rule = f"labels must be classes 0 … {self.num_classes - 1}"
+        if self.ignore_label is not None:
+            rule += f" or the ignored {self.ignore_label}"
+        return InvalidInputError(f"{where}: {rule}; got {self.raters[rater][voxel]}")
+
+    def bad_probability(self, first: int, last: int, nth: int) -> InvalidInputError:
+        """Return the error about the n-th voxel that is looked at among first … last - 1."""
+        if self.kept is not None:
+            nth = int(np.flatnonzero(self.kept[first:last])[nth])
+        value = self.probs[first + nth]
+        hint = " (logits need a sigmoid first)" if np.isfinite(value) else ""
+        return InvalidInputError(
+            f"case {self.name}: probabilities: must lie in [0, 1]; voxel {self.at(first + nth)} "
+            f"holds {value:.6g}{hint}"
+        )
+
+    def at(self, voxel: int) -> tuple[int, ...]:
+        """Return the index of a voxel in the image, from its place in the flat arrays."""
+        shape = self.shape[::-1] if self.reversed_axes else self.shape
+        index = tuple(int(i) for i in np.unravel_index(voxel, shape))
+        return index[::-1] if self.reversed_axes else index
+
+    def explained(self, error: RaterwiseError) -> InvalidInputError:
+        """Return an error about the values of a part with the name of the case."""
+        text = re.sub(r"\brow \d+", "a voxel", str(error)).replace("probs:", "probabilities:")
+        here = f"case {self.name}: "
+        return InvalidInputError(text if text.startswith(here) else f"{here}{text}")
+
+
+def _checked(case: Case, name: str, num_classes: int | None, selection: Selection) -> Voxels:
+    choose("layout", case.layout, ("auto", "labels", "one_hot"))
+    probs = as_float_array(case.probabilities, "probabilities", ndim=tuple(range(1, 9)))
+    masks = [_as_mask(mask) for mask in case.masks]
+    if not masks:
+        raise InvalidInputError("masks: must be of at least one rater; got none")
+    if any(mask.shape != masks[0].shape for mask in masks):
+        shapes = sorted({mask.shape for mask in masks})
+        raise InvalidInputError(f"masks: must have one shape; got {shapes}")
+    one_hot = _is_one_hot(probs, masks, case.layout, num_classes)
+    spatial = masks[0].shape[1:] if one_hot else masks[0].shape
+    if probs.shape == (1, *spatial):
+        probs = probs[0]
+    channels = probs.shape == spatial
+    if not channels and probs.shape[1:] != spatial:
+        raise InvalidInputError(
+            f"probabilities and masks: must be (classes, *spatial) and (raters, *spatial); got "
+            f"shapes {probs.shape} and {(len(masks), *masks[0].shape)}"
+        )
+    classes = 2 if channels else probs.shape[0]
+    if num_classes is not None and classes != num_classes:
+        raise InvalidInputError(
+            f"num_classes: must be that of probabilities; got {num_classes} and {classes}"
+        )
+    if classes < 2 or 0 in spatial:
+        raise InvalidInputError(f"probabilities: must have 2 classes or more; got {probs.shape}")
+    if one_hot and masks[0].shape[0] != classes:
+        raise InvalidInputError(
+            f"masks: one-hot masks must have {classes} classes; got {masks[0].shape[0]}"
+        )
+    reverse = _in_reverse(probs, len(spatial))
+
+    def flat(array: Array, leading: int) -> Array:
+        return _flat(array, leading, reverse)
+
+    region = _region(case, spatial)
+    if selection.boundary_mm is not None or selection.foreground_only:
+        from raterwise.segmentation.bands import selected
+
+        own = selected(probs, masks, one_hot, case.spacing, selection)
+        region = own if region is None else own & region
+        if not region.any():
+            raise InvalidInputError(
+                "region, foreground_only, boundary_mm: must leave a voxel to look at; none is left"
+            )
+    alpha = case.concentration
+    if alpha is not None:
+        alpha = _of_shape(as_float_array(alpha, "concentration", ndim=len(spatial)), spatial)
+    return Voxels(
+        name=name,
+        shape=spatial,
+        probs=flat(probs, 0 if channels else 1),
+        raters=tuple(flat(mask, 1 if one_hot else 0) for mask in masks),
+        one_hot=one_hot,
+        num_classes=classes,
+        kept=None if region is None else flat(region, 0),
+        concentration=None if alpha is None else flat(alpha, 0),
+        ignore_label=selection.ignore_label,
+        tolerance=row_sum_tolerance(case.probabilities),
+        reversed_axes=reverse,
+    )
+
+
+def _as_mask(mask: Any) -> Array:
+    array = as_array(mask, "masks")
+    return array.view(np.uint8) if array.dtype == np.bool_ else array
+
+
+def _is_one_hot(probs: Array, masks: list[Array], layout: str, num_classes: int | None) -> bool:
+    if layout != "auto":
+        return layout == "one_hot"
+    mask = masks[0]
+    as_labels = mask.shape == probs.shape or mask.shape == probs.shape[1:]
+    as_one_hot = mask.shape == probs.shape or mask.shape[1:] == probs.shape
+    if as_labels and as_one_hot and probs.shape[0] >= 2 and probs.ndim >= 2:
+        # One channel of an image whose first axis is short, or the classes of one-hot masks.
+        if num_classes not in (None, probs.shape[0]):
+            return False
+        whole = np.abs(probs.sum(axis=0, dtype=np.float64) - 1).max() <= row_sum_tolerance(probs)
+        marked = all((m.sum(axis=0) == 1).all() for m in masks)
+        if whole and not marked and probs[0].size >= BY_CHANCE:
+            raise InvalidInputError(
+                "layout: masks of the probabilities' shape, which sum to 1 along the first axis, "
+                "must be one-hot, with one class in every voxel, or the layout be told: give "
+                '"one_hot" where voxels without a class were not rated, or "labels"'
+            )
+        return bool(whole and marked)
+    return as_one_hot and not as_labels
+
+
+def _in_reverse(probs: Array, dimensions: int) -> bool:
+    """Tell whether the image lies in memory with its first spatial axis running fastest."""
+    strides = probs.strides[-dimensions:]
+    return dimensions > 1 and list(strides) == sorted(strides) and len(set(strides)) > 1
+
+
+def _flat(array: Array, leading: int, reverse: bool) -> Array:
+    if reverse:
+        axes = (*range(leading), *reversed(range(leading, array.ndim)))
+        array = array.transpose(axes)
+    return array.reshape(*array.shape[:leading], -1)
+
+
+def _of_shape(array: Array, spatial: tuple[int, ...]) -> Array:
+    if array.shape != spatial:
+        raise InvalidInputError(f"concentration: must have the shape {spatial}; got {array.shape}")
+    return array
+
+
+def _region(case: Case, spatial: tuple[int, ...]) -> Flags | None:
+    if case.region is None:
+        return None
+    region = as_array(case.region, "region")
+    if region.shape != spatial:
+        raise InvalidInputError(f"region: must have the shape {spatial}; got {region.shape}")
+    if region.dtype.kind == "f" and (missing := int(np.isnan(region).sum())):
+        raise InvalidInputError(f"region: must not contain NaN; {missing} values are NaN")
+    if not region.any():
+        raise InvalidInputError("region: must hold at least one voxel; none is left to look at")
+    return region.astype(np.bool_, copy=False)

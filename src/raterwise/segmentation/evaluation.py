@@ -1,0 +1,105 @@
+"""Every metric of the catalog over images that several raters segmented."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+from raterwise.inference import Progress, Settings
+from raterwise.results import Results
+from raterwise.segmentation.cases import Selection
+from raterwise.segmentation.reduction import Reduction
+from raterwise.segmentation.request import Request
+from raterwise.segmentation.running import Job, Source, checkpoint_of, gather, measured
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    cases: Iterable[Source],
+    metrics: str | Sequence[str] = "all",
+    reduction: str = "per_case",
+    num_classes: int | None = None,
+    *,
+    foreground_only: bool = False,
+    boundary_mm: float | None = None,
+    ignore_label: int | None = None,
+    class_names: Sequence[str] | None = None,
+    bins: int = 15,
+    question: str | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    interval: str = "auto",
+    on_single: str = "error",
+    threads: int | None = None,
+    skip_bad: bool = False,
+    client: Any = None,
+    checkpoint: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Return every metric asked for over images that several raters segmented.
+
+    Voxels are cases with label histograms: a voxel counts once per rater and is never repeated
+    (MR section 2.3). Memory is that of one image, whatever their number.
+
+    Parameters
+    ----------
+    cases
+        Any iterable, read once, of images: each a `Case`, the files of one (`read_manifest` gives
+        a list of them), or a function without arguments that returns a `Case`. Files and functions
+        are opened where the image is measured, one at a time.
+    reduction
+        "per_case": one value per image, their mean and standard deviation, and an interval over
+        images (the MR paper's). "pooled": all voxels together; every voxel counts, so large images
+        count more.
+    num_classes
+        To check the cases by; that of the first case where it is None.
+    foreground_only
+        Look at voxels that the prediction or any rater calls other than class 0.
+    boundary_mm
+        Look at voxels within so many mm of any rater's boundary; the cases need a `spacing`.
+    ignore_label
+        The label of voxels that a rater left out.
+    question
+        "top_label" (the default), or "positive" for the foreground of two classes (MR eq 5).
+    resamples, level, seed, interval
+        Of the bootstrap over patients, or over images where cases name no patient.
+    on_single
+        "error" or "drop" for voxels that too few raters labelled for a metric.
+    skip_bad
+        Leave out images that cannot be used, count them in `data["dropped"]`, and name each in
+        `warnings`; otherwise the first is an error.
+    client
+        A Dask client: images are measured by its workers, with the same digits. Give files or
+        functions then; the arrays of a `Case` have to be sent.
+    checkpoint
+        A folder that keeps what is done of every image, so that a run that was killed goes on;
+        for cases that are files.
+    progress
+        Called with a description and the fraction done, where `cases` has a length.
+
+    >>> import numpy as np
+    >>> from raterwise.segmentation import Case
+    >>> masks = np.array([[[0, 1], [1, 1]], [[0, 0], [1, 1]]])  # two raters
+    >>> image = np.array([[0.25, 0.5], [0.75, 1.0]])  # probability of class 1
+    >>> results = evaluate([Case(image, masks)], "ece,brier", question="positive", resamples=0)
+    >>> results["ece"].value  # (1/4 + 0 + 1/4 + 0) / 4
+    0.125
+    """
+    settings = Settings(resamples, level, seed, "cases", interval, on_single, threads)
+    selection = Selection(ignore_label, foreground_only, boundary_mm)
+    request = Request.of(metrics, reduction, bins, question, settings, selection)
+    job = Job(request, num_classes)
+    kept = None if checkpoint is None else checkpoint_of(checkpoint, job, cases)
+    gathered = Reduction(request, class_names)
+    images = measured(job, cases, client=client, checkpoint=kept, progress=progress)
+    with contextlib.closing(images):  # an error here must stop what is still running there
+        notes = gather(gathered, images, skip_bad=skip_bad)
+    if progress:
+        progress("done", 1.0)
+    results = gathered.results()
+    return replace(results, warnings=(*results.warnings, *notes))

@@ -1,0 +1,308 @@
+"""Images measured one after the other here, or side by side on a Dask cluster.
+
+An image comes as its arrays, as its files, or as a function that opens it. Files and functions
+are opened where the image is measured, so that no array travels over the network.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence, Sized
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.engines.checkpoint import Checkpoint, stamp
+from raterwise.engines.streaming import read_ahead
+from raterwise.errors import InvalidInputError, MissingExtraError, RaterwiseError
+from raterwise.inference import Progress
+from raterwise.io.manifests import CaseFiles
+from raterwise.io.volumes import read_images, write_nifti
+from raterwise.segmentation.cases import Case
+from raterwise.segmentation.maps import disagreement_map
+from raterwise.segmentation.reduction import Reduction
+from raterwise.segmentation.request import CaseValues, Request
+from raterwise.summaries.digest import Digest
+from raterwise.summaries.saved import load_digest, save_digest
+
+__all__ = [
+    "Bad",
+    "Job",
+    "Measured",
+    "Source",
+    "checkpoint_of",
+    "gather",
+    "map_name",
+    "measure",
+    "measured",
+]
+
+Source = Case | CaseFiles | Callable[[], Case]
+"""What an image comes as."""
+
+ARRAYS_AHEAD = 2
+"""Images per thread of a cluster whose arrays are sent ahead: they wait in the scheduler."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is done with every image, wherever that is."""
+
+    request: Request
+    num_classes: int | None = None
+    spacing: tuple[float, ...] | None = None
+    """Of files that do not say."""
+    maps: Path | None = None
+    """The folder of maps of disagreement, where they are wanted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """An image, and what the reduction keeps of it."""
+
+    name: str
+    patient: Hashable | None
+    kept: Digest | CaseValues
+
+    def save(self, path: Path) -> None:
+        """Write it down, every digit of it."""
+        about: dict[str, Any] = {"name": self.name, "patient": self.patient}
+        digest = self.kept
+        if isinstance(digest, CaseValues):
+            about |= {"values": dict(digest.values), "per_class": dict(digest.per_class)}
+            digest = digest.tables
+        save_digest(path, digest, about)
+
+    @staticmethod
+    def load(path: Path) -> Measured:
+        """Read what `save` wrote."""
+        digest, about = load_digest(path)
+        kept: Digest | CaseValues = digest
+        if "values" in about:
+            values = {name: tuple(value) for name, value in about["values"].items()}
+            by_class = {name: tuple(each) for name, each in about["per_class"].items()}
+            kept = CaseValues(digest, values, by_class)
+        return Measured(about["name"], about["patient"], kept)
+
+
+@dataclass(frozen=True)
+class Bad:
+    """An image that cannot be used, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    case: Case
+    affine: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Item:
+    """An image and its place among all, which is its name where it has no other."""
+
+    number: int
+    source: Source
+
+    @staticmethod
+    def of(number: int, source: Source) -> _Item:
+        """Return an image of a kind that is known; other machines find its files, too."""
+        if isinstance(source, CaseFiles):
+            return _Item(number, source.absolute())
+        if not isinstance(source, Case) and not callable(source):
+            raise InvalidInputError(
+                f"cases: must be of Case, CaseFiles or functions that return a Case; case {number} "
+                f"is a {type(source).__name__}"
+            )
+        return _Item(number, source)
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        known = None
+        if isinstance(self.source, CaseFiles):
+            known = self.source.case
+        elif isinstance(self.source, Case):
+            known = self.source.name
+        return f"case {self.number if known is None else known}"
+
+
+def measured(
+    job: Job,
+    sources: Iterable[Source],
+    *,
+    client: Any = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+) -> Generator[Measured | Bad]:
+    """Yield what is kept of every image, in order; made here, or on a cluster by its client."""
+    total = len(sources) if isinstance(sources, Sized) else None
+    items: Iterable[_Item] = (_Item.of(i, source) for i, source in enumerate(sources))
+    unopened = False
+    if isinstance(sources, Sequence):
+        items = list(items)
+        unopened = not any(isinstance(source, Case) for source in sources)
+    if client is None:
+        yield from _here(job, items, checkpoint, progress, total, unopened=unopened)
+        return
+    from raterwise.engines.dask import IN_FLIGHT, connected, results_on_cluster
+
+    maps = None if job.maps is None else job.maps.absolute()
+    with connected(client) as own:
+        yield from results_on_cluster(
+            partial(measure, replace(job, maps=maps)),
+            items,
+            own,
+            name_of=_name_of,
+            total=total,
+            checkpoint=checkpoint,
+            progress=progress,
+            keep=_is_good,
+            ahead=IN_FLIGHT if unopened else ARRAYS_AHEAD,
+        )
+
+
+def _here(
+    job: Job,
+    items: Iterable[_Item],
+    checkpoint: Checkpoint | None,
+    progress: Progress | None,
+    total: int | None,
+    *,
+    unopened: bool,
+) -> Iterator[Measured | Bad]:
+    finished = set()
+    if checkpoint is not None:
+        finished = {item.number for item in items if checkpoint.has(item.number)}
+    opened: Iterator[_Opened | Bad] | None = None
+    if unopened:  # while one image is being measured, the next is read
+        opened = read_ahead(_open(job, item) for item in items if item.number not in finished)
+    for item in items:
+        if progress and total:
+            progress(f"{item.name} ({item.number + 1} of {total})", item.number / total)
+        if item.number in finished:
+            assert checkpoint is not None
+            yield checkpoint.get(item.number)
+            continue
+        image = _open(job, item) if opened is None else next(opened)
+        result = _measure_opened(job, item, image)
+        if checkpoint is not None and _is_good(result):
+            checkpoint.put(item.number, result)
+        yield result
+
+
+def measure(job: Job, item: _Item) -> Measured | Bad:
+    """Open an image and return what the reduction keeps of it, or why it cannot be used."""
+    return _measure_opened(job, item, _open(job, item))
+
+
+def _open(job: Job, item: _Item) -> _Opened | Bad:
+    source = item.source
+    if isinstance(source, Case):
+        return _Opened(source)
+    try:
+        if not isinstance(source, CaseFiles):
+            return _Opened(source())
+        images = read_images(source)
+    except MissingExtraError:
+        raise  # which is nobody's bad image
+    except (RaterwiseError, OSError) as error:
+        text = str(error)
+        return Bad(text if item.name in text else f"{item.name}: {text}")
+    case = Case(
+        images.probabilities,
+        images.masks,
+        region=images.region,
+        spacing=images.spacing or job.spacing,
+        patient=source.patient,
+        name=source.case,
+        layout="one_hot" if images.one_hot else "labels",
+    )
+    return _Opened(case, images.affine)
+
+
+def _measure_opened(job: Job, item: _Item, image: _Opened | Bad) -> Measured | Bad:
+    if isinstance(image, Bad):
+        return image
+    case, request = image.case, job.request
+    if not isinstance(case, Case):
+        raise InvalidInputError(f"{item.name}: must be a Case; got a {type(case).__name__}")
+    try:
+        digest = request.digest(case, job.num_classes, item.number)
+        kept = digest if request.reduction == "pooled" else CaseValues.of(digest, request)
+        if job.maps is not None:
+            _write_map(job.maps, case, image.affine)
+    except RaterwiseError as error:
+        return Bad(_with_files(str(error), item.source))
+    return Measured(str(item.number) if case.name is None else case.name, case.patient, kept)
+
+
+def _with_files(text: str, source: Source) -> str:
+    """Return what is wrong with the values of an image, with the files that hold them."""
+    if not isinstance(source, CaseFiles):
+        return text
+    names = [source.probabilities.name, *(path.name for path in source.raters)]
+    return f"{text} (in {', '.join(names)})"
+
+
+def map_name(case: str) -> str:
+    """Return the name of the file of a case's map.
+
+    >>> map_name("p1/scan 3")
+    'p1_scan_3_disagreement.nii.gz'
+    """
+    return re.sub(r"[^\w.-]", "_", case) + "_disagreement.nii.gz"
+
+
+def _write_map(folder: Path, case: Case, affine: NDArray[np.float64] | None) -> None:
+    assert case.name is not None
+    one_channel = case.layout == "labels" and case.probabilities.shape == case.masks[0].shape
+    values = disagreement_map(case.probabilities, one_channel=one_channel, region=case.region)
+    write_nifti(folder / map_name(case.name), values, affine)
+
+
+def _name_of(item: _Item) -> str:
+    return item.name
+
+
+def _is_good(result: Measured | Bad) -> bool:
+    return not isinstance(result, Bad)
+
+
+def checkpoint_of(folder: str | PathLike[str], job: Job, sources: Iterable[Source]) -> Checkpoint:
+    """Return the checkpoint of images in files, new or begun."""
+    if not isinstance(sources, Sequence) or not all(isinstance(s, CaseFiles) for s in sources):
+        raise InvalidInputError(
+            "checkpoint: must go with a list of files, as read_manifest gives, by which a run that "
+            "goes on can tell that they are the same"
+        )
+    about = {"job": asdict(job), "files": [(asdict(f), _stamps(f)) for f in sources]}
+    return Checkpoint.open(folder, about, lambda path, image: image.save(path), Measured.load)
+
+
+def _stamps(files: CaseFiles) -> list[tuple[int, int]]:
+    """Return size and time of every file: parts of files that changed since are not used."""
+    paths = [files.probabilities, *files.raters, *([files.mask] if files.mask else [])]
+    return [stamp(path) for path in paths if path.exists()]
+
+
+def gather(
+    reduction: Reduction, images: Iterable[Measured | Bad], *, skip_bad: bool = False
+) -> list[str]:
+    """Add the images that can be used to a reduction; return what to say of the others."""
+    notes = []
+    for image in images:
+        if not isinstance(image, Bad):
+            reduction.add(image.name, image.patient, image.kept)
+            continue
+        if not skip_bad:
+            raise InvalidInputError(f"{image.why}; skip_bad=True leaves such images out")
+        notes.append(f"left out: {image.why}")
+        reduction.skipped += 1
+    return notes

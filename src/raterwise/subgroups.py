@@ -1,0 +1,280 @@
+"""Sub-groups: the same metrics within each level of a variable, and each level against the rest.
+
+A level's estimates are those of `evaluate` on its cases alone. Its difference from the other cases
+joins two intervals, the level's and the others', by the method of variance estimates recovery:
+calibration errors then differ by their values less chance, not because fewer cases are noisier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.catalog import Metric
+from raterwise.differences import Ends, difference_interval, holm, p_value
+from raterwise.errors import InvalidInputError
+from raterwise.inference import Draws, Options, Pass, Progress, Settings
+from raterwise.predictions import Predictions
+from raterwise.results import Estimate, LevelDifference, Subgroup
+from raterwise.variables import Variable
+
+__all__ = [
+    "DEFAULT_METRICS",
+    "FEW_CASES",
+    "FEW_PATIENTS",
+    "Judged",
+    "metrics_by_level",
+    "subgroups_of",
+    "warnings_about_levels",
+]
+
+DEFAULT_METRICS = ("accuracy", "brier", "calibration_error", "ece", "auccc")
+"""What is evaluated within levels, of the metrics asked for: all would be slow and unreadable."""
+FEW_CASES, FEW_PATIENTS = 20, 10
+"""A level with fewer is warned of."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The metrics of some cases, and the pass that they came from."""
+
+    estimates: Mapping[str, Estimate]
+    asked: Mapping[str, tuple[Metric, Options]]
+    pass_: Pass | None
+
+
+Judge = Callable[[Predictions], Judged]
+
+
+def metrics_by_level(chosen: str | Sequence[str] | None, rows: Sequence[Metric]) -> list[Metric]:
+    """Return the rows to evaluate within levels: those chosen, or the usual ones among all."""
+    if chosen is None:
+        usual = [row for row in rows if row.name in DEFAULT_METRICS]
+        return usual or list(rows[: len(DEFAULT_METRICS)])
+    names = [n.strip() for n in (chosen.split(",") if isinstance(chosen, str) else chosen)]
+    known = {row.name: row for row in rows}
+    for name in names:
+        if name not in known:
+            raise InvalidInputError(
+                f"subgroup_metrics: must be among the metrics evaluated ({', '.join(known)}); "
+                f"got {name!r}"
+            )
+    return [known[name] for name in names]
+
+
+# Levels, and each against the rest ---------------------------------------------------------------
+
+
+def subgroups_of(
+    predictions: Predictions,
+    variables: Sequence[Variable],
+    judge: Judge,
+    settings: Settings,
+    progress: Progress | None = None,
+) -> tuple[Subgroup, ...]:
+    """Return every level of every variable, judged by itself and against the other cases."""
+    found: list[Subgroup] = []
+    total = sum(len(variable.levels) for variable in variables)
+    for variable in variables:
+        chosen = [variable.codes == i for i in range(len(variable.levels))]
+        sides = [_Sides(predictions, inside, settings) for inside in chosen]
+        parts: list[_Part] = []
+        for level, side in zip(variable.levels, sides, strict=True):
+            if progress:
+                progress(f"{variable.name} = {level}", (len(found) + len(parts)) / total)
+            parts.append(_Part.of(side.predictions(inside=True), judge))
+        made = _against_the_rest(sides, parts, judge)
+        for level, part, differences in zip(variable.levels, parts, made, strict=True):
+            found.append(
+                Subgroup(
+                    variable.name,
+                    level,
+                    part.cases,
+                    part.patients,
+                    dict(part.judged.estimates),
+                    differences,
+                )
+            )
+    return tuple(found)
+
+
+def warnings_about_levels(
+    variables: Sequence[Variable], subgroups: Sequence[Subgroup]
+) -> tuple[str, ...]:
+    """Return which levels are too small to be believed, and which variables have just one."""
+    found = [
+        f"{v.name}: every case is {v.levels[0]!r}, so there is nothing to compare"
+        for v in variables
+        if len(v.levels) == 1
+    ]
+    for s in subgroups:
+        few = []
+        if s.cases < FEW_CASES:
+            few.append(f"{s.cases} case" + "s" * (s.cases != 1))
+        if s.patients is not None and s.patients < FEW_PATIENTS:
+            few.append(f"{s.patients} patient" + "s" * (s.patients != 1))
+        if few:
+            found.append(f"{s.variable} = {s.level}: only {' of '.join(few)}")
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The cases on one side, judged."""
+
+    judged: Judged
+    cases: int
+    patients: int | None
+
+    @staticmethod
+    def of(predictions: Predictions, judge: Judge) -> _Part:
+        patients = None if predictions.groups is None else len(predictions.group_ids)
+        return _Part(judge(predictions), len(predictions), patients)
+
+    @property
+    def units(self) -> int:
+        return self.cases if self.patients is None else self.patients
+
+    def ends(self, metric: str) -> Ends | None:
+        """Return the value less chance with its interval; None where there is none."""
+        e = self.judged.estimates[metric]
+        if e.less_chance is None or e.low is None or e.high is None:
+            return None
+        return e.less_chance, e.low, e.high
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """The cases of a level and all others."""
+
+    whole: Predictions
+    inside: NDArray[np.bool_]
+    settings: Settings
+
+    def predictions(self, *, inside: bool) -> Predictions:
+        """Return one side, with no patient that has no case there."""
+        return self.whole.take(self.inside if inside else ~self.inside).without_absent_patients()
+
+    @cached_property
+    def share_units(self) -> bool:
+        """Whether what is resampled, patients or raters, is on both sides."""
+        if self.settings.resample == "raters":
+            return self.whole.labels.ratings is not None
+        groups = self.whole.groups
+        if groups is None:
+            return False
+        return bool(np.intersect1d(groups[self.inside], groups[~self.inside]).size)
+
+    def correlations(self, here: Judged, there: Judged) -> dict[str, float]:
+        """Return how far the noise of each metric is common to both sides: 0 where none is shared.
+
+        Patients with cases on both sides are resampled together; raters who are known are anyway,
+        since a resample draws the same persons on both sides.
+        """
+        both = {name: here.asked[name] for name in here.asked if name in there.asked}
+        if not (self.share_units and self.settings.resamples and both):
+            return {}
+        if self.settings.resample == "raters":
+            first, second = here.pass_, there.pass_
+        else:
+            draws = Draws.of(self.whole, self.settings)
+            assert draws is not None
+            asked = list(both.values())
+            first, second = (
+                Pass.of(self.whole.take(rows), asked, self.settings, draws.take(rows))
+                for rows in (self.inside, ~self.inside)
+            )
+        assert first is not None and second is not None
+        return {
+            name: _correlation(first.replicates(row, own, 0.0), second.replicates(row, own, 0.0))
+            for name, (row, own) in both.items()
+            if here.estimates[name].value is not None and there.estimates[name].value is not None
+        }
+
+
+def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
+    defined = np.isfinite(first) & np.isfinite(second)
+    a, b = first[defined], second[defined]
+    if len(a) < 2 or not (a.std() > 0 and b.std() > 0):
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def _against_the_rest(
+    sides: Sequence[_Sides], parts: Sequence[_Part], judge: Judge
+) -> list[dict[str, LevelDifference]]:
+    """Return level minus rest, by level and metric, with p-values adjusted over the levels."""
+    if len(parts) == 1:
+        return [{}]
+    made: list[dict[str, LevelDifference]] = []
+    for i, (side, part) in enumerate(zip(sides, parts, strict=True)):
+        # Of two levels, each is the rest of the other.
+        two = len(parts) == 2
+        rest = parts[1 - i] if two else _Part.of(side.predictions(inside=False), judge)
+        shared = side.correlations(part.judged, rest.judged)
+        found = {
+            name: _difference(name, part, rest, shared.get(name, 0.0), side.settings)
+            for name in part.judged.estimates
+        }
+        made.append({name: d for name, d in found.items() if d is not None})
+    return _adjusted(made)
+
+
+def _adjusted(made: Sequence[Mapping[str, LevelDifference]]) -> list[dict[str, LevelDifference]]:
+    """Return the differences with Holm's p-values over the levels; two levels are one test."""
+    out = [dict(differences) for differences in made]
+    for metric in dict.fromkeys(name for differences in made for name in differences):
+        told = [
+            (i, p)
+            for i, differences in enumerate(made)
+            if metric in differences and (p := differences[metric].p_value) is not None
+        ]
+        p_values = [p for _, p in told]
+        adjusted = p_values if len(made) == 2 else holm(p_values)
+        for (i, _), q in zip(told, adjusted, strict=True):
+            out[i][metric] = replace(out[i][metric], adjusted_p_value=q)
+    return out
+
+
+def _difference(
+    metric: str, part: _Part, rest: _Part, correlation: float, settings: Settings
+) -> LevelDifference | None:
+    a, b = (side.judged.estimates[metric].less_chance for side in (part, rest))
+    if a is None or b is None:
+        return None
+    gap = a - b if abs(a - b) > 1e-12 else 0.0  # below is rounding
+    ends = _believable(part.ends(metric), rest.ends(metric), part.units, rest.units)
+    if ends is None:
+        return LevelDifference(metric, gap)
+    low, high = difference_interval(*ends, correlation)
+    p = p_value(gap, low, high, level=settings.level, resamples=settings.resamples)
+    return LevelDifference(metric, gap, low, high, p)
+
+
+def _believable(
+    here: Ends | None, there: Ends | None, units: int, other_units: int
+) -> tuple[Ends, Ends] | None:
+    """Return both with an interval that has a length; None where neither has one.
+
+    Five cases that are all right resample to nothing but five right ones. Such a side is given the
+    noise that so many units of the other side would have.
+    """
+    if here is None or there is None:
+        return None
+    here_none, there_none = here[1] == here[2], there[1] == there[2]
+    if here_none and there_none:
+        return None
+    if here_none:
+        return _with_length_of(there, here[0], np.sqrt(other_units / units)), there
+    if there_none:
+        return here, _with_length_of(here, there[0], np.sqrt(units / other_units))
+    return here, there
+
+
+def _with_length_of(other: Ends, value: float, scale: float) -> Ends:
+    return value, value - scale * (other[0] - other[1]), value + scale * (other[2] - other[0])

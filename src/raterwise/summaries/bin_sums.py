@@ -1,0 +1,378 @@
+"""Sums per resampling unit × channel × bin: what every binned metric is a formula over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.binning import bin_edges, locate
+from raterwise.errors import MergeError
+from raterwise.predictions import Predictions, Rows
+from raterwise.questions import PerCaseScore, Question, ScoredCases
+from raterwise.summaries.sorted_scores import SortedScores
+
+__all__ = ["BinPlan", "BinSums", "BinTable", "SoftBinPlan"]
+
+FloatArray = NDArray[np.float64]
+
+DirectLoop = Callable[[int, int, FloatArray], int]
+"""loop(start, stop, table) adds cases from `start` on to `table` (channels, bins, fields) and
+returns up to where: nearly to `stop`, or `start` where it left them all to others."""
+
+DIRECT_VALUES = 1 << 20
+"""From how many probabilities on a loop for their number of classes is worth compiling."""
+
+
+@dataclass(frozen=True)
+class BinTable:
+    """Named sums over bins, with any number of leading axes: (…, channels, bins, fields).
+
+    Leading axes are resamples, so a formula written once serves the estimate and its interval.
+    """
+
+    sums: FloatArray
+
+    @property
+    def cases(self) -> FloatArray:
+        """Number of cases, |I_kb|."""
+        return self.sums[..., 0]
+
+    @property
+    def weight(self) -> FloatArray:
+        """Σ w."""
+        return self.sums[..., 1]
+
+    @property
+    def squared_weight(self) -> FloatArray:
+        """Σ w²."""
+        return self.sums[..., 2]
+
+    @property
+    def score(self) -> FloatArray:
+        """Σ w z: predicted."""
+        return self.sums[..., 3]
+
+    @property
+    def positive(self) -> FloatArray:
+        """Σ w μ: observed."""
+        return self.sums[..., 4]
+
+    @property
+    def squared_gap(self) -> FloatArray:
+        """Σ w (μ - z)²."""
+        return self.sums[..., 5]
+
+    @property
+    def squared_positive(self) -> FloatArray:
+        """Σ w μ²."""
+        return self.sums[..., 6]
+
+    @property
+    def within(self) -> FloatArray:
+        """Σ w v, with v = μ(1-μ)/(n-1)."""
+        return self.sums[..., 7]
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Σ w (μ - z): observed minus predicted."""
+        return self.positive - self.score
+
+    def with_deviation(self, deviation: FloatArray) -> BinTable:
+        """Return the table with the observed sums moved so that the deviation is as given.
+
+        `deviation` may have leading axes that this table has not; the other sums are shared.
+        """
+        shared = np.broadcast_to(self.sums, (*deviation.shape, self.sums.shape[-1]))
+        return _MovedTable(shared, deviation)
+
+
+@dataclass(frozen=True)
+class _MovedTable(BinTable):
+    """A table whose observed sums were moved; intervals make them by the thousand."""
+
+    moved: FloatArray
+
+    @property
+    def positive(self) -> FloatArray:
+        """Σ w μ: observed."""
+        return self.score + self.moved
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Σ w (μ - z): observed minus predicted."""
+        return self.moved
+
+
+@dataclass(frozen=True)
+class BinPlan:
+    """Which question to sum, over which bins: a number of equal bins or a tuple of edges."""
+
+    question: Question | PerCaseScore
+    bins: int | tuple[float, ...] = 15
+    least_raters: int = 1
+    """Cases with fewer labels are left out."""
+
+    @property
+    def edges(self) -> FloatArray:
+        """The bins' edges."""
+        return bin_edges(self.bins if isinstance(self.bins, int) else np.array(self.bins))
+
+    def empty(self, num_classes: int, units: int = 1) -> BinSums:
+        """Return the table of no cases."""
+        channels = self.question.channels(num_classes)
+        from raterwise.kernels._numba import FIELDS
+
+        return BinSums(self, np.zeros((units, channels, len(self.edges) - 1, FIELDS)))
+
+    def direct_loop(self, predictions: Predictions) -> DirectLoop | None:
+        """Return a loop from these arrays straight to the table, where there is one worth having.
+
+        It is for what is asked most of the largest data: single labels, one unit, equal weights,
+        equal bins.
+        """
+        probs, labels = predictions.probs, predictions.labels.classes
+        if not (
+            isinstance(self.question, Question)
+            and self.question.name in ("top_label", "per_class")
+            and self.least_raters <= 1
+            and predictions.weights is None
+            and labels is not None
+            and labels.flags.c_contiguous
+            and probs.ndim == 2
+            and probs.flags.c_contiguous
+            and probs.dtype.newbyteorder("=") == probs.dtype
+            and probs.size >= DIRECT_VALUES
+        ):
+            return None
+        from raterwise.kernels import _tiles as kernels
+
+        many = probs.shape[1] > kernels.MOST_CLASSES
+        if many or not kernels.has_usual_edges(probs, self.edges):
+            return None
+        loops = {"top_label": kernels.top_label_loop, "per_class": kernels.per_class_loop}
+        add = loops[self.question.name](probs.shape[1])
+        bins, tolerance = len(self.edges) - 1, predictions.tolerance
+
+        def loop(start: int, stop: int, table: FloatArray) -> int:
+            stop -= (stop - start) % kernels.ROWS
+            flat, said = probs[start:stop].reshape(-1), labels[start:stop]
+            return stop if add(flat, said, bins, tolerance, table) else start
+
+        return loop
+
+
+@dataclass(frozen=True)
+class SoftBinPlan:
+    """Which question to sum, each score spread over the bins by a Gaussian (RECE eq 6)."""
+
+    question: Question
+    bins: int = 15
+    sigma: float = 0.1
+    least_raters: int = 1
+
+    @property
+    def edges(self) -> FloatArray:
+        """The bins' edges."""
+        return bin_edges(self.bins)
+
+    def empty(self, num_classes: int, units: int = 1) -> BinSums:
+        """Return the table of no cases."""
+        return BinPlan(self.question, self.bins).empty(num_classes, units)._as_plan(self)
+
+
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """The sums per unit × cell that there are, cell by cell: most units are in few of them."""
+
+    unit: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    values: FloatArray
+    """(entries, fields)."""
+
+    @staticmethod
+    def of_table(table: FloatArray) -> _Entries:
+        """Return the entries of a table (units, cells, fields)."""
+        from raterwise.kernels import _resample as kernels
+
+        return _Entries(*kernels.occupied_cells(table))
+
+    @staticmethod
+    def of_scores(scores: SortedScores, edges: Sequence[FloatArray], bins: int) -> _Entries:
+        """Return an entry for every score of every unit, in the cells of its channel."""
+        units, cells, values = [], [], []
+        for c, channel_edges in enumerate(edges):
+            masses = scores.channel(c)
+            cells.append(c * bins + locate(masses.score, channel_edges))
+            units.append(np.zeros_like(cells[-1]) if masses.unit is None else masses.unit)
+            own = np.zeros((len(masses.mass), 5))
+            own[:, 0] = masses.mass > 0
+            own[:, 1] = masses.mass
+            own[:, 3] = masses.mass * masses.score
+            own[:, 4] = masses.hits
+            values.append(own)
+        return _Entries(np.concatenate(units), np.concatenate(cells), np.concatenate(values))
+
+    def total(self, cells: int) -> FloatArray:
+        """Return the sums of all units (cells, fields)."""
+        fields = self.values.T
+        return np.stack([np.bincount(self.cell, field, cells) for field in fields], axis=-1)
+
+    def resampled(self, multiplicities: NDArray[Any], cells: int) -> FloatArray:
+        """Return the sums of each resample (B, cells, fields)."""
+        from raterwise.kernels import _resample as kernels
+        from raterwise.kernels._threads import in_threads
+
+        times = multiplicities.astype(np.float64, copy=False)
+        fields = self.values.shape[1]
+        out = np.empty((len(times), cells, fields))
+        add = kernels.resampling_kernel(fields)
+
+        def some(start: int) -> None:
+            stop = start + kernels.TOGETHER
+            add(times[start:stop], self.unit, self.cell, self.values, out[start:stop])
+
+        in_threads(some, range(0, len(times), kernels.TOGETHER))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class BinSums:
+    """Sums of scored cases per unit × channel × bin; `a + b` is the table of all their cases."""
+
+    plan: BinPlan | SoftBinPlan
+    sums: FloatArray
+    """(units, channels, bins, fields)."""
+    channel_edges: tuple[FloatArray, ...] = ()
+    """The edges of each channel, where they follow from the scores and so differ."""
+    smoother: FloatArray | None = None
+    """What the deviations were multiplied by, where they are smoothed."""
+    entries: _Entries | None = None
+    """The sums of each unit, where `sums` has those of all units together."""
+    stacks: dict[int, tuple[NDArray[Any], FloatArray]] = field(default_factory=dict, repr=False)
+    """Resampled tables that were asked for, which tables smoothed in several ways share."""
+
+    @staticmethod
+    def of(plan: BinPlan | SoftBinPlan, rows: Rows, units: int = 1) -> BinSums:
+        """Return the table of one chunk."""
+        table = plan.empty(rows.probs.shape[1], units)
+        table.absorb(rows)
+        return table
+
+    @staticmethod
+    def of_scored(plan: BinPlan, scored: ScoredCases, channels: int = 1) -> BinSums:
+        """Return the table of cases that are scored already."""
+        from raterwise.kernels._numba import FIELDS
+
+        table = BinSums(plan, np.zeros((1, channels, len(plan.edges) - 1, FIELDS)))
+        table._absorb_scored(scored)
+        return table
+
+    def __add__(self, other: BinSums) -> BinSums:
+        if not isinstance(other, BinSums):
+            return NotImplemented
+        if self.plan != other.plan:
+            raise MergeError(
+                f"cannot add {other.plan} to {self.plan}: made for different questions"
+            )
+        if self.sums.shape != other.sums.shape:
+            raise MergeError(
+                f"cannot add tables of shapes {self.sums.shape} and {other.sums.shape}: "
+                "different classes or resampling units"
+            )
+        return BinSums(self.plan, self.sums + other.sums)
+
+    @cached_property
+    def table(self) -> BinTable:
+        """The sums over all units."""
+        return BinTable(self._smooth(self.sums.sum(axis=0)))
+
+    @staticmethod
+    def of_scores(scores: SortedScores, edges: Sequence[FloatArray]) -> BinSums:
+        """Return the table of sorted scores over each channel's own edges.
+
+        It has the sums of weight, score and hits alone; channels with fewer bins end in empty ones.
+        """
+        known = scores.tables
+        key = tuple(e.tobytes() for e in edges)
+        if key not in known:
+            bins = max(len(e) - 1 for e in edges)
+            entries = _Entries.of_scores(scores, edges, bins)
+            sums = entries.total(scores.channels * bins).reshape(1, scores.channels, bins, -1)
+            plan = BinPlan(scores.plan.question, bins)
+            known[key] = BinSums(plan, sums, tuple(edges), entries=entries)
+        table: BinSums = known[key]
+        return table
+
+    def smoothed(self, smoother: FloatArray) -> BinSums:
+        """Return a table whose deviations are smoothed: `smoother` (cells out, cells in) × d.
+
+        Cells out keep the weight of cells in where they are as many; otherwise they share it.
+        Units are added up first, and their sum is smoothed, which is the same and much less work.
+        """
+        return replace(self, smoother=smoother)
+
+    def _smooth(self, sums: FloatArray) -> FloatArray:
+        if self.smoother is None:
+            return sums
+        deviation = (sums[..., 4] - sums[..., 3]) @ self.smoother.T
+        out = np.zeros((*deviation.shape, sums.shape[-1]))
+        if len(self.smoother) == sums.shape[-2]:
+            out[..., :3] = sums[..., :3]
+        else:
+            out[..., 1] = sums[..., 1].sum(axis=-1, keepdims=True) / len(self.smoother)
+        out[..., 4] = deviation
+        return out
+
+    def resampled(self, multiplicities: NDArray[Any]) -> BinTable:
+        """Return the tables of resamples: `multiplicities` (B, units) says how often each unit."""
+        units, *shape, fields = self.sums.shape
+        if id(multiplicities) not in self.stacks:
+            cells = self.sums.reshape(units, -1, fields)
+            entries = _Entries.of_table(cells) if self.entries is None else self.entries
+            stack = entries.resampled(multiplicities, cells.shape[1])
+            # Holding the multiplicities, too, keeps their identity from passing to others.
+            self.stacks[id(multiplicities)] = multiplicities, stack
+        _, stack = self.stacks[id(multiplicities)]
+        return BinTable(self._smooth(stack.reshape(len(stack), *shape, fields)))
+
+    def absorb(self, rows: Rows) -> None:
+        """Add a chunk in place: for the one who made this table and has not shown it yet."""
+        rows = rows.with_raters(self.plan.least_raters)
+        if len(rows.probs):
+            self._absorb_scored(self.plan.question.score(rows))
+
+    def absorb_directly(self, loop: DirectLoop, start: int, stop: int) -> int:
+        """Add cases from `start` on by a `direct_loop`, and return where it stopped.
+
+        That is at `start` itself where one of the cases needs a closer look: `Predictions.read`
+        then says what is wrong, if anything is.
+        """
+        return loop(start, stop, self.sums[0])
+
+    def _absorb_scored(self, scored: ScoredCases) -> None:
+        from raterwise.kernels import _numba as kernels
+
+        plan = self.plan
+        if isinstance(plan, SoftBinPlan):
+            z = scored.z.astype(np.float64)
+            share = np.empty((len(z), len(plan.edges) - 1))
+            for c in range(z.shape[1]):
+                sd = np.full((len(z), 1), plan.sigma)
+                kernels.gaussian_shares(z[:, c : c + 1], sd, np.ones_like(sd), plan.edges, share)
+                kernels.add_soft_bin_sums(
+                    z[:, c], scored.mu[:, c], scored.weights, share, scored.units, plan.edges,
+                    self.sums[:, c],
+                )  # fmt: skip
+            return
+        kernels.add_bin_sums(
+            scored.z, scored.mu, scored.v, scored.weights, scored.channel, scored.units,
+            plan.edges, self.sums,
+        )  # fmt: skip
+
+    def _as_plan(self, plan: SoftBinPlan) -> BinSums:
+        return BinSums(plan, self.sums)

@@ -1,0 +1,20 @@
+"""PyTorch: training losses, metrics in the loop, ensembles and uncertainty distillation.
+
+    from raterwise.torch import losses, metrics, ensembles, distillation
+
+Needs the extra "torch"; nothing else in raterwise imports this package.
+"""
+
+from raterwise.errors import MissingExtraError
+
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise MissingExtraError(
+        'raterwise.torch: needs PyTorch and torchmetrics; pip install "raterwise[torch]"'
+    ) from error
+
+
+from raterwise.engines.device import summarise
+
+__all__ = ["distillation", "ensembles", "losses", "metrics", "summarise"]

@@ -1,0 +1,238 @@
+"""The base of the metrics: a torchmetrics Metric whose state is tables of sums."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+from zlib import crc32
+
+import torch
+from torch import Tensor
+
+from raterwise.arrays import choose, positive_integer
+from raterwise.engines.tensor_cases import TensorCases, rated_cases
+from raterwise.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingExtraError,
+    UndefinedMetricError,
+)
+from raterwise.labels import Labels
+
+try:
+    from torchmetrics import Metric
+except ImportError as error:
+    raise MissingExtraError(
+        'raterwise.torch.metrics: needs torchmetrics; pip install "raterwise[torch]"'
+    ) from error
+
+__all__ = ["TableMetric"]
+
+
+class TableMetric(Metric):
+    """A metric whose state is one or more tables of sums; what the metrics here share.
+
+    Parameters
+    ----------
+    num_classes
+        K.
+    ignore_index
+        A class that does not count, such as the pixels outside a region. Of label counts, the
+        labels of that class do not, nor the cases that have no other.
+    on_unrated
+        "error", or "drop" to leave out cases with label counts that are all 0.
+    validate_args
+        Check the values of every batch. Without it a GPU need not wait, and wrong values pass.
+    """
+
+    is_differentiable = False
+    full_state_update = False
+    higher_is_better: bool | None = False
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        ignore_index: int | None = None,
+        on_unrated: str = "error",
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_classes = positive_integer("num_classes", num_classes, least=2)
+        if ignore_index is not None and not isinstance(ignore_index, int):
+            raise InvalidTypeError(
+                f"ignore_index: must be a whole number or None; got {ignore_index!r}"
+            )
+        self.ignore_index = ignore_index
+        self.on_unrated = choose("on_unrated", on_unrated, ("error", "drop"))
+        self.validate_args = validate_args
+        self._state_names: dict[str, str] = {}
+        self._of_batch = False
+
+    def add_table(self, name: str, *shape: int, of: object = None) -> None:
+        """Add a table of float64 sums to the state; `of` says what decides which sums they are.
+
+        It is part of the state's name. A `MetricCollection` lets metrics whose states are called
+        the same and are equal after the first batch share one from then on: what may differ
+        later must be called otherwise.
+        """
+        key = crc32(repr((of, self.ignore_index, self.on_unrated)).encode())
+        self._state_names[name] = state = f"{name}_{key:08x}"
+        self.add_state(state, torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
+
+    @property
+    def tables(self) -> dict[str, Tensor]:
+        """The tables of sums so far, by name: the whole state."""
+        return {name: getattr(self, state) for name, state in self._state_names.items()}
+
+    def update(self, probs: Any, labels: Any, weights: Any = None) -> None:
+        """Add a batch: probabilities and classes or label counts; `weights` (N, …) of the cases."""
+        cases, _ = self._cases(probs, labels, weights)
+        if cases is not None:
+            self._add(cases, self.tables)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Add a batch and return its own value, NaN where it has none.
+
+        A batch without a value, such as one of ignored pixels alone, should not end a training
+        run; `compute` raises where all batches together have none. After an error the state is
+        what it was before.
+        """
+        before = {name: table.clone() for name, table in self.tables.items()}
+        updates = self._update_count
+        self._of_batch = True
+        try:
+            return super().forward(*args, **kwargs)
+        except Exception:
+            self.reset()  # torchmetrics has put the state aside to look at the batch alone
+            for name, table in before.items():
+                setattr(self, self._state_names[name], table)
+            self._update_count, self._enable_grad = updates, False
+            self._to_sync, self._should_unsync = self.sync_on_compute, True
+            raise
+        finally:
+            self._of_batch = False
+
+    def tables_of(self, probs: Any, labels: Any, weights: Any = None) -> dict[str, Tensor]:
+        """Return the tables of one batch, without adding them to the state."""
+        probs = torch.as_tensor(probs)
+        tables = {
+            name: torch.zeros(table.shape, dtype=torch.float64, device=probs.device)
+            for name, table in self.tables.items()
+        }
+        cases, _ = self._cases(probs, labels, weights)
+        if cases is not None:
+            self._add(cases, tables)
+        return tables
+
+    def compute(self) -> Any:
+        """Return the metric of all cases so far."""
+        try:
+            return self.compute_from(self.tables)
+        except UndefinedMetricError:
+            if not self._of_batch:
+                raise
+            return self._undefined()
+
+    @abstractmethod
+    def compute_from(self, tables: Mapping[str, Tensor]) -> Any:
+        """Return the metric of tables, such as the sum of those of several batches."""
+
+    @abstractmethod
+    def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
+        """Add the cases to the tables in place."""
+
+    def _undefined(self) -> Any:
+        """What stands for the metric of a batch that has none."""
+        return self._scalar(math.nan)
+
+    def _cases(
+        self, probs: Any, labels: Any, weights: Any, confidence: Any = None
+    ) -> tuple[TensorCases | None, Tensor | None]:
+        """Return a batch as flat cases with their confidences; no cases where nothing counts."""
+        probs = torch.as_tensor(probs).detach()
+        cases = (probs.shape[0], *probs.shape[2:]) if probs.ndim else ()
+        labels = _label_rows(labels, tuple(probs.shape), cases, probs.device)
+        weights = _per_case("weights", weights, cases, probs.device)
+        confidence = _per_case("confidence", confidence, cases, probs.device)
+        if probs.ndim > 2:
+            probs = _rows(probs)
+        kept = None
+        if labels.ndim in (1, 2) and len(labels) == len(probs):  # others are refused below
+            labels, kept = self._counted(labels)
+        if kept is not None:
+            probs, labels = probs[kept], labels[kept]
+            weights = None if weights is None else weights[kept]
+            confidence = None if confidence is None else confidence[kept]
+        if probs.ndim and labels.ndim and len(probs) == len(labels) == 0:
+            return None, None
+        if weights is not None and self.validate_args and not bool(weights.any()):
+            return None, None  # other batches may hold the cases that have weight
+        found = TensorCases.of(probs, labels, weights, check=self.validate_args)
+        if found.probs.shape[1] != self.num_classes:
+            raise InvalidInputError(
+                f"probs: must have num_classes = {self.num_classes} classes; "
+                f"got {found.probs.shape[1]}"
+            )
+        return (rated_cases(found, "error") if self.validate_args else found), confidence
+
+    def _counted(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the labels without those of the ignored class, and which cases still count."""
+        ignored = self.ignore_index
+        if labels.ndim == 1:
+            return labels, None if ignored is None else labels != ignored
+        kept = labels.sum(dim=1) != 0 if self.on_unrated == "drop" else None
+        if ignored is not None and 0 <= ignored < labels.shape[1]:
+            rated = labels.sum(dim=1) != 0
+            labels = labels.clone()
+            labels[:, ignored] = 0
+            others = ~rated | (labels.sum(dim=1) != 0)
+            kept = others if kept is None else kept & others
+        return labels, kept
+
+    def _scalar(self, value: float) -> Tensor:
+        return torch.tensor(value, dtype=torch.float64, device=self.device)
+
+
+def _rows(values: Tensor) -> Tensor:
+    """Return (N, K, …) as (M, K)."""
+    return values.movedim(1, -1).reshape(-1, values.shape[1])
+
+
+def _label_rows(
+    labels: Any, probs: tuple[int, ...], cases: tuple[int, ...], device: torch.device
+) -> Tensor:
+    """Return classes as (M,) or label counts as (M, K); dense ones must have the probs' shape."""
+    if isinstance(labels, Labels):
+        labels = labels.classes if labels.classes is not None else labels.counts
+    tensor = torch.as_tensor(labels, device=device)
+    if len(probs) <= 2:
+        return tensor
+    if tuple(tensor.shape) == probs:
+        return _rows(tensor)
+    flat = (math.prod(cases),), (math.prod(cases), probs[1])
+    if tuple(tensor.shape) in flat:
+        return tensor
+    if tuple(tensor.shape) != cases:
+        raise InvalidInputError(
+            f"labels: must be {cases} classes or {probs} label counts, as probs; "
+            f"got shape {tuple(tensor.shape)}"
+        )
+    return tensor.reshape(-1)
+
+
+def _per_case(
+    name: str, values: Any, cases: tuple[int, ...], device: torch.device
+) -> Tensor | None:
+    """Return one number per case as (M,)."""
+    if values is None:
+        return None
+    tensor = torch.as_tensor(values, device=device)
+    if tuple(tensor.shape) not in (cases, (math.prod(cases),)):
+        raise InvalidInputError(
+            f"{name}: must have one value per case, {cases}; got shape {tuple(tensor.shape)}"
+        )
+    return tensor.reshape(-1)

@@ -1,0 +1,425 @@
+"""Uncertainty distillation (UDist): a network that learns how sure an ensemble was (CCC section 3).
+
+    P̄ = mean of the members' probabilities
+    P̃ = softmax(log P̄ / T)                                                         (CCC eq 2)
+    s = network(image ⊕ P̃ as constant planes), trained towards P̃_t, t the actual class, by
+    loss = -[P̃_t log s + (1 - P̃_t) log(1 - s)]                                     (CCC eq 3)
+
+The paper prints eq 3 without the minus. At test time the actual class is not known, and s stands
+in for the probability that the ensemble gives to it: the confidence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.data import DataLoader
+
+from raterwise.arrays import choose, positive_integer
+from raterwise.errors import InvalidInputError
+from raterwise.torch._inference import (
+    Inputs,
+    batches,
+    check_members,
+    check_order,
+    device_of,
+    evaluating,
+    seeded,
+    total_cases,
+)
+from raterwise.torch._progress import Progress, Reporter
+from raterwise.torch._training import (
+    MILESTONES,
+    Data,
+    Epoch,
+    Training,
+    digest,
+    loader_of,
+    pair_of,
+)
+
+__all__ = ["Epoch", "UncertaintyDistillation", "confidence_loss", "soften", "with_planes"]
+
+OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+Augment = Callable[[Tensor], Tensor]
+
+
+def soften(log_probs: Tensor, temperature: float) -> Tensor:
+    """Return softmax(log P̄ / T) over axis 1 (CCC eq 2).
+
+    >>> soften(torch.tensor([[0.9, 0.1]]).log(), temperature=2.0)  # 3 : 1
+    tensor([[0.7500, 0.2500]])
+    """
+    return (log_probs / temperature).softmax(dim=1)
+
+
+def with_planes(images: Tensor, probs: Tensor) -> Tensor:
+    """Return images (N, C, …) with probabilities (N, K) as K more channels, each constant.
+
+    >>> with_planes(torch.zeros(2, 3, 4, 4), torch.ones(2, 5)).shape
+    torch.Size([2, 8, 4, 4])
+    """
+    if not images.is_floating_point():
+        raise InvalidInputError(  # as whole numbers, every probability would be 0
+            f"images: must be floating point to be joined with probabilities; got {images.dtype}"
+        )
+    spatial = images.shape[2:]
+    planes = probs.to(images).reshape(*probs.shape, *(1 for _ in spatial))
+    return torch.cat((images, planes.expand(*probs.shape, *spatial)), dim=1)
+
+
+def confidence_loss(scores: Tensor, target: Tensor) -> Tensor:
+    """Return -[P_t log s + (1 - P_t) log(1 - s)], s the sigmoid of `scores` (CCC eq 3).
+
+    The mean over cases, and over findings where there are several.
+
+    >>> confidence_loss(torch.tensor([0.0]), torch.tensor([0.8]))  # log(2) whatever P_t is
+    tensor(0.6931)
+    """
+    return functional.binary_cross_entropy_with_logits(scores.float(), target.float())
+
+
+def _check_share(present: Tensor) -> None:
+    outside = present[~((present >= 0) & (present <= 1))]  # NaN too
+    if len(outside):
+        raise InvalidInputError(
+            f"labels: findings must be 0, 1 or a fraction of the raters; got {outside[0].item():g}"
+        )
+
+
+def _check_counts(counts: Tensor) -> None:
+    if len(wrong := counts[~(counts >= 0)]):
+        raise InvalidInputError(
+            f"labels: label counts must not be negative or NaN; got {wrong[0].item():g}"
+        )
+    if unrated := int((counts.sum(dim=1) == 0).sum()):
+        raise InvalidInputError(
+            f"labels: every case needs a rating; {unrated} of {len(counts)} in a batch have none"
+        )
+
+
+def _check_classes(labels: Tensor, classes: int) -> None:
+    outside = labels[(labels < 0) | (labels >= classes)]
+    if len(outside):
+        raise InvalidInputError(f"labels: must be classes 0 … {classes - 1}; got {int(outside[0])}")
+
+
+class UncertaintyDistillation:
+    """A confidence network distilled from an ensemble.
+
+    Parameters
+    ----------
+    members
+        The M trained classifiers; they stay as they are.
+    network
+        The confidence network: any backbone that takes C + K channels and gives one score (a
+        logit) per case, or one per finding.
+    task
+        "multiclass", one class per case; or "multilabel", L findings that are present or not.
+    train_temperature, test_temperature
+        T of eq 2 when training and when predicting; the paper has 8 and 3 for CIFAR-10.
+    output
+        Whether the members give "logits" or "probabilities".
+    seed
+        Of the order of the cases and of whatever is random in the network.
+
+    >>> members = [nn.Linear(4, 3) for _ in range(2)]
+    >>> udist = UncertaintyDistillation(members, nn.Linear(4 + 3, 1))
+    >>> images, classes = torch.randn(32, 4), torch.randint(3, (32,))
+    >>> udist.fit((images, classes), epochs=2, progress=False).predict_confidence(images).shape
+    (32,)
+    """
+
+    def __init__(
+        self,
+        members: Sequence[nn.Module],
+        network: nn.Module,
+        *,
+        task: str = "multiclass",
+        train_temperature: float = 8.0,
+        test_temperature: float = 3.0,
+        output: str = "logits",
+        seed: int = 0,
+    ) -> None:
+        check_members(members, (nn.Module,))
+        for name, value in (("train", train_temperature), ("test", test_temperature)):
+            if not 0 < value < math.inf:
+                raise InvalidInputError(f"{name}_temperature: must be positive; got {value}")
+        self.members, self.network = list(members), network
+        self.task = choose("task", task, ("multiclass", "multilabel"))
+        self.output = choose("output", output, ("logits", "probabilities"))
+        self.train_temperature = float(train_temperature)
+        self.test_temperature = float(test_temperature)
+        self.seed = positive_integer("seed", seed, least=0)
+        self.history: list[Epoch] = []
+        """The epochs of the last `fit`, those before a resumption included."""
+
+    # the ensemble ----------------------------------------------------------------------------
+
+    def ensemble_probabilities(self, images: Tensor, temperature: float = 1.0) -> Tensor:
+        """Return P̃ of a batch: (N, K), or (N, L) for findings; with T = 1 it is P̄."""
+        at = device_of(self.network)
+        with torch.no_grad():
+            outputs = []
+            for member in self.members:
+                with evaluating(member):
+                    given = member(images.to(device_of(member)))
+                    outputs.append(self._log_pair(given, self.output).to(at))
+            log_mean = torch.stack(outputs).logsumexp(dim=0) - math.log(len(outputs))
+            return self._soften(log_mean, temperature)
+
+    def _soften(self, log_mean: Tensor, temperature: float) -> Tensor:
+        softened = soften(log_mean, temperature)
+        return softened[:, 0] if self.task == "multilabel" else softened
+
+    def _log_pair(self, values: Tensor, output: str) -> Tensor:
+        """Return log-probabilities over axis 1: the classes, or (present, absent) of findings."""
+        values = values.float()
+        if values.ndim != 2:
+            raise InvalidInputError(
+                f"members: must give (N, classes) for each batch; got {tuple(values.shape)}"
+            )
+        if self.task == "multiclass":
+            if output == "logits":
+                return values.log_softmax(dim=1)
+            return values.clamp_min(torch.finfo(values.dtype).tiny).log()
+        if output == "logits":
+            pair = functional.logsigmoid(values), functional.logsigmoid(-values)
+        else:
+            tiny = torch.finfo(values.dtype).tiny
+            pair = values.clamp_min(tiny).log(), (1 - values).clamp_min(tiny).log()
+        return torch.stack(pair, dim=1)
+
+    def soft_target(self, softened: Tensor, labels: Tensor) -> Tensor:
+        """Return P̃_t: the softened probability of what is actually there.
+
+        `labels` are classes (N,) or label counts (N, K), whose raters are averaged; for findings
+        (N, L) of 0 and 1, or the fraction of raters who saw each.
+        """
+        labels = labels.to(softened.device)
+        if self.task == "multilabel":
+            if labels.shape != softened.shape:
+                raise InvalidInputError(
+                    f"labels: must be {tuple(softened.shape)}, one per finding; "
+                    f"got shape {tuple(labels.shape)}"
+                )
+            present = labels.to(softened)
+            _check_share(present)
+            return present * softened + (1 - present) * (1 - softened)
+        if labels.shape == softened.shape:
+            counts = labels.to(softened)
+            _check_counts(counts)
+            return (counts * softened).sum(dim=1) / counts.sum(dim=1)
+        if labels.ndim != 1 or labels.is_floating_point():
+            raise InvalidInputError(
+                f"labels: must be (N,) integer classes or {tuple(softened.shape)} label counts; "
+                f"got {labels.dtype} of shape {tuple(labels.shape)}"
+            )
+        _check_classes(labels, softened.shape[1])
+        return softened.gather(1, labels.long()[:, None])[:, 0]
+
+    # training --------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        data: Data,
+        validation: Data | None = None,
+        *,
+        epochs: int = 20,
+        batch_size: int = 256,
+        learning_rate: float = 1e-3,
+        optimizer: OptimizerFactory | None = None,
+        augment: Augment | None = None,
+        patience: int | None = None,
+        checkpoint: str | PathLike[str] | None = None,
+        resume: bool = True,
+        progress: bool | Reporter = True,
+    ) -> Self:
+        """Train the confidence network.
+
+        Parameters
+        ----------
+        data, validation
+            (images, labels) tensors, a Dataset of such pairs, or a DataLoader.
+        epochs, batch_size, learning_rate
+            Of Adam; the rate is divided by ten at 1/2 and 3/4 of the epochs.
+        optimizer
+            Another one: a function of the parameters.
+        augment
+            Changes a batch of training images at random, on their device, before the members and
+            the network see it.
+        patience
+            Stop after so many epochs without a lower validation loss, and go back to the best.
+        checkpoint
+            A file that is written after every epoch and read at the beginning where it exists.
+            Training that was killed and begun again gives the digits of one that was not.
+        """
+        positive_integer("epochs", epochs)
+        if not isinstance(data, DataLoader):
+            positive_integer("batch_size", batch_size)
+        if patience is not None:
+            positive_integer("patience", patience)
+        if patience is not None and validation is None:
+            raise InvalidInputError("patience: needs validation data to be patient with; got none")
+        parameters = [p for p in self.network.parameters() if p.requires_grad]
+        make = optimizer or (lambda p: torch.optim.Adam(p, lr=learning_rate))
+        training = Training(
+            make(parameters),
+            {
+                "task": self.task, "output": self.output, "seed": self.seed, "epochs": epochs,
+                "train_temperature": self.train_temperature, "patience": patience,
+                "batch_size": batch_size if not isinstance(data, DataLoader) else None,
+                "learning_rate": None if optimizer else float(learning_rate),
+                "members": [digest(member) for member in self.members],
+            },
+            checkpoint,
+        )  # fmt: skip
+        self.history = training.begin(self.network) if resume else []
+        with Progress(progress) as report:
+            while not training.is_over(len(self.history), epochs, patience):
+                self._epoch(training, data, validation, epochs, batch_size, augment, report)
+        training.finish(self.network, validation is not None)
+        return self
+
+    def _epoch(
+        self,
+        training: Training,
+        data: Data,
+        validation: Data | None,
+        epochs: int,
+        batch_size: int,
+        augment: Augment | None,
+        report: Progress,
+    ) -> None:
+        number = len(self.history)
+        training.set_rate(sum(number >= m * epochs for m in MILESTONES if m * epochs >= 1))
+        at = device_of(self.network)
+        with seeded(self.seed, number, device=at):
+            loader = loader_of(data, batch_size, shuffle=True, epoch=number, seed=self.seed)
+            self.network.train()
+            train_loss = self._pass(loader, training.optimizer, number, epochs, report, augment)
+            self.network.eval()
+            validation_loss = None
+            if validation is not None:
+                loader = loader_of(validation, batch_size, shuffle=False)
+                with torch.no_grad():
+                    validation_loss = self._pass(loader, None, number, epochs, None)
+        self.history.append(Epoch(number, train_loss, validation_loss))
+        training.record(self.history, self.network)
+
+    def _pass(
+        self,
+        loader: DataLoader[Any],
+        optimizer: torch.optim.Optimizer | None,
+        number: int,
+        epochs: int,
+        report: Progress | None,
+        augment: Augment | None = None,
+    ) -> float:
+        """Go through the data once, learning where there is an optimiser; return the mean loss."""
+        total, cases, known = 0.0, 0, total_cases(loader)
+        for given, labels in map(pair_of, loader):
+            images = given if augment is None else augment(given)
+            softened = self.ensemble_probabilities(images, self.train_temperature)
+            scores = self._scores(images, softened)
+            loss = confidence_loss(scores, self.soft_target(softened, labels))
+            if optimizer is not None:
+                optimizer.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+            total += loss.item() * len(images)
+            cases += len(images)
+            if report is not None:
+                done = number + (min(cases / known, 1.0) if known else 0.0)
+                report(f"Epoch {number + 1} of {epochs}, loss {total / cases:.4f}", done / epochs)
+        if cases == 0:
+            raise InvalidInputError("data: must hold at least one case; got none")
+        return total / cases
+
+    def _scores(self, images: Tensor, softened: Tensor) -> Tensor:
+        given = with_planes(images.to(softened.device), softened)
+        scores: Tensor = self.network(given)
+        if self.task == "multiclass" and scores.ndim == 2 and scores.shape[1] == 1:
+            scores = scores[:, 0]
+        wanted = softened.shape if self.task == "multilabel" else softened.shape[:1]
+        if scores.shape != wanted:
+            raise InvalidInputError(
+                f"network: must give {tuple(wanted)} scores for this batch; "
+                f"got {tuple(scores.shape)}"
+            )
+        return scores
+
+    # prediction ------------------------------------------------------------------------------
+
+    def predict_confidence(
+        self,
+        inputs: Inputs,
+        *,
+        probabilities: Any = None,
+        batch_size: int = 256,
+        progress: bool | Reporter = True,
+    ) -> NDArray[np.float64]:
+        """Return the confidence s of each case, (N,), or of each finding, (N, L).
+
+        `probabilities` is what `predict_proba` gives for the same cases in the same order, where
+        that is there already: the members are not asked again.
+        """
+        known = None if probabilities is None else torch.as_tensor(np.asarray(probabilities))
+        seen = 0
+
+        def confidence(images: Tensor) -> Tensor:
+            nonlocal seen
+            seen += len(images)
+            softened = self._softened(images, known, seen)
+            return self._scores(images, softened).float().sigmoid()
+
+        found = self._predict(inputs, batch_size, progress, confidence)
+        if known is not None and len(known) != seen:
+            raise InvalidInputError(
+                f"probabilities: must have a row for each of {seen} cases; got {len(known)}"
+            )
+        return found
+
+    def predict_proba(
+        self, inputs: Inputs, *, batch_size: int = 256, progress: bool | Reporter = True
+    ) -> NDArray[np.float64]:
+        """Return the ensemble's probabilities P̄, (N, K) or (N, L): what the confidence is about."""
+        return self._predict(inputs, batch_size, progress, self.ensemble_probabilities)
+
+    def _softened(self, images: Tensor, known: Tensor | None, seen: int) -> Tensor:
+        """Return P̃ of a batch that ends with case `seen`, of known P̄ or of the members."""
+        if known is None:
+            return self.ensemble_probabilities(images, self.test_temperature)
+        rows = known[seen - len(images) : seen]
+        if len(rows) != len(images):
+            raise InvalidInputError(
+                f"probabilities: must have a row for each case; got {len(known)} for {seen} or more"
+            )
+        at = device_of(self.network)
+        return self._soften(self._log_pair(rows.to(at), "probabilities"), self.test_temperature)
+
+    def _predict(
+        self,
+        inputs: Inputs,
+        batch_size: int,
+        progress: bool | Reporter,
+        predict: Callable[[Tensor], Tensor],
+    ) -> NDArray[np.float64]:
+        check_order(inputs)
+        out, total, seen = [], total_cases(inputs), 0
+        with Progress(progress) as report, evaluating(self.network), torch.no_grad():
+            for images in batches(inputs, batch_size):
+                out.append(predict(images).double().cpu())
+                seen += len(images)
+                report("Predicting", min(seen / total, 1.0) if total else 0.0)
+        if not out:
+            raise InvalidInputError("inputs: must hold at least one case; got none")
+        return np.asarray(torch.cat(out).numpy())

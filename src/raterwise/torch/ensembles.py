@@ -1,0 +1,327 @@
+"""Several predictions of each case: dropout at test time, augmentation, several networks.
+
+Each function runs a model over `inputs`, a tensor (N, …) or a DataLoader, keeps only the
+probabilities (S, N, K), and returns an `EnsembleBelief`: its mean is the prediction, its spread
+says how often raters will disagree (LH eqs 72, 80). Every pixel of a dense output is a case.
+"""
+
+# ruff: noqa: PT028 - test_time_augmentation is no test
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
+
+from raterwise.arrays import positive_integer
+from raterwise.beliefs import EnsembleBelief
+from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.torch._checkpoints import load_file
+from raterwise.torch._inference import (
+    Inputs,
+    as_probabilities,
+    batches,
+    check_members,
+    check_order,
+    class_rows,
+    device_of,
+    evaluating,
+    seeded,
+    total_cases,
+)
+from raterwise.torch._progress import Progress, Reporter
+
+__all__ = ["deep_ensemble", "mc_dropout", "test_time_augmentation"]
+
+Transform = Callable[..., Tensor]
+
+
+def mc_dropout(
+    model: nn.Module,
+    inputs: Inputs,
+    samples: int = 20,
+    seed: int = 0,
+    *,
+    output: str = "logits",
+    dropout_types: tuple[type[nn.Module], ...] = (),
+    batch_size: int = 256,
+    progress: bool | Reporter = True,
+) -> EnsembleBelief:
+    """Return Monte-Carlo dropout: `samples` passes with dropout on (Gal & Ghahramani 2016).
+
+    Dropout layers alone are switched on, those inside attention and recurrent layers included;
+    batch normalisation and the rest stay in eval mode, and every mode is restored afterwards, also
+    after an error. The draws of a case depend on `seed` and on the batch that it is in.
+
+    Parameters
+    ----------
+    output
+        Whether the model gives "logits" or "probabilities", over axis 1.
+    dropout_types
+        Further layers that are random in training, such as stochastic depth.
+    batch_size
+        Of a tensor; a DataLoader has its own.
+    progress
+        Show a bar after two seconds; False for none, or a function of (description, fraction).
+
+    >>> model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+    >>> mc_dropout(model, torch.zeros(5, 4), samples=10).samples.shape
+    (10, 5, 3)
+    """
+    number, seed = positive_integer("samples", samples), positive_integer("seed", seed, least=0)
+    active = [m for m in model.modules() if _drops_out(m) or isinstance(m, dropout_types)]
+    if not active:
+        raise InvalidInputError(
+            "model: must have a dropout layer (nn.Dropout and its kin, or one of dropout_types); "
+            f"{type(model).__name__} has none"
+        )
+    check_order(inputs)
+    probabilities, device = as_probabilities(output), device_of(model)
+
+    def draw(batch: Tensor, position: int, s: int) -> Tensor:
+        with seeded(seed, s, position, device=device):
+            return probabilities(model(batch.to(device)))
+
+    with evaluating(model, active), _without_fast_path():
+        return _collect(inputs, number, draw, batch_size, "MC dropout", progress)
+
+
+def _drops_out(module: nn.Module) -> bool:
+    """Say whether a module has dropout that its training mode, and nothing else of it, decides."""
+    if isinstance(module, nn.MultiheadAttention | nn.RNNBase):
+        return module.dropout > 0
+    return isinstance(module, _DropoutNd)
+
+
+@contextlib.contextmanager
+def _without_fast_path() -> Iterator[None]:
+    """Let transformers call their layers: in eval mode they take a way on which no dropout is."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
+def test_time_augmentation(
+    model: nn.Module,
+    inputs: Inputs,
+    transforms: Transform | Sequence[Transform],
+    samples: int = 10,
+    seed: int = 0,
+    *,
+    output: str = "logits",
+    batch_size: int = 256,
+    progress: bool | Reporter = True,
+) -> EnsembleBelief:
+    """Return test-time augmentation: predictions of randomly transformed images.
+
+    `transforms` is one function of an image (C, H, W), or several applied in turn. Those that take
+    a second argument are given a `torch.Generator`; those with `set_random_state`, as MONAI's
+    have, are seeded by it; all others draw from the global generators of PyTorch, NumPy and
+    Python, which are seeded for each image and each draw and restored afterwards. So the draws of
+    an image depend on `seed` and its position alone, and not on the batches. The other parameters
+    are those of `mc_dropout`.
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
+    >>> flip = lambda image: image.flip(-1) if torch.rand(()) < 0.5 else image
+    >>> test_time_augmentation(model, torch.zeros(5, 1, 2, 2), flip, samples=4).samples.shape
+    (4, 5, 3)
+    """
+    number, seed = positive_integer("samples", samples), positive_integer("seed", seed, least=0)
+    check_order(inputs)
+    chain = [transforms] if callable(transforms) else list(transforms)
+    if not chain or not all(callable(t) for t in chain):
+        raise InvalidTypeError(f"transforms: must be functions of an image; got {transforms!r}")
+    probabilities, device = as_probabilities(output), device_of(model)
+
+    def draw(batch: Tensor, position: int, s: int) -> Tensor:
+        images = [
+            _augmented(image, chain, (seed, position + i, s)) for i, image in enumerate(batch)
+        ]
+        values = probabilities(model(torch.stack(images).to(device)))
+        if values.ndim > 2:
+            raise InvalidInputError(
+                "model: must give one prediction per image, (N, K), since a transform moves "
+                f"pixels; got {tuple(values.shape)}"
+            )
+        return values
+
+    with evaluating(model):
+        return _collect(inputs, number, draw, batch_size, "Test-time augmentation", progress)
+
+
+# Nor does pytest take it for one where somebody imports it by name.
+test_time_augmentation.__test__ = False  # type: ignore[attr-defined]
+
+
+def _augmented(image: Tensor, chain: Sequence[Transform], key: tuple[int, int, int]) -> Tensor:
+    with seeded(*key, device=image.device):
+        for transform in chain:
+            if hasattr(transform, "set_random_state"):
+                transform.set_random_state(seed=int(torch.randint(2**31, ())))
+            if _takes_generator(transform):
+                generator = torch.Generator().manual_seed(int(torch.randint(2**31, ())))
+                image = transform(image, generator)
+            else:
+                image = transform(image)
+    return torch.as_tensor(image)
+
+
+def _takes_generator(transform: Transform) -> bool:
+    try:
+        parameters = inspect.signature(transform).parameters.values()
+    except (TypeError, ValueError):  # a function written in C has no signature
+        return False
+    needed = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY,
+              p.POSITIONAL_OR_KEYWORD)]  # fmt: skip
+    return len(needed) == 2
+
+
+def deep_ensemble(
+    members: Sequence[nn.Module | str | PathLike[str]],
+    inputs: Inputs,
+    factory: Callable[[], nn.Module] | None = None,
+    *,
+    output: str = "logits",
+    state_key: str | None = None,
+    device: torch.device | str | None = None,
+    batch_size: int = 256,
+    progress: bool | Reporter = True,
+) -> EnsembleBelief:
+    """Return the predictions of several networks (Lakshminarayanan et al. 2017).
+
+    Parameters
+    ----------
+    members
+        Models, or files of their weights, which are loaded with `weights_only=True` into a model
+        that `factory` makes; one at a time, so that one is in memory.
+    state_key
+        Where in the file the weights are, such as "state_dict"; by default they are the file.
+    device
+        Where to run models from files; others run where they are.
+
+    The other parameters are those of `mc_dropout`. A DataLoader is read once per member, and must
+    not shuffle.
+
+    >>> models = [nn.Linear(4, 3) for _ in range(2)]
+    >>> deep_ensemble(models, torch.zeros(5, 4)).samples.shape
+    (2, 5, 3)
+    """
+    check_members(members, (nn.Module, str, PathLike))
+    if not isinstance(inputs, Tensor) and iter(inputs) is inputs and len(members) > 1:
+        raise InvalidTypeError("inputs: must be read once per member; got an iterator")
+    check_order(inputs)
+    probabilities = as_probabilities(output)
+    rows = []
+    with Progress(progress) as report:
+        for number, model in enumerate(_models(members, factory, state_key, device)):
+            at = device_of(model)
+
+            def predict(batch: Tensor, model: nn.Module = model, at: Any = at) -> Tensor:
+                return probabilities(model(batch.to(at)))
+
+            label = f"Network {number + 1} of {len(members)}"
+            done = number / len(members)
+            with evaluating(model), torch.inference_mode():
+                rows.append(
+                    _one_pass(inputs, predict, batch_size, label, report, done, len(members))
+                )
+    return _belief(rows)
+
+
+def _one_pass(
+    inputs: Inputs,
+    predict: Callable[[Tensor], Tensor],
+    batch_size: int,
+    label: str,
+    report: Progress,
+    done: float,
+    parts: int,
+) -> Tensor:
+    total, seen, out = total_cases(inputs), 0, []
+    for batch in batches(inputs, batch_size):
+        out.append(class_rows(predict(batch)))
+        seen += len(batch)
+        report(label, done + (min(seen / total, 1.0) / parts if total else 0.0))
+    if not out:
+        raise InvalidInputError("inputs: must hold at least one case; got none")
+    return torch.cat(out)
+
+
+def _belief(rows: Sequence[Tensor]) -> EnsembleBelief:
+    sizes = {tuple(member.shape) for member in rows}
+    if len(sizes) > 1:
+        raise InvalidInputError(
+            f"members: must predict the same cases and classes; got shapes {sorted(sizes)}"
+        )
+    return EnsembleBelief(torch.stack(list(rows)).numpy())
+
+
+def _models(
+    members: Sequence[nn.Module | str | PathLike[str]],
+    factory: Callable[[], nn.Module] | None,
+    state_key: str | None,
+    device: torch.device | str | None,
+) -> Iterator[nn.Module]:
+    for member in members:
+        if isinstance(member, nn.Module):
+            yield member
+            continue
+        if factory is None:
+            raise InvalidTypeError(
+                f"factory: must make the model whose weights are in {Path(member).name}; got None"
+            )
+        model = factory()
+        _load_weights(model, member, state_key)
+        yield model if device is None else model.to(device)
+
+
+def _load_weights(model: nn.Module, path: str | PathLike[str], state_key: str | None) -> None:
+    """Load weights, and nothing that could run, into a model; an error names the file."""
+    name = Path(path).name
+    state = load_file(path, "members")
+    if state_key is not None:
+        if state_key not in state:
+            known = ", ".join(map(repr, state))
+            raise InvalidInputError(
+                f"state_key: must be an entry of {name}, which has {known}; got {state_key!r}"
+            )
+        state = state[state_key]
+    try:
+        model.load_state_dict(state)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidInputError(
+            f"members: {name} does not hold the weights of {type(model).__name__}: {error}"
+        ) from error
+
+
+def _collect(
+    inputs: Inputs,
+    samples: int,
+    draw: Callable[[Tensor, int, int], Tensor],
+    batch_size: int,
+    label: str,
+    progress: bool | Reporter,
+) -> EnsembleBelief:
+    """Draw every member of a batch before the next batch is read: inputs are read once."""
+    rows: list[list[Tensor]] = [[] for _ in range(samples)]
+    total, position = total_cases(inputs), 0
+    with Progress(progress) as report, torch.inference_mode():
+        for batch in batches(inputs, batch_size):
+            for s in range(samples):
+                rows[s].append(class_rows(draw(batch, position, s)))
+                done = position + len(batch) * (s + 1) / samples
+                report(label, min(done / total, 1.0) if total else 0.0)
+            position += len(batch)
+    if position == 0:
+        raise InvalidInputError("inputs: must hold at least one case; got none")
+    return _belief([torch.cat(member) for member in rows])

@@ -1,0 +1,106 @@
+"""Calibration terms of a whole batch, to be added to a loss: MDCA, DCA.
+
+Each compares what was predicted with what was observed, averaged over the batch, and so has one
+value and no reduction. `Regularized` adds one to a loss.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from raterwise.torch.losses._cases import Cases, class_weights, full_precision, ratio, read_cases
+
+__all__ = ["DCA", "MDCA", "BatchTerm", "dca_term", "mdca_term", "mean_over_classes", "top_label"]
+
+
+def mean_over_classes(gap: Tensor, weight: Tensor | None) -> Tensor:
+    """Return Σ_k w_k |gap_k| / Σ_k w_k, the mean where there are no weights."""
+    class_weights(weight, len(gap))
+    if weight is None:
+        return gap.abs().mean()
+    return ratio((weight.to(gap) * gap.abs()).sum(), weight.to(gap).sum())
+
+
+def top_label(cases: Cases) -> tuple[Tensor, Tensor]:
+    """Return the confidence of the predicted class and how often raters agree with it: (M,)."""
+    log_p, predicted = cases.log_probs.max(dim=1)
+    if cases.single:
+        return log_p.exp(), (predicted == cases.counts[:, 0]).to(log_p.dtype) * cases.keep
+    return log_p.exp(), cases.frequencies.gather(1, predicted[:, None])[:, 0]
+
+
+@full_precision
+def mdca_term(
+    logits: Tensor, targets: Tensor, weight: Tensor | None = None, ignore_index: int = -100
+) -> Tensor:
+    """Return 1/K Σ_k |mean_i p_ik - mean_i 1[label_i = k]| (Hebbalaguppe et al. 2022, eq 5).
+
+    `weight` (K,) weighs the classes in the mean over k.
+
+    >>> import torch
+    >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+    >>> mdca_term(p.log(), torch.tensor([0, 1]))  # |0.75 - 0.5| for both classes
+    tensor(0.2500)
+    """
+    cases = read_cases(logits, targets, ignore_index)
+    gap = (cases.probs * cases.keep[:, None] - cases.frequencies).sum(dim=0)
+    return mean_over_classes(ratio(gap, cases.keep.sum()), weight)
+
+
+@full_precision
+def dca_term(
+    logits: Tensor, targets: Tensor, weight: Tensor | None = None, ignore_index: int = -100
+) -> Tensor:
+    """Return |mean confidence - accuracy| of the batch (Liang et al. 2020, eq 3).
+
+    `weight` (K,) weighs the cases by their label.
+
+    >>> import torch
+    >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+    >>> dca_term(p.log(), torch.tensor([0, 1]))  # |0.75 - 0.5|
+    tensor(0.2500)
+    """
+    cases = read_cases(logits, targets, ignore_index)
+    class_weights(weight, cases.log_probs.shape[1])
+    w = cases.label_weights(weight)
+    confidence, hit = top_label(cases)
+    return ratio((w * (confidence - hit)).sum(), w.sum()).abs()
+
+
+class BatchTerm(nn.Module):
+    """What the terms share: class weights and an ignored class."""
+
+    weight: Tensor | None
+
+    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100) -> None:
+        super().__init__()
+        self.ignore_index = ignore_index
+        self.register_buffer("weight", weight)
+
+
+class MDCA(BatchTerm):
+    """The multi-class difference of confidence and accuracy; see `mdca_term`.
+
+    >>> import torch
+    >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+    >>> MDCA()(p.log(), torch.tensor([0, 1]))
+    tensor(0.2500)
+    """
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the term of logits (N, K, …) and classes or label counts."""
+        return mdca_term(logits, targets, self.weight, self.ignore_index)
+
+
+class DCA(BatchTerm):
+    """The difference of mean confidence and accuracy; see `dca_term`.
+
+    >>> import torch
+    >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+    >>> DCA()(p.log(), torch.tensor([0, 1]))
+    tensor(0.2500)
+    """
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the term of logits (N, K, …) and classes or label counts."""
+        return dca_term(logits, targets, self.weight, self.ignore_index)

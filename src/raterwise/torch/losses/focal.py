@@ -1,0 +1,156 @@
+"""Focal losses: cross-entropy that cares less about the cases it already gets right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from raterwise.torch.losses._cases import (
+    REDUCTIONS,
+    at_least_zero,
+    choose,
+    full_precision,
+    read_cases,
+    reduce,
+)
+
+__all__ = ["FLSD", "FLSD_53", "FocalLoss", "flsd_loss", "focal_loss"]
+
+FLSD_53 = ((0.2, 5.0), (0.5, 3.0))
+"""γ = 5 where the probability of the label is below 0.2, 3 below 0.5 (Mukhoti et al. 2020)."""
+
+
+def _focal_terms(log_p: Tensor, share: Tensor, gamma: float | Tensor) -> Tensor:
+    # What no rater chose costs nothing, also where it is impossible (log p = -∞).
+    log_p = log_p.masked_fill(share == 0, 0)
+    # 1 - p without cancellation; above 0, since 0^(γ-1) in the gradient is infinite for γ < 1.
+    miss = (-torch.expm1(log_p)).clamp_min(torch.finfo(log_p.dtype).tiny)
+    return -(miss**gamma) * log_p
+
+
+@full_precision
+def focal_loss(
+    logits: Tensor,
+    targets: Tensor,
+    gamma: float = 1.0,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return -(1 - p_t)^γ log p_t, with p_t the probability of the label (Lin et al. 2017, eq 4).
+
+    `targets` are classes (N, …) or label counts (N, K, …); a case that raters disagree about
+    counts the mean over its raters. `weight` (K,) and `reduction` are as in
+    `torch.nn.CrossEntropyLoss`, which this is for γ = 0.
+
+    >>> logits = torch.tensor([[0.0, 0.0]])
+    >>> round(focal_loss(logits, torch.tensor([1]), gamma=2).item(), 4)  # log(2) / 4
+    0.1733
+    """
+    at_least_zero("gamma", gamma)
+    cases = read_cases(logits, targets, ignore_index)
+    log_p, share = cases.asked()
+    return reduce(_focal_terms(log_p, share, gamma), share, cases, weight, reduction)
+
+
+@full_precision
+def flsd_loss(
+    logits: Tensor,
+    targets: Tensor,
+    gamma: float = 3.0,
+    schedule: Sequence[tuple[float, float]] = FLSD_53,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the focal loss with a sample-dependent γ (FLSD, Mukhoti et al. 2020).
+
+    `schedule` lists (bound, γ): the first bound that p_t is below decides, and `gamma` holds from
+    the last bound on. The default is FLSD-53: γ = 5 for p_t < 0.2 and 3 for the rest; with
+    `gamma=2` it is FLSD-532.
+
+    >>> p = torch.tensor([[0.1, 0.9], [0.25, 0.75], [0.5, 0.5]])
+    >>> flsd_loss(p.log(), torch.tensor([0, 0, 0]), gamma=2, reduction="none")
+    tensor([1.3597, 0.5848, 0.1733])
+    """
+    for value in (gamma, *(each for _, each in schedule)):
+        at_least_zero("gamma", value)
+    cases = read_cases(logits, targets, ignore_index)
+    log_p, share = cases.asked()
+    p = log_p.detach().exp()
+    each = torch.full_like(p, gamma)
+    for bound, value in sorted(schedule, reverse=True):
+        each = torch.where(p < bound, value, each)
+    return reduce(_focal_terms(log_p, share, each), share, cases, weight, reduction)
+
+
+class FocalLoss(nn.Module):
+    """The focal loss -(1 - p_t)^γ log p_t; see `focal_loss`.
+
+    >>> FocalLoss(gamma=2)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+    tensor(0.1733)
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        gamma: float = 1.0,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        self.gamma, self.ignore_index = at_least_zero("gamma", gamma), ignore_index
+        self.reduction = choose("reduction", reduction, REDUCTIONS)
+        self.register_buffer("weight", weight)
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of logits (N, K, …) and classes or label counts."""
+        return focal_loss(
+            logits, targets, self.gamma, self.weight, self.ignore_index, self.reduction
+        )
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"gamma={self.gamma}, reduction={self.reduction!r}"
+
+
+class FLSD(nn.Module):
+    """The focal loss with a sample-dependent γ, by default FLSD-53; see `flsd_loss`.
+
+    >>> p = torch.tensor([[0.1, 0.9]])
+    >>> FLSD()(p.log(), torch.tensor([0]))  # 0.9^5 log(10)
+    tensor(1.3597)
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        gamma: float = 3.0,
+        schedule: Sequence[tuple[float, float]] = FLSD_53,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        self.gamma, self.ignore_index = at_least_zero("gamma", gamma), ignore_index
+        self.reduction = choose("reduction", reduction, REDUCTIONS)
+        self.schedule = tuple(
+            (float(bound), at_least_zero("gamma", float(value))) for bound, value in schedule
+        )
+        self.register_buffer("weight", weight)
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of logits (N, K, …) and classes or label counts."""
+        return flsd_loss(
+            logits, targets, self.gamma, self.schedule, self.weight, self.ignore_index,
+            self.reduction,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"gamma={self.gamma}, schedule={self.schedule}, reduction={self.reduction!r}"

@@ -1,0 +1,189 @@
+"""The kernel-density calibration error as a training term (Popordanoska et al. 2022).
+
+    ratio_j = Σ_{i≠j} k(f_j; f_i) μ_i / Σ_{i≠j} k(f_j; f_i),  k(f_j; f_i) = Dir(f_j; f_i/h + 1)
+    error = mean_j Σ_k |ratio_jk - f_jk|^p
+
+is differentiable in the predictions f and the same number as `raterwise.kde_ece`: a case weighs as
+much as it has labels, logarithms see no probability below 2.2e-16, and of all classes together
+("canonical") the sum of kernels divided by is at least 1e-10.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from raterwise.errors import InvalidInputError
+from raterwise.torch.losses._cases import (
+    Cases,
+    choose,
+    class_weights,
+    full_precision,
+    positive,
+    ratio,
+    read_cases,
+    rows_of,
+    subset,
+)
+from raterwise.torch.losses.batch import BatchTerm, top_label
+from raterwise.torch.losses.pairs import MAX_CASES
+
+__all__ = ["KDECalibration", "kde_calibration_error", "kde_term"]
+
+LOG_EPSILON = math.log(torch.finfo(torch.float64).eps)
+LOG_DENSITY_FLOOR = math.log(1e-10)
+KINDS = ("canonical", "classwise", "top_label")
+
+
+def _smoothed_error(
+    log_f: Tensor,
+    f: Tensor,
+    observed: Tensor,
+    weights: Tensor,
+    bandwidth: float,
+    p: int,
+    log_floor: float | None = None,
+) -> Tensor:
+    """Return the mean over cases of Σ_k |ratio_k - f_k|^p over the columns of `observed`.
+
+    `log_f` and `f` (M, C) are the point on the simplex, `observed` (M, C') the frequencies of its
+    first C' coordinates, `weights` (M,) the mass of each case. Where the kernels of all others
+    together are below exp(`log_floor`), they are divided by that: nobody is near enough to say.
+    """
+    alpha = f / bandwidth
+    log_norm = torch.lgamma(alpha + 1).sum(dim=1) - torch.lgamma(alpha.sum(dim=1) + f.shape[1])
+    log_kernel = log_f.clamp_min(LOG_EPSILON) @ alpha.T - log_norm
+    # The own case, and ignored ones, are left out. A finite floor keeps the softmax defined where
+    # nobody else is left; such a batch has the value 0.
+    alone = torch.eye(len(f), dtype=torch.bool, device=f.device) | (weights == 0)
+    floor = torch.finfo(f.dtype).min
+    mass = torch.where(weights > 0, weights, 1).log()
+    log_kernel = (log_kernel + mass).masked_fill(alone, floor)
+    share = log_kernel.softmax(dim=1)
+    if log_floor is not None:
+        density = log_kernel.logsumexp(dim=1, keepdim=True)
+        share = share * (density - log_floor).clamp_max(0).exp()
+    columns = observed.shape[1]
+    gap = (share @ observed - f[:, :columns]).abs() ** p
+    error = ratio((weights * gap.sum(dim=1)).sum(), weights.sum())
+    return torch.where((weights > 0).sum() > 1, error, torch.zeros_like(error))
+
+
+def _error(cases: Cases, kind: str, p: int, bandwidth: float, weight: Tensor | None) -> Tensor:
+    class_weights(weight, cases.log_probs.shape[1])
+    weights = cases.label_weights(weight)
+    if not cases.single:
+        weights = weights * cases.counts.sum(dim=1)
+    if kind == "canonical":
+        f, observed = cases.probs, cases.frequencies
+        return _smoothed_error(
+            cases.log_probs, f, observed, weights, bandwidth, p, LOG_DENSITY_FLOOR
+        )
+    if kind == "top_label":
+        _, hit = top_label(cases)
+        top = cases.log_probs.argmax(dim=1, keepdim=True)
+        log_f = _against_the_rest(cases.log_probs, top)
+        return _smoothed_error(log_f, log_f.exp(), hit[:, None], weights, bandwidth, p)
+    errors = []
+    for k in range(cases.log_probs.shape[1]):
+        column = torch.full_like(cases.keep, k, dtype=torch.long)[:, None]
+        log_f = _against_the_rest(cases.log_probs, column)
+        observed = cases.frequencies[:, k : k + 1]
+        errors.append(_smoothed_error(log_f, log_f.exp(), observed, weights, bandwidth, p))
+    return torch.stack(errors).mean()
+
+
+def _against_the_rest(log_probs: Tensor, column: Tensor) -> Tensor:
+    """Return log p and log(1 - p) of one class per case, (M, 2), without cancellation."""
+    chosen = log_probs.gather(1, column)
+    rest = log_probs.scatter(1, column, torch.finfo(log_probs.dtype).min)
+    return torch.cat((chosen, rest.logsumexp(dim=1, keepdim=True)), dim=1)
+
+
+def _check(kind: str, p: int, bandwidth: float) -> None:
+    choose("kind", kind, KINDS)
+    if p not in (1, 2):
+        raise InvalidInputError(f"p: must be 1 or 2; got {p!r}")
+    positive("bandwidth", bandwidth)
+
+
+@full_precision
+def kde_term(
+    logits: Tensor,
+    targets: Tensor,
+    bandwidth: float = 0.1,
+    kind: str = "canonical",
+    p: int = 1,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    max_cases: int = MAX_CASES,
+) -> Tensor:
+    """Return the kernel-density calibration error of a batch of logits.
+
+    `kind` is "canonical" (all classes together, the sum over classes), "classwise" (each class,
+    their mean) or "top_label". Of a dense output at most `max_cases` pixels are used, evenly
+    spread. `weight` (K,) weighs the cases by their label.
+
+    Of two cases each is foreseen by the other alone:
+
+    >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
+    >>> kde_term(p.log(), torch.tensor([0, 1]), kind="top_label")  # (|1 - 0.6| + |1 - 0.9|) / 2
+    tensor(0.2500)
+    """
+    _check(kind, p, bandwidth)
+    cases = subset(read_cases(logits, targets, ignore_index), max_cases)
+    return _error(cases, kind, p, bandwidth, weight)
+
+
+@full_precision
+def kde_calibration_error(
+    probs: Tensor, targets: Tensor, bandwidth: float = 0.1, kind: str = "canonical", p: int = 1
+) -> Tensor:
+    """Return the same of probabilities (N, K, …), differentiable in each of them.
+
+    Every case is used; there is no `max_cases`.
+
+    >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
+    >>> kde_calibration_error(p, torch.tensor([0, 1]))  # (1.2 + 1.8) / 2
+    tensor(1.5000)
+    """
+    _check(kind, p, bandwidth)
+    cases = read_cases(probs, targets)
+    rows = rows_of(probs)
+    logs = rows.clamp_min(torch.finfo(rows.dtype).tiny).log()
+    return _error(cases._replace(log_probs=logs), kind, p, bandwidth, None)
+
+
+class KDECalibration(BatchTerm):
+    """The kernel-density calibration error as a term to add to a loss; see `kde_term`.
+
+    >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
+    >>> KDECalibration(kind="top_label")(p.log(), torch.tensor([0, 1]))
+    tensor(0.2500)
+    """
+
+    def __init__(
+        self,
+        bandwidth: float = 0.1,
+        kind: str = "canonical",
+        p: int = 1,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        max_cases: int = MAX_CASES,
+    ) -> None:
+        super().__init__(weight, ignore_index)
+        _check(kind, p, bandwidth)
+        self.bandwidth, self.kind, self.p, self.max_cases = bandwidth, kind, p, max_cases
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the term of logits (N, K, …) and classes or label counts."""
+        return kde_term(
+            logits, targets, self.bandwidth, self.kind, self.p, self.weight, self.ignore_index,
+            self.max_cases,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"bandwidth={self.bandwidth}, kind={self.kind!r}, p={self.p}"

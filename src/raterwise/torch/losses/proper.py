@@ -1,0 +1,181 @@
+"""Proper losses: Brier, cross-entropy of rater histograms, label smoothing."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from raterwise.errors import InvalidInputError
+from raterwise.torch.losses._cases import (
+    REDUCTIONS,
+    choose,
+    full_precision,
+    read_cases,
+    reduce,
+)
+
+__all__ = [
+    "Brier",
+    "HistogramCrossEntropy",
+    "LabelSmoothing",
+    "brier_loss",
+    "histogram_cross_entropy",
+    "label_smoothing_loss",
+]
+
+
+@full_precision
+def brier_loss(
+    logits: Tensor,
+    targets: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return Σ_k (p_k - 1[label = k])², the mean over the raters of a case (LH eq 8).
+
+    Never halved, also for two classes: `raterwise.expected_squared_loss` of the same batch.
+
+    >>> import torch
+    >>> brier_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+    tensor(0.5000)
+    """
+    cases = read_cases(logits, targets, ignore_index)
+    log_p, share = cases.asked()
+    terms = (cases.probs**2).sum(dim=1, keepdim=True) - 2 * log_p.exp() + 1
+    return reduce(terms, share, cases, weight, reduction)
+
+
+@full_precision
+def histogram_cross_entropy(
+    logits: Tensor,
+    targets: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return -1/Σ_i n_i Σ_i Σ_k y_ik log p_ik, every annotation counting once (LH eq 82).
+
+    `targets` are label counts y (N, K, …), or classes. `reduction="sum"` leaves the division out;
+    "none" is -Σ_k y_k log p_k of each case.
+
+    >>> import torch
+    >>> counts = torch.tensor([[3, 0], [0, 1]])
+    >>> p = torch.tensor([[0.5, 0.5], [0.75, 0.25]])
+    >>> histogram_cross_entropy(p.log(), counts)  # (3 log 2 + log 4) / 4
+    tensor(0.8664)
+    """
+    cases = read_cases(logits, targets, ignore_index)
+    log_p, labels = cases.chosen()
+    return reduce(-log_p, labels, cases, weight, reduction)
+
+
+@full_precision
+def label_smoothing_loss(
+    logits: Tensor,
+    targets: Tensor,
+    smoothing: float = 0.1,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return cross-entropy with 1 - α on the label and α/(K-1) on each other class.
+
+    The convention of RECE's released code. `torch.nn.CrossEntropyLoss(label_smoothing=ε)` gives
+    the label its share of ε too: it is this loss with α = ε (K-1)/K.
+
+    >>> import torch
+    >>> label_smoothing_loss(torch.tensor([[0.0, 0.0, 0.0]]), torch.tensor([1]))  # log(3)
+    tensor(1.0986)
+    """
+    _check_smoothing(smoothing)
+    cases = read_cases(logits, targets, ignore_index)
+    log_p, share = cases.asked()
+    each = smoothing / (cases.log_probs.shape[1] - 1)
+    others = cases.log_probs.sum(dim=1, keepdim=True) - log_p
+    terms = -(1 - smoothing) * log_p - each * others
+    return reduce(terms, share, cases, weight, reduction)
+
+
+def _check_smoothing(smoothing: float) -> None:
+    if not 0 <= smoothing < 1:
+        raise InvalidInputError(f"smoothing: must be at least 0 and below 1; got {smoothing}")
+
+
+class _PerCaseLoss(nn.Module):
+    """What the losses here share: class weights, an ignored class, a reduction."""
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        self.ignore_index = ignore_index
+        self.reduction = choose("reduction", reduction, REDUCTIONS)
+        self.register_buffer("weight", weight)
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"reduction={self.reduction!r}"
+
+
+class Brier(_PerCaseLoss):
+    """The Brier loss Σ_k (p_k - 1[label = k])²; see `brier_loss`.
+
+    >>> import torch
+    >>> Brier()(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+    tensor(0.5000)
+    """
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of logits (N, K, …) and classes or label counts."""
+        return brier_loss(logits, targets, self.weight, self.ignore_index, self.reduction)
+
+
+class HistogramCrossEntropy(_PerCaseLoss):
+    """Cross-entropy of label histograms, every annotation counting once (LH eq 82).
+
+    >>> import torch
+    >>> logits, counts = torch.zeros(1, 2), torch.tensor([[3, 1]])
+    >>> HistogramCrossEntropy()(logits, counts)
+    tensor(0.6931)
+    """
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of logits (N, K, …) and label counts or classes."""
+        return histogram_cross_entropy(
+            logits, targets, self.weight, self.ignore_index, self.reduction
+        )
+
+
+class LabelSmoothing(_PerCaseLoss):
+    """Cross-entropy with a smoothed label; see `label_smoothing_loss`.
+
+    >>> import torch
+    >>> LabelSmoothing(0.1)(torch.zeros(1, 3), torch.tensor([1]))
+    tensor(1.0986)
+    """
+
+    def __init__(
+        self,
+        smoothing: float = 0.1,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, ignore_index, reduction)
+        _check_smoothing(smoothing)
+        self.smoothing = smoothing
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of logits (N, K, …) and classes or label counts."""
+        return label_smoothing_loss(
+            logits, targets, self.smoothing, self.weight, self.ignore_index, self.reduction
+        )
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"smoothing={self.smoothing}, reduction={self.reduction!r}"

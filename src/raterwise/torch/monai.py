@@ -1,0 +1,98 @@
+"""The metrics of `raterwise.torch.metrics` for MONAI's evaluators."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from raterwise.arrays import choose
+from raterwise.errors import InvalidInputError, MissingExtraError, UndefinedMetricError
+from raterwise.torch._tables import TableMetric
+
+__all__ = ["monai_metric"]
+
+
+def monai_metric(metric: TableMetric, *, reduction: str = "pooled") -> Any:
+    """Return a `monai.metrics.CumulativeIterationMetric` around one of our metrics.
+
+    It is called with `y_pred` (B, K, …), probabilities, or (B, 1, …), those of the foreground, and
+    `y` (B, K, …), one-hot or the counts of several raters, or (B, 1, …) classes; or with lists of
+    such without the B. What it keeps is one small table per image. `aggregate` gives the metric of
+    all pixels together ("pooled"), or the mean of the images' own ("mean"), without the images that
+    have none, such as an AUCCC where every pixel is right. `ignore_index=0` of the metric leaves
+    the background out.
+
+        metric = monai_metric(metrics.ECE(num_classes=2))
+        metric(y_pred=probabilities, y=onehot)
+        metric.aggregate()
+    """
+    choose("reduction", reduction, ("pooled", "mean"))
+    try:
+        base = import_module("monai.metrics").CumulativeIterationMetric
+    except ImportError as error:
+        raise MissingExtraError(
+            'raterwise.torch.monai: needs MONAI; pip install "raterwise[torch]"'
+        ) from error
+
+    # MONAI asks whether a metric is one of its own, and importing it takes seconds: the class can
+    # only be made here.
+    class MonaiMetric(base):  # type: ignore[misc, valid-type]
+        """Tables of images, collected as MONAI collects numbers."""
+
+        def _compute_tensor(self, y_pred: Tensor, y: Tensor | None = None, **_: Any) -> Tensor:
+            return _image_tables(metric, y_pred, y)
+
+        def aggregate(self, reduction: str = reduction) -> Any:
+            """Return the metric of everything so far."""
+            return _aggregate(metric, self.get_buffer(), reduction)
+
+    return MonaiMetric()
+
+
+def _image_tables(metric: TableMetric, y_pred: Tensor, y: Tensor | None) -> Tensor:
+    """(B, sums): the tables of each image, end to end."""
+    if y is None:
+        raise InvalidInputError("y: must be given, one-hot or as classes; got None")
+    if y_pred.shape[1] == 1 and metric.num_classes == 2:
+        y_pred = torch.cat((1 - y_pred, y_pred), dim=1)
+    if y.shape[1] == 1 and y_pred.shape[1] > 1:
+        y = _classes(y[:, 0])
+    images = range(len(y_pred))
+    tables = (metric.tables_of(y_pred[i : i + 1], y[i : i + 1]) for i in images)
+    return torch.stack([torch.cat([t.flatten() for t in table.values()]) for table in tables])
+
+
+def _classes(y: Tensor) -> Tensor:
+    """Return a label map, which MONAI's transforms make of floats, as whole numbers."""
+    if y.is_floating_point() and len(parts := y[y != y.floor()]):
+        raise InvalidInputError(f"y: classes must be whole numbers; got {parts[0].item():g}")
+    return y.long()
+
+
+def _aggregate(metric: TableMetric, buffer: Any, reduction: str) -> Any:
+    choose("reduction", reduction, ("pooled", "mean"))
+    if not isinstance(buffer, Tensor):
+        raise InvalidInputError("aggregate: no image was given yet")
+    shapes = {name: table.shape for name, table in metric.tables.items()}
+
+    def value(sums: Tensor) -> Any:
+        parts = torch.split(sums, [shape.numel() for shape in shapes.values()])
+        named = zip(shapes.items(), parts, strict=True)
+        return metric.compute_from({name: part.reshape(shape) for (name, shape), part in named})
+
+    if reduction == "pooled":
+        return value(buffer.sum(dim=0))
+    values = []
+    for image in buffer:
+        try:
+            values.append(value(image))
+        except UndefinedMetricError as error:
+            reason = error
+    if not values:
+        raise reason
+    if isinstance(values[0], dict):
+        return {name: torch.stack([v[name] for v in values]).mean() for name in values[0]}
+    return torch.stack(values).mean()
