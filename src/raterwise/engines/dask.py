@@ -15,7 +15,7 @@ from typing import Any
 
 from raterwise.engines.checkpoint import Checkpoint
 from raterwise.errors import InvalidInputError, MissingExtraError, RaterwiseError
-from raterwise.kernels._threads import one_thread
+from raterwise.kernels._threads import with_threads
 from raterwise.summaries.digest import Digest, additions, merged_in_order
 
 __all__ = ["connected", "merged_on_cluster", "results_on_cluster"]
@@ -213,7 +213,7 @@ def _named(function: Callable[[Any], Any], part: Any, name: str) -> Any:
     In one thread: as many parts run at once as the worker has threads.
     """
     try:
-        with one_thread():
+        with with_threads(1):
             return function(part)
     except RaterwiseError as error:
         text = str(error)

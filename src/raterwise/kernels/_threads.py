@@ -6,14 +6,15 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import TypeVar
 
-__all__ = ["in_threads", "one_thread"]
+__all__ = ["in_threads", "number_of_threads", "with_threads"]
 
 MOST_HELPERS = 64
-_ALONE: ContextVar[bool] = ContextVar("alone", default=False)
+_ALLOWED: ContextVar[int | None] = ContextVar("allowed", default=None)
+"""The one setting of the whole library; None is as many as there are processors."""
 
 Result = TypeVar("Result")
 
@@ -27,7 +28,7 @@ def in_threads(
     Items are begun in order, and none after one has failed, so the error raised is that of the
     first item that fails, whatever the number of threads.
     """
-    workers = min(len(items), threads or (1 if _ALONE.get() else _processors()))
+    workers = min(len(items), threads or number_of_threads())
     if workers <= 1:
         return [work(item) for item in items]
     results: dict[int, Result] = {}
@@ -43,7 +44,8 @@ def in_threads(
             except Exception as error:
                 errors[i] = error
 
-    helpers = [_pool().submit(take_turns) for _ in range(workers - 1)]
+    # Each helper knows the setting of the thread it helps.
+    helpers = [_pool().submit(copy_context().run, take_turns) for _ in range(workers - 1)]
     take_turns()
     for helper in helpers:
         if not helper.cancel():  # one that has not even begun is not needed any more
@@ -54,13 +56,21 @@ def in_threads(
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Leave the work of this thread to it alone, unless a number of threads is asked for."""
-    token = _ALONE.set(True)
+def with_threads(number: int | None) -> Iterator[None]:
+    """Let everything inside use so many threads; None changes nothing."""
+    if number is None:
+        yield
+        return
+    token = _ALLOWED.set(number)
     try:
         yield
     finally:
-        _ALONE.reset(token)
+        _ALLOWED.reset(token)
+
+
+def number_of_threads() -> int:
+    """Return how many threads the work of this thread may use."""
+    return _ALLOWED.get() or _processors()
 
 
 @lru_cache(maxsize=1)
