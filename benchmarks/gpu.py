@@ -30,7 +30,7 @@ from raterwise.engines.device import summarise
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels import _triton
 from raterwise.questions import Question
-from raterwise.summaries import BinPlan, SoftBinPlan, SortedPlan
+from raterwise.summaries import BinPlan, SortedPlan
 
 
 def predictions(
@@ -81,7 +81,7 @@ PLANS: dict[str, Any] = {
     "per class, 15 bins": BinPlan(Question("per_class")),
     "predicted class, 15 bins": BinPlan(Question("predicted_class")),
     "top label, 5040 cells": BinPlan(Question("top_label"), 5040),
-    "top label, 15 soft bins": SoftBinPlan(Question("top_label")),
+    "top label, 15 soft bins": BinPlan(Question("top_label"), spread=0.1),
     "sorted scores": SortedPlan(Question("top_label")),
 }
 

@@ -161,10 +161,10 @@ def scaling_of_tables(rows: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from raterwise.engines.dask import connected
-    from raterwise.evaluate import rows_of
-    from raterwise.io import streams
-    from raterwise.merged import asked_of, plans_of
+    from raterwise.request import Request
+    from raterwise.streaming import digests
+    from raterwise.streaming import parts as streams
+    from raterwise.streaming.cluster import connected
 
     random = np.random.default_rng(0)
     probs = random.dirichlet(np.full(5, 0.3), rows)
@@ -175,27 +175,27 @@ def scaling_of_tables(rows: int) -> None:
         pq.write_table(pa.table(columns), path, row_group_size=max(rows // 20, 1000))
         parts, names = streams.parts_of([path])
         chosen = streams.StreamColumns.of(names, label_column="label")
-        asked = asked_of(rows_of("ece,brier,nll,auccc,kde_ece"), {})
-        job = streams.PartJob(chosen, tuple(plans_of(asked)), 0, True, threads=1)
-        streams.digest_of_parts(job, parts[:1])
+        plans = Request.of("ece,brier,nll,auccc,kde_ece").plans(bounded=True)
+        job = digests.PartJob(chosen, tuple(plans), 0, True)
+        digests.digest_of_parts(job, parts[:1])
         size = 6 * 8 * rows / 1e9
         bare, _ = best_of(lambda: [streams._columns_of(p, chosen.needed) for p in parts])
         print(f"Parquet, {rows:,} rows of five classes, five metrics with intervals")
         print(f"  bare reading    {bare:7.2f} s  {size / bare:5.2f} GB/s of decoded columns")
-        here, _ = best_of(lambda: streams.digest_of_parts(job, parts))
+        here, _ = best_of(lambda: digests.digest_of_parts(job, parts))
         print(f"  this process    {here:7.2f} s  {bare / here:5.0%} of the reading")
         for workers in (1, 2):
             with connected("local", workers) as client:
-                streams.digest_of_parts(job, parts[: 2 * workers], cluster=client)
-                there, _ = best_of(lambda: streams.digest_of_parts(job, parts, cluster=client))
+                digests.digest_of_parts(job, parts[: 2 * workers], cluster=client)
+                there, _ = best_of(lambda: digests.digest_of_parts(job, parts, cluster=client))
             print(f"  {workers} worker(s)     {there:7.2f} s  {bare / there:5.0%} of the reading")
 
 
 def scaling_of_images(side: int, raters: int, number: int) -> None:
     """Time the ECE of volumes in files: bare reading, this process, one and two workers."""
-    from raterwise.engines.dask import connected, results_on_cluster
     from raterwise.io.manifests import CaseFiles
     from raterwise.segmentation import evaluate
+    from raterwise.streaming.cluster import connected, results_on_cluster
 
     with tempfile.TemporaryDirectory() as name:
         folder, cases = Path(name), []
@@ -247,12 +247,14 @@ def estimate(
     all of them; the figure beside says what it must deliver. Handing out parts and getting their
     results back goes on beside the measuring; were it slower, it would decide.
     """
-    from raterwise.inference import Settings
+    from raterwise.inference.settings import Settings
+    from raterwise.request import Request
     from raterwise.segmentation.cases import Case, Selection
     from raterwise.segmentation.reduction import Reduction
-    from raterwise.segmentation.request import CaseValues, Request
+    from raterwise.segmentation.request import CaseValues, ImageRequest
 
-    request = Request.of("ece", "per_case", BINS, "positive", Settings(), Selection())
+    asked = Request.of("ece", bins=BINS, question="positive", settings=Settings())
+    request = ImageRequest(asked, Selection(), "per_case")
     kept = CaseValues.of(request.digest(Case(*volume(16, 5))), request)
     start = time.perf_counter()
     reduction = Reduction(request)

@@ -9,16 +9,17 @@ import pytest
 
 import raterwise as rw
 from raterwise.datasets import load_lidc_malignancy
-from raterwise.evaluate import blanks, predictions_of, rows_of, warnings_about
-from raterwise.inference import Settings
+from raterwise.evaluate import evaluate_predictions, predictions_of
+from raterwise.inference.settings import Settings
+from raterwise.request import Request
 from strategies import ordinary
 
 
 def told(probs: Any, labels: Any, metrics: Any = "all", bins: int = 15, **given: Any) -> list[str]:
-    """Return the warnings about metrics on cases, without computing the metrics."""
+    """Return the warnings about metrics on cases."""
     predictions = predictions_of(probs, labels, **given)
-    _, asked = blanks(predictions, rows_of(metrics), {"bins": bins}, Settings())
-    return list(warnings_about(predictions, asked))
+    request = Request.of(metrics, bins=bins, settings=Settings(resamples=0))
+    return list(evaluate_predictions(predictions, request).warnings)
 
 
 def test_nothing_is_said_where_nothing_is_wrong() -> None:

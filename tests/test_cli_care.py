@@ -22,8 +22,8 @@ from raterwise.cli import app
 from raterwise.cli.show import print_results
 from raterwise.compare import Comparison
 from raterwise.errors import InvalidInputError
+from raterwise.inference.paired import Difference
 from raterwise.io.files import check_can_write
-from raterwise.paired import Difference
 from raterwise.report.words import verdict
 from raterwise.results import Results
 

@@ -24,14 +24,14 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from raterwise.cli.app import app
-from raterwise.engines.checkpoint import Checkpoint
-from raterwise.engines.dask import connected, merged_on_cluster, results_on_cluster
-from raterwise.evaluate import rows_of
-from raterwise.io import streams
-from raterwise.merged import asked_of, plans_of
 from raterwise.predictions import Predictions
+from raterwise.request import Request
 from raterwise.segmentation import Case
-from raterwise.summaries.digest import Digest, merged_in_order
+from raterwise.streaming import digests
+from raterwise.streaming import parts as streams
+from raterwise.streaming.cluster import connected, merged_on_cluster, results_on_cluster
+from raterwise.streaming.saved import Checkpoint
+from raterwise.summaries.digest import Digest, digest_of, merged_in_order
 from test_streaming import assert_same_digits, table
 from test_volumes import image_and_masks, study
 
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 Array = NDArray[Any]
 NAME_OF = operator.attrgetter("name")
-PLANS = plans_of(asked_of(rows_of("ece,brier,auccc"), {}))
+PLANS = Request.of("ece,brier,auccc").plans(bounded=True)
 
 
 @pytest.fixture(scope="module")
@@ -55,36 +55,36 @@ def client() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[streams.PartJob, list[streams.Part]]:
+def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[digests.PartJob, list[streams.Part]]:
     """Give what is asked of a Parquet file, and its forty parts."""
     path = tmp_path_factory.mktemp("cluster") / "t.parquet"
     pq.write_table(table(2000), path, row_group_size=50)
     parts, columns = streams.parts_of([path])
     chosen = streams.StreamColumns.of(columns, rater_columns=("r0", "r1", "r2"))
-    return streams.PartJob(chosen, tuple(PLANS), 0, False, threads=1), parts
+    return digests.PartJob(chosen, tuple(PLANS), 0, False), parts
 
 
-def slow_digest(job: streams.PartJob, seconds: float, part: streams.Part) -> Digest:
+def slow_digest(job: digests.PartJob, seconds: float, part: streams.Part) -> Digest:
     """Take a while over a part, as real ones do."""
     time.sleep(seconds)
-    return streams.digest_of_part(job, part)
+    return digests.digest_of_part(job, part)
 
 
-def failing_digest(job: streams.PartJob, part: streams.Part) -> Digest:
+def failing_digest(job: digests.PartJob, part: streams.Part) -> Digest:
     """Fail on one part as a disk does, and on no other."""
     if part.group == 7:
         raise OSError("the disk is gone")
-    return streams.digest_of_part(job, part)
+    return digests.digest_of_part(job, part)
 
 
 def test_the_digits_are_those_of_this_process(client: Any, job: Any) -> None:
     """Forty parts on two workers add up to what they add up to here, bit by bit."""
     request, parts = job
-    here = merged_in_order(streams.digest_of_part(request, part) for part in parts)
-    assert_same_digits(streams.digest_of_parts(request, parts, cluster=client), here)
+    here = merged_in_order(digests.digest_of_part(request, part) for part in parts)
+    assert_same_digits(digests.digest_of_parts(request, parts, cluster=client), here)
     address = client.scheduler.address
     seen: list[float] = []
-    there = streams.digest_of_parts(
+    there = digests.digest_of_parts(
         request, parts, cluster=address, progress=lambda what, done: seen.append(done)
     )
     assert_same_digits(there, here)
@@ -108,7 +108,7 @@ def test_a_stream_in_python_takes_a_client(client: Any, tmp_path: Path) -> None:
 def test_a_killed_worker_changes_nothing(client: Any, job: Any) -> None:
     """One of the two workers is killed in the middle; its parts are done again elsewhere."""
     request, parts = job
-    here = merged_in_order(streams.digest_of_part(request, part) for part in parts)
+    here = merged_in_order(digests.digest_of_part(request, part) for part in parts)
     workers = client.run(os.getpid)
     victim = next(iter(workers.values()))
     killed: list[int] = []
@@ -133,7 +133,7 @@ def test_a_part_that_fails_is_named(client: Any, job: Any, tmp_path: Path) -> No
     pq.write_table(frame, tmp_path / "bad.parquet", row_group_size=50)
     bad, _ = streams.parts_of([tmp_path / "bad.parquet"])
     with pytest.raises(rw.InvalidInputError, match=r"bad\.parquet, row group [01]: .*1\.5"):
-        streams.digest_of_parts(request, bad, cluster=client)
+        digests.digest_of_parts(request, bad, cluster=client)
     function = partial(failing_digest, request)
     with pytest.raises(rw.InvalidInputError, match=r"t\.parquet, row group 7.*the disk is gone"):
         merged_on_cluster(function, parts, client, name_of=NAME_OF, retries=0)
@@ -178,7 +178,7 @@ def test_a_run_goes_on_where_it_was_killed(client: Any, job: Any, tmp_path: Path
         partial(streams.digest_of_part, request), parts, client, name_of=NAME_OF, checkpoint=kept
     )
     assert (tmp_path / "kept" / "part_000003.npz").stat().st_mtime_ns == before
-    here = merged_in_order(streams.digest_of_part(request, part) for part in parts)
+    here = merged_in_order(digests.digest_of_part(request, part) for part in parts)
     assert_same_digits(resumed, here)
 
 
@@ -372,10 +372,8 @@ def test_one_part_needs_no_addition(client: Any) -> None:
     """A single part is its own sum, and no parts are an error."""
     probs = np.random.default_rng(0).dirichlet([1, 1, 1], 50)
     whole = Predictions.of(probs, probs.argmax(axis=1))
-    from raterwise.engines.streaming import digest
-
-    function = partial(digest, plans=PLANS[:2])
+    function = partial(digest_of, plans=PLANS[:2])
     there = merged_on_cluster(function, [whole], client, name_of=lambda part: "all")
-    assert_same_digits(there, digest(whole, PLANS[:2]))
+    assert_same_digits(there, digest_of(whole, PLANS[:2]))
     with pytest.raises(rw.InvalidInputError, match="at least one"):
         merged_on_cluster(function, [], client, name_of=str)

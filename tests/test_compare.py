@@ -14,9 +14,9 @@ import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.cli import app
 from raterwise.errors import InvalidInputError
+from raterwise.inference.draws import multiplicities
+from raterwise.inference.paired import differences
 from raterwise.labels import Labels
-from raterwise.paired import differences
-from raterwise.resample import multiplicities
 from raterwise.results import Estimate, Results
 
 
@@ -73,7 +73,7 @@ def test_the_better_model_wins() -> None:
 
 def test_holm_by_hand() -> None:
     """Holm's adjustment of .01, .04, .03: 3·.01, then 2·.03, then the same again."""
-    from raterwise.differences import holm
+    from raterwise.inference.differences import holm
 
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 

@@ -13,7 +13,7 @@ import pytest
 import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.functions.measure import measure
-from raterwise.resample import MAX_UNITS, multiplicities, resampling_units
+from raterwise.inference.draws import MAX_UNITS, multiplicities, resampling_units
 from strategies import OF_BELIEFS, OF_PROBABILITIES, Problem, dirichlet, ordinary
 
 PROBLEM = ordinary(120, num_classes=3)
@@ -133,9 +133,7 @@ def test_metrics_of_a_belief_need_one(name: str) -> None:
 @pytest.mark.parametrize("name", OF_BELIEFS)
 def test_metrics_of_a_belief_are_resampled_over_raters(name: str) -> None:
     """Other raters would have judged otherwise: the interval has a length."""
-    found = rw.evaluate(
-        dirichlet(PROBLEM.probs), PROBLEM.labels, name, resamples=50, resample="raters"
-    )
+    found = rw.evaluate(dirichlet(PROBLEM.probs), PROBLEM.labels, name, resamples=50, unit="raters")
     assert width(found[name]) > 0
 
 
@@ -249,8 +247,8 @@ def test_raters_are_resampled_as_persons() -> None:
     labels = ratings_of(PROBLEM)
     anonymous = rw.Labels.from_counts(labels.counts)
     options: dict[str, Any] = {"metrics": "brier,ece,epistemic_loss", "resamples": 200}
-    known = rw.evaluate(PROBLEM.probs, labels, resample="raters", on_single="drop", **options)
-    unknown = rw.evaluate(PROBLEM.probs, anonymous, resample="raters", on_single="drop", **options)
+    known = rw.evaluate(PROBLEM.probs, labels, unit="raters", on_single="drop", **options)
+    unknown = rw.evaluate(PROBLEM.probs, anonymous, unit="raters", on_single="drop", **options)
     for name in known:
         assert known[name].value == unknown[name].value
         assert width(known[name]) > 0 and width(unknown[name]) > 0
@@ -279,7 +277,7 @@ def test_raters_who_agree_leave_nothing_to_resample() -> None:
     """Whoever is drawn says the same: the interval is the value."""
     y = PROBLEM.first_rater
     labels = rw.Labels.from_ratings(np.stack((y, y, y), axis=1), num_classes=3)
-    found = rw.evaluate(PROBLEM.probs, labels, metrics="brier,nll", resamples=50, resample="raters")
+    found = rw.evaluate(PROBLEM.probs, labels, metrics="brier,nll", resamples=50, unit="raters")
     for estimate in found.values():
         assert estimate.low == pytest.approx(estimate.value)
         assert estimate.high == pytest.approx(estimate.value)
@@ -346,7 +344,7 @@ def test_one_case_is_evaluated() -> None:
         ({"resamples": -1}, "resamples: must be at least 0; got -1"),
         ({"resamples": 1}, "resamples: must"),
         ({"resamples": 10.5}, "resamples: must be a whole number; got 10.5"),
-        ({"resample": "patients"}, "resample: must be one of cases, raters; got 'patients'"),
+        ({"unit": "patients"}, "unit: must be one of cases, raters; got 'patients'"),
         ({"interval": "exact"}, "interval: must be one of auto, percentile, bias_corrected"),
         ({"on_single": "keep"}, "on_single: must be one of error, drop; got 'keep'"),
         ({"seed": -1}, "seed: must"),
@@ -375,7 +373,7 @@ def test_progress_is_reported_while_raters_are_drawn() -> None:
     """The slow part counts, and the fraction still never falls."""
     seen: list[float] = []
     evaluate(
-        metrics="brier", resamples=10, resample="raters", progress=lambda _, done: seen.append(done)
+        metrics="brier", resamples=10, unit="raters", progress=lambda _, done: seen.append(done)
     )
     assert len(seen) >= 10
     assert seen == sorted(seen)

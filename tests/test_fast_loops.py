@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import raterwise as rw
-from raterwise.engines.local import summarise
 from raterwise.kernels import _tiles as tiles
 from raterwise.kernels._threads import in_threads
 from raterwise.predictions import Predictions
 from raterwise.questions import Question
 from raterwise.summaries import BinPlan
+from raterwise.summaries.one_pass import summarise
 
 FLOATS = (np.float32, np.float64)
 

@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 import raterwise as rw
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.intervals import (
+from raterwise.inference.intervals import (
     Interval,
     bias_corrected_interval,
     calibrated_noise,
@@ -419,7 +419,7 @@ def test_intervals_over_raters_are_as_long_as_new_raters_differ(name: str, known
             if known
             else rw.Labels.from_counts(counts)
         )
-        return rw.evaluate(truth, labels, name, resample="raters", resamples=resamples)[name]
+        return rw.evaluate(truth, labels, name, unit="raters", resamples=resamples)[name]
 
     spread = np.std([asked(0).value for _ in range(150)])
     found = [asked(60) for _ in range(15)]
@@ -434,7 +434,7 @@ def test_one_rater_cannot_be_resampled() -> None:
     """One label a case, or one person, is an error that says so."""
     probs = np.full((4, 2), 0.5)
     with pytest.raises(ValueError, match=r'resample: "raters" needs several of them; every case'):
-        rw.evaluate(probs, [0, 1, 1, 0], "brier", resample="raters")
+        rw.evaluate(probs, [0, 1, 1, 0], "brier", unit="raters")
     one = rw.Labels.from_long([0, 1, 2, 3], ["A"] * 4, [0, 1, 1, 0], num_classes=2)
     with pytest.raises(ValueError, match="one person rated"):
-        rw.evaluate(probs, one, "brier", resample="raters")
+        rw.evaluate(probs, one, "brier", unit="raters")

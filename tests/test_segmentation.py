@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,14 @@ from numpy.typing import NDArray
 
 import raterwise as rw
 from raterwise.catalog import CATALOG
-from raterwise.engines.streaming import digest
-from raterwise.metrics.cell_bounds import BOUNDS
+from raterwise.request import Request
 from raterwise.segmentation import Case, boundary_band, disagreement_map
 from raterwise.segmentation import request as requests
 from raterwise.segmentation.binary import binary_digest, has_binary_digest
 from raterwise.segmentation.cases import Selection, Voxels
-from raterwise.summaries.digest import merged_in_order
+from raterwise.summaries.digest import digest_of, merged_in_order
+from raterwise.summaries.facts import Confidences
+from raterwise.summaries.fingerprint import Fingerprint
 
 Array = NDArray[Any]
 METRICS = [row.name for row in CATALOG.values() if not row.needs_belief]
@@ -150,7 +152,7 @@ def test_pooled_is_all_voxels_together(classes: int) -> None:
     for name in METRICS:
         mine, exact = found[name], plain[name]
         assert mine.value == pytest.approx(exact.value, abs=(mine.bound or 0) + 1e-12)
-        if name not in (*BOUNDS, "kde_ece"):  # whose resamples are made of coarser cells
+        if CATALOG[name].of_cells is None:  # whose resamples are made of coarser cells
             ends = (exact.low, exact.high)
             assert (mine.low, mine.high) == pytest.approx(ends, abs=1e-9)
     assert found.data["patients"] == 4
@@ -165,15 +167,14 @@ def test_two_ways_to_the_same_sums(raters: int) -> None:
     image[5:8] = 1.0
     image[8:10] = 0.5
     region = np.random.default_rng(0).random(image.shape) < 0.7
-    from raterwise.inference import Settings
-
-    request = requests.Request.of(METRICS, "pooled", 15, None, Settings(), Selection())
-    plans = [p for p in requests.plans_of(request.asked) if "ranked" not in str(p)]
+    plans = [p for p in Request.of(METRICS).plans(bounded=True) if "ranked" not in str(p)]
     voxels = Voxels.of(Case(image, masks, region=region), None, Selection())
     assert has_binary_digest(voxels, plans)
     direct = binary_digest(voxels, plans)
-    general = merged_in_order(digest(part, plans) for part in voxels.parts())
-    assert direct.facts == general.facts
+    general = merged_in_order(digest_of(part, plans) for part in voxels.parts())
+    # Of voxels, neither ties nor single labels are told.
+    plain = replace(general.facts, confidences=Confidences(), fingerprint=Fingerprint())
+    assert direct.facts == plain
     for plan in plans:
         for name in ("sums", "fine", "lowest", "highest", "per_unit"):
             if hasattr(direct.summaries[plan], name):

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +22,29 @@ from typer.testing import CliRunner
 import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.cli.app import app
-from raterwise.engines.checkpoint import Checkpoint
-from raterwise.engines.streaming import (
-    STREAM_UNITS,
-    blocks_of_cases,
-    blocks_of_groups,
-    digest,
-    read_ahead,
-)
-from raterwise.inference import Settings
-from raterwise.merged import asked_of, pass_of, plans_of, results_of
-from raterwise.metrics.cell_bounds import BOUNDS, kde_of_cells
+from raterwise.inference.passes import Pass
+from raterwise.inference.settings import Settings
 from raterwise.predictions import Predictions
 from raterwise.questions import Question, ScoredCases
+from raterwise.request import Request
+from raterwise.streaming.digests import STREAM_UNITS, blocks_of_cases, blocks_of_groups
+from raterwise.streaming.evaluation import evaluate_digest
+from raterwise.streaming.here import done_ahead
+from raterwise.streaming.saved import Checkpoint, load_digest, save_digest
 from raterwise.summaries import SortedPlan, SortedScores
 from raterwise.summaries.cells import CellPlan, CellSums, coarse_cells, fine_cells
-from raterwise.summaries.digest import Digest, additions, merged_in_order
-from raterwise.summaries.saved import load_digest, save_digest
+from raterwise.summaries.digest import Digest, additions, digest_of, merged_in_order
 
 Array = NDArray[Any]
 runner = CliRunner()
 ROWS = [row for row in CATALOG.values() if not row.needs_belief]
-ASKED = asked_of(ROWS, {"bins": 15})
-PLANS = plans_of(ASKED)
+NAMES = [row.name for row in ROWS]
+PLANS = Request.of(NAMES).plans(bounded=True)
+
+
+def request(**settings: Any) -> Request:
+    """Return a request of every metric of probabilities."""
+    return Request.of(NAMES, settings=Settings(**settings))
 
 
 def scored(kind: str, cases: int = 400, seed: int = 0) -> ScoredCases:
@@ -119,8 +120,9 @@ def test_a_streamed_kernel_error_keeps_its_deviations() -> None:
     p = random.uniform(0.6, 0.99, 400)
     right = random.random(400) < p - 0.2
     predictions = Predictions.of(np.stack((1 - p, p), axis=1), right.astype(int))
-    asked = asked_of([CATALOG["kde_ece"]], {})
-    pass_ = pass_of(digest(predictions, plans_of(asked)), asked, Settings(resamples=0))
+    wanted = Request.of("kde_ece")
+    asked = wanted.asked
+    pass_ = Pass(digest_of(predictions, wanted.plans(bounded=True)), asked, Settings(resamples=0))
     table = pass_.table(*asked["kde_ece"])
     assert table.deviation.sum() == pytest.approx((right - p).sum(), abs=1e-9)
 
@@ -129,7 +131,7 @@ def test_a_streamed_kernel_error_keeps_its_deviations() -> None:
 
 
 @pytest.mark.parametrize("kind", ["spread", "saturated", "tied", "crowded"])
-@pytest.mark.parametrize("name", [*BOUNDS, "kde_ece"])
+@pytest.mark.parametrize("name", [row.name for row in ROWS if row.of_cells is not None])
 def test_the_bound_holds(name: str, kind: str) -> None:
     """A metric of cells is within its bound of the metric of the sorted scores themselves."""
     row = CATALOG[name]
@@ -138,11 +140,7 @@ def test_the_bound_holds(name: str, kind: str) -> None:
         cases = scored(kind, seed=seed)
         exact = SortedScores(SortedPlan(Question()), 1, 1, (cases,))
         cells = CellSums.of_scored(CellPlan(Question()), cases)
-        if name == "kde_ece":
-            value, bound = kde_of_cells(cells, own)
-        else:
-            value = row.estimate(cells.scores(), own)
-            bound = BOUNDS[name](cells, value, own)
+        value, bound = cells.value(row, own)
         assert abs(value - row.estimate(exact, own)) <= bound + 1e-12
         if kind == "tied" and name != "kde_ece":
             assert bound <= 1e-12  # a cell of equal scores hides nothing
@@ -196,8 +194,8 @@ def test_a_stream_has_the_values_of_the_whole() -> None:
     """Every metric of parts is that of all cases in memory, within its bound."""
     frame = table(900)
     parts = [part(frame.slice(a, 300)) for a in range(0, 900, 300)]
-    merged = merged_in_order(digest(p, PLANS) for p in parts)
-    found = results_of(merged, ASKED, {"bins": 15}, Settings(resamples=0))
+    merged = merged_in_order(digest_of(p, PLANS) for p in parts)
+    found = evaluate_digest(merged, request(resamples=0))
     whole = part(frame)
     plain = rw.evaluate(whole.probs, whole.labels, [row.name for row in ROWS], resamples=0)
     for name, estimate in found.items():
@@ -211,9 +209,8 @@ def test_intervals_of_a_stream_are_those_of_blocks() -> None:
     """With as many patients as blocks hold one each, intervals are those of the patients."""
     frame = table(600)
     groups = blocks_of_groups(frame["patient"].to_pylist(), seed=0)
-    merged = digest(part(frame), PLANS, blocks=groups, num_blocks=STREAM_UNITS, unit="patients")
-    settings = Settings(resamples=60)
-    found = results_of(merged, ASKED, {"bins": 15}, settings)
+    merged = digest_of(part(frame), PLANS, units=groups, number=STREAM_UNITS, unit="patients")
+    found = evaluate_digest(merged, request(resamples=60))
     whole = part(frame)
     # The same blocks, in the same order, as groups of a plain evaluation.
     order = np.argsort(groups, kind="stable")
@@ -247,7 +244,7 @@ def test_a_saved_digest_comes_back(tmp_path: Path) -> None:
     """Every sum, plan and fact is the same after a file; unlike digests are refused."""
     frame = table(200)
     blocks = blocks_of_cases(0, 200, seed=3)
-    whole = digest(part(frame), PLANS, blocks=blocks, num_blocks=STREAM_UNITS)
+    whole = digest_of(part(frame), PLANS, units=blocks, number=STREAM_UNITS)
     save_digest(tmp_path / "a.npz", whole, {"seed": 3})
     back, options = load_digest(tmp_path / "a.npz")
     assert options == {"seed": 3}
@@ -260,14 +257,14 @@ def test_a_saved_digest_comes_back(tmp_path: Path) -> None:
                     getattr(back.summaries[plan], name), getattr(summary, name)
                 )
     assert (back + whole).facts.cases == 400
-    other = digest(part(frame), PLANS)
+    other = digest_of(part(frame), PLANS)
     with pytest.raises(rw.MergeError, match="blocks of cases"):
         _ = back + other
     with pytest.raises(rw.MergeError, match="different metrics or options"):
-        _ = other + digest(part(frame), PLANS[:3])
+        _ = other + digest_of(part(frame), PLANS[:3])
     binary = Predictions.of(np.full(5, 0.5), np.zeros(5, int))
     with pytest.raises(rw.MergeError, match="2 classes"):
-        _ = other.facts + digest(binary, PLANS).facts
+        _ = other.facts + digest_of(binary, PLANS).facts
 
 
 @pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04 cut off"])
@@ -285,7 +282,7 @@ def test_damaged_summaries_are_named(tmp_path: Path, content: bytes) -> None:
 
 def test_a_flipped_byte_in_a_summary_is_found(tmp_path: Path) -> None:
     """Whatever zlib or NumPy raise on damaged content, the message names the file."""
-    path = save_digest(tmp_path / "s.npz", digest(part(table(50)), PLANS))
+    path = save_digest(tmp_path / "s.npz", digest_of(part(table(50)), PLANS))
     whole = path.read_bytes()
     messages = []
     for at in range(0, len(whole), max(1, len(whole) // 150)):
@@ -321,15 +318,26 @@ def test_reading_ahead_keeps_order_and_passes_errors_on() -> None:
         yield from range(5)
         raise ValueError("the sixth")
 
-    ahead = read_ahead(source())
-    assert [next(ahead) for _ in range(5)] == [0, 1, 2, 3, 4]
+    def slow_at_first(i: int) -> int:
+        time.sleep(0.02 * (i == 0))
+        if i == 4:
+            raise ValueError("the fifth")
+        return i
+
+    for workers in (0, 1, 3):
+        ahead = done_ahead(slow_at_first, range(6), workers)
+        assert [next(ahead) for _ in range(4)] == [(0,), (1,), (2,), (3,)]
+        with pytest.raises(ValueError, match="the fifth"):
+            next(ahead)
     with pytest.raises(ValueError, match="the sixth"):
-        next(ahead)
-    stopped = read_ahead(iter(range(1000)))
-    assert next(stopped) == 0
+        list(done_ahead(str, source(), 2))
+    begun: list[int] = []
+    stopped = done_ahead(begun.append, iter(range(1000)), 2)
+    assert next(stopped) == (None,)
     stopped.close()
+    assert len(begun) < 10
     names = [thread.name for thread in threading.enumerate()]
-    assert "raterwise-read-ahead" not in names
+    assert not any("raterwise-ahead" in name for name in names)
 
 
 # the command --------------------------------------------------------------------------------
@@ -522,20 +530,20 @@ LIMITED = """
 import resource, sys
 import numpy
 from pathlib import Path
-from raterwise.io import streams
-from raterwise.merged import asked_of, plans_of
-from raterwise.evaluate import rows_of
+from raterwise.request import Request
+from raterwise.streaming.digests import PartJob, digest_of_parts
+from raterwise.streaming.parts import StreamColumns, parts_of
 
 def used():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData"))
 
 def run(path):
-    parts, columns = streams.parts_of([path])
-    chosen = streams.StreamColumns.of(columns, rater_columns=("r0", "r1", "r2"))
-    asked = asked_of(rows_of("ece,kde_ece"), {})
-    job = streams.PartJob(chosen, tuple(plans_of(asked)), 0, True, threads=1)
-    return streams.digest_of_parts(job, parts).facts.cases
+    parts, columns = parts_of([path])
+    chosen = StreamColumns.of(columns, rater_columns=("r0", "r1", "r2"))
+    plans = Request.of("ece,kde_ece").plans(bounded=True)
+    job = PartJob(chosen, tuple(plans), 0, True)
+    return digest_of_parts(job, parts).facts.cases
 
 run(sys.argv[1])
 limit = used() + 56 * 2**20

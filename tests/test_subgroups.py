@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from raterwise.cli import app
-from raterwise.differences import difference_interval
 from raterwise.errors import InvalidInputError
+from raterwise.inference.differences import difference_interval
 from raterwise.report import report_html
 from raterwise.results import Results, Subgroup
 from raterwise.subgroups import DEFAULT_METRICS

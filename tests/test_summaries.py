@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import raterwise as rw
-from raterwise.engines.local import summarise
+from raterwise.catalog import CATALOG
 from raterwise.questions import Question
 from raterwise.summaries import (
     BinPlan,
@@ -20,9 +20,9 @@ from raterwise.summaries import (
     KeptSample,
     SamplePlan,
     ScoreMasses,
-    SoftBinPlan,
     SortedPlan,
 )
+from raterwise.summaries.one_pass import summarise
 from strategies import Problem, ordinary, problems
 
 CASES = Question("top_label", "case")
@@ -92,7 +92,7 @@ def test_a_moved_table_has_the_deviation_it_is_given() -> None:
 def test_soft_bins_share_out_the_whole_weight() -> None:
     """A Gaussian's shares sum to 1: weight, scores and hits are those of the hard bins."""
     rows = rows_of(ordinary(100))
-    soft = BinSums.of(SoftBinPlan(CASES, 15, 0.1), rows).table
+    soft = BinSums.of(BinPlan(CASES, 15, spread=0.1), rows).table
     hard = BinSums.of(BinPlan(CASES, 15), rows).table
     for name in ("weight", "score", "positive", "cases"):
         assert getattr(soft, name).sum() == pytest.approx(getattr(hard, name).sum())
@@ -113,7 +113,7 @@ def test_soft_bins_of_a_narrow_gaussian_are_finite(score: float) -> None:
         (BinPlan(CASES, 10), "cannot add .* made for different questions"),
         (BinPlan(Question("top_label", "annotation")), "cannot add .*different questions"),
         (BinPlan(CASES, 15, least_raters=2), "cannot add .*different questions"),
-        (SoftBinPlan(CASES), "cannot add .*different questions"),
+        (BinPlan(CASES, spread=0.1), "cannot add .*different questions"),
     ],
 )
 def test_tables_of_other_plans_are_refused(other: Any, message: str) -> None:
@@ -176,10 +176,10 @@ def test_sorted_scores_of_other_questions_are_refused() -> None:
 # kept samples ---------------------------------------------------------------------------------
 
 
-@given(data=st.data(), capacity=st.integers(1, 40))
-def test_a_kept_sample_does_not_depend_on_the_split(data: st.DataObject, capacity: int) -> None:
+@given(data=st.data())
+def test_a_kept_sample_does_not_depend_on_the_split(data: st.DataObject) -> None:
     """However the cases are cut up and in whatever order the parts are added."""
-    problem, plan = ordinary(30), SamplePlan(capacity, seed=4)
+    problem, plan = ordinary(30), SamplePlan()
     bounds = [0, *sorted(data.draw(st.lists(st.integers(0, 30), max_size=3))), 30]
     parts = [
         KeptSample.of(plan, rows_of(problem, a, b)) for a, b in itertools.pairwise(bounds) if a < b
@@ -187,27 +187,61 @@ def test_a_kept_sample_does_not_depend_on_the_split(data: st.DataObject, capacit
     merged = plan.empty(5)
     for part in data.draw(st.permutations(parts)):
         merged = merged + part
-    whole = KeptSample.of(plan, rows_of(problem)).in_order
-    assert merged.in_order.position.tolist() == whole.position.tolist()
-    assert len(whole.position) == min(capacity, 30)
-    np.testing.assert_array_equal(merged.in_order.probs, problem.probs[whole.position])
-    np.testing.assert_array_equal(merged.in_order.masses, problem.counts[whole.position])
+    assert merged.in_order.position.tolist() == list(range(30))
+    np.testing.assert_array_equal(merged.in_order.probs, problem.probs)
+    np.testing.assert_array_equal(merged.in_order.masses, problem.counts)
 
 
-def test_a_kept_sample_is_random_and_fair() -> None:
-    """Half of 200 cases, over 400 seeds: every case is kept about half of the time."""
-    problem = ordinary(200)
-    kept = np.zeros(200)
-    for seed in range(400):
-        kept[KeptSample.of(SamplePlan(100, seed), rows_of(problem)).position] += 1
-    # Binomial(400, 1/2) has a standard deviation of 10; the largest of 200 is below 5 of them.
-    assert np.abs(kept - 200).max() < 50
-    assert kept.std() > 5
+def test_kept_samples_of_other_classes_are_refused() -> None:
+    """Another number of classes."""
+    with pytest.raises(rw.MergeError, match=r"cannot add .* classes"):
+        SamplePlan().empty(3) + SamplePlan().empty(4)
 
 
-def test_kept_samples_of_other_plans_are_refused() -> None:
-    """Another capacity or seed, or another number of classes."""
-    plan = SamplePlan(10)
-    for other in (SamplePlan(11).empty(3), SamplePlan(10, seed=1).empty(3), plan.empty(4)):
-        with pytest.raises(rw.MergeError, match=r"cannot add .* classes"):
-            plan.empty(3) + other
+# the contract ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [row.name for row in CATALOG.values() if not row.needs_belief])
+def test_leaving_out_a_unit_is_the_metric_of_the_rest(name: str) -> None:
+    """`without_each` and `nested` against the metric of the cases themselves, patient by patient.
+
+    Metrics of ranks and kernels are made of cells there: few cases, so that each is its own cell.
+    """
+    problem, row = ordinary(24, num_classes=3), CATALOG[name]
+    own = row.with_defaults({})
+    unit = np.arange(24) % 6
+    predictions = rw.Predictions.of(problem.probs, problem.labels)
+    plan = row.plan(own)
+    summary = summarise(predictions, [plan], units=unit, num_units=6)[plan]
+
+    def of(rows: Any) -> float:
+        part = predictions.take(rows)
+        return summarise(part, [plan])[plan].value(row, own)[0]
+
+    nested = [of(np.isin(unit, range(last + 1))) for last in range(6)]
+    # A part is in the order of its units, not of its cases; ties aside that changes rounding alone.
+    np.testing.assert_allclose(summary.nested(row, own), nested, rtol=1e-9, atol=1e-12)
+    if row.exact is None and name not in ("adaptive_ece", "ece_sweep"):
+        without = row.over(row.prepare(summary.by_unit(), own).without_each(1, 4), own)
+        expected = [of(unit != u) for u in (1, 2, 3)]
+        np.testing.assert_allclose(without, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_leaving_out_units_of_sorted_scores() -> None:
+    """Cells of scores with their units, unit by unit: each field minus that unit's own sums."""
+    problem = ordinary(40)
+    plan = SortedPlan(Question("top_label"))
+    predictions = rw.Predictions.of(problem.probs, problem.labels)
+    unit = np.arange(40) % 5
+    summary = summarise(predictions, [plan], units=unit, num_units=5)[plan]
+    row = CATALOG["auccc"]
+    cells = row.prepare(summary, row.with_defaults({}))
+    without = cells.without_each(0, 5)
+    confidence, predicted = problem.probs.max(axis=1), problem.probs.argmax(axis=1)
+    raters = problem.counts.sum(axis=1)
+    hits = problem.counts[np.arange(40), predicted]
+    for u in range(5):
+        rest = unit != u
+        assert without.weight[u].sum() == pytest.approx(raters[rest].sum())
+        assert without.positive[u].sum() == pytest.approx(hits[rest].sum())
+        assert without.score[u].sum() == pytest.approx((raters * confidence)[rest].sum())

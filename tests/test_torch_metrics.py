@@ -18,11 +18,12 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("torchmetrics", reason="torchmetrics is not installed")
 
 from raterwise.catalog import CATALOG  # noqa: E402
-from raterwise.engines import device, local, tensor_cases  # noqa: E402
+from raterwise.engines import device, tensor_cases  # noqa: E402
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError  # noqa: E402
 from raterwise.kernels import _torch as kernels  # noqa: E402
 from raterwise.metrics.kernel_cells import fine_cells  # noqa: E402
 from raterwise.predictions import Predictions  # noqa: E402
+from raterwise.summaries import one_pass  # noqa: E402
 from raterwise.torch import metrics  # noqa: E402
 
 torch.set_num_threads(1)
@@ -435,7 +436,7 @@ def test_the_engine_gives_the_number_of_the_host(name: str, where: str) -> None:
     row = CATALOG[name]
     options = row.with_defaults({})
     plan = row.plan(options)
-    host = local.summarise(Predictions.of(probs, labels, weights=weights), [plan])[plan]
+    host = one_pass.summarise(Predictions.of(probs, labels, weights=weights), [plan])[plan]
     tensor = torch.tensor(probs).to(where)
     there = device.summarise(tensor, torch.tensor(counts).to(where), [plan], weights=weights)[plan]
     expected = row.estimate(host, options)
@@ -452,7 +453,7 @@ def test_the_engine_gives_the_table_of_the_host(where: str) -> None:
     labels = np.arange(len(p)) % 2
     for question in ("top_label", "positive", "per_class", "predicted_class"):
         plan = BinPlan(Question(question))
-        host = local.summarise(Predictions.of(probs, labels), [plan])[plan]
+        host = one_pass.summarise(Predictions.of(probs, labels), [plan])[plan]
         there = device.summarise(torch.tensor(probs).to(where), labels, [plan])[plan]
         np.testing.assert_allclose(there.sums, host.sums, rtol=0, atol=1e-13)
         np.testing.assert_array_equal(there.sums[..., 0], host.sums[..., 0])

@@ -38,7 +38,7 @@ from raterwise.experiments.training_loss_runs import (
     runs_of,
 )
 from raterwise.experiments.training_loss_tables import as_markdown
-from raterwise.inference import Settings as Judging
+from raterwise.inference.settings import Settings as Judging
 from raterwise.results import Estimate
 
 torch = pytest.importorskip("torch")

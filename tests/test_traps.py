@@ -12,9 +12,9 @@ import pytest
 
 import raterwise as rw
 from raterwise.binning import bin_edges, locate
-from raterwise.engines.local import summarise
 from raterwise.questions import Question
 from raterwise.summaries import BinPlan
+from raterwise.summaries.one_pass import summarise
 from strategies import OF_PROBABILITIES, Array, Problem, ordinary
 
 

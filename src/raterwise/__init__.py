@@ -64,10 +64,10 @@ from raterwise.functions.proper import (
 )
 from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve, io_auroc
 from raterwise.labels import Labels
-from raterwise.multilabel import MultilabelResults, evaluate_multilabel
+from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions
 from raterwise.results import Estimate, Results
-from raterwise.streaming import evaluate_stream
+from raterwise.streaming.evaluation import evaluate_stream
 
 if TYPE_CHECKING:
     from raterwise import plots, report
@@ -107,7 +107,6 @@ __all__ = [
     "MatrixScalingCV",
     "MergeError",
     "MissingExtraError",
-    "MultilabelResults",
     "PointBelief",
     "Predictions",
     "RaterwiseError",

@@ -14,9 +14,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from raterwise import recipes
+from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError
-from raterwise.metrics import agreement, calibration, proper, ranking
+from raterwise.metrics import agreement, calibration, cell_bounds, proper, ranking
+from raterwise.predictions import Rows
 from raterwise.recipes import Options, Prepare
+from raterwise.summaries import Summary
 
 __all__ = ["CATALOG", "Metric", "find"]
 
@@ -40,12 +43,15 @@ class Metric:
     formula: Callable[..., NDArray[Any]]
     """formula(table, **options) -> array over the table's leading axes."""
     prepare: Prepare = field(default=_as_it_is)
-    value: Callable[[Any, Options], float] | None = None
-    """The value of the summary, where the table for the interval is coarser."""
-    bounded_value: Callable[[Any, Options], tuple[float, float]] | None = None
-    """The same with a bound on its error, where it is an approximation."""
+    exact: Callable[[Any, Options], tuple[float, float | None]] | None = None
+    """The value of sorted scores, where the table for the interval is coarser, with a bound on its
+    error where it is an approximation."""
+    of_cells: Callable[[Any, Options], tuple[float, float | None]] | None = None
+    """The value where cells stand for scores, with a bound on its error."""
     options: Options = field(default_factory=dict)
     formula_options: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    """What `question` may be, where it is an option."""
     least_raters: int = 1
     error: bool = False
     """A non-negative calibration error: its interval inverts a test."""
@@ -53,18 +59,20 @@ class Metric:
     in_all: bool = True
     needs_belief: bool = False
     """Defined for a belief over class probabilities, not for bare probabilities."""
+    curve: str | None = None
+    """The curve that its table shows: "top_label", "per_class", "disagreement", "thresholds"."""
+    settle: Callable[[Any, Options], Options] | None = None
+    """The options with those that follow from the data chosen, once for many subsets of it."""
+    label_loss: Callable[[Rows], NDArray[Any]] | None = None
+    """What each label would add, (n, K), where the metric is a mean over labels."""
+    tags: frozenset[str] = frozenset()
+    """by_class: one value per class; of_pairs: compares raters with each other; by_level: made
+    within sub-groups unless told otherwise; kernel: needs neighbours; of_cases: tells equal scores
+    of different cases apart."""
 
-    def estimate(self, summary: Any, options: Options) -> float:
+    def estimate(self, summary: Summary, options: Options) -> float:
         """Return the value of the metric."""
-        return self.estimate_with_bound(summary, options)[0]
-
-    def estimate_with_bound(self, summary: Any, options: Options) -> tuple[float, float | None]:
-        """Return the value and, where it is an approximation, a bound on its error."""
-        if self.bounded_value is not None:
-            return self.bounded_value(summary, options)
-        if self.value is not None:
-            return float(self.value(summary, options)), None
-        return float(self.over(self.prepare(summary, options).table, options)), None
+        return summary.value(self, options)[0]
 
     def over(self, table: Any, options: Options) -> NDArray[Any]:
         """Return the formula over a table or a stack of resampled tables."""
@@ -73,16 +81,57 @@ class Metric:
     @property
     def of_pairs(self) -> bool:
         """Whether it compares raters with each other."""
-        return self.least_raters > 1 or self.group == "Rater agreement"
+        return self.least_raters > 1 or "of_pairs" in self.tags
 
     def raters_needed(self, options: Options) -> int:
         """Return how many labels each case needs; the plugin of a class's probability needs one."""
-        plugin = options.get("estimator") == "plugin" and self.group == "Label histograms"
+        plugin = options.get("estimator") == "plugin" and "plugin_needs_one" in self.tags
         return 1 if plugin else self.least_raters
 
+    def by_class(self, options: Options) -> bool:
+        """Tell whether it is asked of every class."""
+        question = getattr(self.plan(options), "question", None)
+        return getattr(question, "name", "") in ("per_class", "predicted_class")
+
     def with_defaults(self, given: Options) -> dict[str, Any]:
-        """Return the options of this metric, as given or by default."""
+        """Return the options of this metric: those given that it has, otherwise the defaults."""
         return {name: given.get(name, default) for name, default in self.options.items()}
+
+    def with_options(self, shared: Options, own: Options) -> dict[str, Any]:
+        """Return the options of this metric, checked.
+
+        `shared` are for every metric that can take them, `own` for this one: one that it does not
+        have is an error that names those it has.
+        """
+        known = ", ".join(self.options) or "none"
+        for name in own:
+            if name not in self.options:
+                raise InvalidInputError(
+                    f"options: {self.name} has no option {name!r}; it has: {known}"
+                )
+        told = {name: value for name, value in shared.items() if self.can_take(name, value)}
+        found = self.with_defaults({**told, **own})
+        for name, value in found.items():
+            default = self.options[name]
+            words = CHOICES.get(default, ()) if isinstance(default, str) else ()
+            if allowed := self.questions if name == "question" else words:
+                choose(f"options: {name} of {self.name}", value, allowed)
+        return found
+
+    def can_take(self, name: str, value: Any) -> bool:
+        """Tell whether an option is one of this metric's, with a value that it may have."""
+        return name in self.options and (name != "question" or value in self.questions)
+
+
+CHOICES = {
+    "debiased": ("debiased", "plugin"),
+    "unbiased": ("unbiased", "plugin"),
+    "zero": ("zero", "plugin"),
+    "nominal": ("nominal", "ordinal", "interval"),
+    "case": ("annotation", "case"),
+    "annotation": ("annotation", "case"),
+}
+"""What an option that is a word may be, by its default."""
 
 
 def find(name: str) -> Metric:
@@ -95,6 +144,9 @@ def find(name: str) -> Metric:
 
 
 _TOP = {"bins": 15, "question": "top_label", "per": "annotation"}
+_ANY = ("top_label", "positive", "per_class", "predicted_class")
+_ONE = ("top_label", "positive")
+_BY_CLASS = frozenset({"by_class", "plugin_needs_one"})
 _LH = {"bins": 15, "estimator": "debiased", "singletons": "zero"}
 
 _ROWS = (
@@ -103,6 +155,7 @@ _ROWS = (
         "How often the predicted class is what a rater says.",
         "higher", "LH section 7",
         plan=recipes.binned("top_label", "case"), formula=proper.mean_hit, options={"per": "case"},
+        label_loss=recipes.hit_of_label, tags=frozenset({"by_level"}),
     ),
     Metric(
         "brier", "Brier score", "Proper scores",
@@ -110,6 +163,7 @@ _ROWS = (
         "lower", "Brier 1950; LH eqs 3-4, 8",
         plan=recipes.binned("per_class", "case"), formula=proper.brier,
         options={"per": "case", "scale_by_half": "auto"}, formula_options=("scale_by_half",),
+        label_loss=recipes.halved_squares_of_label, tags=frozenset({"by_level"}),
     ),
     Metric(
         "nll", "Negative log-likelihood", "Proper scores",
@@ -117,6 +171,7 @@ _ROWS = (
         "lower", "LH eq 82",
         plan=recipes.per_case("log"), formula=proper.mean_score, options={"per": "case"},
         undefined="it is infinite: a class that a rater chose was given the probability 0",
+        label_loss=recipes.log_of_label,
     ),
     Metric(
         "ranked_probability_score", "Ranked probability score", "Proper scores",
@@ -130,6 +185,7 @@ _ROWS = (
         "The squared loss against one rater drawn at random: epistemic plus irreducible.",
         "lower", "LH eq 8",
         plan=recipes.binned("per_class", "case"), formula=proper.expected_squared_loss,
+        label_loss=recipes.squares_of_label, tags=_BY_CLASS,
     ),
     Metric(
         "epistemic_loss", "Epistemic loss", "Label histograms",
@@ -137,6 +193,7 @@ _ROWS = (
         "lower", "LH eqs 9-10",
         plan=recipes.binned("per_class", "case", 2), formula=proper.epistemic_loss,
         options={"estimator": "unbiased"}, formula_options=("estimator",), least_raters=2,
+        tags=_BY_CLASS,
     ),
     Metric(
         "irreducible_loss", "Irreducible loss", "Label histograms",
@@ -144,6 +201,7 @@ _ROWS = (
         "none", "LH eq 6",
         plan=recipes.binned("per_class", "case", 2), formula=proper.irreducible_loss,
         least_raters=2,
+        tags=_BY_CLASS,
     ),
     Metric(
         "calibration_loss", "Calibration loss", "Label histograms",
@@ -151,6 +209,7 @@ _ROWS = (
         "lower", "LH eqs 13-14",
         plan=recipes.binned("per_class", "case"), formula=proper.calibration_loss,
         options=_LH, formula_options=("estimator", "singletons"), error=True,
+        tags=_BY_CLASS,
     ),
     Metric(
         "calibration_error", "Calibration error", "Label histograms",
@@ -158,6 +217,7 @@ _ROWS = (
         "lower", "LH eqs 1, 11-14",
         plan=recipes.binned("per_class", "case"), formula=proper.calibration_error,
         options=_LH, formula_options=("estimator", "singletons"), error=True,
+        tags=_BY_CLASS | {"by_level"},
     ),
     Metric(
         "dispersion_loss", "Dispersion loss", "Label histograms",
@@ -165,6 +225,7 @@ _ROWS = (
         "lower", "LH eqs 33-36",
         plan=recipes.binned("per_class", "case", 2), formula=proper.dispersion_loss,
         options=_LH, formula_options=("estimator", "singletons"), least_raters=2,
+        tags=_BY_CLASS,
     ),
     Metric(
         "disagreement_loss", "Disagreement loss", "Disagreement",
@@ -186,6 +247,7 @@ _ROWS = (
         "lower", "LH eqs 42-45",
         plan=recipes.binned("disagreement", "case", 2), formula=proper.calibration_error,
         options=_LH, formula_options=("estimator", "singletons"), least_raters=2, error=True,
+        curve="disagreement",
     ),
     Metric(
         "prior_epistemic_loss", "Epistemic loss before an expert label", "Disagreement",
@@ -211,32 +273,43 @@ _ROWS = (
         "Mean gap between confidence and how often raters agree, over bins of confidence.",
         "lower", "RECE eq 2; MR eq 5",
         plan=recipes.binned("top_label"), formula=calibration.ece, options=_TOP, error=True,
+        questions=_ANY, curve="top_label", tags=frozenset({"by_level"}),
     ),
     Metric(
         "mce", "Maximum calibration error", "Calibration",
         "The largest gap of any bin; very noisy when bins hold few cases.",
         "lower", "Naeini et al. 2015",
         plan=recipes.binned("top_label"), formula=calibration.mce, options=_TOP, error=True,
+        questions=_ANY,
     ),
     Metric(
         "rms_ce", "RMS calibration error", "Calibration",
         "Root mean squared gap between confidence and agreement over bins.",
         "lower", "Kumar et al. 2019",
         plan=recipes.binned("top_label"), formula=calibration.rms_ce, options=_TOP, error=True,
+        questions=_ANY,
     ),
     Metric(
         "adaptive_ece", "Adaptive ECE", "Calibration",
         "ECE over bins that hold equally many cases.",
         "lower", "Nguyen & O'Connor 2015",
-        plan=recipes.sorted_scores, formula=calibration.ece, options=_TOP, error=True,
-        prepare=recipes.by_edges(lambda s, o: calibration.adaptive_edges(s, o["bins"])),
+        plan=recipes.sorted_scores, options=_TOP, error=True, questions=_ANY,
+        **recipes.binned_cells(
+            calibration.ece,
+            recipes.by_edges(lambda s, o: calibration.adaptive_edges(s, o["bins"])),
+            cell_bounds.adaptive,
+        ),
     ),
     Metric(
         "ece_sweep", "ECE-sweep", "Calibration",
         "ECE over as many equal-mass bins as keep the observed frequency increasing.",
         "lower", "Roelofs et al. 2022",
-        plan=recipes.sorted_scores, formula=calibration.ece, error=True,
-        prepare=recipes.by_edges(lambda s, o: calibration.sweep_edges(s)),
+        plan=recipes.sorted_scores, error=True, questions=_ANY,
+        **recipes.binned_cells(
+            calibration.ece,
+            recipes.by_edges(lambda s, o: calibration.sweep_edges(s)),
+            cell_bounds.sweep,
+        ),
         options={"question": "top_label", "per": "annotation"},
     ),
     Metric(
@@ -245,6 +318,7 @@ _ROWS = (
         "lower", "Kull et al. 2019",
         plan=recipes.binned("per_class"), formula=calibration.ece,
         options={"bins": 15, "per": "annotation"}, error=True,
+        curve="per_class", tags=frozenset({"by_class"}),
     ),
     Metric(
         "sce", "Static calibration error", "Calibration",
@@ -260,13 +334,15 @@ _ROWS = (
         plan=recipes.soft_binned, formula=calibration.robust_ece, error=True,
         options={**_TOP, "sigma": 0.1, "observed_bins_only": False},
         formula_options=("observed_bins_only",),
+        questions=_ANY,
     ),
     Metric(
         "ks_error", "KS calibration error", "Calibration",
         "The largest cumulative gap between confidence and agreement; needs no bins.",
         "lower", "Gupta et al. 2021",
         plan=recipes.sorted_scores, prepare=recipes.by_edges(recipes.in_cells),
-        formula=calibration.ks_error, value=recipes.exact_ks,
+        formula=calibration.ks_error, exact=recipes.exact_ks,
+        of_cells=recipes.from_cells(recipes.exact_ks, cell_bounds.ks), questions=_ANY,
         options={"question": "top_label", "per": "annotation"}, error=True,
     ),
     Metric(
@@ -274,7 +350,8 @@ _ROWS = (
         "Gap between confidence and agreement after smoothing; chooses its own bandwidth.",
         "lower", "Błasiok & Nakkiran 2024",
         plan=recipes.sorted_scores, prepare=recipes.smoothed(recipes.gaussian_smoother),
-        formula=calibration.ece, value=recipes.smooth_value,
+        formula=calibration.ece, exact=recipes.smooth_value,
+        of_cells=recipes.from_cells(recipes.smooth_value, cell_bounds.smooth), questions=_ONE,
         options={"question": "top_label", "per": "annotation"}, error=True,
     ),
     Metric(
@@ -282,9 +359,12 @@ _ROWS = (
         "Mean gap between confidence and the agreement that a kernel estimates from other cases.",
         "lower", "Popordanoska et al. 2022; MR section 2.2",
         plan=recipes.sorted_scores, prepare=recipes.smoothed(recipes.beta_smoother),
-        formula=recipes.kde_norm, formula_options=("p",), bounded_value=recipes.kde_with_bound,
+        formula=recipes.kde_norm, formula_options=("p",), exact=recipes.kde_with_bound,
+        settle=recipes.with_bandwidth,
+        of_cells=cell_bounds.kde_of_cells, questions=_ONE, tags=frozenset({"kernel", "of_cases"}),
         options={
-            "per": "annotation", "p": 1, "bandwidth": None, "leave_out": "case", "method": "auto"
+            "question": "top_label", "per": "annotation", "p": 1, "bandwidth": None,
+            "leave_out": "case", "method": "auto",
         },
         error=True, undefined="it needs two cases, to compare one with the other",
     ),
@@ -293,17 +373,18 @@ _ROWS = (
         "How well confidence separates right from wrong predictions (0.5 is chance).",
         "higher", "CCC section 2.2",
         undefined="every prediction is right, or every one is wrong",
-        **recipes.of_ranks(ranking.auccc),
+        curve="thresholds",
+        tags=frozenset({"by_level"}), **recipes.of_ranks(ranking.auccc, cell_bounds.auccc),
     ),
     Metric(
         "aurc", "AURC", "Ranking",
         "Mean error rate among the most confident cases, over all coverages.",
-        "lower", "Geifman & El-Yaniv 2017", **recipes.of_ranks(ranking.aurc),
+        "lower", "Geifman & El-Yaniv 2017", **recipes.of_ranks(ranking.aurc, cell_bounds.aurc),
     ),
     Metric(
         "augrc", "AUGRC", "Ranking",
         "Mean risk of an undetected error, over all coverages.",
-        "lower", "Traub et al. 2024", **recipes.of_ranks(ranking.augrc),
+        "lower", "Traub et al. 2024", **recipes.of_ranks(ranking.augrc, cell_bounds.augrc),
     ),
     Metric(
         "fleiss_kappa", "Fleiss' kappa", "Rater agreement",
@@ -311,6 +392,7 @@ _ROWS = (
         "none", "Fleiss 1971; Fleiss, Levin & Paik 2003",
         plan=recipes.agreement_plan, formula=lambda table: agreement.fleiss_from_sums(table.fleiss),
         least_raters=2, undefined="all labels are of one class",
+        tags=frozenset({"of_pairs"}),
     ),
     Metric(
         "krippendorff_alpha", "Krippendorff's alpha", "Rater agreement",
@@ -319,6 +401,7 @@ _ROWS = (
         plan=recipes.agreement_plan, formula=recipes.krippendorff, options={"scale": "nominal"},
         formula_options=("scale",),
         undefined="no two labels can be paired, or all are of one class",
+        tags=frozenset({"of_pairs"}),
     ),
 )  # fmt: skip
 

@@ -1,103 +1,113 @@
 """Warnings that matter: what a reader should know before believing the numbers.
 
+They follow from the facts alone, so cases in memory, in a stream or in images give the same ones.
 Each says what was counted. Where nothing is wrong, nothing is said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from raterwise.binning import bin_edges
-from raterwise.catalog import Metric
-from raterwise.predictions import Predictions
-from raterwise.recipes import Options
+from raterwise.inference.passes import Asked
+from raterwise.inference.settings import Settings
+from raterwise.results import Estimate
+from raterwise.summaries.digest import Digest
+from raterwise.summaries.facts import Facts
 
-__all__ = ["number_of_patients", "warnings_about"]
-
-Asked = Mapping[str, tuple[Metric, Options]]
+__all__ = ["warnings_about"]
 
 FEW_CASES, FEW_PER_BIN, FEW_PER_CLASS, FEW_FOR_KERNELS, FEW_PATIENTS = 100, 10, 10, 50, 20
 LARGE_SHARE = 0.2
 """Of all cases: a patient who has more decides the figures."""
 TIED = 1e-3
 """Confidences that lie closer together than this tell no cases apart."""
-LOOKED_AT = 100_000
-"""How many confidences are looked at, spread over all cases."""
 MOST_NAMED = 3
 
 
-def warnings_about(predictions: Predictions, asked: Asked | None = None) -> tuple[str, ...]:
-    """Return what to know of the predictions, and of the metrics asked for with their options."""
-    metrics = asked or {}
+def warnings_about(
+    digest: Digest, asked: Asked, settings: Settings, estimates: Mapping[str, Estimate]
+) -> tuple[str, ...]:
+    """Return what to know of the cases, and of the metrics asked for with their options."""
+    facts = digest.facts
     return (
-        *_about_cases(predictions, metrics),
-        *_about_patients(predictions),
-        *_about_raters(predictions),
-        *_about_classes(predictions, metrics),
-        *_about_confidences(predictions),
+        *_about_units(digest, settings),
+        *_about_cases(facts, asked),
+        *_about_patients(facts, settings),
+        *_about_raters(facts),
+        *_about_classes(facts, asked),
+        *_about_confidences(facts),
+        *_approximate(estimates),
     )
 
 
-def number_of_patients(predictions: Predictions) -> int | None:
-    """Return how many patients the cases are from, where that is known."""
-    return None if predictions.groups is None else len(np.unique(predictions.groups))
+def _about_units(digest: Digest, settings: Settings) -> Iterator[str]:
+    together = len(digest.unit_cases) < 2 < digest.facts.cases and not digest.facts.images
+    if settings.resamples and settings.unit == "cases" and together:
+        if digest.facts.patients is not None and digest.facts.patients.number < 2:
+            yield "no intervals: all cases are of one patient"
+        else:
+            yield (
+                f"no intervals: all {digest.unit} are in one block, as summaries that were saved "
+                "with resamples 0 have it"
+            )
 
 
-def _about_cases(predictions: Predictions, asked: Asked) -> Iterator[str]:
-    cases = len(predictions)
+def _about_cases(facts: Facts, asked: Asked) -> Iterator[str]:
+    if facts.images:
+        return
+    cases = facts.cases
     counted = "1 case" if cases == 1 else f"{cases} cases"
     binned = [own["bins"] for row, own in asked.values() if row.error and "bins" in own]
     bins = max((len(bin_edges(edges)) - 1 for edges in binned), default=0)
     if cases < max(FEW_CASES, FEW_PER_BIN * bins):
         each = f" for {bins} bins, {cases / bins:.1f} a bin" if bins else ""
         yield f"only {counted}{each}: calibration errors are dominated by chance"
-    if "kde_ece" in asked and cases < FEW_FOR_KERNELS:
+    kernels = [row.title for row, _ in asked.values() if "kernel" in row.tags]
+    if kernels and cases < FEW_FOR_KERNELS:
         yield (
-            f"only {counted} for KDE-ECE: below about {FEW_FOR_KERNELS} its kernel has too few "
-            "neighbours to average over"
+            f"only {counted} for {_some(kernels)}: below about {FEW_FOR_KERNELS} a kernel has too "
+            "few neighbours to average over"
         )
 
 
-def _about_patients(predictions: Predictions) -> Iterator[str]:
-    patients = number_of_patients(predictions)
-    if patients is None or predictions.groups is None:
+def _about_patients(facts: Facts, settings: Settings) -> Iterator[str]:
+    patients, cases = facts.patients, facts.images or facts.cases
+    if patients is None:
+        if 1 < facts.images < FEW_PATIENTS and settings.resamples:
+            yield f"only {facts.images} images: intervals are too short below about {FEW_PATIENTS}"
         return
-    if patients < FEW_PATIENTS:
+    if patients.number < FEW_PATIENTS:
         yield (
-            f"only {patients} patients: intervals by patient are too short below about "
+            f"only {patients.number} patients: intervals by patient are too short below about "
             f"{FEW_PATIENTS}"
         )
-    cases, most = len(predictions), int(np.bincount(predictions.groups).max())
+    most = patients.largest
     # Where patients are few, each has a large share, and that has been said.
-    if most > LARGE_SHARE * cases and most > 2 * cases / patients:
-        yield f"one patient has {most} of {cases} cases ({most / cases:.0%}) and much of the say"
+    if most > LARGE_SHARE * cases and most > 2 * cases / patients.number:
+        what = "images" if facts.images else "cases"
+        yield f"one patient has {most} of {cases} {what} ({most / cases:.0%}) and much of the say"
 
 
-def _about_raters(predictions: Predictions) -> Iterator[str]:
-    cases, single = len(predictions), int((predictions.labels.num_raters < 2).sum())
-    if single == cases:
+def _about_raters(facts: Facts) -> Iterator[str]:
+    what = "voxels" if facts.images else "cases"
+    if facts.under_two == facts.cases:
         yield "one rater per case: disagreement and epistemic loss cannot be estimated"
-    elif single:
-        yield f"{single} of {cases} cases have a single rater"
+    elif facts.under_two:
+        yield f"{facts.under_two} of {facts.cases} {what} have a single rater"
 
 
-def _about_classes(predictions: Predictions, asked: Asked) -> Iterator[str]:
-    cases = _cases_by_class(predictions)
-    names = predictions.class_names or tuple(f"class {k}" for k in range(len(cases)))
-    absent = [names[k] for k in np.flatnonzero(cases == 0)]
+def _about_classes(facts: Facts, asked: Asked) -> Iterator[str]:
+    cases = facts.by_class
+    names = facts.class_names or tuple(f"class {k}" for k in range(len(cases)))
+    absent = [names[k] for k, count in enumerate(cases) if count == 0]
     if absent:
         yield (
             f"no rater chose {_some(absent)} ({len(absent)} of {len(cases)} classes): of these the "
             "figures say nothing"
         )
-    by_class = [row.title for row, own in asked.values() if row.error and _by_class(row, own)]
-    few = [
-        f"{names[k]} ({cases[k]})" for k in np.flatnonzero((cases > 0) & (cases < FEW_PER_CLASS))
-    ]
+    by_class = [row.title for row, own in asked.values() if row.error and row.by_class(own)]
+    few = [f"{names[k]} ({n})" for k, n in enumerate(cases) if 0 < n < FEW_PER_CLASS]
     if by_class and few:
         yield (
             f"fewer than {FEW_PER_CLASS} cases of {_some(few)}: errors by class "
@@ -105,36 +115,30 @@ def _about_classes(predictions: Predictions, asked: Asked) -> Iterator[str]:
         )
 
 
-def _by_class(row: Metric, own: Options) -> bool:
-    question = getattr(row.plan(own), "question", None)
-    return getattr(question, "name", "") in ("per_class", "predicted_class")
-
-
-def _cases_by_class(predictions: Predictions) -> NDArray[Any]:
-    """Return in how many cases some rater chose each class."""
-    labels = predictions.labels
-    if labels.classes is not None:
-        return np.bincount(labels.classes, minlength=labels.num_classes)
-    return np.asarray((labels.counts > 0).sum(axis=0))
-
-
-def _about_confidences(predictions: Predictions) -> Iterator[str]:
-    step = -(-len(predictions) // LOOKED_AT)
-    probs = predictions.probs[::step]
-    if len(probs) < 2:
+def _about_confidences(facts: Facts) -> Iterator[str]:
+    # Most voxels of most images are plain background: that says nothing against the model.
+    found = facts.confidences
+    if found.looked_at < 2 or facts.images:
         return
-    confidence = np.maximum(probs, 1 - probs) if probs.ndim == 1 else probs.max(axis=1)
-    low, high = float(confidence.min()), float(confidence.max())
-    if high - low < TIED:
-        yield f"every confidence lies between {low:.4f} and {high:.4f}: none tells cases apart"
-        return
-    values, counts = np.unique(confidence, return_counts=True)
-    most = int(counts.argmax())
-    if counts[most] > len(confidence) / 2:
+    if found.high - found.low < TIED:
         yield (
-            f"{counts[most] / len(confidence):.0%} of the confidences are exactly "
-            f"{values[most]:.4g}: ranks and bins cannot tell these cases apart"
+            f"every confidence lies between {found.low:.4f} and {found.high:.4f}: none tells cases "
+            "apart"
         )
+        return
+    value, share = found.most_frequent
+    if share > 0.5:
+        yield (
+            f"{share:.0%} of the confidences are exactly {value:.4g}: ranks and bins cannot tell "
+            "these cases apart"
+        )
+
+
+def _approximate(estimates: Mapping[str, Estimate]) -> Iterator[str]:
+    """Say which values are sums over fine cells, and how far they may be from the exact ones."""
+    bounds = [f"{e.title} {e.bound:.1e}" for e in estimates.values() if e.bound is not None]
+    if bounds:
+        yield f"approximate, with an error of at most: {', '.join(bounds)}"
 
 
 def _some(names: Sequence[str]) -> str:

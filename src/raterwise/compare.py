@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from raterwise.errors import InvalidInputError
-from raterwise.evaluate import evaluate_predictions, predictions_of, rows_of
-from raterwise.inference import Progress, Settings
-from raterwise.paired import Difference, differences, ranking, require_pairs
+from raterwise.evaluate import evaluate_predictions, predictions_of
+from raterwise.inference.paired import Difference, differences, ranking, require_pairs
+from raterwise.inference.settings import Progress, Settings
+from raterwise.kernels._threads import with_threads
+from raterwise.request import Metrics, Request, rows_of
 from raterwise.results import Results
 
 __all__ = ["Comparison", "Difference", "compare"]
@@ -119,15 +121,18 @@ class Comparison:
 def compare(
     models: Mapping[str, Any],
     labels: Any = None,
-    metrics: str | Sequence[str] = "all",
+    metrics: Metrics = "all",
     groups: Any = None,
     class_names: Sequence[str] | None = None,
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     seed: int = SEED,
     *,
-    weights: Any = None,
     bins: int = BINS,
+    question: str | None = None,
+    per: str | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    weights: Any = None,
     on_unrated: str = "error",
     on_single: str = "error",
     threads: int | None = None,
@@ -166,7 +171,8 @@ def compare(
             )
         cases = {"labels": labels, "groups": groups, "class_names": class_names, "weights": weights}
         made_with = {"resamples": (resamples, RESAMPLES), "level": (level, LEVEL),
-                     "seed": (seed, SEED), "bins": (bins, BINS)}  # fmt: skip
+                     "seed": (seed, SEED), "bins": (bins, BINS), "question": (question, None),
+                     "per": (per, None), "options": (options, None)}  # fmt: skip
         _refuse_what_results_know(next(iter(models.values())), cases, made_with)
         require_pairs(models)
         return _compared(_with_metrics(models, metrics))
@@ -174,14 +180,18 @@ def compare(
         raise InvalidInputError("labels: are needed with predictions; only results go without")
     if resamples < 2:
         raise InvalidInputError(f"resamples: must be at least 2 to compare; got {resamples}")
-    settings = Settings(resamples, level, seed, "cases", "auto", on_single, threads)
+    settings = Settings(resamples, level, seed, on_single=on_single, threads=threads)
     results: dict[str, Results] = {}
     for i, (name, probs) in enumerate(models.items()):
         if progress:
             progress(name, i / len(models))
         predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
-        rows = rows_of(metrics, belief=predictions.belief is not None)
-        results[name] = evaluate_predictions(predictions, rows, {"bins": bins}, settings)
+        request = Request.of(
+            metrics, bins=bins, question=question, per=per, options=options, settings=settings,
+            belief=predictions.belief is not None,
+        )  # fmt: skip
+        with with_threads(threads):
+            results[name] = evaluate_predictions(predictions, request)
     if progress:
         progress("done", 1.0)
     return _compared(results)

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise import intervals
 from raterwise.arrays import choose
 from raterwise.catalog import Metric, find
 from raterwise.errors import InvalidInputError
-from raterwise.inference import Draws, Pass, Settings
+from raterwise.inference import intervals
+from raterwise.inference.draws import digest_in_memory
+from raterwise.inference.passes import Asked, Pass
+from raterwise.inference.settings import Settings
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
 from raterwise.summaries import BinTable, SortedScores
@@ -175,7 +177,9 @@ def reliability_curve(
         predictions.labels.require_raters(2, on_single)
         row, own = find("disagreement_calibration_error"), {"bins": bins}
     own = row.with_defaults(own)
-    pass_ = Pass.of(predictions, [(row, own)], settings, Draws.of(predictions, settings))
+    pass_ = Pass(
+        digest_in_memory(predictions, [row.plan(own)], settings), {row.name: (row, own)}, settings
+    )
     name = question.replace("_", " ")
     if question == "per_class":
         name = _class_name(predictions.class_names, channel)
@@ -207,34 +211,30 @@ def threshold_curve(
     predictions = Predictions.of(probs, labels, weights=weights, groups=groups)
     settings, row = Settings(resamples, level, seed), find("auccc")
     own = row.with_defaults({})
-    pass_ = Pass.of(predictions, [(row, own)], settings, Draws.of(predictions, settings))
+    pass_ = Pass(
+        digest_in_memory(predictions, [row.plan(own)], settings), {row.name: (row, own)}, settings
+    )
     return _thresholds(pass_, row, own)
 
 
 def curves_of(
-    pass_: Pass,
-    asked: Mapping[str, tuple[Metric, Mapping[str, Any]]],
-    class_names: Sequence[str] | None = None,
+    pass_: Pass, asked: Asked, class_names: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Return, as plain values, the curves whose tables the asked metrics have made already."""
     found: dict[str, Any] = {}
-    if "ece" in asked:
-        row, own = asked["ece"]
-        event = str(own.get("question", "top_label")).replace("_", " ")
-        (curve,) = _reliability(pass_, row, own, {0: event})
-        found["top_label"] = curve.to_dict()
-    if "classwise_ece" in asked:
-        labels = pass_.table(*asked["classwise_ece"]).positive.sum(axis=-1)
-        most = np.sort(np.argsort(-labels, kind="stable")[:MOST_CLASSES])
-        names = {int(k): _class_name(class_names, int(k)) for k in most}
-        curves = _reliability(pass_, *asked["classwise_ece"], names)
-        found["per_class"] = [curve.to_dict() for curve in curves]
-    if "disagreement_calibration_error" in asked:
-        row, own = asked["disagreement_calibration_error"]
-        (curve,) = _reliability(pass_, row, own, {0: "disagreement"})
-        found["disagreement"] = curve.to_dict()
-    if "auccc" in asked and asked["auccc"][1].get("question") == "top_label":
-        found["thresholds"] = _thresholds(pass_, *asked["auccc"]).to_dict()
+    for row, own in asked.values():
+        if row.curve == "thresholds":
+            if own["question"] == "top_label":
+                found[row.curve] = _thresholds(pass_, row, own).to_dict()
+        elif row.curve == "per_class":
+            labels = pass_.table(row, own).positive.sum(axis=-1)
+            most = np.sort(np.argsort(-labels, kind="stable")[:MOST_CLASSES])
+            names = {int(k): _class_name(class_names, int(k)) for k in most}
+            found[row.curve] = [c.to_dict() for c in _reliability(pass_, row, own, names)]
+        elif row.curve is not None and not row.by_class(own):
+            event = str(own.get("question", row.curve)).replace("_", " ")
+            (curve,) = _reliability(pass_, row, own, {0: event})
+            found[row.curve] = curve.to_dict()
     return found
 
 
@@ -243,7 +243,7 @@ def _reliability(
 ) -> list[ReliabilityCurve]:
     """Return the curves of the named channels of a binned metric."""
     table = pass_.table(row, own)
-    stack = pass_.stack(row, own) if pass_.settings.resamples and pass_.units != 1 else None
+    stack = pass_.stack(row, own) if pass_.resampled else None
     edges = row.plan(own).edges
     level = pass_.settings.level
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -326,7 +326,7 @@ def _thresholds(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> ThresholdCu
     first = np.searchsorted(-thin.thresholds, -score, side="left")
     counts = np.bincount(first, pass_.case_counts(row), minlength=len(thin.thresholds))
     thin = replace(thin, accepted_cases=np.cumsum(counts).astype(np.float64))
-    if not pass_.settings.resamples or pass_.units == 1:
+    if not pass_.resampled:
         return thin
     return _with_bands(thin, pass_.table(row, own), pass_.stack(row, own), pass_)
 

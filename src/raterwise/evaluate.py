@@ -3,68 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from raterwise.binning import bin_edges
-from raterwise.catalog import CATALOG, Metric, find
-from raterwise.cautions import number_of_patients, warnings_about
-from raterwise.curves import curves_of
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.exchangeability import exchangeability_test
-from raterwise.fingerprint import fingerprint
-from raterwise.inference import Draws, Pass, Progress, Settings, estimate
+from raterwise.inference.settings import Progress, Settings, silent
+from raterwise.judging import Judged, judge_predictions, results_of
+from raterwise.kernels._threads import with_threads
 from raterwise.predictions import Predictions
-from raterwise.resample import RATERS_SHARE
-from raterwise.results import Estimate, Results, to_digits
-from raterwise.subgroups import (
-    Judged,
-    metrics_by_level,
-    subgroups_of,
-    warnings_about_levels,
-)
+from raterwise.request import Metrics, Request
+from raterwise.results import Results
+from raterwise.subgroups import metrics_by_level, subgroups_of, warnings_about_levels
 from raterwise.variables import variables_of
 
-__all__ = [
-    "blank",
-    "blanks",
-    "evaluate",
-    "evaluate_predictions",
-    "facts",
-    "predictions_of",
-    "rows_of",
-    "warnings_about",
-]
+__all__ = ["evaluate", "evaluate_predictions", "predictions_of"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
-AGREEMENT = {"fleiss_kappa", "krippendorff_alpha"}
-"""The metrics that come with a test whether the raters are interchangeable."""
 MOST_SHUFFLED = 200_000
-"""Up to how many ratings are shuffled for it."""
+"""Up to how many ratings are shuffled to test whether the raters are interchangeable."""
 
 
 def evaluate(
     probs: Any,
     labels: Any,
-    metrics: str | Sequence[str] = "all",
+    metrics: Metrics = "all",
     groups: Any = None,
     class_names: Sequence[str] | None = None,
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
     *,
-    weights: Any = None,
+    unit: Literal["cases", "raters"] = "cases",
     bins: int = 15,
-    resample: str = "cases",
-    interval: str = "auto",
-    on_unrated: str = "error",
-    on_single: str = "error",
+    question: Literal["top_label", "positive", "per_class", "predicted_class"] | None = None,
+    per: Literal["annotation", "case"] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    weights: Any = None,
+    interval: Literal["auto", "percentile", "bias_corrected"] = "auto",
+    on_unrated: Literal["error", "drop"] = "error",
+    on_single: Literal["error", "drop"] = "error",
     subgroups: Any = None,
-    subgroup_metrics: str | Sequence[str] | None = None,
+    subgroup_metrics: Metrics | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
@@ -81,8 +62,18 @@ def evaluate(
         The patient of each case: patients, not cases, are resampled.
     resamples, level, seed
         Of the bootstrap; `resamples=0` gives values without intervals.
-    resample
-        "cases" (or patients), or "raters".
+    unit
+        What is resampled: "cases" (patients, where `groups` names them), or "raters".
+    bins, question, per
+        For every metric that can take them, as in the function of the same name: the number of
+        bins; what is asked of a case ("top_label", "positive" for two classes, "per_class",
+        "predicted_class"); whether a case counts once per rater ("annotation") or once ("case").
+        By default what each function has by default.
+    options
+        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}. One that a metric does not
+        have is an error that names those it has.
+    weights
+        (N,): how much each case counts.
     interval
         "auto": test inversion for calibration errors, bias-corrected bootstrap for the rest;
         or "percentile" or "bias_corrected" for all.
@@ -92,7 +83,8 @@ def evaluate(
     subgroups, subgroup_metrics
         What tells cases apart, by name: {"scanner": (N,) values, …}, or a data frame, or one
         column. The metrics are made within each level and compared with those of the other cases:
-        `results.subgroups`. By default those of `raterwise.subgroups.DEFAULT_METRICS`.
+        `results.subgroups`. By default accuracy, Brier score,
+        calibration error, ECE and AUCCC, of those asked for.
     progress
         Called with a description and a fraction done.
 
@@ -103,40 +95,37 @@ def evaluate(
     (0.75, 0.225)
     """
     predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
-    settings = Settings(resamples, level, seed, resample, interval, on_single, threads)
-    bin_edges(bins)  # a bad number is the caller's mistake, not a metric without a value
-    rows = rows_of(metrics, belief=predictions.belief is not None)
-    if subgroups is None:
-        if subgroup_metrics is not None:
-            raise InvalidInputError(
-                f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
-            )
-        return evaluate_predictions(predictions, rows, {"bins": bins}, settings, progress)
-    given = len(predictions) + sum(predictions.dropped.values())
-    variables = [v.take(predictions.kept) for v in variables_of(subgroups, given)]
-    chosen = metrics_by_level(subgroup_metrics, rows)
-    first, second = _shares(progress, WHOLE_SHARE)
-    results = evaluate_predictions(predictions, rows, {"bins": bins}, settings, first)
-
-    def judge(part: Predictions) -> Judged:
-        return judged(part, chosen, {"bins": bins}, settings)
-
-    found = subgroups_of(predictions, variables, judge, settings, second)
-    second("done", 1.0)
+    settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
+    request = Request.of(
+        metrics, bins=bins, question=question, per=per, options=options, settings=settings,
+        belief=predictions.belief is not None,
+    )  # fmt: skip
+    with with_threads(threads):
+        if subgroups is None:
+            if subgroup_metrics is not None:
+                raise InvalidInputError(
+                    f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
+                )
+            return evaluate_predictions(predictions, request, progress)
+        report = progress or silent
+        variables = [v.take(predictions.kept) for v in variables_of(subgroups, predictions.given)]
+        chosen = metrics_by_level(subgroup_metrics, request)
+        results = evaluate_predictions(
+            predictions, request, lambda what, done: report(what, WHOLE_SHARE * done)
+        )
+        found = subgroups_of(
+            predictions,
+            variables,
+            judge_predictions,
+            chosen,
+            lambda what, done: report(what, WHOLE_SHARE + (1 - WHOLE_SHARE) * done),
+        )
+        report("done", 1.0)
     return replace(
         results,
-        options={**results.options, "subgroup_metrics": [row.name for row in chosen]},
+        options={**results.options, "subgroup_metrics": list(chosen.metrics)},
         warnings=(*results.warnings, *warnings_about_levels(variables, found)),
         subgroups=found,
-    )
-
-
-def _shares(progress: Progress | None, share: float) -> tuple[Progress, Progress]:
-    """Return a report of progress for the first part of the work and one for the rest."""
-    report = progress or (lambda what, done: None)
-    return (
-        lambda what, done: report(what, share * done),
-        lambda what, done: report(what, share + (1 - share) * done),
     )
 
 
@@ -166,144 +155,33 @@ def predictions_of(
 
 
 def evaluate_predictions(
-    predictions: Predictions,
-    rows: Sequence[Metric],
-    options: dict[str, Any],
-    settings: Settings,
-    progress: Progress | None = None,
+    predictions: Predictions, request: Request, progress: Progress | None = None
 ) -> Results:
-    """Return the results of catalog rows on checked predictions."""
-    found = judged(predictions, rows, options, settings, progress)
-    curves: dict[str, Any] = {}
-    of_cases: dict[str, Any] = {}
-    if found.pass_ is not None:
-        curves = curves_of(found.pass_, found.asked, predictions.class_names)
-        by_rater = settings.resample == "raters"
-        of_cases["fingerprint"] = fingerprint(predictions, units=found.pass_.units, raters=by_rater)
+    """Return the results of a request on checked predictions."""
+    judged = judge_predictions(predictions, request, progress=progress)
+    facts = judged.digest.facts
+    if request.settings.unit == "raters":
+        known = facts.fingerprint.with_raters(predictions.labels)
+        judged = replace(
+            judged, digest=replace(judged.digest, facts=replace(facts, fingerprint=known))
+        )
+    results = results_of(judged, data=_about_raters(predictions, judged))
     if progress:
         progress("done", 1.0)
-    about_raters = _about_raters(predictions, found.asked, settings)
-    return Results(
-        found.estimates,
-        data={**facts(predictions), **about_raters, **of_cases},
-        options={**options, **asdict(settings)},
-        warnings=warnings_about(predictions, found.asked),
-        curves=curves,
-        replicates=_replicates(found),
-    )
+    return results
 
 
-def _replicates(found: Judged) -> dict[str, NDArray[np.float64]]:
-    """Return every metric on every resample, as a file will hold it."""
-    pass_ = found.pass_
-    if pass_ is None or not pass_.settings.resamples or pass_.units == 1:
-        return {}
-    return {
-        name: to_digits(pass_.replicates(row, own, value))
-        for name, (row, own) in found.asked.items()
-        if (value := found.estimates[name].value) is not None
-    }
-
-
-def judged(
-    predictions: Predictions,
-    rows: Sequence[Metric],
-    options: dict[str, Any],
-    settings: Settings,
-    progress: Progress | None = None,
-) -> Judged:
-    """Return the estimates of catalog rows on checked predictions, and the pass behind them."""
-    report = progress or (lambda what, done: None)
-    estimates, asked = blanks(predictions, rows, options, settings)
-    report("reading the cases", 0.0)
-    if not asked:
-        return Judged(estimates, asked, None)
-    begin = RATERS_SHARE if settings.resample == "raters" and settings.resamples else 0.0
-    draws = Draws.of(predictions, settings)
-    pass_ = Pass.of(predictions, list(asked.values()), settings, draws, progress)
-    for i, (name, (row, own)) in enumerate(asked.items()):
-        report(row.title, begin + (1 - begin) * i / len(asked))
-        estimates[name] = estimate(row, own, estimates[name], pass_)
-    return Judged(estimates, asked, pass_)
-
-
-def blanks(
-    predictions: Predictions, rows: Sequence[Metric], options: dict[str, Any], settings: Settings
-) -> tuple[dict[str, Estimate], dict[str, tuple[Metric, dict[str, Any]]]]:
-    """Return an empty estimate for every metric, and those that the raters suffice for."""
-    estimates: dict[str, Estimate] = {}
-    asked: dict[str, tuple[Metric, dict[str, Any]]] = {}
-    for row in rows:
-        if row.needs_belief and predictions.belief is None:
-            reason = "it needs a belief over class probabilities, not probabilities alone"
-            estimates[row.name] = replace(blank(row), undefined=reason)
-            continue
-        try:
-            own = row.with_defaults(options)
-            needed = row.raters_needed(own)
-            dropped = predictions.labels.require_raters(needed, settings.on_single)
-            estimates[row.name] = replace(blank(row), dropped=dropped)
-            asked[row.name] = row, own
-        except RaterwiseError as error:
-            estimates[row.name] = replace(blank(row), undefined=str(error))
-    return estimates, asked
-
-
-def rows_of(metrics: str | Sequence[str], *, belief: bool = False) -> list[Metric]:
-    """Return the catalog rows asked for; "all" has those of a belief where there is one."""
-    if metrics == "all":
-        return [row for row in CATALOG.values() if row.in_all and (belief or not row.needs_belief)]
-    names = metrics.split(",") if isinstance(metrics, str) else list(metrics)
-    rows = [find(name.strip()) for name in names]
-    if not rows:
-        raise InvalidInputError("metrics: must name at least one metric; got none")
-    return rows
-
-
-def blank(row: Metric) -> Estimate:
-    """Return the estimate of a metric before it has a value."""
-    return Estimate(
-        row.name,
-        None,
-        title=row.title,
-        group=row.group,
-        meaning=row.meaning,
-        direction=row.direction,
-        reference=row.reference,
-    )
-
-
-def facts(predictions: Predictions) -> dict[str, Any]:
-    """Return what the numbers rest on."""
-    raters = predictions.labels.num_raters
-    names = predictions.class_names
-    return {
-        "cases": len(predictions),
-        "patients": number_of_patients(predictions),
-        "classes": predictions.num_classes,
-        "class_names": None if names is None else list(names),
-        "ratings": int(raters.sum()),
-        "raters": {
-            "mean": float(raters.mean()),
-            "min": int(raters.min()),
-            "max": int(raters.max()),
-        },
-        "dropped": dict(predictions.dropped),
-    }
-
-
-def _about_raters(
-    predictions: Predictions, asked: Mapping[str, Any], settings: Settings
-) -> dict[str, Any]:
+def _about_raters(predictions: Predictions, judged: Judged) -> dict[str, Any]:
     """Return whether the raters are interchangeable, with the metrics of their agreement.
 
     Only where it is known who said what, and where shuffling the labels is a matter of seconds.
     """
     ratings = predictions.labels.ratings
-    if ratings is None or len(ratings.case) > MOST_SHUFFLED or not asked.keys() & AGREEMENT:
+    of_agreement = any("of_pairs" in row.tags for row, _ in judged.asked.values())
+    if ratings is None or len(ratings.case) > MOST_SHUFFLED or not of_agreement:
         return {}
     try:
-        test = exchangeability_test(predictions.labels, seed=settings.seed)
+        test = exchangeability_test(predictions.labels, seed=judged.request.settings.seed)
     except RaterwiseError:  # no case has two raters
         return {}
     return {"exchangeability": test.to_dict()}

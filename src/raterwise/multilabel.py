@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,39 +12,23 @@ from numpy.typing import NDArray
 from raterwise.arrays import as_float_array, as_integer_array, choose
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError
-from raterwise.evaluate import blanks, facts, rows_of, warnings_about
-from raterwise.inference import Draws, Pass, Progress, Settings, estimate, mean_estimate
+from raterwise.inference.draws import Units, resampling_units
+from raterwise.inference.estimates import blank, mean_estimate
+from raterwise.inference.settings import Progress, Settings, silent
+from raterwise.judging import Judged, judge_predictions, results_of
+from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.request import Metrics, Request
 from raterwise.results import Estimate, Results
+from raterwise.subgroups import metrics_by_level, subgroups_of, warnings_about_levels
+from raterwise.variables import Variable, variables_of
 
-__all__ = ["MultilabelResults", "evaluate_multilabel"]
+__all__ = ["evaluate_multilabel"]
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class MultilabelResults(Mapping[str, Results]):
-    """The results of each finding, and their mean over the findings (`macro`)."""
-
-    findings: Mapping[str, Results]
-    macro: Results = field(default_factory=lambda: Results({}))
-
-    def __getitem__(self, name: str) -> Results:
-        return self.findings[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.findings)
-
-    def __len__(self) -> int:
-        return len(self.findings)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values."""
-        return {
-            "findings": {name: results.to_dict() for name, results in self.items()},
-            "macro": self.macro.to_dict(),
-        }
+JUDGING = 0.6
+"""How much of the progress is judging the findings, where sub-groups follow."""
 
 
 def evaluate_multilabel(
@@ -52,115 +36,258 @@ def evaluate_multilabel(
     positives: Any,
     raters: Any,
     names: Sequence[str] | None = None,
-    metrics: str | Sequence[str] = "all",
+    metrics: Metrics = "all",
     groups: Any = None,
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
     *,
-    weights: Any = None,
     bins: int = 15,
-    interval: str = "auto",
-    on_unrated: str = "error",
-    on_single: str = "error",
+    question: Literal["top_label", "positive", "per_class", "predicted_class"] | None = None,
+    per: Literal["annotation", "case"] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    weights: Any = None,
+    interval: Literal["auto", "percentile", "bias_corrected"] = "auto",
+    on_unrated: Literal["error", "drop"] = "error",
+    on_single: Literal["error", "drop"] = "error",
+    subgroups: Any = None,
+    subgroup_metrics: Metrics | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> MultilabelResults:
-    """Return every metric of every finding, and its mean over the findings, with intervals.
+) -> Results:
+    """Return every metric as its mean over the findings, and of every finding, with intervals.
 
     Each of the L findings is a yes-or-no task of its own; calibration errors ask about the
-    positive class. The findings are resampled together, patient by patient, so the interval of
-    the mean knows that one patient's findings hang together.
+    positive class unless a `question` is given. The findings are resampled together, patient by
+    patient, so the interval of the mean knows that one patient's findings hang together.
 
     Parameters
     ----------
-    probs
+    probs : array_like
         (N, L): the probability that each finding is present.
-    positives, raters
+    positives, raters : array_like
         (N, L): how many raters saw the finding, out of how many who looked for it.
-    names
+    names : sequence of str, optional
         The findings' names.
-    on_unrated
-        "error", or "drop" to leave a case out of the findings that nobody rated.
+    metrics, groups, resamples, level, seed, bins, question, per, options, weights, interval
+        As in `evaluate`.
+    on_unrated : {"error", "drop"}, default "error"
+        "drop" leaves a case out of the findings that nobody rated.
+    on_single, subgroups, subgroup_metrics, threads, progress
+        As in `evaluate`.
 
+    Returns
+    -------
+    Results
+        The means over the findings (`results["ece"]`); `results.findings["mass"]` are the results
+        of one finding.
+
+    See Also
+    --------
+    evaluate : one task with exclusive classes.
+
+    Examples
+    --------
     >>> probs = [[0.9, 0.2], [0.4, 0.1], [0.7, 0.6]]
     >>> positives, raters = [[1, 0], [0, 0], [1, 1]], [[1, 1], [1, 1], [1, 1]]
     >>> results = evaluate_multilabel(
     ...     probs, positives, raters, names=["mass", "nodule"], metrics="accuracy", resamples=0
     ... )
-    >>> results["mass"]["accuracy"].value, results.macro["accuracy"].value
+    >>> results["accuracy"].value, results.findings["mass"]["accuracy"].value
     (1.0, 1.0)
     """
-    settings = Settings(resamples, level, seed, "cases", interval, on_single, threads)
-    array, counts, labelled = _checked(probs, positives, raters)
-    titles = _titles(names, array.shape[1])
-    choose("on_unrated", on_unrated, ("error", "drop"))
-    rows = rows_of(metrics)
-    whole = Predictions.of(array[:, 0], np.zeros(len(array), int), weights=weights, groups=groups)
-    draws = Draws.of(whole, settings)
-    findings: dict[str, Results] = {}
-    passes: dict[str, list[tuple[Pass, float, dict[str, Any]]]] = {row.name: [] for row in rows}
-    for i, title in enumerate(titles):
-        if progress:
-            progress(title, i / len(titles))
-        seen = labelled[:, i] > 0
-        if on_unrated == "error" and not seen.all():
+    settings = Settings(
+        resamples, level, seed, interval=interval, on_single=on_single, threads=threads
+    )
+    request = Request.of(
+        metrics, bins=bins, question=question, per=per, options=options, settings=settings
+    )
+    if question is None:
+        request = _about_the_positive_class(request)
+    findings = _Findings.of(probs, positives, raters, names, weights, groups, on_unrated)
+    report = progress or silent
+    with with_threads(threads):
+        whole, each = findings.judged(findings.cases, request, None, report)
+        results = _results(findings, whole, each)
+        if subgroups is not None:
+            variables = variables_of(subgroups, findings.cases.given)
+            variables = tuple(v.take(findings.cases.kept) for v in variables)
+            chosen = metrics_by_level(subgroup_metrics, request)
+            results = _with_levels(findings, results, variables, chosen, report)
+        elif subgroup_metrics is not None:
             raise InvalidInputError(
-                f"raters: every case needs a rating of {title}; {int((~seen).sum())} have none "
-                f'(first: row {int(np.flatnonzero(~seen)[0])}); on_unrated="drop" leaves them out'
+                f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
             )
-        histogram = np.stack((labelled[:, i] - counts[:, i], counts[:, i]), axis=1)
-        labels = Labels.from_counts(histogram)
-        part = replace(whole, probs=array[:, i], labels=labels).take(
-            seen, dropped={} if seen.all() else {"unrated": int((~seen).sum())}
+    report("done", 1.0)
+    return results
+
+
+def _about_the_positive_class(request: Request) -> Request:
+    """Return the request with calibration errors that ask about the positive class."""
+    own = {
+        row.name: {"question": "positive", **request.own.get(row.name, {})}
+        for row in request.rows
+        if row.error and row.can_take("question", "positive")
+    }
+    return replace(request, own={**request.own, **own})
+
+
+@dataclass(frozen=True, eq=False)
+class _Findings:
+    """The findings of all cases."""
+
+    cases: Predictions
+    """Patients and weights of the cases; its probabilities are those of the first finding."""
+    probs: Array
+    positives: Array
+    raters: Array
+    titles: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        probs: Any, positives: Any, raters: Any, names: Any, weights: Any, groups: Any, on: str
+    ) -> _Findings:
+        array, counts, labelled = _checked(probs, positives, raters)
+        titles = _titles(names, array.shape[1])
+        choose("on_unrated", on, ("error", "drop"))
+        nobody = np.argwhere(labelled == 0)
+        if on == "error" and len(nobody):
+            row, finding = nobody[0]
+            missing = int((labelled[:, finding] == 0).sum())
+            raise InvalidInputError(
+                f"raters: every case needs a rating of {titles[finding]}; {missing} have none "
+                f'(first: row {row}); on_unrated="drop" leaves them out'
+            )
+        said = np.zeros(len(array), int)
+        cases = Predictions.of(array[:, 0], said, weights=weights, groups=groups)
+        return _Findings(cases, array, counts, labelled, tuple(titles))
+
+    def finding(self, i: int, cases: Predictions) -> tuple[Predictions, NDArray[np.bool_]]:
+        """Return one finding of some of the cases, and which of them somebody rated."""
+        rows = np.arange(len(cases)) if cases.kept is None else cases.kept
+        raters, positives = self.raters[rows, i], self.positives[rows, i]
+        seen = raters > 0
+        labels = Labels.from_counts(np.stack((raters - positives, positives), axis=1))
+        dropped = {} if seen.all() else {"unrated": int((~seen).sum())}
+        whole = replace(cases, probs=self.probs[rows, i], labels=labels, kept=None)
+        return whole.take(seen, dropped=dropped), seen
+
+    def judged(
+        self, cases: Predictions, request: Request, units: Units | None, progress: Progress = silent
+    ) -> tuple[Judged, dict[str, Judged]]:
+        """Return the mean over the findings, and each finding, resampled together."""
+        units = units or resampling_units(cases, request.settings.seed)
+        found: dict[str, Judged] = {}
+        for i, title in enumerate(self.titles):
+            progress(title, JUDGING * i / len(self.titles))
+            part, seen = self.finding(i, cases)
+            if not len(part):
+                raise InvalidInputError(f"raters: nobody rated {title} in any case")
+            found[title] = judge_predictions(part, request, (units[0][seen], units[1]))
+        return _mean(request, found), found
+
+    def judge_mean(self, cases: Predictions, request: Request, units: Units | None) -> Judged:
+        """Return the mean over the findings."""
+        return self.judged(cases, request, units)[0]
+
+    def judge_one(self, i: int) -> Any:
+        """Return how to judge one finding."""
+
+        def judge(cases: Predictions, request: Request, units: Units | None) -> Judged:
+            part, seen = self.finding(i, cases)
+            own = None if units is None else (units[0][seen], units[1])
+            return judge_predictions(part, request, own)
+
+        return judge
+
+
+def _mean(request: Request, findings: Mapping[str, Judged]) -> Judged:
+    """Return the means over the findings in which each metric is defined."""
+    estimates: dict[str, Estimate] = {}
+    replicates: dict[str, Any] = {}
+    each = {title: judged.replicates() for title, judged in findings.items()}
+    for row in request.rows:
+        having = [
+            t for t, judged in findings.items() if judged.estimates[row.name].value is not None
+        ]
+        estimates[row.name] = _mean_of(row, [findings[t] for t in having], len(findings))
+        drawn = [each[t][row.name] for t in having if row.name in each[t]]
+        if drawn:
+            replicates[row.name] = np.mean(drawn, axis=0)
+    first = next(iter(findings.values()))
+    facts = first.digest.facts
+    for judged in list(findings.values())[1:]:
+        other = judged.digest.facts
+        facts = replace(
+            facts,
+            ratings=facts.ratings + other.ratings,
+            fingerprint=facts.fingerprint + other.fingerprint,
+            fewest=min(facts.fewest, other.fewest),
+            most=max(facts.most, other.most),
         )
-        own_draws = draws.take(seen) if draws is not None else None
-        findings[title] = _finding(part, rows, bins, settings, own_draws, passes)
-    if progress:
-        progress("done", 1.0)
-    macro = {row.name: _macro(row, passes[row.name], findings) for row in rows}
-    first = findings[titles[0]]
-    facts = {**first.data, "cases": len(array), "findings": list(titles)}
-    return MultilabelResults(findings, Results(macro, facts, first.options))
+    return Judged(
+        request, replace(first.digest, facts=facts), estimates, first.asked, None, replicates
+    )
 
 
-def _finding(
-    part: Predictions,
-    rows: Sequence[Metric],
-    bins: int,
-    settings: Settings,
-    draws: Draws | None,
-    passes: dict[str, list[tuple[Pass, float, dict[str, Any]]]],
+def _mean_of(row: Metric, having: Sequence[Judged], findings: int) -> Estimate:
+    point = replace(blank(row), dropped=findings - len(having))
+    if not having:
+        return replace(point, undefined="it is undefined for every finding")
+    parts = []
+    for judged in having:
+        value = judged.estimates[row.name].value
+        assert judged.pass_ is not None and value is not None
+        parts.append((judged.pass_, value))
+    return mean_estimate(row, [judged.asked[row.name][1] for judged in having], point, parts)
+
+
+def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> Results:
+    """Return the results of all findings; what is said of every one of them is said once."""
+    of_each = {title: results_of(judged) for title, judged in each.items()}
+    said = [set(results.warnings) for results in of_each.values()]
+    common = set.intersection(*said)
+    first = next(iter(of_each.values()))
+    notes = [note for note in first.warnings if note in common]
+    for title, results in of_each.items():
+        notes += [f"{title}: {note}" for note in results.warnings if note not in common]
+    facts = whole.digest.facts
+    rated = int((findings.raters > 0).sum())
+    data = {
+        "cases": len(findings.cases),
+        "findings": list(findings.titles),
+        "raters": {"mean": facts.ratings / rated, "min": facts.fewest, "max": facts.most},
+        "dropped": dict(findings.cases.dropped),
+    }
+    found = results_of(whole, data=data, findings=of_each, curves={})
+    return replace(found, warnings=tuple(notes))
+
+
+def _with_levels(
+    findings: _Findings,
+    results: Results,
+    variables: tuple[Variable, ...],
+    chosen: Request,
+    progress: Progress,
 ) -> Results:
-    estimates, asked = blanks(part, rows, {"bins": bins}, settings)
-    for name, (row, own) in asked.items():
-        if row.error and "question" in own:
-            asked[name] = row, {**own, "question": "positive"}
-    if asked:
-        pass_ = Pass.of(part, list(asked.values()), settings, draws)
-        for name, (row, own) in asked.items():
-            estimates[name] = estimate(row, own, estimates[name], pass_)
-            if (value := estimates[name].value) is not None:
-                passes[name].append((pass_, value, own))
-    options = {"bins": bins, **asdict(settings)}
-    return Results(estimates, facts(part), options, warnings_about(part))
+    """Return the results with sub-groups, of the means and of every finding."""
+    cases = findings.cases
+    judges = [findings.judge_mean, *(findings.judge_one(i) for i in range(len(findings.titles)))]
+    made, share = [], (1 - JUDGING) / len(judges)
+    for i, judge in enumerate(judges):
 
+        def report(what: str, done: float, begin: float = JUDGING + i * share) -> None:
+            progress(what, begin + share * done)
 
-def _macro(
-    row: Metric,
-    parts: list[tuple[Pass, float, dict[str, Any]]],
-    findings: Mapping[str, Results],
-) -> Estimate:
-    """Return the mean over the findings in which the metric is defined."""
-    blank = replace(
-        next(iter(findings.values()))[row.name],
-        value=None, low=None, high=None, debiased=None, undefined=None,
-        dropped=sum(results[row.name].value is None for results in findings.values()),
-    )  # fmt: skip
-    if not parts:
-        return replace(blank, undefined="it is undefined for every finding")
-    own = [options for _, _, options in parts]
-    return mean_estimate(row, own, blank, [(pass_, value) for pass_, value, _ in parts])
+        made.append(subgroups_of(cases, variables, judge, chosen, report))
+    titled = zip(findings.titles, made[1:], strict=True)
+    return replace(
+        results,
+        options={**results.options, "subgroup_metrics": list(chosen.metrics)},
+        warnings=(*results.warnings, *warnings_about_levels(variables, made[0])),
+        subgroups=made[0],
+        findings={t: replace(results.findings[t], subgroups=levels) for t, levels in titled},
+    )
 
 
 def _checked(probs: Any, positives: Any, raters: Any) -> tuple[Array, Array, Array]:

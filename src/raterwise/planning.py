@@ -7,7 +7,7 @@ simulated from what the pilot teaches about each case (LH's Dirichlet model of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import positive_integer
-from raterwise.catalog import Metric, find
+from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError
-from raterwise.evaluate import evaluate_predictions
-from raterwise.inference import Progress, Settings
+from raterwise.inference.settings import Progress, Settings
+from raterwise.judging import judge_predictions
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.request import Request
 
 __all__ = ["Design", "StudyPlan", "plan"]
 
@@ -113,6 +114,9 @@ def plan(
     groups: Any = None,
     level: float = 0.95,
     bins: int = 15,
+    question: str | None = None,
+    per: str | None = None,
+    options: Mapping[str, Any] | None = None,
     repeats: int = 20,
     resamples: int = 200,
     progress: Progress | None = None,
@@ -127,6 +131,8 @@ def plan(
         The pilot: at least some of its cases need two labels, to tell raters from cases.
     cases, raters
         Every combination is a design. A design with fewer raters than the metric needs is left out.
+    bins, question, per, options
+        Of the metric, as in `evaluate`; `options` are its own, such as {"sigma": 0.05}.
     repeats, resamples
         Of the simulation, where there is no formula: studies per design, resamples per interval.
 
@@ -136,7 +142,12 @@ def plan(
     >>> found.best(budget=400).cases
     400
     """
-    row = find(metric)
+    settings = Settings(resamples, level, seed)
+    request = Request.of(
+        [metric], bins=bins, question=question, per=per, settings=settings,
+        options={metric: options} if options else None,
+    )  # fmt: skip
+    (row,) = request.rows
     if row.needs_belief:
         raise InvalidInputError(
             f"metric: must be one of class probabilities; {metric} needs a belief over them"
@@ -153,18 +164,16 @@ def plan(
         raise InvalidInputError(
             "labels: the pilot needs cases with two labels, to tell raters from cases; none has two"
         )
-    settings = Settings(resamples, level, seed)
     pairs = [(n, r) for n in sizes for r in numbers]
-    loss = _LOSSES.get(metric)
-    if loss is not None:
-        between, within = _variances(loss(pilot), pilot)
+    if row.label_loss is not None and per is None and not options:
+        between, within = _variances(_losses(row, pilot), pilot)
         reach = 2 * _normal_quantile(level)
         found = [
             Design(n, r, reach * float(np.sqrt((between + within / r) / n)), 0.0, "formula")
             for n, r in pairs
         ]
     else:
-        found = _simulated(row, pilot, pairs, {"bins": bins}, settings, repeats, progress)
+        found = _simulated(row, pilot, pairs, request, repeats, progress)
     return StudyPlan(metric, level, tuple(found))
 
 
@@ -177,34 +186,13 @@ def _normal_quantile(level: float) -> float:
 # --- scores that are a mean over labels --------------------------------------------------------
 
 
-def _accuracy(pilot: Predictions) -> FloatArray:
-    rows = pilot.read(0, len(pilot))
-    return np.asarray(rows.predicted[:, None] == np.arange(pilot.num_classes), np.float64)
-
-
-def _squared(pilot: Predictions) -> FloatArray:
-    probs = pilot.read(0, len(pilot)).probs.astype(np.float64)
-    return np.asarray((probs**2).sum(axis=1, keepdims=True) - 2 * probs + 1)
-
-
-def _brier(pilot: Predictions) -> FloatArray:
-    return _squared(pilot) / (2 if pilot.num_classes == 2 else 1)
-
-
-def _log(pilot: Predictions) -> FloatArray:
-    probs = pilot.read(0, len(pilot)).probs.astype(np.float64)
-    if (probs == 0).any():
-        raise InvalidInputError("probs: nll cannot be planned with probabilities of 0")
-    return np.asarray(-np.log(probs))
-
-
-_LOSSES: dict[str, Callable[[Predictions], FloatArray]] = {
-    "accuracy": _accuracy,
-    "brier": _brier,
-    "expected_squared_loss": _squared,
-    "nll": _log,
-}
-"""(N, K): the score of each case for a rater who says class k."""
+def _losses(row: Metric, pilot: Predictions) -> FloatArray:
+    """Return (N, K): the score of each case for a rater who says class k."""
+    assert row.label_loss is not None
+    losses = row.label_loss(pilot.read(0, len(pilot)))
+    if not np.isfinite(losses).all():
+        raise InvalidInputError(f"probs: {row.name} cannot be planned with probabilities of 0")
+    return losses
 
 
 def _variances(loss: FloatArray, pilot: Predictions) -> tuple[float, float]:
@@ -235,22 +223,22 @@ def _simulated(
     row: Metric,
     pilot: Predictions,
     pairs: Sequence[tuple[int, int]],
-    options: dict[str, Any],
-    settings: Settings,
+    request: Request,
     repeats: int,
     progress: Progress | None,
 ) -> list[Design]:
+    settings = request.settings
     positive_integer("repeats", repeats)
     positive_integer("resamples", settings.resamples, least=2)
     concentrations = _label_model(pilot)
-    truth = _truth(row, pilot, concentrations, options, settings.seed)
+    truth = _truth(row, pilot, concentrations, request)
     found = []
     for i, (cases, raters) in enumerate(pairs):
         widths, values = np.empty(repeats), np.empty(repeats)
         for r in range(repeats):
             random = np.random.default_rng([settings.seed, cases, raters, r])
             study = _study(pilot, concentrations, cases, raters, random)
-            result = evaluate_predictions(study, [row], options, settings)[row.name]
+            result = judge_predictions(study, request).estimates[row.name]
             known = result.value is not None and result.low is not None and result.high is not None
             widths[r] = result.high - result.low if known else np.nan  # type: ignore[operator]
             values[r] = np.nan if result.value is None else result.value
@@ -321,14 +309,13 @@ def _dirichlet(concentrations: FloatArray, random: np.random.Generator) -> Float
     return np.where(total > 0, gammas / np.where(total > 0, total, 1), even)
 
 
-def _truth(
-    row: Metric, pilot: Predictions, concentrations: FloatArray, options: dict[str, Any], seed: int
-) -> float:
+def _truth(row: Metric, pilot: Predictions, concentrations: FloatArray, request: Request) -> float:
     """Return the metric of an endless study with endless raters, under the label model."""
-    random = np.random.default_rng([seed, 0])
+    random = np.random.default_rng([request.settings.seed, 0])
     copies = max(1, 20_000 // len(pilot))
     rows = np.tile(np.arange(len(pilot)), copies)
     exact = np.round(_dirichlet(concentrations[rows], random) * 1_000_000).astype(np.int64)
     study = Predictions.of(pilot.probs[rows], Labels.from_counts(exact), on_unrated="drop")
-    value = evaluate_predictions(study, [row], options, Settings(resamples=0))[row.name].value
+    found = judge_predictions(study, request.with_settings(resamples=0))
+    value = found.estimates[row.name].value
     return np.nan if value is None else value

@@ -54,15 +54,18 @@ class Rows:
             return self
         raters = np.ones(len(self.probs), int) if self.num_raters is None else self.num_raters
         keep = raters >= least
-        if keep.all():
-            return self
+        return self if keep.all() else self.take(keep)
+
+    def take(self, rows: Any, units: NDArray[np.int64] | None = None) -> Rows:
+        """Return the chosen cases, in their own resampling units or in those given."""
         chosen: dict[str, Any] = {
-            name: None if (value := getattr(self, name)) is None else value[keep]
+            name: None if (value := getattr(self, name)) is None else value[rows]
             for name in self.__dataclass_fields__
             if name not in ("start", "case_values")
         }
-        values = {name: value[keep] for name, value in self.case_values.items()}
-        return Rows(**chosen, start=self.start, case_values=values)
+        values = {name: value[rows] for name, value in self.case_values.items()}
+        taken = Rows(**chosen, start=self.start, case_values=values)
+        return taken if units is None else replace(taken, units=units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +138,11 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.probs)
+
+    @property
+    def given(self) -> int:
+        """How many cases were given, those that were dropped among them."""
+        return len(self) + sum(self.dropped.values())
 
     @property
     def num_classes(self) -> int:

@@ -14,8 +14,8 @@ A case counts once per rater (`per="annotation"`, the multi-rater errors) or onc
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +58,19 @@ class ScoredCases:
     units: NDArray[np.int64] = field(default_factory=lambda: NO_INDEX)
     """(n,): the resampling unit."""
 
+    def take(self, rows: NDArray[Any], units: NDArray[np.int64] = NO_INDEX) -> ScoredCases:
+        """Return the chosen cases, in the resampling units given."""
+        names = ("z", "mu", "weights", "v", "channel")
+        columns = {name: getattr(self, name) for name in names}
+        taken = {name: column[rows] for name, column in columns.items() if column.size}
+        return replace(self, **taken, units=units)
+
 
 @dataclass(frozen=True)
 class Question:
     """One of the QUESTIONS, counted per annotation or per case."""
+
+    kind: ClassVar[str] = "question"
 
     name: str = "top_label"
     per: str = "annotation"
@@ -104,6 +113,8 @@ class PerCaseScore:
              class k or lower and F̂_k the fraction of raters there
     another name is that of a value the cases carry (`Predictions.case_values`)
     """
+
+    kind: ClassVar[str] = "score"
 
     name: str
     per: str = "case"

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import positive_integer
 from raterwise.binning import bin_edges, equal_edges, equal_mass_edges
+from raterwise.errors import InvalidInputError
 from raterwise.metrics import agreement, calibration, smoothing
+from raterwise.predictions import Rows
 from raterwise.questions import PerCaseScore, Question
 from raterwise.summaries import (
     AgreementPlan,
@@ -23,8 +25,8 @@ from raterwise.summaries import (
     BinPlan,
     BinSums,
     BinTable,
+    CellSums,
     ScoreMasses,
-    SoftBinPlan,
     SortedPlan,
     SortedScores,
 )
@@ -35,23 +37,32 @@ __all__ = [
     "agreement_plan",
     "beta_smoother",
     "binned",
+    "binned_cells",
     "by_edges",
     "exact_ks",
+    "from_cells",
     "gaussian_smoother",
     "in_cells",
     "kde_norm",
     "kde_with_bound",
+    "halved_squares_of_label",
+    "hit_of_label",
     "krippendorff",
+    "log_of_label",
     "of_ranks",
     "per_case",
     "smooth_value",
     "smoothed",
     "soft_binned",
     "sorted_scores",
+    "squares_of_label",
+    "with_bandwidth",
 ]
 
 Array = NDArray[Any]
 Options = Mapping[str, Any]
+Exact = Callable[[SortedScores, Options], tuple[float, float | None]]
+Bound = Callable[[CellSums, float, Options], float]
 Prepare = Callable[..., Any]
 """prepare(summary, options, like=None) -> table per unit; `like` is that of the original sample."""
 
@@ -76,11 +87,13 @@ def binned(question: str, per: str = "annotation", least: int = 1) -> Callable[[
     return plan
 
 
-def soft_binned(options: Options) -> SoftBinPlan:
+def soft_binned(options: Options) -> BinPlan:
     """Return the plan of RECE-G."""
     asked = Question(options["question"], options["per"])
-    bins = positive_integer("bins", options["bins"])
-    return SoftBinPlan(asked, bins, float(options["sigma"]))
+    bins, sigma = positive_integer("bins", options["bins"]), float(options["sigma"])
+    if not 0 < sigma < np.inf:
+        raise InvalidInputError(f"sigma: must be positive; got {sigma}")
+    return BinPlan(asked, bins, spread=sigma)
 
 
 def sorted_scores(options: Options) -> SortedPlan:
@@ -115,23 +128,44 @@ def in_cells(scores: ScoreMasses, options: Options) -> Array:
     return equal_mass_edges(scores.score, scores.mass, INTERVAL_CELLS)
 
 
-def of_ranks(formula: Callable[[Array, Array], Array]) -> dict[str, Any]:
+def of_ranks(formula: Callable[[Array, Array], Array], bound: Bound) -> dict[str, Any]:
     """Return the parts of a metric that depends on the order of the scores alone."""
 
-    def value(summary: SortedScores, options: Options) -> float:
+    def value(summary: SortedScores, options: Options) -> tuple[float, None]:
         scores = summary.channel().pooled()
-        return float(formula(scores.mass, scores.hits))
+        return float(formula(scores.mass, scores.hits)), None
 
     return {
         "plan": sorted_scores,
         "prepare": by_edges(in_cells),
         "formula": lambda table: formula(table.weight[..., 0, :], table.positive[..., 0, :]),
-        "value": value,
+        "exact": value,
+        "of_cells": from_cells(value, bound),
         "options": {"question": "top_label", "per": "annotation"},
+        "questions": ("top_label", "positive"),
     }
 
 
-def exact_ks(summary: SortedScores, options: Options) -> float:
+def from_cells(value: Exact, bound: Bound) -> Callable[[CellSums, Options], tuple[float, float]]:
+    """Return how to get a value, and its bound, where cells stand for the scores."""
+
+    def of_cells(cells: CellSums, options: Options) -> tuple[float, float]:
+        found, _ = value(cells.scores(), options)
+        return found, bound(cells, found, options)
+
+    return of_cells
+
+
+def binned_cells(formula: Callable[..., Array], prepare: Prepare, bound: Bound) -> dict[str, Any]:
+    """Return the parts of a metric over bins that follow from the scores."""
+
+    def value(summary: SortedScores, options: Options) -> tuple[float, None]:
+        return float(formula(prepare(summary, options).table)), None
+
+    return {"formula": formula, "prepare": prepare, "of_cells": from_cells(value, bound)}
+
+
+def exact_ks(summary: SortedScores, options: Options) -> tuple[float, None]:
     """Return the KS error over every distinct score, not over cells."""
     gaps, total = [], 0.0
     for c in range(summary.channels):
@@ -139,7 +173,7 @@ def exact_ks(summary: SortedScores, options: Options) -> float:
         gap = np.cumsum(scores.hits - scores.mass * scores.score)
         gaps.append(np.abs(gap).max(initial=0))
         total += float(scores.mass.sum())
-    return float(np.sum(gaps) / total)
+    return float(np.sum(gaps) / total), None
 
 
 def smoothed(smoother_of: Callable[[SortedScores, BinTable, Options], Array]) -> Prepare:
@@ -168,7 +202,7 @@ def beta_smoother(summary: SortedScores, cells: BinTable, options: Options) -> A
 def gaussian_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
     """Return the smoother of SmoothECE, whose bandwidth is its own value."""
     score, _ = _centres(cells)
-    return smoothing.gaussian_smoother(score, max(smooth_value(summary, options), 1e-3))
+    return smoothing.gaussian_smoother(score, max(smooth_value(summary, options)[0], 1e-3))
 
 
 def _centres(cells: BinTable) -> tuple[Array, Array]:
@@ -191,6 +225,16 @@ def kde_with_bound(summary: SortedScores, options: Options) -> tuple[float, floa
     return kernel_cells.beta_kde_from_cells(cells, p=p, bandwidth=chosen)
 
 
+def with_bandwidth(summary: SortedScores, options: Options) -> Options:
+    """Return the options of KDE-ECE with the bandwidth that these scores choose."""
+    from raterwise.metrics.bandwidth import select_bandwidth
+
+    if options["bandwidth"] is not None:
+        return options
+    score, mass, _ = summary.cases()
+    return {**options, "bandwidth": select_bandwidth(score, mass)}
+
+
 def kde_norm(table: BinTable, p: int) -> Array:
     """Return the mean of the p-th power of smoothed deviations."""
     if p == 1:
@@ -198,12 +242,12 @@ def kde_norm(table: BinTable, p: int) -> Array:
     return smoothing.smoothed_squares(table.deviation[..., 0, :], table.weight[..., 0, :])
 
 
-def smooth_value(summary: SortedScores, options: Options) -> float:
+def smooth_value(summary: SortedScores, options: Options) -> tuple[float, None]:
     """Return SmoothECE of the cases themselves."""
     from raterwise.metrics import smooth
 
     score, mass, hits = summary.cases()
-    return smooth.smooth_ece(score, hits - mass * score, mass)
+    return smooth.smooth_ece(score, hits - mass * score, mass), None
 
 
 def agreement_plan(options: Options) -> AgreementPlan:
@@ -214,3 +258,28 @@ def agreement_plan(options: Options) -> AgreementPlan:
 def krippendorff(table: AgreementTable, scale: str) -> Array:
     """Return Krippendorff's alpha of the tables."""
     return agreement.krippendorff_from_coincidences(table.coincidences, scale)
+
+
+# What each rater's label would add to a score that is a mean over labels: (n, K) ------------------
+
+
+def hit_of_label(rows: Rows) -> Array:
+    """Return 1 for the class that is predicted."""
+    return np.asarray(rows.predicted[:, None] == np.arange(rows.probs.shape[1]), np.float64)
+
+
+def squares_of_label(rows: Rows) -> Array:
+    """Return Σ_j (p_j - [j = k])² for a rater who says k."""
+    probs = rows.probs.astype(np.float64)
+    return np.asarray((probs**2).sum(axis=1, keepdims=True) - 2 * probs + 1)
+
+
+def halved_squares_of_label(rows: Rows) -> Array:
+    """Return the same by scikit-learn's convention: halved for two classes."""
+    return squares_of_label(rows) / (2 if rows.probs.shape[1] == 2 else 1)
+
+
+def log_of_label(rows: Rows) -> Array:
+    """Return -log p_k for a rater who says k."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(rows.probs.astype(np.float64)))

@@ -129,6 +129,8 @@ class Results(Mapping[str, Estimate]):
     """The levels of every variable that cases were told apart by."""
     replicates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """By metric, its value on every resample, to nine digits: what a paired comparison needs."""
+    findings: Mapping[str, Results] = field(default_factory=dict)
+    """The results of each finding, where the estimates are means over several."""
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -179,6 +181,10 @@ class Results(Mapping[str, Estimate]):
             content["per_class"] = _plain(self.per_class)
         if self.subgroups:
             content["subgroups"] = [_plain(asdict(found)) for found in self.subgroups]
+        if self.findings:
+            content["findings"] = {
+                name: found.to_dict(replicates=replicates) for name, found in self.findings.items()
+            }
         if self.replicates and replicates:
             content["replicates"] = _plain(self.replicates)
         return content
@@ -190,7 +196,8 @@ class Results(Mapping[str, Estimate]):
         """
         from raterwise.io.files import write_text_atomically
 
-        content = self.to_dict(replicates=False)
+        content = self.to_dict(replicates=bool(self.findings) and replicates)
+        content.pop("replicates", None)
         text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False)
         if self.replicates and replicates:
             # A line for each metric: a thousand numbers, one below the other, help nobody.
@@ -234,7 +241,7 @@ class Results(Mapping[str, Estimate]):
             return Results(
                 metrics,
                 content["data"],
-                content["options"],
+                _options_of(content["options"]),
                 tuple(content["warnings"]),
                 content.get("curves", {}),
                 content.get("versions", {}),
@@ -243,11 +250,20 @@ class Results(Mapping[str, Estimate]):
                 {name: tuple(np.array(v, np.float64).tolist()) for name, v in by_class.items()},
                 tuple(Subgroup.from_dict(found) for found in content.get("subgroups", [])),
                 {k: np.array(v, np.float64) for k, v in content.get("replicates", {}).items()},
+                {k: Results.from_dict(v) for k, v in content.get("findings", {}).items()},
             )
         except KeyError as error:
             raise InvalidInputError(f"is not a raterwise result file (no {error} in it)") from error
         except (AttributeError, TypeError) as error:
             raise InvalidInputError(f"is not a raterwise result file ({error})") from error
+
+
+def _options_of(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the options by their present names; early files said `resample` for `unit`."""
+    if "resample" not in content:
+        return content
+    rest = {name: value for name, value in content.items() if name != "resample"}
+    return {"options": {}, **rest, "unit": content["resample"]}
 
 
 def left_out(reason: str, count: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,16 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import positive_integer
-from raterwise.catalog import find
-from raterwise.engines.local import summarise
+from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
+from raterwise.inference.settings import Progress
 from raterwise.predictions import Predictions
+from raterwise.recipes import Options
+from raterwise.request import Request
 
-__all__ = ["SubsampleCurve", "TotalVariation", "subsample_curve", "total_variation"]
+__all__ = [
+    "Partition",
+    "SubsampleCurve",
+    "TotalVariation",
+    "subsample_curve",
+    "total_variation",
+    "variations_of",
+]
 
 FloatArray = NDArray[np.float64]
-Metric = str | Callable[..., float]
-Progress = Callable[[str, float], None]
+IntArray = NDArray[np.int64]
+AnyMetric = str | Callable[..., float]
 
 
 class TotalVariation(NamedTuple):
@@ -60,8 +69,31 @@ class SubsampleCurve:
         return np.abs(self.values - self.full)
 
 
+@dataclass(frozen=True)
+class Partition:
+    """The growing parts of a test set that a total variation is taken over."""
+
+    start: float = 0.2
+    step: float = 0.05
+    repeats: int = 100
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        positive_integer("repeats", self.repeats)
+        if not 0 < self.start < 1:
+            raise InvalidInputError(f"start: must be between 0 and 1; got {self.start}")
+        if not 0 < self.step <= 1 - self.start:
+            raise InvalidInputError(f"step: must be in (0, {1 - self.start:g}]; got {self.step}")
+
+    def ends(self, units: int) -> list[int]:
+        """Return how many units each part has."""
+        count = round((1 - self.start) / self.step)
+        fractions = [*(self.start + self.step * i for i in range(count)), 1.0]
+        return [_part(fraction, units) for fraction in fractions]
+
+
 def total_variation(
-    metric: Metric,
+    metric: AnyMetric,
     probs: Any,
     labels: Any,
     start: float = 0.2,
@@ -70,48 +102,90 @@ def total_variation(
     seed: int = 0,
     *,
     groups: Any = None,
+    bins: int = 15,
+    question: str | None = None,
+    per: str | None = None,
+    options: Options | None = None,
     progress: Progress | None = None,
 ) -> TotalVariation:
     """Return the mean absolute change of a metric as the test set shrinks (MR eq 6).
 
     TV = 1/n Σ_p |CE(X^p) - CE(X^{p-Δp})| over fractions p = start … 1, with nested random subsets.
     Each repeat bootstraps the test set first (MR section 3.2). Without the absolute values, which
-    the paper's equation leaves out, the sum would telescope.
+    the paper's equation leaves out, the sum would telescope. The bandwidth of KDE-ECE is chosen
+    once, on the whole set, so that its choice is no part of the variation.
 
     Parameters
     ----------
-    metric
+    metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
-    groups
+    probs : array_like
+        Class probabilities (N, K), or (N,) of class 1 of two.
+    labels : Labels or array_like
+        What the raters said, or (N,) classes.
+    start, step : float, default 0.2 and 0.05
+        The smallest part of the cases, and by how much it grows.
+    repeats : int, default 100
+        Bootstraps of the test set.
+    seed : int, default 0
+        Of everything random.
+    groups : array_like, optional
         The patient of each case: patients, not cases, are drawn.
+    bins, question, per, options
+        Of a metric by its name, as in `evaluate`; `options` are its own, such as {"sigma": 0.05}.
+    progress : callable, optional
+        Called with a description and the fraction done.
 
+    Returns
+    -------
+    TotalVariation
+        Mean and standard deviation over the repeats.
+
+    References
+    ----------
+    MR eq 6 and section 3.2.
+
+    Examples
+    --------
     >>> import raterwise as rw
     >>> labels = rw.Labels.from_classes([0, 1] * 50, num_classes=2)
     >>> tv = total_variation("ece", [[0.5, 0.5]] * 100, labels, repeats=5)
     >>> 0 < tv.mean < 0.1
     True
     """
-    measure = _measurer(metric, probs, labels, groups)
-    repeats = positive_integer("repeats", repeats)
-    if not 0 < start < 1:
-        raise InvalidInputError(f"start: must be between 0 and 1; got {start}")
-    if not 0 < step <= 1 - start:
-        raise InvalidInputError(f"step: must be in (0, {1 - start:g}]; got {step}")
-    count = round((1 - start) / step)
-    fractions = [*(start + step * i for i in range(count)), 1.0]
-    variations = np.empty(repeats)
-    for r in range(repeats):
-        random = np.random.default_rng([seed, r])
-        drawn = random.integers(0, measure.units, measure.units)
-        values = [measure.on(drawn[: _part(f, measure.units)]) for f in fractions]
-        variations[r] = np.nanmean(np.abs(np.diff(values)))
-        if progress:
-            progress("total variation", (r + 1) / repeats)
+    partition = Partition(start, step, repeats, seed)
+    predictions = Predictions.of(probs, labels, groups=groups)
+    measure = _measure_of(metric, bins=bins, question=question, per=per, options=options)
+    variations = variations_of(predictions, measure, partition, progress)
     return TotalVariation(float(np.nanmean(variations)), float(np.nanstd(variations)))
 
 
+def variations_of(
+    predictions: Predictions,
+    measure: tuple[Metric, Options] | Callable[..., float],
+    partition: Partition,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """Return the variation in each repeat, of a metric with its options or of any function."""
+    units = _Units.of(predictions)
+    ends = units.ends(partition)
+    path = _path_of(predictions, measure)
+    variations = np.empty(partition.repeats)
+    for r in range(partition.repeats):
+        random = np.random.default_rng([partition.seed, r])
+        drawn = random.integers(0, units.number, units.number)
+        rows, sizes = units.rows(drawn)
+        # What each part adds to the one before it.
+        ring = np.repeat(np.searchsorted(ends, np.arange(units.number), side="right"), sizes)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variations[r] = np.nanmean(np.abs(np.diff(path(rows, ring, len(ends)))))
+        if progress:
+            progress("total variation", (r + 1) / partition.repeats)
+    return variations
+
+
 def subsample_curve(
-    metric: Metric,
+    metric: AnyMetric,
     probs: Any,
     labels: Any,
     fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
@@ -119,34 +193,75 @@ def subsample_curve(
     seed: int = 0,
     *,
     groups: Any = None,
+    bins: int = 15,
+    question: str | None = None,
+    per: str | None = None,
+    options: Options | None = None,
     progress: Progress | None = None,
 ) -> SubsampleCurve:
     """Return a metric on random subsets of the test set, drawn without replacement (RECE Table 1).
 
+    Parameters
+    ----------
+    metric : str or callable
+        The name of a metric, such as "ece", or any function of (probs, labels).
+    probs : array_like
+        Class probabilities (N, K), or (N,) of class 1 of two.
+    labels : Labels or array_like
+        What the raters said, or (N,) classes.
+    fractions : sequence of float, default (0.01, 0.05, 0.1, 0.25, 0.5, 1)
+        How large the subsets are.
+    repeats : int, default 20
+        Subsets of each size.
+    seed : int, default 0
+        Of everything random.
+    groups : array_like, optional
+        The patient of each case: patients, not cases, are drawn.
+    bins, question, per, options
+        Of a metric by its name, as in `evaluate`; `options` are its own, such as {"sigma": 0.05}.
+    progress : callable, optional
+        Called with a description and the fraction done.
+
+    Returns
+    -------
+    SubsampleCurve
+        The metric on every subset and on all cases.
+
+    References
+    ----------
+    RECE Table 1 and Fig 2.
+
+    Examples
+    --------
     >>> import raterwise as rw
     >>> probs = [[0.8, 0.2], [0.3, 0.7]] * 50
     >>> curve = subsample_curve("accuracy", probs, [0, 1] * 50, fractions=(0.5, 1), repeats=3)
     >>> curve.sizes, curve.mean.tolist(), curve.full
     ((50, 100), [1.0, 1.0], 1.0)
     """
-    measure = _measurer(metric, probs, labels, groups)
     repeats = positive_integer("repeats", repeats)
     parts = tuple(float(f) for f in fractions)
     if not parts or not all(0 < f <= 1 for f in parts):
         raise InvalidInputError(f"fractions: must be in (0, 1]; got {tuple(fractions)}")
+    predictions = Predictions.of(probs, labels, groups=groups)
+    measure = _measure_of(metric, bins=bins, question=question, per=per, options=options)
+    path, units = _path_of(predictions, measure, settled=False), _Units.of(predictions)
+
+    def on(chosen: IntArray) -> float:
+        rows, _ = units.rows(chosen)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float(path(rows, np.zeros(len(rows), np.int64), 1)[0])
+
     values = np.empty((len(parts), repeats))
-    sizes = []
-    for i, fraction in enumerate(parts):
-        size = _part(fraction, measure.units)
+    sizes = tuple(_part(fraction, units.number) for fraction in parts)
+    for i, size in enumerate(sizes):
         for r in range(repeats):
             random = np.random.default_rng([seed, i, r])
-            values[i, r] = measure.on(random.permutation(measure.units)[:size])
+            values[i, r] = on(random.permutation(units.number)[:size])
             if progress:
                 progress("subsamples", (i * repeats + r + 1) / (len(parts) * repeats))
-        sizes.append(size)
-    full = measure.on(np.arange(measure.units))
-    unit = "cases" if measure.cases_of is None else "patients"
-    return SubsampleCurve(parts, tuple(sizes), values, full, unit)
+    unit = "cases" if units.members is None else "patients"
+    return SubsampleCurve(parts, sizes, values, on(np.arange(units.number)), unit)
 
 
 def _part(fraction: float, units: int) -> int:
@@ -154,42 +269,90 @@ def _part(fraction: float, units: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Measurer:
-    """A metric that can be asked about any choice of units (cases, or patients)."""
+class _Units:
+    """What is drawn: cases, or patients with all of their cases."""
 
-    units: int
-    cases_of: list[NDArray[np.int64]] | None
-    measure: Callable[[NDArray[np.int64]], float]
+    number: int
+    members: list[IntArray] | None
 
-    def on(self, units: NDArray[np.int64]) -> float:
-        """Return the metric on the chosen units, or NaN where it is undefined."""
-        chosen = self.cases_of
-        rows = units if chosen is None else np.concatenate([chosen[u] for u in units])
+    @staticmethod
+    def of(predictions: Predictions) -> _Units:
+        if predictions.groups is None:
+            return _Units(len(predictions), None)
+        codes = predictions.groups
+        members = [np.flatnonzero(codes == g) for g in range(len(predictions.group_ids))]
+        return _Units(len(members), members)
+
+    def ends(self, partition: Partition) -> list[int]:
+        return partition.ends(self.number)
+
+    def rows(self, drawn: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the cases of the units drawn, and how many each unit has."""
+        if self.members is None:
+            return drawn, np.ones(len(drawn), np.int64)
+        chosen = [self.members[u] for u in drawn]
+        return np.concatenate(chosen), np.array([len(rows) for rows in chosen])
+
+
+def _measure_of(
+    metric: AnyMetric, *, options: Options | None, **shared: Any
+) -> tuple[Metric, Options] | Callable[..., float]:
+    """Return a metric with its options, or the function given."""
+    if not isinstance(metric, str):
+        if not callable(metric):
+            raise InvalidTypeError(f"metric: must be a name or a function; got {metric!r}")
+        if options or any(shared[name] is not None for name in ("question", "per")):
+            raise InvalidInputError("options: a function takes none; give the name of a metric")
+        return metric
+    own: Mapping[str, Options] | None = {metric: options} if options else None
+    asked = Request.of([metric], options=own, **shared).asked
+    if metric not in asked:
+        raise InvalidInputError(f"metric: {metric} needs a belief over class probabilities")
+    return asked[metric]
+
+
+Path = Callable[[IntArray, IntArray, int], FloatArray]
+"""path(cases, which part each is new in, how many parts) -> the metric on each growing part."""
+
+
+def _path_of(
+    predictions: Predictions,
+    measure: tuple[Metric, Options] | Callable[..., float],
+    *,
+    settled: bool = True,
+) -> Path:
+    """Return how to measure growing parts of the cases; NaN where the metric is undefined.
+
+    Where options are `settled`, those that follow from the data are chosen on all cases.
+    """
+    if callable(measure):
+        return _path_of_function(predictions, measure)
+    row, own = measure
+    predictions.labels.require_raters(row.raters_needed(own))
+    plan, classes = row.plan(own), predictions.num_classes
+    prepared = plan.prepared(predictions.read(0, len(predictions)))
+    if settled and row.settle is not None:
+        whole = plan.empty(classes)
+        whole.take_in(prepared)
+        own = row.settle(whole, own)
+
+    def path(rows: IntArray, ring: IntArray, parts: int) -> FloatArray:
+        summary = plan.empty(classes, parts)
+        summary.take_in(prepared.take(rows, ring))
+        values: FloatArray = summary.nested(row, own)
+        return values
+
+    return path
+
+
+def _path_of_function(predictions: Predictions, function: Callable[..., float]) -> Path:
+    single = predictions.labels.classes is not None
+
+    def on(rows: IntArray) -> float:
+        part = predictions.labels.take(rows)
         try:
-            return self.measure(rows)
+            return float(function(predictions.probs[rows], part.classes if single else part))
         except UndefinedMetricError:
             return math.nan
 
-
-def _measurer(metric: Metric, probs: Any, labels: Any, groups: Any) -> _Measurer:
-    predictions = Predictions.of(probs, labels, groups=groups)
-    if isinstance(metric, str):
-        row = find(metric)
-        own = row.with_defaults({})
-        plan = row.plan(own)
-        predictions.labels.require_raters(row.raters_needed(own))
-
-        def measure(rows: NDArray[np.int64]) -> float:
-            return row.estimate(summarise(predictions.take(rows), [plan], threads=1)[plan], own)
-    elif callable(metric):
-        single = predictions.labels.classes is not None
-
-        def measure(rows: NDArray[np.int64]) -> float:
-            part = predictions.labels.take(rows)
-            return float(metric(predictions.probs[rows], part.classes if single else part))
-    else:
-        raise InvalidTypeError(f"metric: must be a name or a function; got {metric!r}")
-    if predictions.groups is None:
-        return _Measurer(len(predictions), None, measure)
-    members = [np.flatnonzero(predictions.groups == g) for g in range(len(predictions.group_ids))]
-    return _Measurer(len(members), members, measure)
+    return lambda rows, ring, parts: np.array([on(rows[ring <= last]) for last in range(parts)])

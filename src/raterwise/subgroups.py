@@ -15,56 +15,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.catalog import Metric
-from raterwise.differences import Ends, difference_interval, holm, p_value
 from raterwise.errors import InvalidInputError
-from raterwise.inference import Draws, Options, Pass, Progress, Settings
+from raterwise.inference.differences import Ends, difference_interval, holm, p_value
+from raterwise.inference.draws import Units, resampling_units
+from raterwise.inference.settings import Progress, Settings
+from raterwise.judging import Judged
 from raterwise.predictions import Predictions
-from raterwise.results import Estimate, LevelDifference, Subgroup
+from raterwise.request import Metrics, Request
+from raterwise.results import LevelDifference, Subgroup
 from raterwise.variables import Variable
 
 __all__ = [
-    "DEFAULT_METRICS",
     "FEW_CASES",
     "FEW_PATIENTS",
-    "Judged",
     "metrics_by_level",
     "subgroups_of",
     "warnings_about_levels",
 ]
 
-DEFAULT_METRICS = ("accuracy", "brier", "calibration_error", "ece", "auccc")
-"""What is evaluated within levels, of the metrics asked for: all would be slow and unreadable."""
+MOST_METRICS = 5
+"""How many are made within levels where none of the usual ones was asked for."""
 FEW_CASES, FEW_PATIENTS = 20, 10
 """A level with fewer is warned of."""
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """The metrics of some cases, and the pass that they came from."""
-
-    estimates: Mapping[str, Estimate]
-    asked: Mapping[str, tuple[Metric, Options]]
-    pass_: Pass | None
+Judge = Callable[[Predictions, Request, Units | None], Judged]
+"""judge(cases, request, their resampling units): how cases are judged."""
 
 
-Judge = Callable[[Predictions], Judged]
-
-
-def metrics_by_level(chosen: str | Sequence[str] | None, rows: Sequence[Metric]) -> list[Metric]:
-    """Return the rows to evaluate within levels: those chosen, or the usual ones among all."""
+def metrics_by_level(chosen: Metrics | None, request: Request) -> Request:
+    """Return the request for each level: of the metrics chosen, or of the usual ones among all."""
     if chosen is None:
-        usual = [row for row in rows if row.name in DEFAULT_METRICS]
-        return usual or list(rows[: len(DEFAULT_METRICS)])
+        usual = [row.name for row in request.rows if "by_level" in row.tags]
+        return request.only(usual or request.metrics[:MOST_METRICS])
     names = [n.strip() for n in (chosen.split(",") if isinstance(chosen, str) else chosen)]
-    known = {row.name: row for row in rows}
     for name in names:
-        if name not in known:
+        if name not in request.metrics:
             raise InvalidInputError(
-                f"subgroup_metrics: must be among the metrics evaluated ({', '.join(known)}); "
-                f"got {name!r}"
+                f"subgroup_metrics: must be among the metrics evaluated "
+                f"({', '.join(request.metrics)}); got {name!r}"
             )
-    return [known[name] for name in names]
+    return request.only(names)
 
 
 # Levels, and each against the rest ---------------------------------------------------------------
@@ -74,7 +65,7 @@ def subgroups_of(
     predictions: Predictions,
     variables: Sequence[Variable],
     judge: Judge,
-    settings: Settings,
+    request: Request,
     progress: Progress | None = None,
 ) -> tuple[Subgroup, ...]:
     """Return every level of every variable, judged by itself and against the other cases."""
@@ -82,13 +73,13 @@ def subgroups_of(
     total = sum(len(variable.levels) for variable in variables)
     for variable in variables:
         chosen = [variable.codes == i for i in range(len(variable.levels))]
-        sides = [_Sides(predictions, inside, settings) for inside in chosen]
+        sides = [_Sides(predictions, inside, judge, request) for inside in chosen]
         parts: list[_Part] = []
         for level, side in zip(variable.levels, sides, strict=True):
             if progress:
                 progress(f"{variable.name} = {level}", (len(found) + len(parts)) / total)
-            parts.append(_Part.of(side.predictions(inside=True), judge))
-        made = _against_the_rest(sides, parts, judge)
+            parts.append(side.part(inside=True))
+        made = _against_the_rest(sides, parts)
         for level, part, differences in zip(variable.levels, parts, made, strict=True):
             found.append(
                 Subgroup(
@@ -131,11 +122,6 @@ class _Part:
     cases: int
     patients: int | None
 
-    @staticmethod
-    def of(predictions: Predictions, judge: Judge) -> _Part:
-        patients = None if predictions.groups is None else len(predictions.group_ids)
-        return _Part(judge(predictions), len(predictions), patients)
-
     @property
     def units(self) -> int:
         return self.cases if self.patients is None else self.patients
@@ -154,16 +140,23 @@ class _Sides:
 
     whole: Predictions
     inside: NDArray[np.bool_]
-    settings: Settings
+    judge: Judge
+    request: Request
 
-    def predictions(self, *, inside: bool) -> Predictions:
-        """Return one side, with no patient that has no case there."""
-        return self.whole.take(self.inside if inside else ~self.inside).without_absent_patients()
+    @property
+    def settings(self) -> Settings:
+        return self.request.settings
+
+    def part(self, *, inside: bool) -> _Part:
+        """Return one side, judged, with no patient that has no case there."""
+        cases = self.whole.take(self.inside if inside else ~self.inside).without_absent_patients()
+        patients = None if cases.groups is None else len(cases.group_ids)
+        return _Part(self.judge(cases, self.request, None), len(cases), patients)
 
     @cached_property
     def share_units(self) -> bool:
         """Whether what is resampled, patients or raters, is on both sides."""
-        if self.settings.resample == "raters":
+        if self.settings.unit == "raters":
             return self.whole.labels.ratings is not None
         groups = self.whole.groups
         if groups is None:
@@ -176,25 +169,19 @@ class _Sides:
         Patients with cases on both sides are resampled together; raters who are known are anyway,
         since a resample draws the same persons on both sides.
         """
-        both = {name: here.asked[name] for name in here.asked if name in there.asked}
-        if not (self.share_units and self.settings.resamples and both):
+        if not (self.share_units and self.settings.resamples):
             return {}
-        if self.settings.resample == "raters":
-            first, second = here.pass_, there.pass_
-        else:
-            draws = Draws.of(self.whole, self.settings)
-            assert draws is not None
-            asked = list(both.values())
-            first, second = (
-                Pass.of(self.whole.take(rows), asked, self.settings, draws.take(rows))
+        sides = here, there
+        if self.settings.unit == "cases":
+            units, number = resampling_units(self.whole, self.settings.seed)
+            # Only the resampled values are wanted: the quickest interval will do.
+            quick = self.request.with_settings(interval="percentile")
+            sides = tuple(
+                self.judge(self.whole.take(rows), quick, (units[rows], number))
                 for rows in (self.inside, ~self.inside)
-            )
-        assert first is not None and second is not None
-        return {
-            name: _correlation(first.replicates(row, own, 0.0), second.replicates(row, own, 0.0))
-            for name, (row, own) in both.items()
-            if here.estimates[name].value is not None and there.estimates[name].value is not None
-        }
+            )  # type: ignore[assignment]
+        first, second = (side.replicates() for side in sides)
+        return {name: _correlation(first[name], second[name]) for name in first if name in second}
 
 
 def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
@@ -206,7 +193,7 @@ def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
 
 
 def _against_the_rest(
-    sides: Sequence[_Sides], parts: Sequence[_Part], judge: Judge
+    sides: Sequence[_Sides], parts: Sequence[_Part]
 ) -> list[dict[str, LevelDifference]]:
     """Return level minus rest, by level and metric, with p-values adjusted over the levels."""
     if len(parts) == 1:
@@ -215,7 +202,7 @@ def _against_the_rest(
     for i, (side, part) in enumerate(zip(sides, parts, strict=True)):
         # Of two levels, each is the rest of the other.
         two = len(parts) == 2
-        rest = parts[1 - i] if two else _Part.of(side.predictions(inside=False), judge)
+        rest = parts[1 - i] if two else side.part(inside=False)
         shared = side.correlations(part.judged, rest.judged)
         found = {
             name: _difference(name, part, rest, shared.get(name, 0.0), side.settings)

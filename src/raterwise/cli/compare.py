@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
-from raterwise.cli.options import OnProblem, comma_list
+from raterwise.cli.options import OnProblem, asked_of, comma_list
 from raterwise.cli.reading import (
     Cases,
     TableOptions,
@@ -95,6 +95,9 @@ def compare(
     names: Names = None,
     metrics: options.Metrics = "all",
     bins: options.Bins = 15,
+    question: options.QuestionAsked = None,
+    per: options.Counted = None,
+    option: options.MetricOptions = None,
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
@@ -124,7 +127,8 @@ def compare(
             raise InvalidInputError(f"--out: must end in .json or .html; got {file}")
     titles = _names(predictions, comma_list(names))
     asked: dict[str, Any] = {
-        "metrics": metrics, "bins": bins, "resamples": resamples, "level": level, "seed": seed,
+        "metrics": metrics, "resamples": resamples, "level": level, "seed": seed,
+        **asked_of(bins, question, per, option),
     }  # fmt: skip
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)

@@ -14,7 +14,7 @@ from raterwise.evaluate import evaluate
 if TYPE_CHECKING:
     from raterwise.beliefs import DirichletBelief
     from raterwise.datasets import LidcDemo
-    from raterwise.inference import Progress
+    from raterwise.inference.settings import Progress
     from raterwise.results import Results, Subgroup
 
 __all__ = ["by_diameter", "further_parts", "recalibrated"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from raterwise.cli import options
 from raterwise.cli import stream as streaming
-from raterwise.cli.options import OnProblem, Resample
+from raterwise.cli.options import OnProblem, Unit, asked_of
 from raterwise.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_json, check_outputs, deliver
@@ -30,6 +30,9 @@ raterwise evaluate cases.csv --label-column truth --metrics ece,brier,auccc --ou
 [dim]# the same for every scanner and both sexes?[/dim]
 raterwise evaluate cases.csv --label-column truth --subgroup-column scanner --subgroup-column sex
 
+[dim]# the probability of the second of two classes; RECE-G with a narrower kernel[/dim]
+raterwise evaluate cases.csv --label-column truth --question positive --option robust_ece.sigma=0.05
+
 [dim]# semicolons; two classes, of which the file has the second one's probability[/dim]
 raterwise evaluate cases.csv --delimiter ";" --prob-columns risk --label-column biopsy"""
 
@@ -44,7 +47,10 @@ def evaluate(
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
-    resample: options.ResampleWhat = Resample.cases,
+    unit: options.UnitDrawn = Unit.cases,
+    question: options.QuestionAsked = None,
+    per: options.Counted = None,
+    option: options.MetricOptions = None,
     on_single: options.OnSingle = OnProblem.error,
     subgroup_column: options.SubgroupColumn = None,
     subgroup_metrics: options.SubgroupMetrics = None,
@@ -88,11 +94,11 @@ def evaluate(
             groups=joined.groups,
             class_names=table.class_names,
             weights=joined.weights,
-            bins=bins,
+            **asked_of(bins, question, per, option),
             resamples=resamples,
             level=level,
             seed=seed,
-            resample=resample.value,
+            unit=unit.value,
             on_unrated=tables.on_unrated.value,
             on_single=on_single.value,
             subgroups=read_subgroups(predictions, subgroup_column, tables, table, joined.report),

@@ -41,21 +41,15 @@ def merge(
 
     Summaries of other metrics, bins, classes or seeds are refused.
     """
-    from raterwise.evaluate import rows_of
-    from raterwise.inference import Settings
-    from raterwise.merged import asked_of, results_of
-    from raterwise.summaries.saved import save_digest
+    from raterwise.streaming.evaluation import evaluate_digest, request_of_header
+    from raterwise.streaming.saved import save_digest
 
     check_json(out)
     check_outputs((out, csv_out, save_summary), summaries)
     digest, about = merged_files(summaries)
-    settings = Settings(
-        resamples, level, int(about["seed"]), "cases", "auto", about.get("on_single", "error")
-    )
+    request = request_of_header(about, resamples=resamples, level=level)
     with ProgressBar(shown=not quiet) as report:
-        given = {"bins": about["bins"]}
-        asked = asked_of(rows_of(about["metrics"]), given)
-        results = results_of(digest, asked, given, settings, report)
+        results = evaluate_digest(digest, request, report)
     if save_summary is not None:
         save_digest(save_summary, digest, about)
     deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))
@@ -64,7 +58,7 @@ def merge(
 def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:
     """Return the sum of saved summaries and the options they share."""
     from raterwise.io.sources import matching_files
-    from raterwise.summaries.saved import load_digest
+    from raterwise.streaming.saved import load_digest
 
     files = matching_files(paths)
     total: Any = None

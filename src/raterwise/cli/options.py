@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,21 @@ import typer
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["Input", "Layout", "Method", "OnProblem", "Order", "Resample", "comma_list", "integers"]
+__all__ = [
+    "Input",
+    "Layout",
+    "Method",
+    "OnProblem",
+    "Order",
+    "Per",
+    "Question",
+    "Unit",
+    "asked_of",
+    "comma_list",
+    "integers",
+    "metric_options",
+    "own_options",
+]
 
 
 class Layout(StrEnum):
@@ -23,11 +37,27 @@ class Layout(StrEnum):
     counts = "counts"
 
 
-class Resample(StrEnum):
+class Unit(StrEnum):
     """What the bootstrap draws."""
 
     cases = "cases"
     raters = "raters"
+
+
+class Question(StrEnum):
+    """What is asked of a case."""
+
+    top_label = "top_label"
+    positive = "positive"
+    per_class = "per_class"
+    predicted_class = "predicted_class"
+
+
+class Per(StrEnum):
+    """What counts once."""
+
+    annotation = "annotation"
+    case = "case"
 
 
 class OnProblem(StrEnum):
@@ -85,6 +115,63 @@ def integers(name: str, text: str) -> list[int]:
         raise InvalidInputError(
             f"{name}: must be whole numbers with commas between them, such as 100,200; got {text!r}"
         ) from None
+
+
+def asked_of(
+    bins: int, question: Question | None, per: Per | None, told: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return what the options say of the metrics, as `evaluate` takes it.
+
+    >>> asked_of(10, None, Per.case, ["robust_ece.sigma=0.05"])["options"]
+    {'robust_ece': {'sigma': 0.05}}
+    """
+    return {
+        "bins": bins,
+        "question": None if question is None else question.value,
+        "per": None if per is None else per.value,
+        "options": metric_options(told or ()) or None,
+    }
+
+
+def own_options(metric: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `asked_of` says of one metric, as functions of one metric take it.
+
+    A question or a way to count that this metric has not is for the others that were named.
+    """
+    from raterwise.catalog import find
+
+    row = find(metric)
+    shared = {name: value for name, value in asked.items() if name in ("question", "per")}
+    fit = {name: value for name, value in shared.items() if row.can_take(name, value)}
+    options = (asked.get("options") or {}).get(metric)
+    return {"bins": asked.get("bins", 15), **fit, "options": options}
+
+
+def metric_options(told: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return METRIC.NAME=VALUE by metric and name."""
+    found: dict[str, dict[str, Any]] = {}
+    for text in told:
+        left, equals, value = text.partition("=")
+        metric, dot, name = left.strip().partition(".")
+        if not (equals and dot and metric and name):
+            raise InvalidInputError(
+                f"--option: must be METRIC.NAME=VALUE, such as robust_ece.sigma=0.05; got {text!r}"
+            )
+        found.setdefault(metric, {})[name.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    """Return a number, true, false or none for what reads like one; otherwise the text."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _option(panel: str, help: str, *names: str) -> Any:
@@ -159,8 +246,27 @@ Bins = Annotated[int, _option(EVALUATION, "How many bins the binned metrics have
 Resamples = Annotated[int, _option(EVALUATION, "Of the bootstrap; 0 for no intervals.")]
 Level = Annotated[float, _option(EVALUATION, "Of the intervals.")]
 Seed = Annotated[int, _option(EVALUATION, "The same seed gives the same digits.")]
-ResampleWhat = Annotated[
-    Resample, _option(EVALUATION, "Draw cases (patients, with --group-column) or raters.")
+UnitDrawn = Annotated[
+    Unit, _option(EVALUATION, "Resample cases (patients, with --group-column) or raters.")
+]
+QuestionAsked = Annotated[
+    Question | None,
+    _option(
+        EVALUATION,
+        "What is asked of a case: is the predicted class right, is it the second of two classes, "
+        "is it class k? Default: what each metric asks.",
+    ),
+]
+Counted = Annotated[
+    Per | None, _option(EVALUATION, "Whether a case counts once per rater, or once.")
+]
+MetricOptions = Annotated[
+    list[str] | None,
+    _option(
+        EVALUATION,
+        "METRIC.NAME=VALUE, such as robust_ece.sigma=0.05. May be repeated.",
+        "--option",
+    ),
 ]
 SubgroupColumn = Annotated[
     list[str] | None,

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
-from raterwise.cli.options import integers
+from raterwise.cli.options import asked_of, integers, own_options
 from raterwise.cli.reading import (
     Cases,
     TableOptions,
@@ -55,6 +55,9 @@ def plan(
     reading_cost: options.ReadingCost = 1.0,
     repeats: options.Repeats = 20,
     bins: options.Bins = 15,
+    question: options.QuestionAsked = None,
+    per: options.Counted = None,
+    option: options.MetricOptions = None,
     resamples: options.Resamples = 200,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
@@ -86,7 +89,7 @@ def plan(
             seed=seed,
             groups=pilot.of_rated(pilot.table.groups),
             level=level,
-            bins=bins,
+            **own_options(metric, asked_of(bins, question, per, option)),
             repeats=repeats,
             resamples=resamples,
             progress=report,

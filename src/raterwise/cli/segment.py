@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from raterwise.cli import options
-from raterwise.cli.options import OnProblem, comma_list
+from raterwise.cli.options import OnProblem, asked_of, comma_list
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.stream import client_of
 from raterwise.cli.writing import check_folder, check_json, check_outputs, deliver
@@ -44,13 +42,6 @@ class How(StrEnum):
     pooled = "pooled"
 
 
-class Asked(StrEnum):
-    """Which probability is judged."""
-
-    top_label = "top_label"
-    positive = "positive"
-
-
 def _option(panel: str, help: str, *names: str) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=panel)
 
@@ -76,9 +67,6 @@ def segment(
     reduction: Annotated[
         How, _option(IMAGES, "One value per image and their mean, or all voxels together.")
     ] = How.per_case,
-    question: Annotated[
-        Asked, _option(IMAGES, "The predicted class, or the foreground of two classes.")
-    ] = Asked.top_label,
     num_classes: Annotated[int | None, _option(IMAGES, "To check the images by.")] = None,
     class_names: Annotated[str | None, _option(IMAGES, "Names of the classes: a,b,c.")] = None,
     foreground_only: Annotated[
@@ -100,6 +88,9 @@ def segment(
     ] = None,
     metrics: options.Metrics = "all",
     bins: options.Bins = 15,
+    question: options.QuestionAsked = None,
+    per: options.Counted = None,
+    option: options.MetricOptions = None,
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
@@ -116,30 +107,32 @@ def segment(
     NIfTI, Zarr, NPY, NPZ, PNG, TIFF, or a folder of slices. Shapes, affines and
     orientations must agree: nothing is resampled.
     """
-    from raterwise.inference import Settings
+    from raterwise.inference.settings import Settings
+    from raterwise.request import Request
     from raterwise.segmentation.cases import Selection
-    from raterwise.segmentation.reduction import Reduction
-    from raterwise.segmentation.request import Request
-    from raterwise.segmentation.running import Job, checkpoint_of, gather, measured
+    from raterwise.segmentation.evaluation import evaluate_job
+    from raterwise.segmentation.request import ImageRequest
+    from raterwise.segmentation.running import Job
 
     check_json(out)
     check_outputs((out, csv_out), (manifest,))
-    settings = Settings(resamples, level, seed, "cases", "auto", on_single.value)
+    settings = Settings(resamples, level, seed, on_single=on_single.value)
+    request = Request.of(metrics, **asked_of(bins, question, per, option), settings=settings)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
-    request = Request.of(metrics, reduction.value, bins, question.value, settings, selection)
     files = read_manifest(manifest)
     if maps is not None:
         _prepare_maps(maps, files)
-    job = Job(request, num_classes, _sizes(spacing), maps)
-    gathered = Reduction(request, comma_list(class_names) or None)
-    kept = None if checkpoint is None else checkpoint_of(checkpoint, job, files)
+    images = ImageRequest(request, selection, reduction.value)
     with ProgressBar(shown=not quiet) as report, client_of(cluster, workers) as client:
-        images = measured(job, files, client=client, checkpoint=kept, progress=report)
-        with contextlib.closing(images):
-            bad = gather(gathered, images, skip_bad=skip_bad)
-        report("intervals", 1.0)
-        results = gathered.results()
-    results = replace(results, warnings=(*results.warnings, *bad))
+        results = evaluate_job(
+            Job(images, num_classes, _sizes(spacing), maps),
+            files,
+            class_names=comma_list(class_names) or None,
+            skip_bad=skip_bad,
+            client=client,
+            checkpoint=checkpoint,
+            progress=report,
+        )
     deliver(results, out, csv_out, quiet=quiet, written=(maps,))
 
 

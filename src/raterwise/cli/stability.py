@@ -16,7 +16,7 @@ from rich.text import Text
 
 from raterwise.catalog import find
 from raterwise.cli import options
-from raterwise.cli.options import OUTPUT, OnProblem, comma_list
+from raterwise.cli.options import OUTPUT, OnProblem, asked_of, comma_list, own_options
 from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_options
 from raterwise.cli.show import (
     ProgressBar,
@@ -28,15 +28,16 @@ from raterwise.cli.show import (
 )
 from raterwise.cli.writing import announce, check_json, check_outputs, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
-from raterwise.evaluate import facts
 from raterwise.io.files import write_bytes_atomically
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.request import Request
 from raterwise.results import Results
 from raterwise.stability import SubsampleCurve, TotalVariation, subsample_curve, total_variation
+from raterwise.summaries.facts import Facts
 
 if TYPE_CHECKING:
-    from raterwise.inference import Progress
+    from raterwise.inference.settings import Progress
 
 __all__ = ["EXAMPLES", "Steadiness", "measure", "one_rater_each", "read_stability", "stability"]
 
@@ -113,6 +114,10 @@ def stability(
     repeats: Repeats = 100,
     seed: options.Seed = 0,
     on_single: options.OnSingle = OnProblem.error,
+    bins: options.Bins = 15,
+    question: options.QuestionAsked = None,
+    per: options.Counted = None,
+    option: options.MetricOptions = None,
     out: options.Out = None,
     figure: Figure = None,
     quiet: options.Quiet = False,
@@ -140,6 +145,7 @@ def stability(
             repeats=repeats,
             seed=seed,
             on_single=on_single.value,
+            asked=asked_of(bins, question, per, option),
             progress=report,
         )
     data = _facts(cases)
@@ -164,13 +170,20 @@ def measure(
     repeats: int = 100,
     seed: int = 0,
     on_single: str = "error",
+    asked: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> tuple[list[Steadiness], list[str]]:
-    """Return every metric with all labels and with one per case; and what could not be had."""
+    """Return every metric with all labels and with one per case; and what could not be had.
+
+    `asked` are `bins`, `question`, `per` and `options`, as in `evaluate`.
+    """
+    request = Request.of(list(metrics), **(asked or {}))
+    if missing := [name for name in metrics if name not in request.asked]:
+        raise InvalidInputError(f"--metrics: {', '.join(missing)} need a belief, not probabilities")
     report = progress or (lambda what, done: None)
     if not metrics:
         raise InvalidInputError("--metrics: must name at least one metric; got none")
-    needed = {metric: _raters_needed(metric) for metric in metrics}
+    needed = {name: row.raters_needed(own) for name, (row, own) in request.asked.items()}
     left_out = {name: labels.require_raters(n, on_single) for name, n in needed.items()}
     notes = [
         f"{count} cases with too few raters for {find(name).title}"
@@ -191,6 +204,7 @@ def measure(
         chosen = (labels if raters == EVERY else single).take(rows)
         patients = None if groups is None else np.asarray(groups)[rows]
         draws: dict[str, Any] = {"repeats": repeats, "seed": seed, "groups": patients}
+        draws |= own_options(metric, asked or {})
         what = f"{find(metric).title}, {raters}"
 
         def curves(_: str, done: float, what: str = what, i: int = i) -> None:
@@ -204,11 +218,6 @@ def measure(
         variation = total_variation(*given, progress=variations, **draws)
         found.append(Steadiness(metric, raters, curve, variation))
     return found, notes
-
-
-def _raters_needed(metric: str) -> int:
-    row = find(metric)
-    return row.raters_needed(row.with_defaults({}))
 
 
 def one_rater_each(labels: Labels, seed: int) -> Labels:
@@ -292,7 +301,7 @@ def _facts(cases: Cases) -> dict[str, Any]:
         groups=cases.of_rated(table.groups),
         class_names=table.class_names,
     )
-    return {**facts(known), "dropped": cases.dropped}
+    return {**Facts.of(known).as_data(), "dropped": cases.dropped}
 
 
 def _content(

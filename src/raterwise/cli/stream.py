@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raterwise.cli.options import comma_list
+from raterwise.cli.options import asked_of, comma_list
 from raterwise.cli.show import ProgressBar
 from raterwise.errors import InvalidInputError
 from raterwise.results import Results
@@ -74,15 +74,15 @@ class StreamRequest:
 
     def evaluate(self, told: Mapping[str, Any]) -> Results:
         """Return the results of a table that is read part by part; `told` are all options."""
-        from raterwise.streaming import evaluate_stream
+        from raterwise.streaming.evaluation import evaluate_stream
 
         if told["predictions"].suffix.lower() in NOT_STREAMED:
             raise InvalidInputError(
                 f"{told['predictions']}: a stream is read from Parquet or Zarr; save it as one of "
                 "them, or leave out the options that stream"
             )
-        if told["resample"].value == "raters":
-            raise InvalidInputError('resample: a stream can resample "cases" or patients only')
+        if told["unit"].value == "raters":
+            raise InvalidInputError('unit: a stream can resample "cases" or patients only')
         with (
             ProgressBar(shown=not told["quiet"]) as report,
             client_of(self.cluster, self.workers) as client,
@@ -93,7 +93,7 @@ class StreamRequest:
                 told["resamples"],
                 told["level"],
                 told["seed"],
-                bins=told["bins"],
+                **asked_of(*(told[name] for name in ("bins", "question", "per", "option"))),
                 on_unrated=told["on_unrated"].value,
                 on_single=told["on_single"].value,
                 client=client,
@@ -110,7 +110,7 @@ def client_of(cluster: str | None, workers: int | None) -> Iterator[Any]:
     if cluster is None:
         yield None
         return
-    from raterwise.engines.dask import connected
+    from raterwise.streaming.cluster import connected
 
     with connected(cluster, workers) as client:
         yield client

@@ -1,7 +1,7 @@
 """One pass over predictions that are tensors, on the device where they are.
 
-The tables come out as those of `engines.local`, up to the order of additions; only they, and not
-the predictions, are copied to the host. Nothing here is imported unless a tensor is given.
+The tables come out as those of `summaries.summarise`, up to the order of additions; only they, and
+not the predictions, are copied to the host. Nothing here is imported unless a tensor is given.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from raterwise.engines import local
 from raterwise.engines.tensor_cases import (
     TensorCases,
     explain_bad_row,
@@ -29,14 +28,14 @@ from raterwise.engines.tensor_cases import (
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels import _triton
 from raterwise.kernels._torch_questions import PER_CASE_SCORES, Scored, TensorRows, score
-from raterwise.questions import Question, ScoredCases
+from raterwise.questions import QUESTIONS, ScoredCases
 from raterwise.summaries import (
     BinPlan,
     BinSums,
     ScoreMasses,
-    SoftBinPlan,
     SortedPlan,
     SortedScores,
+    one_pass,
 )
 
 __all__ = [
@@ -47,14 +46,15 @@ __all__ = [
     "summarise",
 ]
 
-Plan = BinPlan | SoftBinPlan | SortedPlan
+Plan = Any
+"""A `BinPlan` or a `SortedPlan`."""
 
 
-def can_summarise(plan: object) -> TypeGuard[Plan]:
+def can_summarise(plan: object) -> bool:
     """Say whether a plan's summary can be made here: kept samples and ratings cannot."""
-    return isinstance(plan, BinPlan | SoftBinPlan | SortedPlan) and (
-        isinstance(plan.question, Question) or plan.question.name in PER_CASE_SCORES
-    )
+    if getattr(plan, "kind", "") not in ("bins", "scores"):
+        return False
+    return getattr(plan, "question").name in (*QUESTIONS, *PER_CASE_SCORES)  # noqa: B009
 
 
 def summarise(
@@ -66,12 +66,13 @@ def summarise(
     on_unrated: str = "error",
     merge_ties: bool = True,
 ) -> dict[Plan, Any]:
-    """Read every case once and return the summary of each plan, as `engines.local.summarise` does.
+    """Read every case once and return the summary of each plan, as `summaries.summarise` does.
 
     `labels` is a Labels, (N,) classes or (N, K) label counts. Sorted scores come with equal ones
     merged, unless `merge_ties` is false: what leaves out one case at a time (the kernel-density
     error) needs them apart.
 
+    >>> from raterwise.questions import Question
     >>> plan = BinPlan(Question("top_label"), bins=2)
     >>> probs = torch.tensor([[0.9, 0.1], [0.3, 0.7]])
     >>> summarise(probs, torch.tensor([0, 0]), [plan])[plan].table.positive
@@ -79,8 +80,8 @@ def summarise(
     """
     cases = weighted_cases(rated_cases(TensorCases.of(probs, labels, weights), on_unrated))
     classes = cases.probs.shape[1]
-    binned = {plan: _zeros(plan, cases) for plan in plans if not isinstance(plan, SortedPlan)}
-    ranked: dict[SortedPlan, list[Scored]] = {p: [] for p in plans if isinstance(p, SortedPlan)}
+    binned: dict[Any, Tensor] = {plan: _zeros(plan, cases) for plan in plans if plan.kind == "bins"}
+    ranked: dict[Any, list[Scored]] = {p: [] for p in plans if p.kind == "scores"}
     add_cases(cases, binned)
     for rows in cases.chunks(16 + 2 * classes) if ranked else ():
         for asked, pieces in ranked.items():
@@ -94,14 +95,12 @@ def summarise(
     }
 
 
-def add_cases(
-    cases: TensorCases, tables: Mapping[BinPlan | SoftBinPlan, Tensor], *, check: bool = True
-) -> None:
+def add_cases(cases: TensorCases, tables: Mapping[BinPlan, Tensor], *, check: bool = True) -> None:
     """Add the cases to the table (channels, bins, fields) of each plan, in place."""
     if not tables:
         return
     if cases.probs.device.type == "cpu" and has_cpu_loops():
-        summaries = local.summarise(cases.on_host(), list(tables))
+        summaries = one_pass.summarise(cases.on_host(), list(tables))
         for plan, table in tables.items():
             table += torch.from_numpy(summaries[plan].sums[0])
         return
@@ -124,14 +123,12 @@ def has_cpu_loops() -> bool:
     return find_spec("numba") is not None
 
 
-def _added_directly(
-    cases: TensorCases, plan: BinPlan | SoftBinPlan, table: Tensor, check: bool
-) -> bool:
+def _added_directly(cases: TensorCases, plan: BinPlan, table: Tensor, check: bool) -> bool:
     """Add single labels of weight 1 in one pass on a GPU: what large data is asked most."""
     probs, labels = cases.probs, cases.classes
     if not (
         _triton.can_run(probs)
-        and isinstance(plan, BinPlan)
+        and plan.spread is None
         and plan.least_raters <= 1
         and labels is not None
         and cases.weights is None
@@ -161,33 +158,33 @@ def _added_directly(
     return True
 
 
-def _zeros(plan: BinPlan | SoftBinPlan, cases: TensorCases) -> Tensor:
+def _zeros(plan: BinPlan, cases: TensorCases) -> Tensor:
     channels = plan.question.channels(cases.probs.shape[1])
     shape = channels, len(plan.edges) - 1, kernels.FIELDS
     return torch.zeros(shape, dtype=torch.float64, device=cases.probs.device)
 
 
 @lru_cache(maxsize=64)
-def edges_of(plan: BinPlan | SoftBinPlan, device: torch.device) -> Tensor:
+def edges_of(plan: BinPlan, device: torch.device) -> Tensor:
     """Return the bins' edges on a device; the same tensor each time, which spares a copy."""
     return torch.tensor(plan.edges, dtype=torch.float64, device=device)
 
 
-def add_rows(plan: BinPlan | SoftBinPlan, rows: TensorRows, table: Tensor) -> None:
+def add_rows(plan: BinPlan, rows: TensorRows, table: Tensor) -> None:
     """Add a chunk to `table` (channels, bins, fields) in place."""
     rows = rows.with_raters(plan.least_raters)
     if len(rows.probs) == 0:
         return
     scored = score(plan.question.name, plan.question.per, rows)
     edges = edges_of(plan, table.device)
-    if isinstance(plan, BinPlan):
+    if plan.spread is None:
         kernels.add_bin_sums(
             scored.z, scored.mu, scored.v, scored.weights, scored.channel, edges, table
         )
         return
     for c in range(scored.z.shape[1]):
         kernels.add_soft_bin_sums(
-            scored.z[:, c], scored.mu[:, c], scored.weights, plan.sigma, edges, table[c]
+            scored.z[:, c], scored.mu[:, c], scored.weights, plan.spread, edges, table[c]
         )
 
 

@@ -27,11 +27,11 @@ from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.experiments.distillation_tables import METHODS, PAIRS, TEMPERED, as_markdown
 from raterwise.experiments.kept import fingerprint, kept, write_json
 from raterwise.functions.ranking import auccc
-from raterwise.inference import Progress
-from raterwise.intervals import percentile_interval
+from raterwise.inference.draws import multiplicities
+from raterwise.inference.intervals import percentile_interval
+from raterwise.inference.settings import Progress
 from raterwise.io.files import write_text_atomically
 from raterwise.metrics import ranking
-from raterwise.resample import multiplicities
 
 __all__ = ["Cascade", "Judgement", "judge", "judged", "load_cascades", "softened"]
 

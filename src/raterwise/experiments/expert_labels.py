@@ -27,7 +27,7 @@ from raterwise.datasets import load_lidc_malignancy, read_cifar10h
 from raterwise.errors import InvalidInputError
 from raterwise.experiments.expert_label_tables import as_markdown
 from raterwise.experiments.kept import fingerprint, kept, write_json
-from raterwise.inference import Progress
+from raterwise.inference.settings import Progress
 from raterwise.io.files import write_text_atomically
 from raterwise.labels import Labels
 

@@ -33,10 +33,10 @@ from raterwise.experiments.segmentation_data import (
     units_of,
 )
 from raterwise.experiments.segmentation_tables import as_markdown
-from raterwise.inference import Progress
-from raterwise.intervals import percentile_interval
+from raterwise.inference.draws import multiplicities
+from raterwise.inference.intervals import percentile_interval
+from raterwise.inference.settings import Progress
 from raterwise.io.files import write_text_atomically
-from raterwise.resample import multiplicities
 from raterwise.segmentation.bands import boundary_band
 from raterwise.segmentation.cases import Case
 from raterwise.segmentation.evaluation import evaluate

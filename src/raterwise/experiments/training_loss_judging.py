@@ -27,18 +27,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise import intervals
 from raterwise.errors import InvalidInputError
-from raterwise.evaluate import blanks, predictions_of, rows_of
+from raterwise.evaluate import predictions_of
 from raterwise.experiments.kept import fingerprint, kept, write_json
 from raterwise.experiments.training_loss_runs import LOSS_NAMES, WEIGHTED, Run, load_runs
 from raterwise.experiments.training_loss_tables import METRICS, MIXTURE, REFERENCES, as_markdown
 from raterwise.functions.proper import accuracy, nll
-from raterwise.inference import Draws, Pass, Progress, Settings, mean_estimate
+from raterwise.inference import intervals
+from raterwise.inference.draws import digest_in_memory
+from raterwise.inference.estimates import blank, mean_estimate
+from raterwise.inference.paired import differences
+from raterwise.inference.passes import Pass
+from raterwise.inference.settings import Progress, Settings
 from raterwise.io.files import write_text_atomically
 from raterwise.metrics.calibration import mixture_responsibilities
 from raterwise.metrics.mixtures import fit_mixtures
-from raterwise.paired import differences
+from raterwise.request import Request
 from raterwise.results import Estimate, Results
 
 __all__ = [
@@ -89,18 +93,17 @@ class Spread:
 def spreads_of(networks: Sequence[Network], settings: Settings) -> dict[str, Spread]:
     """Return every metric of networks that differ in their seeds alone."""
     predictions = [predictions_of(n.probs, n.labels) for n in networks]
-    estimates, asked = blanks(predictions[0], rows_of(CATALOG), {"bins": BINS}, settings)
-    draws = Draws.of(predictions[0], settings)
-    passes = [Pass.of(p, list(asked.values()), settings, draws) for p in predictions]
+    request = Request.of(CATALOG, bins=BINS, settings=settings)
+    asked, plans = request.asked, request.plans()
+    passes = [Pass(digest_in_memory(p, plans, settings), asked, settings) for p in predictions]
     out = {}
     for name, (row, own) in asked.items():
         parts = [(pass_, pass_.value(row, own)[0]) for pass_ in passes]
-        mean = mean_estimate(row, [own] * len(parts), estimates[name], parts)
+        mean = mean_estimate(row, [own] * len(parts), blank(row), parts)
         drawn = [pass_.replicates(row, own, value) for pass_, value in parts]
         each = np.array([value for _, value in parts])
         out[name] = Spread(each, mean, np.mean(drawn, axis=0))
-    assert draws is not None
-    out[MIXTURE] = _mixture_spread(networks, draws.times, settings)
+    out[MIXTURE] = _mixture_spread(networks, passes[0].times, settings)
     return {name: out[name] for name in METRICS}
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from raterwise.arrays import choose, on_gpu
-from raterwise.engines.local import summarise
 from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import labels_for_device, measure
 from raterwise.predictions import Predictions
 from raterwise.summaries import KeptSample, SamplePlan
+from raterwise.summaries.one_pass import summarise
 
 __all__ = ["kde_ece", "smooth_ece"]
 

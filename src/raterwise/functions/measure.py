@@ -7,10 +7,10 @@ from typing import Any
 
 from raterwise.arrays import choose, on_gpu
 from raterwise.catalog import Metric, find
-from raterwise.engines.local import Plan, summarise
 from raterwise.errors import UndefinedMetricError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions, as_labels, check_weights
+from raterwise.summaries import Plan, summarise
 
 __all__ = ["check_estimator", "labels_for_device", "measure"]
 
@@ -60,7 +60,7 @@ def _on_device(
     classes = 2 if probs.ndim == 1 else probs.shape[1]
     labels = labels_for_device(labels, classes)
     # The kernel-density error leaves out one case at a time, also where scores are equal.
-    merge_ties = row.bounded_value is None
+    merge_ties = "of_cases" not in row.tags
     return device.summarise(
         probs, labels, [plan], weights=weights, on_unrated=on_unrated, merge_ties=merge_ties
     )[plan]

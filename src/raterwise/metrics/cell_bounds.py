@@ -2,11 +2,12 @@
 
 A cell knows the mass, the hits and the moments of its cases, not their order. Each bound is the
 worst that any order within the cells could do; a cell whose scores are all equal hides nothing.
+bound(cells, value of the cells, options of the metric).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from raterwise.summaries.cells import CellSums, fine_cells
 
-__all__ = ["BOUNDS", "kde_of_cells"]
+__all__ = ["adaptive", "auccc", "augrc", "aurc", "kde_of_cells", "ks", "smooth", "sweep"]
 
 FloatArray = NDArray[np.float64]
 Options = Mapping[str, Any]
@@ -56,7 +57,7 @@ def _cells(sums: CellSums, channel: int) -> _Cells:
     return _Cells(w, mu, low, high, edge + mean, lean, square, gap, tied)
 
 
-def _auccc(sums: CellSums, value: float, options: Options) -> float:
+def auccc(sums: CellSums, value: float, options: Options) -> float:
     """Pairs of a right and a wrong case within a cell count half, and could count 0 or 1."""
     cells = _cells(sums, 0)
     wrong = cells.mass - cells.hits
@@ -65,14 +66,14 @@ def _auccc(sums: CellSums, value: float, options: Options) -> float:
     return float(hidden / pairs) if pairs > 0 else 0.0
 
 
-def _augrc(sums: CellSums, value: float, options: Options) -> float:
+def augrc(sums: CellSums, value: float, options: Options) -> float:
     """AUGRC = (1 - AUCCC) a (1 - a) + …, with an accuracy a that cells know exactly."""
     cells = _cells(sums, 0)
     accuracy = cells.hits.sum() / cells.mass.sum()
-    return float(_auccc(sums, value, options) * accuracy * (1 - accuracy))
+    return float(auccc(sums, value, options) * accuracy * (1 - accuracy))
 
 
-def _aurc(sums: CellSums, value: float, options: Options) -> float:
+def aurc(sums: CellSums, value: float, options: Options) -> float:
     """All wrong cases of a cell could be its most confident ones, or its least.
 
     With C accepted before a cell of mass m, w of it wrong, the j-th acceptance has between
@@ -101,7 +102,7 @@ def _aurc(sums: CellSums, value: float, options: Options) -> float:
     return max(worst, 0.0) / float(mass.sum())
 
 
-def _ks(sums: CellSums, value: float, options: Options) -> float:
+def ks(sums: CellSums, value: float, options: Options) -> float:
     """Between two edges the cumulative gap can rise by its hits, or fall by its misses, first."""
     highest = total = 0.0
     for channel in range(len(sums.fine)):
@@ -116,7 +117,7 @@ def _ks(sums: CellSums, value: float, options: Options) -> float:
     return max(highest / total - value, 0.0)
 
 
-def _adaptive(sums: CellSums, value: float, options: Options) -> float:
+def adaptive(sums: CellSums, value: float, options: Options) -> float:
     """A bin that ends within a cell may take any part of it: 2 Σ w |μ - z| over such cells."""
     moved = total = 0.0
     for channel in range(len(sums.fine)):
@@ -130,7 +131,7 @@ def _adaptive(sums: CellSums, value: float, options: Options) -> float:
     return moved / total
 
 
-def _sweep(sums: CellSums, value: float, options: Options) -> float:
+def sweep(sums: CellSums, value: float, options: Options) -> float:
     """The number of bins hangs on every score: any partition is between one bin and a bin each."""
     one = each = total = 0.0
     for channel in range(len(sums.fine)):
@@ -144,7 +145,7 @@ def _sweep(sums: CellSums, value: float, options: Options) -> float:
     return max(value - one / total, each / total - value, 0.0)
 
 
-def _smooth(sums: CellSums, value: float, options: Options) -> float:
+def smooth(sums: CellSums, value: float, options: Options) -> float:
     """Moving residuals to the mean of their cell changes what the kernel K makes of them.
 
     By the first moment times ∫|K'| = sqrt(2/π) / σ, and by half the second times
@@ -161,18 +162,6 @@ def _smooth(sums: CellSums, value: float, options: Options) -> float:
     second = slope * np.abs(cells.lean).sum() + 0.5 * bend * cells.square.sum()
     first = slope * np.sqrt(cells.mass * cells.square).sum()
     return float((min(first, second) + grid) / cells.mass.sum())
-
-
-BOUNDS: dict[str, Callable[[CellSums, float, Options], float]] = {
-    "auccc": _auccc,
-    "augrc": _augrc,
-    "aurc": _aurc,
-    "ks_error": _ks,
-    "adaptive_ece": _adaptive,
-    "ece_sweep": _sweep,
-    "smooth_ece": _smooth,
-}
-"""bound(cells, value of the cells, options of the metric), by the metric's name."""
 
 
 def kde_of_cells(sums: CellSums, options: Options) -> tuple[float, float]:

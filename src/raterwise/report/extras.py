@@ -159,7 +159,7 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
     """Return how it was computed: options, what was left out, what is undefined, versions."""
     data, options = results.data, results.options
     unit = "patients" if data.get("patients") else "images" if "voxels" in data else "cases"
-    drawn = unit if options.get("resample", "cases") == "cases" else "raters"
+    drawn = unit if options.get("unit", "cases") == "cases" else "raters"
     lines = []
     if options.get("resamples"):
         level = span_of_level(options.get("level", 0.95))

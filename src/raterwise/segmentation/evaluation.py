@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from raterwise.inference import Progress, Settings
+from raterwise.inference.settings import Progress, Settings
+from raterwise.kernels._threads import with_threads
+from raterwise.request import Metrics, Request
 from raterwise.results import Results
 from raterwise.segmentation.cases import Selection
 from raterwise.segmentation.reduction import Reduction
-from raterwise.segmentation.request import Request
+from raterwise.segmentation.request import ImageRequest
 from raterwise.segmentation.running import Job, Source, checkpoint_of, gather, measured
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "evaluate_job"]
 
 
 def evaluate(
     cases: Iterable[Source],
-    metrics: str | Sequence[str] = "all",
+    metrics: Metrics = "all",
     reduction: str = "per_case",
     num_classes: int | None = None,
     *,
@@ -30,6 +31,8 @@ def evaluate(
     class_names: Sequence[str] | None = None,
     bins: int = 15,
     question: str | None = None,
+    per: str | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
@@ -65,7 +68,10 @@ def evaluate(
     ignore_label
         The label of voxels that a rater left out.
     question
-        "top_label" (the default), or "positive" for the foreground of two classes (MR eq 5).
+        "top_label" (the default), "positive" for the foreground of two classes (MR eq 5), or
+        "per_class", of the metrics that can be asked so.
+    bins, per, options
+        As in `raterwise.evaluate`.
     resamples, level, seed, interval
         Of the bootstrap over patients, or over images where cases name no patient.
     on_single
@@ -90,16 +96,37 @@ def evaluate(
     >>> results["ece"].value  # (1/4 + 0 + 1/4 + 0) / 4
     0.125
     """
-    settings = Settings(resamples, level, seed, "cases", interval, on_single, threads)
+    settings = Settings(
+        resamples, level, seed, interval=interval, on_single=on_single, threads=threads
+    )
+    request = Request.of(
+        metrics, bins=bins, question=question, per=per, options=options, settings=settings
+    )
     selection = Selection(ignore_label, foreground_only, boundary_mm)
-    request = Request.of(metrics, reduction, bins, question, settings, selection)
-    job = Job(request, num_classes)
+    job = Job(ImageRequest(request, selection, reduction), num_classes)
+    return evaluate_job(
+        job, cases, class_names=class_names, skip_bad=skip_bad, client=client,
+        checkpoint=checkpoint, progress=progress,
+    )  # fmt: skip
+
+
+def evaluate_job(
+    job: Job,
+    cases: Iterable[Source],
+    *,
+    class_names: Sequence[str] | None = None,
+    skip_bad: bool = False,
+    client: Any = None,
+    checkpoint: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Return the results of a job on images."""
     kept = None if checkpoint is None else checkpoint_of(checkpoint, job, cases)
-    gathered = Reduction(request, class_names)
-    images = measured(job, cases, client=client, checkpoint=kept, progress=progress)
-    with contextlib.closing(images):  # an error here must stop what is still running there
-        notes = gather(gathered, images, skip_bad=skip_bad)
-    if progress:
-        progress("done", 1.0)
-    results = gathered.results()
-    return replace(results, warnings=(*results.warnings, *notes))
+    gathered = Reduction(job.request, class_names)
+    with with_threads(job.request.request.settings.threads):
+        images = measured(job, cases, client=client, checkpoint=kept, progress=progress)
+        with contextlib.closing(images):  # an error here must stop what is still running there
+            notes = gather(gathered, images, skip_bad=skip_bad)
+        if progress:
+            progress("intervals", 1.0)
+        return gathered.results(tuple(notes))

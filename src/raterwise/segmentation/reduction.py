@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise import intervals
-from raterwise.catalog import Metric
 from raterwise.curves import curves_of
 from raterwise.errors import InvalidInputError
-from raterwise.evaluate import blank
-from raterwise.merged import pass_of, results_of
-from raterwise.resample import multiplicities
+from raterwise.inference.draws import multiplicities
+from raterwise.inference.estimates import blank, mean_over_units
+from raterwise.inference.passes import Pass
+from raterwise.judging import Judged, judge, results_of
 from raterwise.results import Estimate, Results
-from raterwise.segmentation.request import BY_CLASS, CaseValues, Request
-from raterwise.summaries.digest import Digest, Facts, UnitStack
+from raterwise.segmentation.request import CaseValues, ImageRequest, values_by_class
+from raterwise.summaries.digest import Digest, UnitStack
+from raterwise.summaries.facts import Patients
+from raterwise.summaries.fingerprint import Fingerprint
 
 __all__ = ["Reduction"]
+
+FloatArray = NDArray[np.float64]
 
 MOST_BLOCKS = 1024
 """Into how many blocks patients are pooled where there are more."""
@@ -29,7 +32,7 @@ MOST_BLOCKS = 1024
 class Reduction:
     """Gathers images one by one and makes results of them."""
 
-    def __init__(self, request: Request, class_names: Sequence[str] | None = None) -> None:
+    def __init__(self, request: ImageRequest, class_names: Sequence[str] | None = None) -> None:
         self.request = request
         self.num_classes: int | None = None
         self.skipped = 0
@@ -38,72 +41,116 @@ class Reduction:
         self._patients: dict[tuple[str, Hashable], int] = {}
         self._patient_of: list[int] = []
         self._values: list[CaseValues] = []
-        self._facts: Facts | None = None
+        self._fingerprint = Fingerprint()
         self._stack = UnitStack("patients")
 
     def add(self, name: str, patient: Hashable | None, kept: Digest | CaseValues) -> None:
         """Add an image."""
         key = ("image", len(self._names)) if patient is None else ("patient", patient)
         code = self._patients.setdefault(key, len(self._patients))
-        facts = kept.facts
-        if self.num_classes is None:
-            self.num_classes = facts.classes
-            names = self._class_names
-            if names is not None and len(names) != facts.classes:
-                raise InvalidInputError(
-                    f"class_names: must name each of the {facts.classes} classes; got {len(names)}"
-                )
-        if facts.classes != self.num_classes:
-            raise InvalidInputError(
-                f"case {name}: has {facts.classes} classes; those before it have {self.num_classes}"
-            )
+        self._check_classes(name, kept.facts.classes)
         if isinstance(kept, CaseValues):
             self._values.append(kept)
         tables = kept.tables if isinstance(kept, CaseValues) else kept
         self._stack.add(tables, code % MOST_BLOCKS)
-        self._facts = facts if self._facts is None else self._facts + facts
+        facts = kept.facts
+        about = (len(self._names), name, patient, facts.cases, facts.ratings, facts.by_class)
+        self._fingerprint += Fingerprint.of_text(*about)
         self._names.append(name)
         self._patient_of.append(code)
 
-    def results(self) -> Results:
-        """Return the results of all images that were added."""
-        if self._facts is None:
-            raise InvalidInputError("cases: must hold at least one image; got none")
-        return self._per_case() if self.request.reduction == "per_case" else self._pooled()
+    def _check_classes(self, name: str, classes: int) -> None:
+        names = self._class_names
+        if self.num_classes is None:
+            self.num_classes = classes
+            if names is not None and len(names) != classes:
+                raise InvalidInputError(
+                    f"class_names: must name each of the {classes} classes; got {len(names)}"
+                )
+        if classes != self.num_classes:
+            raise InvalidInputError(
+                f"case {name}: has {classes} classes; those before it have {self.num_classes}"
+            )
 
-    def _pooled(self) -> Results:
-        request, digest = self.request, self._digest()
-        found = results_of(digest, request.asked, request.options, request.settings)
-        by_class = CaseValues.of(digest, request).per_class
-        notes = tuple(note for note in found.warnings if note.startswith("approximate"))
-        return self._with_facts(found.estimates, {}, by_class, found.curves, notes)
+    def results(self, notes: tuple[str, ...] = ()) -> Results:
+        """Return the results of all images that were added."""
+        if not self._names:
+            raise InvalidInputError("cases: must hold at least one image; got none")
+        per_case = self.request.reduction == "per_case"
+        results = self._per_case(notes) if per_case else self._pooled(notes)
+        about = {**asdict(self.request.selection), "reduction": self.request.reduction}
+        return replace(results, options={**results.options, **about}, case_names=tuple(self._names))
 
     def _digest(self) -> Digest:
+        """Return the digest of all images, with what is known of them as images."""
         digest = self._stack.digest()
-        names = None if self._class_names is None else tuple(self._class_names)
-        return replace(digest, facts=replace(digest.facts, class_names=names))
+        names = self._class_names
+        named = any(kind == "patient" for kind, _ in self._patients)
+        ids = [str(patient) for _, patient in self._patients]
+        dropped = dict(digest.facts.dropped)
+        facts = replace(
+            digest.facts,
+            class_names=None if names is None else tuple(names),
+            dropped={**dropped, **({"bad images": self.skipped} if self.skipped else {})},
+            patients=Patients.of_codes(np.array(self._patient_of), ids) if named else None,
+            fingerprint=self._fingerprint,
+        )
+        return replace(digest, facts=facts, unit="patients" if named else "images")
 
-    def _per_case(self) -> Results:
-        settings = self.request.settings
-        units = len(self._patients)
+    def _pooled(self, notes: tuple[str, ...]) -> Results:
+        judged = judge(self._digest(), self.request.request)
+        by_class: Mapping[str, tuple[float, ...]] = {}
+        if judged.pass_ is not None:
+            defined = {name for name, e in judged.estimates.items() if e.value is not None}
+            by_class = values_by_class(judged.pass_, judged.asked, defined)
+        return results_of(judged, notes=notes, per_class=by_class)
+
+    def _per_case(self, notes: tuple[str, ...]) -> Results:
+        request, digest = self.request.request, self._digest()
+        settings, units = request.settings, len(self._patients)
         times = None
         if settings.resamples and units > 1:
             times = multiplicities(units, settings.resamples, settings.seed)
         estimates: dict[str, Estimate] = {}
-        values: dict[str, NDArray[np.float64]] = {}
-        for row in self.request.rows:
+        values: dict[str, FloatArray] = {}
+        replicates: dict[str, FloatArray] = {}
+        for row in request.rows:
             each = [case.values[row.name] for case in self._values]
             values[row.name] = np.array([value for value, _, _ in each])
-            bounds = [bound or 0.0 for value, bound, _ in each if not np.isnan(value)]
-            why = next((reason for _, _, reason in each if reason), row.undefined)
-            estimates[row.name] = self._mean(row, values[row.name], bounds, why, times)
+            point = self._point(row.name, replace(blank(row)), row.undefined)
+            defined = ~np.isnan(values[row.name])
+            patients = np.array(self._patient_of)[defined]
+            estimates[row.name] = point
+            if times is not None and len(np.unique(patients)) > 1:
+                estimates[row.name], replicates[row.name] = mean_over_units(
+                    point, values[row.name][defined], patients, times, settings
+                )
         by_class = {
-            name: tuple(np.nanmean([case.per_class[name] for case in having], axis=0).tolist())
-            for name in BY_CLASS
-            if (having := [case for case in self._values if name in case.per_class])
+            row.name: tuple(np.nanmean([case.per_class[row.name] for case in having], axis=0))
+            for row in request.rows
+            if (having := [case for case in self._values if row.name in case.per_class])
         }
-        notes = self._without_value(estimates)
-        return self._with_facts(estimates, values, by_class, self._curves(), notes)
+        curves, asked = self._curves(digest)
+        judged = Judged(request, digest, estimates, asked, None, replicates)
+        notes = (*self._without_value(estimates), *notes)
+        by_class = {name: tuple(float(v) for v in each) for name, each in by_class.items()}
+        return results_of(judged, notes=notes, curves=curves, per_case=values, per_class=by_class)
+
+    def _point(self, name: str, empty: Estimate, undefined: str) -> Estimate:
+        """Return the mean over the images on which a metric has a value."""
+        each = [case.values[name] for case in self._values]
+        values = np.array([value for value, _, why in each if why is None])
+        if not len(values):
+            why = next((reason for _, _, reason in each if reason), undefined)
+            return replace(empty, undefined=why, defined=0)
+        bounds = [bound or 0.0 for _, bound, why in each if why is None]
+        return replace(
+            empty,
+            value=float(values.mean()),
+            std=float(values.std(ddof=1)) if len(values) > 1 else None,
+            defined=len(values),
+            bound=float(np.mean(bounds)) or None,
+        )
 
     def _without_value(self, estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
         """Say on how many images which metrics have no value, and why."""
@@ -118,93 +165,13 @@ class Reduction:
             for (count, why), titles in found.items()
         )
 
-    def _curves(self) -> dict[str, Any]:
-        """Return the reliability curves of all voxels together."""
-        digest = self._digest()
+    def _curves(self, digest: Digest) -> tuple[dict[str, Any], Any]:
+        """Return the reliability curves of all voxels together, and the metrics with a value."""
         rated = {
             name: (row, own)
-            for name, (row, own) in self.request.drawn.items()
+            for name, (row, own) in self.request.request.asked.items()
             if digest.facts.too_few(row.raters_needed(own)) < digest.facts.cases
         }
-        pass_ = pass_of(digest, rated, self.request.settings)
-        return curves_of(pass_, rated, digest.facts.class_names)
-
-    def _mean(
-        self,
-        row: Metric,
-        values: NDArray[np.float64],
-        bounds: list[float],
-        why: str,
-        times: NDArray[np.float64] | None,
-    ) -> Estimate:
-        defined = ~np.isnan(values)
-        if not defined.any():
-            return replace(blank(row), undefined=why, defined=0)
-        mean = float(values[defined].mean())
-        point = replace(
-            blank(row),
-            value=mean,
-            std=float(values[defined].std(ddof=1)) if defined.sum() > 1 else None,
-            defined=int(defined.sum()),
-        )
-        point = replace(point, bound=float(np.mean(bounds)) or None)
-        patients = np.array(self._patient_of)[defined]
-        if times is None or len(np.unique(patients)) < 2:
-            return point
-        units = times.shape[1]
-        sums = np.bincount(patients, values[defined], units)
-        counts = np.bincount(patients, minlength=units)
-        drawn = times @ counts
-        with np.errstate(invalid="ignore", divide="ignore"):
-            replicates = np.where(drawn > 0, times @ sums / drawn, np.nan)
-        settings = self.request.settings
-        if settings.interval == "percentile":
-            ends = intervals.percentile_interval(replicates, settings.level, units=units)
-        else:
-            ends = intervals.bias_corrected_interval(mean, replicates, settings.level, units=units)
-        return replace(point, low=ends.low, high=ends.high)
-
-    def _with_facts(
-        self,
-        estimates: Mapping[str, Estimate],
-        values: Mapping[str, NDArray[np.float64]],
-        by_class: Mapping[str, tuple[float, ...]],
-        curves: Mapping[str, Any],
-        notes: tuple[str, ...] = (),
-    ) -> Results:
-        facts, request = self._facts, self.request
-        assert facts is not None
-        named = any(kind == "patient" for kind, _ in self._patients)
-        dropped = {**facts.dropped, **({"bad images": self.skipped} if self.skipped else {})}
-        data = {
-            "cases": len(self._names),
-            "voxels": facts.cases,
-            "patients": len(self._patients) if named else None,
-            "classes": facts.classes,
-            "class_names": None if self._class_names is None else list(self._class_names),
-            "ratings": facts.ratings,
-            "raters": {
-                "mean": facts.ratings / facts.cases, "min": facts.fewest, "max": facts.most
-            },
-            "dropped": dropped,
-        }  # fmt: skip
-        options = {
-            **request.options, **asdict(request.settings), **asdict(request.selection),
-            "reduction": request.reduction,
-        }  # fmt: skip
-        warnings = self._warnings(len(self._patients))
-        return Results(
-            estimates,
-            data=data,
-            options=options,
-            warnings=(*warnings, *notes),
-            curves=curves,
-            case_names=tuple(self._names),
-            per_case=values,
-            per_class=by_class,
-        )
-
-    def _warnings(self, units: int) -> tuple[str, ...]:
-        what = "images" if units == len(self._names) else "patients"
-        few = f"only {units} {what}: intervals are too short below about 20"
-        return (few,) if 1 < units < 20 and self.request.settings.resamples else ()
+        drawn = {name: rated[name] for name in self.request.drawn if name in rated}
+        pass_ = Pass(digest, drawn, self.request.request.settings)
+        return curves_of(pass_, drawn, digest.facts.class_names), rated

@@ -7,7 +7,7 @@ are opened where the image is measured, so that no array travels over the networ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence, Sized
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from os import PathLike
@@ -17,18 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.engines.checkpoint import Checkpoint, stamp
-from raterwise.engines.streaming import read_ahead
 from raterwise.errors import InvalidInputError, MissingExtraError, RaterwiseError
-from raterwise.inference import Progress
+from raterwise.inference.settings import Progress
 from raterwise.io.manifests import CaseFiles
 from raterwise.io.volumes import read_images, write_nifti
 from raterwise.segmentation.cases import Case
 from raterwise.segmentation.maps import disagreement_map
 from raterwise.segmentation.reduction import Reduction
-from raterwise.segmentation.request import CaseValues, Request
+from raterwise.segmentation.request import CaseValues, ImageRequest
+from raterwise.streaming.here import results_here
+from raterwise.streaming.saved import Checkpoint, load_digest, save_digest, stamp
 from raterwise.summaries.digest import Digest
-from raterwise.summaries.saved import load_digest, save_digest
 
 __all__ = [
     "Bad",
@@ -53,7 +52,7 @@ ARRAYS_AHEAD = 2
 class Job:
     """What is done with every image, wherever that is."""
 
-    request: Request
+    request: ImageRequest
     num_classes: int | None = None
     spacing: tuple[float, ...] | None = None
     """Of files that do not say."""
@@ -149,9 +148,19 @@ def measured(
         items = list(items)
         unopened = not any(isinstance(source, Case) for source in sources)
     if client is None:
-        yield from _here(job, items, checkpoint, progress, total, unopened=unopened)
+        yield from results_here(
+            items,
+            lambda item: (item, _open(job, item)),
+            lambda opened: _measure_opened(job, *opened),
+            name_of=_name_of,
+            total=total,
+            checkpoint=checkpoint,
+            progress=progress,
+            keep=_is_good,
+            workers=1 if unopened else 0,  # while one image is measured, the next is read
+        )
         return
-    from raterwise.engines.dask import IN_FLIGHT, connected, results_on_cluster
+    from raterwise.streaming.cluster import IN_FLIGHT, connected, results_on_cluster
 
     maps = None if job.maps is None else job.maps.absolute()
     with connected(client) as own:
@@ -166,35 +175,6 @@ def measured(
             keep=_is_good,
             ahead=IN_FLIGHT if unopened else ARRAYS_AHEAD,
         )
-
-
-def _here(
-    job: Job,
-    items: Iterable[_Item],
-    checkpoint: Checkpoint | None,
-    progress: Progress | None,
-    total: int | None,
-    *,
-    unopened: bool,
-) -> Iterator[Measured | Bad]:
-    finished = set()
-    if checkpoint is not None:
-        finished = {item.number for item in items if checkpoint.has(item.number)}
-    opened: Iterator[_Opened | Bad] | None = None
-    if unopened:  # while one image is being measured, the next is read
-        opened = read_ahead(_open(job, item) for item in items if item.number not in finished)
-    for item in items:
-        if progress and total:
-            progress(f"{item.name} ({item.number + 1} of {total})", item.number / total)
-        if item.number in finished:
-            assert checkpoint is not None
-            yield checkpoint.get(item.number)
-            continue
-        image = _open(job, item) if opened is None else next(opened)
-        result = _measure_opened(job, item, image)
-        if checkpoint is not None and _is_good(result):
-            checkpoint.put(item.number, result)
-        yield result
 
 
 def measure(job: Job, item: _Item) -> Measured | Bad:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import stability
-from raterwise.arrays import positive_integer
-from raterwise.catalog import Metric
-from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.inference import Progress, Settings
+from raterwise.errors import InvalidInputError
+from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.questions import ScoredCases
+from raterwise.recipes import Options
+from raterwise.request import Request
 from raterwise.segmentation.cases import Case, Selection, Voxels
-from raterwise.segmentation.request import Request
-from raterwise.summaries import BinPlan, SoftBinPlan, SortedPlan, SortedScores
 
 __all__ = ["ImageVariation", "total_variation"]
-
-FloatArray = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +39,10 @@ def total_variation(
     repeats: int = 100,
     seed: int = 0,
     *,
+    bins: int = 15,
     question: str | None = None,
+    per: str | None = None,
+    options: Options | None = None,
     foreground_only: bool = False,
     boundary_mm: float | None = None,
     ignore_label: int | None = None,
@@ -64,22 +60,20 @@ def total_variation(
     >>> 0 < tv.mean < 0.1
     True
     """
-    repeats = positive_integer("repeats", repeats)
-    if not 0 < start < 1:
-        raise InvalidInputError(f"start: must be between 0 and 1; got {start}")
-    if not 0 < step <= 1 - start:
-        raise InvalidInputError(f"step: must be in (0, {1 - start:g}]; got {step}")
+    partition = stability.Partition(start, step, repeats, seed)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
-    request = Request.of(metric, "per_case", 15, question, Settings(resamples=0), selection)
+    request = Request.of(
+        metric, bins=bins, question=question, per=per,
+        options={metric: options} if options else None, settings=Settings(resamples=0),
+    )  # fmt: skip
     if len(request.metrics) != 1:
         raise InvalidInputError(f"metric: must be the name of one; got {metric!r}")
-    ((row, own),) = request.asked.values()
+    (measure,) = request.asked.values()
     total = len(cases) if isinstance(cases, Sized) else None
     each = []
     for number, case in enumerate(cases):
-        voxels = Voxels.of(case, None, selection, number)
-        predictions = _all(voxels)
-        each.append(_of_image(predictions, row, own, (start, step, repeats, seed)))
+        voxels = _all(Voxels.of(case, None, selection, number))
+        each.append(float(np.nanmean(stability.variations_of(voxels, measure, partition))))
         if progress and total:
             progress("total variation", (number + 1) / total)
     if not each:
@@ -102,104 +96,3 @@ def _all(voxels: Voxels) -> Predictions:
         counts = np.concatenate([part.labels.counts for part in parts])
         labels = Labels(voxels.num_classes, histogram=counts)
     return replace(parts[0], probs=probs, labels=labels, belief=None)
-
-
-def _of_image(
-    predictions: Predictions,
-    row: Metric,
-    own: Mapping[str, Any],
-    partition: tuple[float, float, int, int],
-) -> float:
-    start, step, repeats, seed = partition
-    plan = row.plan(own)
-    cases = len(predictions)
-    predictions.labels.require_raters(row.raters_needed(own))
-    fractions = np.append(start + step * np.arange(round((1 - start) / step)), 1.0)
-    ends = [max(1, round(fraction * cases)) for fraction in fractions]
-    if isinstance(plan, BinPlan | SoftBinPlan):
-        measure = _by_sums(predictions, plan, row, own, ends)
-    elif isinstance(plan, SortedPlan):
-        measure = _by_scores(predictions, plan, row, own, ends)
-    else:
-        given = predictions.probs, predictions.labels
-        return stability.total_variation(row.name, *given, start, step, repeats, seed).mean
-    variations = np.empty(repeats)
-    for r in range(repeats):
-        drawn = np.random.default_rng([seed, r]).integers(0, cases, cases)
-        variations[r] = np.nanmean(np.abs(np.diff(measure(drawn))))
-    return float(np.nanmean(variations))
-
-
-def _by_sums(
-    predictions: Predictions,
-    plan: BinPlan | SoftBinPlan,
-    row: Metric,
-    own: Mapping[str, Any],
-    ends: list[int],
-) -> Callable[[Rows], FloatArray]:
-    """Return how to measure the subsets that end at `ends`, from sums per bin."""
-    from raterwise.kernels import _numba as kernels
-
-    scored = plan.question.score(predictions.read(0, len(predictions)))
-    # Nested subsets: what each adds to the one before is a ring, and the rings' sums cumulate.
-    ring = np.searchsorted(ends, np.arange(len(predictions)), side="right")
-    table = plan.empty(predictions.num_classes, len(ends)).table
-    shares = []
-    if isinstance(plan, SoftBinPlan):
-        for z in scored.z.T.astype(np.float64):
-            share = np.empty((len(z), plan.bins))
-            sd = np.full((len(z), 1), plan.sigma)
-            kernels.gaussian_shares(z[:, None], sd, np.ones_like(sd), plan.edges, share)
-            shares.append(share)
-
-    def measure(drawn: Rows) -> FloatArray:
-        part = _take(scored, drawn, ring)
-        sums = plan.empty(predictions.num_classes, len(ends)).sums
-        if isinstance(plan, BinPlan):
-            kernels.add_bin_sums(
-                part.z, part.mu, part.v, part.weights, part.channel, part.units, plan.edges, sums
-            )
-        for c, share in enumerate(shares):
-            z = part.z[:, c].astype(np.float64)
-            kernels.add_soft_bin_sums(
-                z, part.mu[:, c], part.weights, share[drawn], ring, plan.edges, sums[:, c]
-            )
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(row.over(type(table)(np.cumsum(sums, axis=0)), own))
-
-    return measure
-
-
-def _by_scores(
-    predictions: Predictions,
-    plan: SortedPlan,
-    row: Metric,
-    own: Mapping[str, Any],
-    ends: list[int],
-) -> Callable[[Rows], FloatArray]:
-    """Return how to measure the subsets that end at `ends`, from the scores themselves."""
-    from raterwise.metrics.bandwidth import select_bandwidth
-
-    scored = plan.question.score(predictions.read(0, len(predictions)))
-    channels = plan.question.channels(predictions.num_classes)
-    options = dict(own)
-    if row.name == "kde_ece" and own["bandwidth"] is None:
-        scores = scored.z[:, 0].astype(np.float64)
-        options["bandwidth"] = select_bandwidth(scores, scored.weights)
-
-    def on(rows: Rows) -> float:
-        pieces = (_take(scored, rows),)
-        try:
-            return row.estimate(SortedScores(plan, channels, 1, pieces), options)
-        except UndefinedMetricError:
-            return float("nan")
-
-    return lambda drawn: np.array([on(drawn[:end]) for end in ends])
-
-
-def _take(scored: ScoredCases, rows: Rows, units: Rows | None = None) -> ScoredCases:
-    """Return the scored voxels of the given rows; arrays that are not needed stay empty."""
-    names = ("z", "mu", "weights", "v", "channel")
-    arrays = {name: getattr(scored, name) for name in names}
-    taken = {name: array[rows] for name, array in arrays.items() if array.size}
-    return replace(scored, **taken) if units is None else replace(scored, units=units, **taken)

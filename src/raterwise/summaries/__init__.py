@@ -1,9 +1,13 @@
 """Mergeable tables: each has `empty`, `of(chunk)` and `+`, and a metric is a formula over one."""
 
 from raterwise.summaries.agreement_sums import AgreementPlan, AgreementSums, AgreementTable
-from raterwise.summaries.bin_sums import BinPlan, BinSums, BinTable, SoftBinPlan
+from raterwise.summaries.bin_sums import BinPlan, BinSums, BinTable
+from raterwise.summaries.cells import CellPlan, CellSums
+from raterwise.summaries.contract import Metric, Options, Plan, Summary
 from raterwise.summaries.kept_sample import KeptSample, SamplePlan
+from raterwise.summaries.one_pass import summarise
 from raterwise.summaries.sorted_scores import ScoreMasses, SortedPlan, SortedScores
+from raterwise.summaries.votes import Votes
 
 __all__ = [
     "AgreementPlan",
@@ -12,10 +16,17 @@ __all__ = [
     "BinPlan",
     "BinSums",
     "BinTable",
+    "CellPlan",
+    "CellSums",
     "KeptSample",
+    "Metric",
+    "Options",
+    "Plan",
     "SamplePlan",
     "ScoreMasses",
-    "SoftBinPlan",
     "SortedPlan",
     "SortedScores",
+    "Summary",
+    "Votes",
+    "summarise",
 ]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import MergeError
-from raterwise.predictions import Rows
+from raterwise.predictions import Predictions, Rows
+from raterwise.summaries.votes import Votes
+
+if TYPE_CHECKING:
+    from raterwise.summaries.contract import Metric, Options
 
 __all__ = ["AgreementPlan", "AgreementSums", "AgreementTable"]
 
@@ -43,6 +48,27 @@ class AgreementTable:
 @dataclass(frozen=True)
 class AgreementPlan:
     """Sum the agreement of the raters, whatever was predicted."""
+
+    kind: ClassVar[str] = "agreement"
+
+    def direct_loop(self, predictions: Predictions) -> None:
+        """Return None: there is none."""
+
+    def bounded(self) -> AgreementPlan:
+        """Return itself: a table does not grow with the cases."""
+        return self
+
+    def takes_votes(self) -> bool:
+        """Yes."""
+        return True
+
+    def prepared(self, rows: Rows) -> Rows:
+        """Return the rows as they are."""
+        return rows
+
+    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> AgreementSums:
+        """Return the sums that `arrays()` wrote down."""
+        return AgreementSums(self, arrays["sums"])
 
     def empty(self, num_classes: int, units: int = 1) -> AgreementSums:
         """Return the sums of no cases."""
@@ -78,9 +104,52 @@ class AgreementSums:
         """The sums over all units."""
         return AgreementTable(self.sums.sum(axis=0))
 
+    @property
+    def units(self) -> FloatArray:
+        """(units, …): what each resampling unit adds."""
+        return self.sums
+
+    @property
+    def number_of_units(self) -> int:
+        """How many resampling units there are."""
+        return len(self.sums)
+
+    def with_units(self, units: FloatArray) -> AgreementSums:
+        """Return the sums of these units instead."""
+        return AgreementSums(self.plan, units)
+
+    def by_unit(self) -> AgreementSums:
+        """Return itself: it has sums for every unit."""
+        return self
+
+    def arrays(self) -> dict[str, FloatArray]:
+        """Return what a file keeps."""
+        return {"sums": self.sums}
+
+    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
+        """Return a metric of these sums, which is exact."""
+        return float(row.over(self.table, options)), None
+
+    def nested(self, row: Metric, options: Options) -> FloatArray:
+        """Return a metric of the first unit, of the first two, and so on."""
+        return np.asarray(row.over(AgreementTable(np.cumsum(self.sums, axis=0)), options))
+
+    def without_each(self, first: int, last: int) -> AgreementTable:
+        """Return the sums of all units but one, leaving out the first … last - 1 in turn."""
+        return AgreementTable(self.sums.sum(axis=0) - self.sums[first:last])
+
     def resampled(self, multiplicities: NDArray[Any]) -> AgreementTable:
         """Return the sums of resamples: `multiplicities` (B, units)."""
         return AgreementTable(multiplicities @ self.sums)
+
+    def absorb_votes(self, votes: Votes) -> AgreementSums:
+        """Return the sums with voxels of two classes added, in place."""
+        self.absorb(votes.rows())
+        return self
+
+    def take_in(self, rows: Rows) -> None:
+        """Add rows in place."""
+        self.absorb(rows)
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made these sums and has not shown them yet."""

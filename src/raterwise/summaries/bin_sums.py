@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,12 @@ from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.questions import PerCaseScore, Question, ScoredCases
 from raterwise.summaries.sorted_scores import SortedScores
+from raterwise.summaries.votes import Votes
 
-__all__ = ["BinPlan", "BinSums", "BinTable", "SoftBinPlan"]
+if TYPE_CHECKING:
+    from raterwise.summaries.contract import Metric, Options
+
+__all__ = ["BinPlan", "BinSums", "BinTable"]
 
 FloatArray = NDArray[np.float64]
 
@@ -24,6 +28,8 @@ DirectLoop = Callable[[int, int, FloatArray], int]
 """loop(start, stop, table) adds cases from `start` on to `table` (channels, bins, fields) and
 returns up to where: nearly to `stop`, or `start` where it left them all to others."""
 
+ONE_SCORE = ("top_label", "positive")
+"""Questions with one score per case."""
 DIRECT_VALUES = 1 << 20
 """From how many probabilities on a loop for their number of classes is worth compiling."""
 
@@ -112,10 +118,14 @@ class _MovedTable(BinTable):
 class BinPlan:
     """Which question to sum, over which bins: a number of equal bins or a tuple of edges."""
 
+    kind: ClassVar[str] = "bins"
+
     question: Question | PerCaseScore
     bins: int | tuple[float, ...] = 15
     least_raters: int = 1
     """Cases with fewer labels are left out."""
+    spread: float | None = None
+    """The standard deviation of the Gaussian that spreads each score over the bins (RECE eq 6)."""
 
     @property
     def edges(self) -> FloatArray:
@@ -129,6 +139,28 @@ class BinPlan:
 
         return BinSums(self, np.zeros((units, channels, len(self.edges) - 1, FIELDS)))
 
+    def prepared(self, rows: Rows) -> ScoredCases:
+        """Return the scored cases that have enough raters."""
+        return self.question.score(rows.with_raters(self.least_raters))
+
+    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> BinSums:
+        """Return the table that `arrays()` wrote down."""
+        return BinSums(self, arrays["sums"])
+
+    def bounded(self) -> BinPlan:
+        """Return itself: a table does not grow with the cases."""
+        return self
+
+    def takes_votes(self) -> bool:
+        """Tell whether `absorb_votes` can answer this question."""
+        from raterwise.kernels._voxels import QUESTION_CODES
+
+        name = self.question.name
+        if self.spread is not None:
+            return name in ONE_SCORE
+        known = name in QUESTION_CODES and isinstance(self.bins, int)
+        return known and (name != "disagreement" or self.least_raters >= 2)
+
     def direct_loop(self, predictions: Predictions) -> DirectLoop | None:
         """Return a loop from these arrays straight to the table, where there is one worth having.
 
@@ -137,8 +169,8 @@ class BinPlan:
         """
         probs, labels = predictions.probs, predictions.labels.classes
         if not (
-            isinstance(self.question, Question)
-            and self.question.name in ("top_label", "per_class")
+            self.question.name in ("top_label", "per_class")
+            and self.spread is None
             and self.least_raters <= 1
             and predictions.weights is None
             and labels is not None
@@ -164,25 +196,6 @@ class BinPlan:
             return stop if add(flat, said, bins, tolerance, table) else start
 
         return loop
-
-
-@dataclass(frozen=True)
-class SoftBinPlan:
-    """Which question to sum, each score spread over the bins by a Gaussian (RECE eq 6)."""
-
-    question: Question
-    bins: int = 15
-    sigma: float = 0.1
-    least_raters: int = 1
-
-    @property
-    def edges(self) -> FloatArray:
-        """The bins' edges."""
-        return bin_edges(self.bins)
-
-    def empty(self, num_classes: int, units: int = 1) -> BinSums:
-        """Return the table of no cases."""
-        return BinPlan(self.question, self.bins).empty(num_classes, units)._as_plan(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +230,15 @@ class _Entries:
             values.append(own)
         return _Entries(np.concatenate(units), np.concatenate(cells), np.concatenate(values))
 
+    def dense(self, first: int, last: int, cells: int) -> FloatArray:
+        """Return the sums of units first … last - 1 (units, cells, fields)."""
+        chosen = (self.unit >= first) & (self.unit < last)
+        at = (self.unit[chosen] - first) * cells + self.cell[chosen]
+        size = (last - first) * cells
+        each = [np.bincount(at, field, size).astype(np.float64) for field in self.values[chosen].T]
+        dense: FloatArray = np.stack(each, axis=-1).reshape(last - first, cells, -1)
+        return dense
+
     def total(self, cells: int) -> FloatArray:
         """Return the sums of all units (cells, fields)."""
         fields = self.values.T
@@ -244,7 +266,7 @@ class _Entries:
 class BinSums:
     """Sums of scored cases per unit × channel × bin; `a + b` is the table of all their cases."""
 
-    plan: BinPlan | SoftBinPlan
+    plan: BinPlan
     sums: FloatArray
     """(units, channels, bins, fields)."""
     channel_edges: tuple[FloatArray, ...] = ()
@@ -257,7 +279,7 @@ class BinSums:
     """Resampled tables that were asked for, which tables smoothed in several ways share."""
 
     @staticmethod
-    def of(plan: BinPlan | SoftBinPlan, rows: Rows, units: int = 1) -> BinSums:
+    def of(plan: BinPlan, rows: Rows, units: int = 1) -> BinSums:
         """Return the table of one chunk."""
         table = plan.empty(rows.probs.shape[1], units)
         table.absorb(rows)
@@ -269,7 +291,7 @@ class BinSums:
         from raterwise.kernels._numba import FIELDS
 
         table = BinSums(plan, np.zeros((1, channels, len(plan.edges) - 1, FIELDS)))
-        table._absorb_scored(scored)
+        table.take_in(scored)
         return table
 
     def __add__(self, other: BinSums) -> BinSums:
@@ -290,6 +312,36 @@ class BinSums:
     def table(self) -> BinTable:
         """The sums over all units."""
         return BinTable(self._smooth(self.sums.sum(axis=0)))
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether a case may count in several cells: spread over them, or smoothed."""
+        return self.plan.spread is not None or self.smoother is not None
+
+    @property
+    def units(self) -> FloatArray:
+        """(units, …): what each resampling unit adds."""
+        return self.sums
+
+    def with_units(self, units: FloatArray) -> BinSums:
+        """Return the table of these units instead."""
+        return BinSums(self.plan, units)
+
+    def by_unit(self) -> BinSums:
+        """Return itself: it has a table for every unit."""
+        return self
+
+    def arrays(self) -> dict[str, FloatArray]:
+        """Return what a file keeps."""
+        return {"sums": self.sums}
+
+    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
+        """Return a metric of this table, which is exact."""
+        return float(row.over(row.prepare(self, options).table, options)), None
+
+    def nested(self, row: Metric, options: Options) -> FloatArray:
+        """Return a metric of the first unit, of the first two, and so on."""
+        return np.asarray(row.over(BinTable(np.cumsum(self.sums, axis=0)), options))
 
     @staticmethod
     def of_scores(scores: SortedScores, edges: Sequence[FloatArray]) -> BinSums:
@@ -340,11 +392,45 @@ class BinSums:
         _, stack = self.stacks[id(multiplicities)]
         return BinTable(self._smooth(stack.reshape(len(stack), *shape, fields)))
 
+    def without_each(self, first: int, last: int) -> BinTable:
+        """Return the tables of all units but one, leaving out the first … last - 1 in turn."""
+        total, *shape, fields = self.sums.sum(axis=0)[None], *self.sums.shape[1:]
+        if self.entries is None:
+            left_out = self.sums[first:last]
+        else:
+            left_out = self.entries.dense(first, last, shape[0] * shape[1])
+            left_out = left_out.reshape(last - first, *shape, fields)
+        return BinTable(self._smooth(total - left_out))
+
+    @property
+    def number_of_units(self) -> int:
+        """How many resampling units there are."""
+        return len(self.sums) if self.entries is None else int(self.entries.unit.max()) + 1
+
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made this table and has not shown it yet."""
         rows = rows.with_raters(self.plan.least_raters)
         if len(rows.probs):
-            self._absorb_scored(self.plan.question.score(rows))
+            self.take_in(self.plan.question.score(rows))
+
+    def absorb_votes(self, votes: Votes) -> BinSums:
+        """Return the table with voxels of two classes added, in place."""
+        from raterwise.kernels import _voxels as kernels
+
+        if votes.raters < self.plan.least_raters:
+            return self
+        question, edges = self.plan.question, self.plan.edges
+        if self.plan.spread is not None:
+            self.take_in(votes.scored(question))
+            return self
+        whole = question.name != "disagreement" and _whole_bins(
+            votes.positive.dtype, tuple(edges.tolist())
+        )
+        kernels.add_binary_voxels(
+            votes.positive, votes.chosen, votes.raters, kernels.QUESTION_CODES[question.name],
+            question.per == "annotation", edges, whole, self.sums[0],
+        )  # fmt: skip
+        return self
 
     def absorb_directly(self, loop: DirectLoop, start: int, stop: int) -> int:
         """Add cases from `start` on by a `direct_loop`, and return where it stopped.
@@ -354,15 +440,16 @@ class BinSums:
         """
         return loop(start, stop, self.sums[0])
 
-    def _absorb_scored(self, scored: ScoredCases) -> None:
+    def take_in(self, scored: ScoredCases) -> None:
+        """Add scored cases in place."""
         from raterwise.kernels import _numba as kernels
 
         plan = self.plan
-        if isinstance(plan, SoftBinPlan):
+        if plan.spread is not None:
             z = scored.z.astype(np.float64)
             share = np.empty((len(z), len(plan.edges) - 1))
             for c in range(z.shape[1]):
-                sd = np.full((len(z), 1), plan.sigma)
+                sd = np.full((len(z), 1), plan.spread)
                 kernels.gaussian_shares(z[:, c : c + 1], sd, np.ones_like(sd), plan.edges, share)
                 kernels.add_soft_bin_sums(
                     z[:, c], scored.mu[:, c], scored.weights, share, scored.units, plan.edges,
@@ -374,5 +461,9 @@ class BinSums:
             plan.edges, self.sums,
         )  # fmt: skip
 
-    def _as_plan(self, plan: SoftBinPlan) -> BinSums:
-        return BinSums(plan, self.sums)
+
+def _whole_bins(dtype: Any, edges: tuple[float, ...]) -> bool:
+    """Tell whether the whole part of z × bins is the bin, for every float32 z."""
+    from raterwise.kernels import _tiles
+
+    return bool(dtype == np.float32) and _tiles.are_usual(edges, 32)

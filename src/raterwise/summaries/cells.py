@@ -7,16 +7,22 @@ many the cases. For the intervals each resampling unit has a table of coarser ce
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import MergeError
-from raterwise.predictions import Rows
+from raterwise.predictions import Predictions, Rows
 from raterwise.questions import Question, ScoredCases
 from raterwise.summaries.sorted_scores import SortedPlan, SortedScores
+from raterwise.summaries.votes import Votes
+
+if TYPE_CHECKING:
+    from raterwise.summaries.contract import Metric, Options
 
 __all__ = ["CellPlan", "CellSums", "cells_of", "coarse_cells", "fine_cells"]
 
@@ -25,6 +31,7 @@ FloatArray = NDArray[np.float64]
 EQUAL_CELLS = 5040
 FINEST = 25  # the tails are fine down to 2^-25, half the gap between 1 and the next float32
 TAIL_CELLS = 820  # equal cells at either end that are split, at least in two
+ARRAYS = ("fine", "lowest", "highest", "per_unit")
 COARSE_CELLS = 210
 """Equal cells of the resampling units; beyond the first and the last there is one per octave."""
 
@@ -92,7 +99,28 @@ def _tables() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 class CellPlan:
     """Which question's scores to sum over fine cells."""
 
+    kind: ClassVar[str] = "cells"
+
     question: Question
+
+    def direct_loop(self, predictions: Predictions) -> None:
+        """Return None: there is none."""
+
+    def bounded(self) -> CellPlan:
+        """Return itself: cells do not grow with the cases."""
+        return self
+
+    def takes_votes(self) -> bool:
+        """Tell whether `absorb_votes` can answer this question: where a case has one score."""
+        return self.question.name in ("top_label", "positive")
+
+    def prepared(self, rows: Rows) -> ScoredCases:
+        """Return the scored cases."""
+        return self.question.score(rows)
+
+    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> CellSums:
+        """Return the sums that `arrays()` wrote down."""
+        return CellSums(self, *(arrays[name] for name in ARRAYS))
 
     def empty(self, num_classes: int, units: int = 1) -> CellSums:
         """Return the sums of no cases."""
@@ -138,7 +166,7 @@ class CellSums:
     def of_scored(plan: CellPlan, scored: ScoredCases, num_classes: int = 2) -> CellSums:
         """Return the sums of cases that are scored already, one unit."""
         out = plan.empty(num_classes)
-        out._absorb_scored(scored)
+        out.take_in(scored)
         return out
 
     def __add__(self, other: CellSums) -> CellSums:
@@ -159,9 +187,42 @@ class CellSums:
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made these sums and has not shown them yet."""
-        self._absorb_scored(self.plan.question.score(rows))
+        self.take_in(self.plan.question.score(rows))
 
-    def _absorb_scored(self, scored: ScoredCases) -> None:
+    def absorb_votes(self, votes: Votes) -> CellSums:
+        """Return the sums with voxels of two classes added, in place."""
+        self.take_in(votes.scored(self.plan.question))
+        return self
+
+    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
+        """Return a metric of the cells, and how far it may be from that of the scores."""
+        if row.of_cells is None:
+            return self.scores().value(row, options)
+        return row.of_cells(self, options)
+
+    def by_unit(self) -> SortedScores:
+        """Return one score per unit and coarse cell, for the resamples of an interval."""
+        unit, channel, cell = np.nonzero(self.per_unit[..., 1] > 0)
+        mass, score, hits = (self.per_unit[unit, channel, cell, field] for field in (1, 2, 3))
+        piece = _scored(score / mass, hits, mass, channel, unit)
+        units = len(self.per_unit)
+        return SortedScores(SortedPlan(self.plan.question), len(self.fine), units, (piece,))
+
+    @property
+    def units(self) -> FloatArray:
+        """(units, …): what each resampling unit adds."""
+        return self.per_unit
+
+    def with_units(self, units: FloatArray) -> CellSums:
+        """Return the sums of these units instead."""
+        return replace(self, per_unit=units)
+
+    def arrays(self) -> dict[str, FloatArray]:
+        """Return what a file keeps."""
+        return {name: getattr(self, name) for name in ARRAYS}
+
+    def take_in(self, scored: ScoredCases) -> None:
+        """Add scored cases in place."""
         from raterwise.kernels import _cells as kernels
 
         first, coarse_of = _tables()
@@ -188,14 +249,6 @@ class CellSums:
         mean = fine_cells()[cell] + np.clip(offset / mass, lowest, highest)
         piece = _scored(mean, hits, mass, channel, np.empty(0, np.int64))
         return SortedScores(SortedPlan(self.plan.question), len(self.fine), 1, (piece,))
-
-    def scores_by_unit(self) -> SortedScores:
-        """Return one score per unit and coarse cell, for the resamples of an interval."""
-        unit, channel, cell = np.nonzero(self.per_unit[..., 1] > 0)
-        mass, score, hits = (self.per_unit[unit, channel, cell, field] for field in (1, 2, 3))
-        piece = _scored(score / mass, hits, mass, channel, unit)
-        units = len(self.per_unit)
-        return SortedScores(SortedPlan(self.plan.question), len(self.fine), units, (piece,))
 
 
 def _scored(

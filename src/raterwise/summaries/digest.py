@@ -1,14 +1,14 @@
 """A digest: what a part of the cases comes down to, every summary and the facts about them.
 
-Digests add up, in memory, on a cluster or from files (`raterwise.summaries.saved`), and results are
-made of the sum (`raterwise.merged`). Cases are counted and forgotten, so the size of a digest does
-not depend on how many there were.
+This is what every source of cases yields: tables in memory, streams, clusters, images, findings.
+Digests add up, in memory, on a cluster or from files (`raterwise.streaming.saved`), and results are
+made of the sum (`raterwise.evaluate`). A digest of bounded plans does not grow with the cases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,102 +16,16 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Predictions
-from raterwise.summaries.cells import CellPlan, CellSums
-from raterwise.summaries.sorted_scores import SortedPlan
+from raterwise.summaries.contract import Plan, Summary
+from raterwise.summaries.facts import Facts
+from raterwise.summaries.one_pass import summarise
 
-__all__ = ["Digest", "Facts", "UnitStack", "additions", "bounded", "merged_in_order"]
+__all__ = ["Digest", "UnitStack", "additions", "digest_of", "merged_in_order"]
 
 IntArray = NDArray[np.int64]
 
 TOGETHER = 32
 """How many neighbours are added up before they are added to the rest."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What numbers rest on: counts that add up."""
-
-    classes: int
-    cases: int = 0
-    ratings: int = 0
-    fewest: int = 0
-    """Raters of the case that has the fewest; 0 where there are no cases."""
-    most: int = 0
-    under_two: int = 0
-    """Cases with fewer than two labels."""
-    under_three: int = 0
-    weight: float = 0.0
-    """Σ w n over the cases, with n labels each."""
-    squared_weight: float = 0.0
-    class_names: tuple[str, ...] | None = None
-    dropped: Mapping[str, int] = field(default_factory=dict)
-
-    @staticmethod
-    def of(predictions: Predictions) -> Facts:
-        """Return the facts about some predictions."""
-        raters = predictions.labels.num_raters
-        weights = raters.astype(np.float64)
-        if predictions.weights is not None:
-            weights = weights * predictions.weights
-        return Facts(
-            predictions.num_classes,
-            len(predictions),
-            int(raters.sum()),
-            int(raters.min(initial=np.iinfo(np.int64).max)) if len(raters) else 0,
-            int(raters.max(initial=0)),
-            int((raters < 2).sum()),
-            int((raters < 3).sum()),
-            float(weights.sum()),
-            float((weights**2).sum()),
-            predictions.class_names,
-            dict(predictions.dropped),
-        )
-
-    def __add__(self, other: Facts) -> Facts:
-        if (self.classes, self.class_names) != (other.classes, other.class_names):
-            raise MergeError(
-                f"cannot add cases of {other._classes()} to cases of {self._classes()}"
-            )
-        held = [facts for facts in (self, other) if facts.cases]
-        dropped = {
-            reason: self.dropped.get(reason, 0) + other.dropped.get(reason, 0)
-            for reason in {**self.dropped, **other.dropped}
-        }
-        return Facts(
-            self.classes,
-            self.cases + other.cases,
-            self.ratings + other.ratings,
-            min((facts.fewest for facts in held), default=0),
-            max(self.most, other.most),
-            self.under_two + other.under_two,
-            self.under_three + other.under_three,
-            self.weight + other.weight,
-            self.squared_weight + other.squared_weight,
-            self.class_names,
-            dropped,
-        )
-
-    def _classes(self) -> str:
-        names = "" if self.class_names is None else f" ({', '.join(self.class_names)})"
-        return f"{self.classes} classes{names}"
-
-    def too_few(self, least: int) -> int:
-        """Return how many cases have fewer than `least` labels, 1 to 3."""
-        return (0, 0, self.under_two, self.under_three)[least]
-
-    def require_raters(self, least: int, on_single: str) -> int:
-        """Return how many cases have too few labels; with "error" there may be none."""
-        few = self.too_few(least)
-        if few and on_single == "error":
-            raise InvalidInputError(
-                f"labels: needs at least {least} labels per case; {few} of {self.cases} cases "
-                'have fewer; on_single="drop" leaves them out'
-            )
-        if few == self.cases:
-            raise InvalidInputError(
-                f"labels: needs at least {least} labels per case; no case has that many"
-            )
-        return few
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,13 +65,11 @@ class Digest:
         kept = np.flatnonzero(self.unit_cases)
         if len(kept) == len(self.unit_cases):
             return self
-        units = {plan: _units(summary, kept) for plan, summary in self.summaries.items()}
+        units = {
+            plan: summary.with_units(summary.units[kept])
+            for plan, summary in self.summaries.items()
+        }
         return replace(self, summaries=units, unit_cases=self.unit_cases[kept])
-
-
-def bounded(plan: Any) -> Any:
-    """Return the plan of the same metric in memory that does not grow with the cases."""
-    return CellPlan(plan.question) if isinstance(plan, SortedPlan) else plan
 
 
 class UnitStack:
@@ -168,41 +80,53 @@ class UnitStack:
         self._facts: Facts | None = None
         self._cases: list[int] = []
         self._tables: dict[Any, list[NDArray[Any]]] = {}
-        self._cells: dict[Any, CellSums] = {}
-        self._kinds: dict[Any, Any] = {}
+        self._totals: dict[Any, Summary] = {}
 
     def add(self, digest: Digest, unit: int) -> None:
         """Add a digest to a unit that is there, or to the next new one."""
         self._facts = digest.facts if self._facts is None else self._facts + digest.facts
         for plan, summary in digest.summaries.items():
-            tables = self._tables.setdefault(plan, [])
-            if isinstance(summary, CellSums):
-                table = summary.per_unit[0]
-                self._cells[plan] = self._cells[plan] + summary if plan in self._cells else summary
-            else:
-                table = summary.sums[0]
-                self._kinds[plan] = summary
-            if unit < len(tables):
-                tables[unit] = tables[unit] + table
-            else:
-                tables.append(table)
-        if unit < len(self._cases):
-            self._cases[unit] += digest.facts.cases
-        else:
-            self._cases.append(digest.facts.cases)
+            known = self._totals.get(plan)
+            self._totals[plan] = summary if known is None else known + summary
+            _add_to(self._tables.setdefault(plan, []), unit, summary.units[0])
+        _add_to(self._cases, unit, digest.facts.cases)
 
     def digest(self) -> Digest:
         """Return the digest of all that was added."""
         if self._facts is None:
             raise InvalidInputError("cases: must be at least one; got none")
-        summaries = {}
-        for plan, tables in self._tables.items():
-            stack = np.stack(tables)
-            if plan in self._cells:
-                summaries[plan] = replace(self._cells[plan], per_unit=stack)
-            else:
-                summaries[plan] = replace(self._kinds[plan], sums=stack)
+        summaries = {
+            plan: self._totals[plan].with_units(np.stack(tables))
+            for plan, tables in self._tables.items()
+        }
         return Digest(summaries, self._facts, np.array(self._cases), self._unit)
+
+
+def _add_to(units: list[Any], unit: int, what: Any) -> None:
+    if unit < len(units):
+        units[unit] = units[unit] + what
+    else:
+        units.append(what)
+
+
+def digest_of(
+    predictions: Predictions,
+    plans: Sequence[Plan],
+    *,
+    units: IntArray | None = None,
+    number: int = 1,
+    unit: str = "cases",
+    first: int = 0,
+    threads: int | None = None,
+) -> Digest:
+    """Return the digest of predictions, all of them or a part.
+
+    `units` (n,) is the resampling unit of each case, one of `number`; `first` is the place of the
+    first case among all.
+    """
+    summaries = summarise(predictions, plans, units=units, num_units=number, threads=threads)
+    cases = np.array([len(predictions)]) if units is None else np.bincount(units, minlength=number)
+    return Digest(summaries, Facts.of(predictions, first), cases, unit)
 
 
 def merged_in_order(digests: Iterable[Digest]) -> Digest:
@@ -234,9 +158,3 @@ def additions(number: int) -> Iterator[tuple[int, int]]:
             yield first, i
         if first:
             yield 0, first
-
-
-def _units(summary: Any, kept: NDArray[Any]) -> Any:
-    if isinstance(summary, CellSums):
-        return replace(summary, per_unit=summary.per_unit[kept])
-    return replace(summary, sums=summary.sums[kept])

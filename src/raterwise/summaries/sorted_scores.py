@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import MergeError
-from raterwise.predictions import Rows
+from raterwise.errors import InvalidTypeError, MergeError, UndefinedMetricError
+from raterwise.predictions import Predictions, Rows
 from raterwise.questions import Question, ScoredCases
+from raterwise.summaries.votes import Votes
+
+if TYPE_CHECKING:
+    from raterwise.summaries.cells import CellPlan
+    from raterwise.summaries.contract import Metric, Options
 
 __all__ = ["ScoreMasses", "SortedPlan", "SortedScores"]
 
@@ -63,11 +69,34 @@ class ScoreMasses:
 class SortedPlan:
     """Which question's scores to sort."""
 
+    kind: ClassVar[str] = "scores"
+
     question: Question
 
     def empty(self, num_classes: int, units: int = 1) -> SortedScores:
         """Return the scores of no cases."""
         return SortedScores(self, self.question.channels(num_classes), units)
+
+    def prepared(self, rows: Rows) -> ScoredCases:
+        """Return the scored cases."""
+        return self.question.score(rows)
+
+    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> SortedScores:
+        """Refuse: files hold no case."""
+        raise InvalidTypeError(f"plan: a summary of {self} keeps cases and cannot be saved")
+
+    def direct_loop(self, predictions: Predictions) -> None:
+        """Return None: there is none."""
+
+    def bounded(self) -> CellPlan:
+        """Return the plan of fine cells, which stand for the scores."""
+        from raterwise.summaries.cells import CellPlan
+
+        return CellPlan(self.question)
+
+    def takes_votes(self) -> bool:
+        """Tell whether `absorb_votes` can answer this question: where a case has one score."""
+        return self.question.name in ("top_label", "positive")
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,8 +127,53 @@ class SortedScores:
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made this summary and has not shown it yet."""
-        piece = _own(self.plan.question.score(rows))
-        object.__setattr__(self, "pieces", (*self.pieces, piece))
+        self.take_in(_own(self.plan.question.score(rows)))
+
+    def take_in(self, scored: ScoredCases) -> None:
+        """Add scored cases in place."""
+        object.__setattr__(self, "pieces", (*self.pieces, scored))
+
+    def absorb_votes(self, votes: Votes) -> SortedScores:
+        """Return the scores with voxels of two classes added."""
+        piece = votes.scored(self.plan.question)
+        return replace(self, pieces=(*self.pieces, piece))
+
+    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
+        """Return a metric of the scores: of each of them, or of the bins that they make."""
+        if row.exact is not None:
+            return row.exact(self, options)
+        return float(row.over(row.prepare(self, options).table, options)), None
+
+    def nested(self, row: Metric, options: Options) -> FloatArray:
+        """Return a metric of the first unit, of the first two, and so on."""
+        unit = np.concatenate([piece.units for piece in self.pieces])
+        whole = _joined(self.pieces)
+
+        def on(last: int) -> float:
+            part = replace(self, units=1, pieces=(whole.take(unit <= last),))
+            try:
+                return part.value(row, options)[0]
+            except UndefinedMetricError:
+                return float("nan")
+
+        return np.array([on(last) for last in range(self.units)])
+
+    def by_unit(self) -> SortedScores:
+        """Return itself: every score knows its unit."""
+        return self
+
+    def scores(self) -> SortedScores:
+        """Return itself."""
+        return self
+
+    @property
+    def case_counts(self) -> None:
+        """Return None: each score is one case."""
+        return None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Refuse: files hold no case."""
+        raise InvalidTypeError(f"plan: a summary of {self.plan} keeps cases and cannot be saved")
 
     @cached_property
     def tables(self) -> dict[Any, Any]:
@@ -137,6 +211,15 @@ class SortedScores:
 
 def _join(pieces: tuple[ScoredCases, ...], name: str) -> NDArray[Any]:
     return np.concatenate([getattr(piece, name) for piece in pieces])
+
+
+def _joined(pieces: tuple[ScoredCases, ...]) -> ScoredCases:
+    return ScoredCases(
+        _join(pieces, "z"),
+        _join(pieces, "mu"),
+        np.concatenate([piece.weights for piece in pieces]),
+        channel=np.concatenate([piece.channel for piece in pieces]),
+    )
 
 
 def _own(scored: ScoredCases) -> ScoredCases:

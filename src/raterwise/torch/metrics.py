@@ -32,7 +32,7 @@ from raterwise.kernels._torch_questions import score
 from raterwise.metrics import proper, ranking
 from raterwise.metrics.kernel_cells import fine_cells
 from raterwise.questions import Question
-from raterwise.summaries import BinPlan, BinTable, SoftBinPlan
+from raterwise.summaries import BinPlan, BinTable
 from raterwise.torch._tables import TableMetric
 
 __all__ = [
@@ -57,7 +57,7 @@ class _BinnedMetric(TableMetric):
         super().__init__(num_classes, **kwargs)
         row = find(self.metric_name)
         self.options = row.with_defaults(options)
-        self.plan: BinPlan | SoftBinPlan = row.plan(self.options)
+        self.plan: BinPlan = row.plan(self.options)
         channels = self.plan.question.channels(self.num_classes)
         bins = len(self.plan.edges) - 1
         self.add_table("sums", channels, bins, kernels.FIELDS, of=_identity(self.plan))
@@ -73,10 +73,9 @@ class _BinnedMetric(TableMetric):
         return self._scalar(float(find(self.metric_name).over(table, self.options)))
 
 
-def _identity(plan: BinPlan | SoftBinPlan) -> tuple[object, ...]:
+def _identity(plan: BinPlan) -> tuple[object, ...]:
     """What decides the sums of a plan: the metrics that have it in common may share a table."""
-    spread = plan.sigma if isinstance(plan, SoftBinPlan) else None
-    return plan.question, plan.least_raters, spread, tuple(float(edge) for edge in plan.edges)
+    return plan.question, plan.least_raters, plan.spread, tuple(float(edge) for edge in plan.edges)
 
 
 class _TopLabelMetric(_BinnedMetric):
@@ -248,9 +247,7 @@ class LabelHistogramLosses(TableMetric):
                     f"{len(raters)} cases have fewer (the first is case {int(few[0])}); "
                     'on_single="drop" leaves them out where two are needed'
                 )
-        plans: dict[BinPlan | SoftBinPlan, Tensor] = {
-            plan: tables[name] for name, plan in self.plans.items()
-        }
+        plans: dict[BinPlan, Tensor] = {plan: tables[name] for name, plan in self.plans.items()}
         add_cases(cases, plans, check=self.validate_args)
 
     def compute_from(self, tables: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from importlib import import_module
 from typing import Any
 
-from raterwise.engines.checkpoint import Checkpoint
 from raterwise.errors import InvalidInputError, MissingExtraError, RaterwiseError
 from raterwise.kernels._threads import with_threads
+from raterwise.streaming.saved import Checkpoint
 from raterwise.summaries.digest import Digest, additions, merged_in_order
 
 __all__ = ["connected", "merged_on_cluster", "results_on_cluster"]
@@ -63,7 +63,7 @@ def _local_cluster(workers: int | None) -> Iterator[Any]:
             threads_per_worker=1,
             processes=True,
             dashboard_address=None,
-            preload=["raterwise.engines.dask_worker"],
+            preload=["raterwise.streaming.cluster_worker"],
         ) as cluster:
             try:
                 yield cluster

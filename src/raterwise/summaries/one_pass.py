@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.kernels._threads import in_threads
 from raterwise.predictions import Predictions, Rows
-from raterwise.summaries import BinPlan
+from raterwise.summaries.contract import Summary
 
-__all__ = ["Plan", "Summary", "summarise"]
+__all__ = ["STRIPES", "summarise"]
 
 STRIPES = 8
 """Into how many parts the cases are split: fixed, so that sums do not depend on the threads."""
@@ -22,30 +22,14 @@ CHUNKS_AT_ONCE = 64
 """How many chunks are held in memory where the summaries, not the cases, are shared out."""
 
 
-class Summary(Protocol):
-    """A mergeable table."""
-
-    def __add__(self, other: Self) -> Self: ...
-
-    def absorb(self, rows: Rows) -> None:
-        """Add a chunk in place."""
-
-
-class Plan(Protocol):
-    """What to keep of the cases; equal plans share one summary."""
-
-    def empty(self, num_classes: int, units: int = 1) -> Any:
-        """Return the summary of no cases."""
-
-
 def summarise(
     predictions: Predictions,
-    plans: Sequence[Plan],
+    plans: Sequence[Any],
     *,
     units: NDArray[np.int64] | None = None,
     num_units: int = 1,
     threads: int | None = None,
-) -> dict[Plan, Any]:
+) -> dict[Any, Any]:
     """Read every case once and return the summary of each plan.
 
     `units` (N,) is the resampling unit of each case; without it all cases are one unit.
@@ -59,7 +43,7 @@ def summarise(
 
 
 def _by_stripes(
-    predictions: Predictions, plans: Sequence[Plan], threads: int | None
+    predictions: Predictions, plans: Sequence[Any], threads: int | None
 ) -> list[Summary]:
     """Split the cases: each stripe has small summaries of its own, merged at the end."""
     cases, step = len(predictions), predictions.chunk_rows
@@ -67,7 +51,7 @@ def _by_stripes(
     # Whole tiles, so that the direct loops leave nothing but the last few cases to the others.
     bounds = [s * chunks // STRIPES * step // TILE * TILE for s in range(STRIPES)] + [cases]
     alone = plans[0] if len(plans) == 1 else None
-    direct = alone.direct_loop(predictions) if isinstance(alone, BinPlan) else None
+    direct = None if alone is None else alone.direct_loop(predictions)
 
     def stripe(s: int) -> list[Any]:
         first, last = bounds[s], bounds[s + 1]

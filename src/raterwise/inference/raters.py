@@ -1,63 +1,29 @@
-"""Resampling: which cases stand or fall together, and how often each is drawn.
-
-The unit of the bootstrap is the patient where groups are given, otherwise the case. A summary
-keeps a table per unit, so a resample is a product: multiplicities (B, units) × tables. Above
-`MAX_UNITS` units are pooled at random into that many blocks, which leaves the variance of sums of
-independent units as it is and bounds memory and time, whatever the number of cases.
-"""
+"""Other raters: the same cases with raters drawn again, or without one of them at a time."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.engines.local import summarise
 from raterwise.errors import InvalidInputError
+from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.summaries import summarise
 
-__all__ = [
-    "MAX_UNITS",
-    "RATERS_SHARE",
-    "RaterDraws",
-    "multiplicities",
-    "resampled_raters",
-    "resampling_units",
-    "spread_of_raters",
-]
+__all__ = ["RATERS_SHARE", "RaterDraws", "resampled_raters", "spread_of_raters"]
 
 IntArray = NDArray[np.int64]
 
-MAX_UNITS = 4096
 MAX_LEFT_OUT = 200
 """How many persons, or groups of them, are left out one at a time."""
 RATERS_SHARE = 0.5
 """How much of the progress is resampling raters, where that is done."""
-
-
-def resampling_units(predictions: Predictions, seed: int) -> tuple[IntArray, int]:
-    """Return the unit of each case and the number of units."""
-    cases = len(predictions)
-    codes = np.arange(cases) if predictions.groups is None else predictions.groups
-    number = cases if predictions.groups is None else len(predictions.group_ids)
-    if number <= MAX_UNITS:
-        return codes, number
-    block = np.random.default_rng([seed, 1]).permutation(number) % MAX_UNITS
-    return block[codes], MAX_UNITS
-
-
-def multiplicities(units: int, resamples: int, seed: int) -> NDArray[np.float64]:
-    """Return (resamples, units): how often each unit is drawn, `units` draws with replacement."""
-    random = np.random.default_rng([seed, 2])
-    out = np.empty((resamples, units))
-    for b in range(resamples):
-        out[b] = np.bincount(random.integers(0, units, units), minlength=units)
-    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +44,7 @@ class RaterDraws:
         plans: Sequence[Any],
         resamples: int,
         seed: int,
-        progress: Callable[[str, float], None] | None = None,
+        progress: Progress | None = None,
     ) -> RaterDraws:
         """Summarise the predictions with every resample of raters."""
         spread = spread_of_raters(predictions.labels)
@@ -136,7 +102,7 @@ def spread_of_raters(labels: Labels) -> float:
     number = len(labels.ratings.rater_ids) if labels.ratings else float(labels.num_raters.mean())
     if number <= 1:
         what = "one person rated" if persons else "every case has one label"
-        raise InvalidInputError(f'resample: "raters" needs several of them; {what}')
+        raise InvalidInputError(f'unit: "raters" needs several of them; {what}')
     return math.sqrt(number / (number - 1))
 
 

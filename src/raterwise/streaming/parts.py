@@ -1,42 +1,23 @@
-"""Tables larger than memory: Parquet row groups and Zarr chunks, each read once.
-
-    files -> parts -> digests -> + -> results
-
-A part is read, summarised and forgotten, here with the next one read ahead, or on a Dask cluster.
-"""
+"""Parts of tables larger than memory: Parquet row groups and Zarr chunks, each read once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from raterwise.engines.checkpoint import Checkpoint, stamp
-from raterwise.engines.streaming import (
-    STREAM_UNITS,
-    blocks_of_cases,
-    blocks_of_groups,
-    digest,
-    read_ahead,
-)
-from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.errors import InvalidInputError
 from raterwise.io.sources import existing_file, listed, matching_files
 from raterwise.io.values import as_class_codes, as_ids, as_numbers, as_whole_numbers
 from raterwise.io.volumes import imaging_module
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.summaries.digest import Digest, merged_in_order
 
-__all__ = ["Part", "StreamColumns", "digest_of_part", "digest_of_parts", "parts_of"]
-
-Array = NDArray[Any]
-Progress = Callable[[str, float], None]
+__all__ = ["Part", "StreamColumns", "parts_of", "read_part"]
 
 ZARR_ROWS = 1 << 18
 """At least how many rows of a Zarr store are read together."""
@@ -274,102 +255,3 @@ def read_part(part: Part, columns: StreamColumns, on_unrated: str) -> tuple[Pred
         on_unrated=on_unrated,
     )
     return whole, groups
-
-
-@dataclass(frozen=True)
-class PartJob:
-    """How a part becomes a digest: what is sent to a worker."""
-
-    columns: StreamColumns
-    plans: tuple[Any, ...]
-    seed: int
-    intervals: bool
-    on_unrated: str = "error"
-    threads: int | None = None
-
-
-def digest_of_part(job: PartJob, part: Part) -> Digest:
-    """Return the digest of one part; an error names it."""
-    try:
-        return _digest_of_part(job, part)
-    except RaterwiseError as error:
-        text = str(error)
-        raise InvalidInputError(text if part.name in text else f"{part.name}: {text}") from error
-
-
-def _digest_of_part(job: PartJob, part: Part) -> Digest:
-    predictions, groups = read_part(part, job.columns, job.on_unrated)
-    unit = "cases" if groups is None else "patients"
-    blocks = None
-    if job.intervals and groups is not None:
-        codes = predictions.groups
-        assert codes is not None
-        blocks = blocks_of_groups(predictions.group_ids, job.seed)[codes]
-    elif job.intervals:
-        # Blocks are random: which of the cases were dropped before makes no difference.
-        blocks = blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
-    return digest(
-        replace(predictions, groups=None, group_ids=()),
-        job.plans,
-        blocks=blocks,
-        num_blocks=STREAM_UNITS if job.intervals else 1,
-        unit=unit,
-        threads=job.threads,
-    )
-
-
-def digest_of_parts(
-    job: PartJob,
-    parts: Sequence[Part],
-    *,
-    cluster: Any = None,
-    workers: int | None = None,
-    checkpoint: str | PathLike[str] | None = None,
-    progress: Progress | None = None,
-) -> Digest:
-    """Return the digest of all parts: here, or on a cluster with the same digits.
-
-    With a checkpoint, parts that are finished are kept in that folder, and a run that was killed
-    goes on from there.
-    """
-    kept = None
-    if checkpoint is not None:
-        kept = Checkpoint.open(checkpoint, {"job": asdict(job), "parts": [asdict(p) for p in parts],
-                                            "sizes": _sizes(parts)})  # fmt: skip
-    function = partial(digest_of_part, job)
-    if cluster is not None:
-        from raterwise.engines.dask import connected, merged_on_cluster
-
-        with connected(cluster, workers) as client:
-            return merged_on_cluster(
-                function, parts, client, name_of=lambda part: part.name, checkpoint=kept,
-                progress=progress,
-            )  # fmt: skip
-    return merged_in_order(_here(function, parts, kept, progress))
-
-
-def _here(
-    function: Callable[[Part], Digest],
-    parts: Sequence[Part],
-    kept: Checkpoint | None,
-    progress: Progress | None,
-) -> Iterator[Digest]:
-    todo = [i for i in range(len(parts)) if kept is None or not kept.has(i)]
-    # While one part is being added up, the next is read and summarised by the thread ahead.
-    fresh = read_ahead(function(parts[i]) for i in todo)
-    waiting = set(todo)
-    for i in range(len(parts)):
-        if i in waiting:
-            result = next(fresh)
-            if kept is not None:
-                kept.put(i, result)
-        else:
-            assert kept is not None
-            result = kept.get(i)
-        if progress:
-            progress(f"part {i + 1} of {len(parts)}", (i + 1) / len(parts))
-        yield result
-
-
-def _sizes(parts: Sequence[Part]) -> dict[str, tuple[int, int]]:
-    return {file: stamp(Path(file)) for file in dict.fromkeys(part.path for part in parts)}

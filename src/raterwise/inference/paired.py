@@ -13,19 +13,19 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise import intervals
-from raterwise.differences import holm, p_value
 from raterwise.errors import InvalidInputError
-from raterwise.fingerprint import unlike_part
-from raterwise.inference import Settings
+from raterwise.inference import intervals
+from raterwise.inference.differences import holm, p_value
+from raterwise.inference.settings import Settings
 from raterwise.results import DIGITS, Estimate, Results
+from raterwise.summaries.fingerprint import unlike_part
 
 __all__ = ["Difference", "differences", "ranking", "require_pairs"]
 
 FloatArray = NDArray[np.float64]
 Drawn = tuple[FloatArray, FloatArray]
 
-SHARED = ("resamples", "level", "seed", "resample", "interval", "bins")
+SHARED = ("resamples", "level", "seed", "unit", "interval", "bins", "question", "per", "options")
 """Options that must be the same for the resampled values of two models to be pairs."""
 NOTHING = 2 * 10.0 ** (1 - DIGITS)
 """The part of two resampled values below which they differ by the rounding to so many digits."""
@@ -55,7 +55,7 @@ def require_pairs(models: Mapping[str, Results]) -> None:
         if not results.replicates or "fingerprint" not in results.data:
             raise InvalidInputError(
                 f"models: {name!r} holds no resampled values, which a comparison needs: it was "
-                "made with resamples=0, from a stream or summaries, or by an earlier version"
+                "made with resamples=0, or its file was written without them"
             )
     (first, one), *rest = models.items()
     for name, other in rest:

@@ -1,0 +1,1 @@
+"""From summaries to estimates with intervals: draws, passes, intervals, differences, raters."""

@@ -1,0 +1,58 @@
+"""Resampling: which cases stand or fall together, and how often each is drawn.
+
+The unit of the bootstrap is the patient where groups are given, otherwise the case. A summary
+keeps a table per unit, so a resample is a product: multiplicities (B, units) × tables. Above
+`MAX_UNITS` units are pooled at random into that many blocks, which leaves the variance of sums of
+independent units as it is and bounds memory and time, whatever the number of cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.inference.settings import Settings
+from raterwise.predictions import Predictions
+from raterwise.summaries import Plan
+from raterwise.summaries.digest import Digest, digest_of
+
+__all__ = ["MAX_UNITS", "Units", "digest_in_memory", "multiplicities", "resampling_units"]
+
+IntArray = NDArray[np.int64]
+Units = tuple[IntArray, int]
+"""The resampling unit of each case, and the number of units."""
+
+MAX_UNITS = 4096
+
+
+def resampling_units(predictions: Predictions, seed: int) -> Units:
+    """Return the unit of each case and the number of units."""
+    cases = len(predictions)
+    codes = np.arange(cases) if predictions.groups is None else predictions.groups
+    number = cases if predictions.groups is None else len(predictions.group_ids)
+    if number <= MAX_UNITS:
+        return codes, number
+    block = np.random.default_rng([seed, 1]).permutation(number) % MAX_UNITS
+    return block[codes], MAX_UNITS
+
+
+def multiplicities(units: int, resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return (resamples, units): how often each unit is drawn, `units` draws with replacement."""
+    random = np.random.default_rng([seed, 2])
+    out = np.empty((resamples, units))
+    for b in range(resamples):
+        out[b] = np.bincount(random.integers(0, units, units), minlength=units)
+    return out
+
+
+def digest_in_memory(
+    predictions: Predictions, plans: Sequence[Plan], settings: Settings, units: Units | None = None
+) -> Digest:
+    """Return the digest of predictions, with a unit per patient or case where these are drawn."""
+    codes, number = None, 1
+    if settings.resamples and settings.unit != "raters":
+        codes, number = units or resampling_units(predictions, settings.seed)
+    unit = "cases" if predictions.groups is None else "patients"
+    return digest_of(predictions, plans, units=codes, number=number, unit=unit)

@@ -1,0 +1,48 @@
+"""How intervals are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from raterwise.arrays import choose, positive_integer
+from raterwise.errors import InvalidInputError
+
+__all__ = ["UNITS", "Progress", "Settings", "silent"]
+
+Progress = Callable[[str, float], None]
+"""Called with a description and the fraction done."""
+
+UNITS = ("cases", "raters")
+"""What may be resampled."""
+
+
+def silent(what: str, done: float) -> None:
+    """Report no progress."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How intervals are made."""
+
+    resamples: int = 1000
+    level: float = 0.95
+    seed: int = 0
+    unit: str = "cases"
+    """What is resampled: "cases" (patients, where they are known) or "raters"."""
+    interval: str = "auto"
+    on_single: str = "error"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        positive_integer("resamples", self.resamples, least=0)
+        positive_integer("seed", self.seed, least=0)
+        choose("unit", self.unit, UNITS)
+        choose("interval", self.interval, ("auto", "percentile", "bias_corrected"))
+        choose("on_single", self.on_single, ("error", "drop"))
+        if not 0 < self.level < 1:
+            raise InvalidInputError(f"level: must be between 0 and 1; got {self.level}")
+        if self.threads is not None:
+            positive_integer("threads", self.threads)
+        if self.resamples == 1:
+            raise InvalidInputError("resamples: must be 0 (no intervals) or at least 2; got 1")

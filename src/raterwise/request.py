@@ -1,0 +1,138 @@
+"""What is asked of the cases, whatever they come from: metrics with their options, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from raterwise.binning import bin_edges
+from raterwise.catalog import CATALOG, Metric, find
+from raterwise.errors import InvalidInputError
+from raterwise.inference.passes import PAIRS, Asked
+from raterwise.inference.settings import Settings
+from raterwise.recipes import Options
+
+__all__ = ["Metrics", "Request", "rows_of"]
+
+Metrics = str | Sequence[str]
+"""Names of metrics: "all", "ece,brier" or ["ece", "brier"]."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The metrics with their options, and how intervals are made: every front end builds one.
+
+    It holds names, not catalog rows, so that it can be sent to another machine.
+    """
+
+    metrics: tuple[str, ...]
+    shared: Options = field(default_factory=dict)
+    """`bins`, `question`, `per`: for every metric that can take them."""
+    own: Mapping[str, Options] = field(default_factory=dict)
+    """By metric: options of its own."""
+    settings: Settings = field(default_factory=Settings)
+    belief: bool = False
+    """Whether there is a belief over class probabilities, not probabilities alone."""
+
+    @staticmethod
+    def of(
+        metrics: Metrics = "all",
+        *,
+        bins: Any = 15,
+        question: str | None = None,
+        per: str | None = None,
+        options: Mapping[str, Options] | None = None,
+        settings: Settings | None = None,
+        belief: bool = False,
+    ) -> Request:
+        """Return a request whose arguments are checked.
+
+        Parameters
+        ----------
+        metrics
+            "all" has those of a belief only where there is a `belief`.
+        bins, question, per
+            For every metric that can take them; a question or a way to count that no metric of
+            these can take is an error.
+        options
+            By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+
+        >>> request = Request.of("ece,robust_ece", bins=10, options={"robust_ece": {"sigma": 0.05}})
+        >>> request.asked["robust_ece"][1]["sigma"], request.asked["ece"][1]["bins"]
+        (0.05, 10)
+        """
+        bin_edges(bins)  # a bad number is the caller's mistake, not a metric without a value
+        rows = rows_of(metrics, belief=belief)
+        told = {"question": question, "per": per}
+        shared = {"bins": bins, **{k: v for k, v in told.items() if v is not None}}
+        for name in ("question", "per"):
+            if name in shared and not any(row.can_take(name, shared[name]) for row in rows):
+                raise InvalidInputError(
+                    f"{name}: none of these metrics can be asked with {shared[name]!r}; they take "
+                    f"{_choices(rows, name) or 'no such option'}"
+                )
+        own = {name: dict(given) for name, given in (options or {}).items()}
+        for name in own:
+            if name not in [row.name for row in rows]:
+                find(name)  # one that does not exist is said to be so
+                raise InvalidInputError(f"options: {name} is not among the metrics asked for")
+        names = tuple(row.name for row in rows)
+        request = Request(names, shared, own, settings or Settings(), belief)
+        for row, options_of_row in request.asked.values():
+            row.plan(options_of_row)  # says at once what cannot be
+        return request
+
+    @property
+    def rows(self) -> list[Metric]:
+        """The rows of the catalog."""
+        return [find(name) for name in self.metrics]
+
+    @property
+    def asked(self) -> dict[str, tuple[Metric, dict[str, Any]]]:
+        """The metrics with their options, but for those that need a belief where there is none."""
+        return {
+            row.name: (row, row.with_options(self.shared, self.own.get(row.name, {})))
+            for row in self.rows
+            if self.belief or not row.needs_belief
+        }
+
+    def plans(self, *, bounded: bool = False) -> list[Any]:
+        """Return what to keep of the cases, in memory that does not grow if it is `bounded`."""
+        return plans_of(self.asked, bounded=bounded)
+
+    def only(self, metrics: Sequence[str]) -> Request:
+        """Return the request for some of the metrics."""
+        own = {name: given for name, given in self.own.items() if name in metrics}
+        return replace(self, metrics=tuple(metrics), own=own)
+
+    def with_settings(self, **changed: Any) -> Request:
+        """Return the request with other settings."""
+        return replace(self, settings=replace(self.settings, **changed))
+
+    def as_options(self) -> dict[str, Any]:
+        """Return what results say of how they were made."""
+        return {**self.shared, "options": dict(self.own), **asdict(self.settings)}
+
+
+def plans_of(asked: Asked, *, bounded: bool = False) -> list[Any]:
+    """Return what to keep of the cases for some metrics, and to know how far raters agree."""
+    plans = [row.plan(own) for row, own in asked.values()]
+    return list(dict.fromkeys([*(p.bounded() if bounded else p for p in plans), PAIRS]))
+
+
+def rows_of(metrics: Metrics, *, belief: bool = False) -> list[Metric]:
+    """Return the catalog rows asked for; "all" has those of a belief where there is one."""
+    if metrics == "all":
+        return [row for row in CATALOG.values() if row.in_all and (belief or not row.needs_belief)]
+    names = metrics.split(",") if isinstance(metrics, str) else list(metrics)
+    rows = [find(name.strip()) for name in names]
+    if not rows:
+        raise InvalidInputError("metrics: must name at least one metric; got none")
+    return rows
+
+
+def _choices(rows: Sequence[Metric], name: str) -> str:
+    if name == "question":
+        return ", ".join(dict.fromkeys(q for row in rows for q in row.questions))
+    return "annotation, case" if any(name in row.options for row in rows) else ""

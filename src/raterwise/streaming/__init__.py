@@ -1,0 +1,1 @@
+"""Larger than memory, larger than a machine: parts, digests, files, threads, a cluster."""

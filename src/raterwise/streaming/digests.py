@@ -1,0 +1,143 @@
+"""From the parts of a table to one digest: a part is read, summarised and forgotten.
+
+files -> parts -> digests -> + -> results
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.inference.settings import Progress
+from raterwise.kernels._threads import number_of_threads
+from raterwise.streaming.here import results_here
+from raterwise.streaming.parts import Part, StreamColumns, read_part
+from raterwise.streaming.saved import Checkpoint, stamp
+from raterwise.summaries.digest import Digest, digest_of, merged_in_order
+
+__all__ = ["STREAM_UNITS", "PartJob", "blocks_of_cases", "blocks_of_groups", "digest_of_parts"]
+
+IntArray = NDArray[np.int64]
+
+STREAM_UNITS = 512
+"""Into how many blocks the patients, or cases, of a stream are pooled for the bootstrap.
+
+Who is in which block depends on the patient's name, or the number of the case, and the seed alone:
+parts can be read in any order and anywhere. Pooling leaves the variance of sums as it is.
+"""
+
+
+@dataclass(frozen=True)
+class PartJob:
+    """How a part becomes a digest: what is sent to a worker."""
+
+    columns: StreamColumns
+    plans: tuple[Any, ...]
+    seed: int
+    intervals: bool
+    on_unrated: str = "error"
+
+
+def digest_of_part(job: PartJob, part: Part) -> Digest:
+    """Return the digest of one part; an error names it."""
+    try:
+        return _digest_of_part(job, part)
+    except RaterwiseError as error:
+        text = str(error)
+        raise InvalidInputError(text if part.name in text else f"{part.name}: {text}") from error
+
+
+def _digest_of_part(job: PartJob, part: Part) -> Digest:
+    predictions, groups = read_part(part, job.columns, job.on_unrated)
+    blocks = None
+    if job.intervals and groups is not None:
+        codes = predictions.groups
+        assert codes is not None
+        blocks = blocks_of_groups(predictions.group_ids, job.seed)[codes]
+    elif job.intervals:
+        # Blocks are random: which of the cases were dropped before makes no difference.
+        blocks = blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
+    return digest_of(
+        predictions,
+        job.plans,
+        units=blocks,
+        number=STREAM_UNITS if job.intervals else 1,
+        unit="cases" if groups is None else "patients",
+        first=part.first,
+    )
+
+
+def digest_of_parts(
+    job: PartJob,
+    parts: Sequence[Part],
+    *,
+    cluster: Any = None,
+    workers: int | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> Digest:
+    """Return the digest of all parts: here, or on a cluster with the same digits.
+
+    With a checkpoint, parts that are finished are kept in that folder, and a run that was killed
+    goes on from there.
+    """
+    kept = None
+    if checkpoint is not None:
+        about = {"job": asdict(job), "parts": [asdict(p) for p in parts], "sizes": _sizes(parts)}
+        kept = Checkpoint.open(checkpoint, about)
+    function = partial(digest_of_part, job)
+    if cluster is not None:
+        from raterwise.streaming.cluster import connected, merged_on_cluster
+
+        with connected(cluster, workers) as client:
+            return merged_on_cluster(
+                function, parts, client, name_of=lambda part: part.name, checkpoint=kept,
+                progress=progress,
+            )  # fmt: skip
+    return merged_in_order(
+        results_here(
+            parts, function, name_of=lambda part: part.name, checkpoint=kept, progress=progress,
+            workers=number_of_threads(),
+        )
+    )  # fmt: skip
+
+
+def _sizes(parts: Sequence[Part]) -> dict[str, tuple[int, int]]:
+    return {file: stamp(Path(file)) for file in dict.fromkeys(part.path for part in parts)}
+
+
+def blocks_of_groups(groups: Iterable[Hashable], seed: int) -> IntArray:
+    """Return the block of each patient, from the patient's name and the seed.
+
+    >>> first, second, again = blocks_of_groups(["p1", "p2", "p1"], seed=0).tolist()
+    >>> first == again, 0 <= second < STREAM_UNITS
+    (True, True)
+    """
+    known: dict[Hashable, int] = {}
+    out = []
+    for name in groups:
+        if name not in known:
+            text = f"{seed}\n{name}".encode()
+            known[name] = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+        out.append(known[name] % STREAM_UNITS)
+    return np.array(out, np.int64)
+
+
+def blocks_of_cases(first: int, number: int, seed: int) -> IntArray:
+    """Return the block of cases first … first + number - 1 of a stream.
+
+    Every run of STREAM_UNITS cases is spread over all blocks, in an order of its own.
+    """
+    runs = range(first // STREAM_UNITS, (first + number - 1) // STREAM_UNITS + 1)
+    orders = [np.random.default_rng([seed, 4, run]).permutation(STREAM_UNITS) for run in runs]
+    start = first % STREAM_UNITS
+    return np.concatenate(orders)[start : start + number].astype(np.int64)

@@ -1,0 +1,129 @@
+"""Tables larger than memory: every metric from one pass over their parts, here or on a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from typing import Any
+
+from raterwise.inference.settings import Progress, Settings, silent
+from raterwise.io.files import check_can_write
+from raterwise.judging import judge, results_of
+from raterwise.kernels._threads import with_threads
+from raterwise.request import Metrics, Request
+from raterwise.results import Results
+from raterwise.streaming.digests import PartJob, digest_of_parts
+from raterwise.streaming.parts import StreamColumns, parts_of
+from raterwise.streaming.saved import save_digest
+from raterwise.summaries.digest import Digest
+
+__all__ = ["evaluate_digest", "evaluate_stream", "request_of_header"]
+
+READING = 0.9
+"""How much of the progress is reading and adding up; the rest is making intervals."""
+
+
+def evaluate_stream(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    metrics: Metrics = "all",
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    *,
+    bins: int = 15,
+    question: str | None = None,
+    per: str | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    interval: str = "auto",
+    on_unrated: str = "error",
+    on_single: str = "error",
+    threads: int | None = None,
+    client: Any = None,
+    checkpoint: str | PathLike[str] | None = None,
+    save_summary: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+    **columns: Any,
+) -> Results:
+    """Return what `evaluate` does of tables that need not fit into memory.
+
+    Each Parquet row group, or run of Zarr chunks, is read once, summarised and forgotten. Metrics
+    of ranks, quantiles and kernels come from fine cells and say how far they may be from the exact
+    value (`bound`). Patients or cases are pooled into 512 blocks for the intervals.
+
+    Parameters
+    ----------
+    paths
+        Parquet files or Zarr stores with the same columns, or patterns of their names.
+    metrics, resamples, level, seed, bins, question, per, options, interval, on_unrated, on_single
+        As in `evaluate`.
+    client
+        A Dask client: parts are summarised by its workers, with the same digits.
+    checkpoint
+        A folder that keeps finished parts, so that a run that was killed goes on.
+    save_summary
+        A file for the summary, which holds no case, for `raterwise merge`.
+    progress
+        Called with a description and the fraction done.
+    columns
+        Which column is what, as options of `raterwise evaluate`: `prob_prefix` or `prob_columns`,
+        `label_column`, `rater_columns` or `rater_prefix`, `count_columns` or `count_prefix`,
+        `group_column`, `weight_column`, `class_names`, `missing`.
+
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> path = getfixture("tmp_path") / "cases.parquet"
+    >>> pq.write_table(pa.table({"prob_1": [0.9, 0.8, 0.3, 0.4], "y": [1, 0, 0, 0]}), path)
+    >>> evaluate_stream(path, "accuracy", resamples=0, label_column="y")["accuracy"].value
+    0.75
+    """
+    if save_summary is not None:
+        check_can_write(save_summary)
+    settings = Settings(
+        resamples, level, seed, interval=interval, on_single=on_single, threads=threads
+    )
+    request = Request.of(
+        metrics, bins=bins, question=question, per=per, options=options, settings=settings
+    )
+    parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
+    plans = tuple(request.plans(bounded=True))
+    job = PartJob(StreamColumns.of(names, **columns), plans, seed, resamples > 0, on_unrated)
+    report = progress or silent
+    with with_threads(threads):
+        digest = digest_of_parts(
+            job,
+            parts,
+            cluster=client,
+            checkpoint=checkpoint,
+            progress=lambda what, done: report(what, READING * done),
+        )
+        if save_summary is not None:
+            save_digest(fspath(save_summary), digest, header_of(request), anonymous=True)
+        return evaluate_digest(
+            digest, request, lambda what, done: report(what, READING + (1 - READING) * done)
+        )
+
+
+def evaluate_digest(digest: Digest, request: Request, progress: Progress | None = None) -> Results:
+    """Return the results of a request on a digest whose units are blocks, some perhaps empty."""
+    results = results_of(judge(digest.occupied(), request, progress=progress))
+    if progress:
+        progress("done", 1.0)
+    return results
+
+
+def header_of(request: Request) -> dict[str, Any]:
+    """Return what a saved summary says of how it was made, which others must share."""
+    settings = request.settings
+    return {
+        "metrics": list(request.metrics),
+        **request.shared,
+        "options": {name: dict(own) for name, own in request.own.items()},
+        "seed": settings.seed,
+        "on_single": settings.on_single,
+    }
+
+
+def request_of_header(header: Mapping[str, Any], **settings: Any) -> Request:
+    """Return the request that a saved summary was made for."""
+    made = {"seed": int(header["seed"]), "on_single": header.get("on_single", "error")}
+    told = {name: header[name] for name in ("bins", "question", "per", "options") if name in header}
+    return Request.of(header["metrics"], **told, settings=Settings(**made, **settings))

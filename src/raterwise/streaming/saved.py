@@ -1,0 +1,222 @@
+"""Digests in files: one NPZ without pickles, the plans as JSON, the sums as arrays.
+
+Parts of a data set that cannot be in one place are summarised where they are, and the files,
+which hold no case, are merged later. A folder of such files is the checkpoint of a long run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.io.files import write_bytes_atomically, write_text_atomically
+from raterwise.questions import PerCaseScore, Question
+from raterwise.summaries import AgreementPlan, BinPlan, CellPlan
+from raterwise.summaries.digest import Digest
+from raterwise.summaries.facts import Confidences, Facts, Patients
+from raterwise.summaries.fingerprint import Fingerprint
+
+__all__ = ["FORMAT_VERSION", "Checkpoint", "load_digest", "save_digest", "stamp"]
+
+FORMAT_VERSION = 2
+KNOWN_VERSIONS = (1, 2)
+KIND = " summary"
+FORMAT = "raterwise" + KIND
+
+PLANS: dict[str, type] = {plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan)}
+QUESTIONS: dict[str, type] = {cls.kind: cls for cls in (Question, PerCaseScore)}
+
+
+def save_digest(
+    path: str | PathLike[str],
+    digest: Digest,
+    options: Mapping[str, Any] | None = None,
+    *,
+    anonymous: bool = False,
+) -> Path:
+    """Write a digest, and the options it was made with, whole or not at all.
+
+    Of patients, the file holds 64 bits made of each name; an `anonymous` one only their number.
+    """
+    arrays: dict[str, NDArray[Any]] = {"unit_cases": digest.unit_cases}
+    facts = digest.facts
+    if anonymous and facts.patients is not None:
+        facts = replace(facts, patients=facts.patients.anonymous())
+    if facts.patients is not None:
+        arrays |= {"patients": facts.patients.hashes, "patient_cases": facts.patients.cases}
+    plans = []
+    for i, (plan, summary) in enumerate(digest.summaries.items()):
+        plans.append(_plan_as_dict(plan))
+        for name, array in summary.arrays().items():
+            arrays[f"{i}_{name}"] = array
+    header = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "plans": plans,
+        "facts": _facts_as_dict(facts),
+        "unit": digest.unit,
+        "options": dict(options or {}),
+    }
+    text = json.dumps(header, ensure_ascii=False)
+    arrays["header"] = np.frombuffer(text.encode("utf-8"), np.uint8)
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    return write_bytes_atomically(path, buffer.getvalue())
+
+
+def load_digest(path: str | PathLike[str]) -> tuple[Digest, dict[str, Any]]:
+    """Return a digest that `save_digest` wrote, and the options it was made with."""
+    name = Path(path).name
+    if not Path(path).is_file():
+        raise InvalidInputError(f"{path}: there is no such file")
+    try:
+        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as content:
+            arrays = {key: content[key] for key in content.files}
+        header = json.loads(bytes(arrays["header"]).decode("utf-8"))
+        if not str(header["format"]).endswith(KIND):  # whatever the project was called then
+            raise InvalidInputError(f"{name}: is not a summary that raterwise wrote")
+    except InvalidInputError:
+        raise
+    except Exception as error:  # zlib, zipfile and NumPy's header parser have errors of their own
+        raise InvalidInputError(
+            f"{name}: is not a summary that raterwise wrote, or is damaged ({error})"
+        ) from error
+    if header["version"] not in KNOWN_VERSIONS:
+        raise InvalidInputError(
+            f"{name}: its format must be version {FORMAT_VERSION}; got {header['version']!r}"
+        )
+    try:
+        plans = [_plan_of_dict(content) for content in header["plans"]]
+        summaries = {plan: plan.from_arrays(_own(arrays, i)) for i, plan in enumerate(plans)}
+        facts = _facts_of_dict(header["facts"], arrays)
+        return Digest(summaries, facts, arrays["unit_cases"], header["unit"]), header["options"]
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise InvalidInputError(f"{name}: is a damaged summary ({error!r})") from error
+
+
+def _facts_as_dict(facts: Facts) -> dict[str, Any]:
+    content = asdict(replace(facts, patients=None))
+    content["confidences"]["values"] = list(facts.confidences.values.items())
+    if facts.patients is not None:
+        content["patients"] = {"more": facts.patients.more, "most": facts.patients.most}
+    return content
+
+
+def _facts_of_dict(content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Facts:
+    """Return the facts; a file of an earlier version lacks some of them."""
+    names, patients = content["class_names"], content.get("patients")
+    parts: dict[str, Any] = {"class_names": None if names is None else tuple(names)}
+    if "confidences" in content:
+        found = content["confidences"]
+        parts["confidences"] = Confidences(**{**found, "values": dict(found["values"])})
+        parts["fingerprint"] = Fingerprint(**content["fingerprint"])
+        parts["by_class"] = tuple(content["by_class"])
+    if patients is not None:
+        parts["patients"] = Patients(arrays["patients"], arrays["patient_cases"], **patients)
+    return Facts(**{**content, **parts})
+
+
+def _own(arrays: Mapping[str, NDArray[Any]], i: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays of the i-th summary by their own names."""
+    mark = f"{i}_"
+    return {k.removeprefix(mark): array for k, array in arrays.items() if k.startswith(mark)}
+
+
+def _plan_as_dict(plan: Any) -> dict[str, Any]:
+    if plan.kind not in PLANS:
+        raise InvalidTypeError(f"plan: a summary of {plan} keeps cases and cannot be saved")
+    content = {"kind": plan.kind, **asdict(plan)}
+    if "question" in content:
+        content["question"]["kind"] = plan.question.kind
+    return content
+
+
+def _plan_of_dict(content: dict[str, Any]) -> Any:
+    content = dict(content)
+    kind = content.pop("kind")
+    if kind == "soft bins":  # of version 1
+        kind, content["spread"] = "bins", content.pop("sigma")
+    if "question" in content:
+        question = dict(content["question"])
+        content["question"] = QUESTIONS[question.pop("kind")](**question)
+    if isinstance(content.get("bins"), list):
+        content["bins"] = tuple(content["bins"])
+    return PLANS[kind](**content)
+
+
+# Long runs --------------------------------------------------------------------------------------
+
+JOB_FILE = "job.json"
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """Return size and time of a file, or of all files in a folder: they tell that it changed."""
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    stats = [file.stat() for file in files]
+    return sum(s.st_size for s in stats), max((s.st_mtime_ns for s in stats), default=0)
+
+
+def _load(path: Path) -> Digest:
+    return load_digest(path)[0]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder with one file per finished part, and what the run is about."""
+
+    folder: Path
+    save: Callable[[Path, Any], Any] = save_digest
+    load: Callable[[Path], Any] = _load
+
+    @staticmethod
+    def open(
+        folder: str | PathLike[str],
+        job: Mapping[str, Any],
+        save: Callable[[Path, Any], Any] = save_digest,
+        load: Callable[[Path], Any] = _load,
+    ) -> Checkpoint:
+        """Return the checkpoint of a job, new or begun; that of another job is an error."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(job, sort_keys=True, default=str)
+        mark = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        if (place / JOB_FILE).exists():
+            try:
+                known = json.loads((place / JOB_FILE).read_text(encoding="utf-8"))["job"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise InvalidInputError(f"checkpoint: {place / JOB_FILE} is damaged") from error
+            if known != mark:
+                raise InvalidInputError(
+                    f"checkpoint: {place} holds parts of another run (other files, metrics or "
+                    "options); give another folder, or remove it"
+                )
+        elif any(place.iterdir()):
+            raise InvalidInputError(f"checkpoint: {place} must be empty or of an earlier run")
+        else:
+            write_text_atomically(place / JOB_FILE, json.dumps({"job": mark}) + "\n")
+        return Checkpoint(place, save, load)
+
+    def has(self, part: int) -> bool:
+        """Tell whether a part is finished."""
+        return self._file(part).exists()
+
+    def put(self, part: int, result: Any) -> None:
+        """Keep the result of a part."""
+        self.save(self._file(part), result)
+
+    def get(self, part: int) -> Any:
+        """Return the result of a finished part."""
+        return self.load(self._file(part))
+
+    def _file(self, part: int) -> Path:
+        return self.folder / f"part_{part:06d}.npz"

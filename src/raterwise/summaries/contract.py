@@ -1,0 +1,97 @@
+"""The contract of summaries: what every plan and every summary can do.
+
+A *plan* says what to keep of the cases; equal plans share one summary. A *summary* is a mergeable
+table. Nobody outside this package asks which kind a summary is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.predictions import Predictions, Rows
+from raterwise.summaries.votes import Votes
+
+__all__ = ["Metric", "Options", "Plan", "Summary"]
+
+Options = Mapping[str, Any]
+
+
+class Metric(Protocol):
+    """What a summary needs to know of a metric to give its value: parts of a catalog row."""
+
+    @property
+    def prepare(self) -> Callable[..., Any]:
+        """From the summary to the table that the formula is over."""
+
+    @property
+    def exact(self) -> Callable[[Any, Options], tuple[float, float | None]] | None:
+        """The value of sorted scores, where the table for the interval is coarser."""
+
+    @property
+    def of_cells(self) -> Callable[[Any, Options], tuple[float, float | None]] | None:
+        """The value where cells stand for scores, with a bound on its error."""
+
+    def over(self, table: Any, options: Options) -> NDArray[Any]:
+        """Return the formula over a table or a stack of tables."""
+
+
+class Plan(Protocol):
+    """What to keep of the cases."""
+
+    kind: ClassVar[str]
+
+    def empty(self, num_classes: int, units: int = 1) -> Any:
+        """Return the summary of no cases."""
+
+    def direct_loop(self, predictions: Predictions) -> Any:
+        """Return a loop from these arrays straight to the summary, where there is one."""
+
+    def prepared(self, rows: Rows) -> Any:
+        """Return cases as `take_in` wants them; `prepared.take(rows, units)` chooses some."""
+
+    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Any:
+        """Return the summary that `arrays()` wrote down."""
+
+    def bounded(self) -> Any:
+        """Return the plan of the same metrics in memory that does not grow with the cases."""
+
+    def takes_votes(self) -> bool:
+        """Tell whether its summary can `absorb_votes`."""
+
+
+class Summary(Protocol):
+    """A mergeable table of some cases."""
+
+    def __add__(self, other: Self) -> Self: ...
+
+    def absorb(self, rows: Rows) -> None:
+        """Add a chunk in place: for the one who made the summary and has not shown it yet."""
+
+    def take_in(self, prepared: Any) -> None:
+        """Add in place what the plan has prepared, such as scored cases."""
+
+    def absorb_votes(self, votes: Votes) -> Self:
+        """Return the summary with voxels of two classes added, most often in place."""
+
+    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
+        """Return a metric, and a bound on its error where it is an approximation."""
+
+    def nested(self, row: Metric, options: Options) -> NDArray[np.float64]:
+        """Return a metric of the first unit, of the first two, and so on."""
+
+    def by_unit(self) -> Any:
+        """Return a summary that `prepare` takes, with a table for every resampling unit."""
+
+    @property
+    def units(self) -> NDArray[np.float64]:
+        """(units, …): what each resampling unit adds."""
+
+    def with_units(self, units: NDArray[np.float64]) -> Self:
+        """Return the summary of these units instead."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what a file keeps."""

@@ -1,0 +1,294 @@
+"""Facts: what numbers rest on, as counts that add up.
+
+Every source of cases yields them beside its summaries; what a reader is warned of, what the
+results say about the data, and whether two results are of the same cases all follow from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.errors import InvalidInputError, MergeError
+from raterwise.predictions import Predictions
+from raterwise.summaries.fingerprint import Fingerprint
+
+__all__ = ["Confidences", "Facts", "Patients", "hashes_of"]
+
+MOST_PATIENTS = 1 << 20
+"""Up to how many patients are told apart; of more, those with the smallest hashes are kept."""
+LOOKED_AT = 100_000
+"""How many confidences of a part are looked at, spread over its cases."""
+MOST_VALUES = 64
+"""How many of the most frequent confidences are remembered."""
+
+
+def hashes_of(names: Iterable[Hashable]) -> NDArray[np.uint64]:
+    """Return 64 bits for each name; 7 in one table is "7" in another."""
+    digests = (blake2b(str(name).encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class Patients:
+    """How many cases each patient has, whatever the order in which they come.
+
+    >>> both = Patients.of(["a", "b", "a"]) + Patients.of(["b", "c", "b"])
+    >>> both.number, both.largest
+    (3, 3)
+    """
+
+    hashes: NDArray[np.uint64]
+    """Increasing; one per patient."""
+    cases: NDArray[np.int64]
+    more: int = 0
+    """Patients who are only counted: of summaries that came from elsewhere."""
+    most: int = 0
+    """Cases of the largest of these."""
+
+    @staticmethod
+    def of(names: Iterable[Hashable]) -> Patients:
+        """Return the patients of cases, by their names."""
+        return Patients._counted(hashes_of(names))
+
+    @staticmethod
+    def of_codes(codes: NDArray[np.int64], ids: Iterable[Hashable]) -> Patients:
+        """Return the patients of cases, by codes and what the codes stand for."""
+        cases = np.bincount(codes)
+        hashes = hashes_of(ids)[: len(cases)]
+        return Patients._counted(hashes[cases > 0], cases[cases > 0])
+
+    @staticmethod
+    def _counted(
+        hashes: NDArray[np.uint64], cases: NDArray[np.int64] | None = None, *rest: int
+    ) -> Patients:
+        known, place = np.unique(hashes, return_inverse=True)
+        weights = np.ones(len(hashes)) if cases is None else cases
+        counts = np.bincount(place, weights, len(known)).astype(np.int64)
+        return Patients(known[:MOST_PATIENTS], counts[:MOST_PATIENTS], *rest)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Patients):
+            return NotImplemented
+        same = (np.array_equal(self.hashes, other.hashes), np.array_equal(self.cases, other.cases))
+        return all(same) and (self.more, self.most) == (other.more, other.most)
+
+    def __add__(self, other: Patients) -> Patients:
+        return Patients._counted(
+            np.concatenate((self.hashes, other.hashes)),
+            np.concatenate((self.cases, other.cases)),
+            self.more + other.more,
+            max(self.most, other.most),
+        )
+
+    @property
+    def number(self) -> int:
+        """How many patients; where there are more than are told apart, how many there should be."""
+        known = len(self.hashes)
+        if known == MOST_PATIENTS:  # hashes are spread evenly: the k-th smallest tells the number
+            known = round((MOST_PATIENTS - 1) / (float(self.hashes[-1]) / 2.0**64))
+        return known + self.more
+
+    @property
+    def largest(self) -> int:
+        """Cases of the patient who has the most."""
+        return max(int(self.cases.max(initial=0)), self.most)
+
+    def anonymous(self) -> Patients:
+        """Return the counts alone: what may leave the place where the patients are known."""
+        nobody = self.hashes[:0], self.cases[:0]
+        return Patients(*nobody, self.number, self.largest)
+
+
+@dataclass(frozen=True)
+class Confidences:
+    """Of the largest probabilities: the range, and the values that come most often."""
+
+    low: float = np.inf
+    high: float = -np.inf
+    looked_at: int = 0
+    values: Mapping[float, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(probs: NDArray[Any]) -> Confidences:
+        """Return what is to say of class probabilities (n, K), or (n,) of class 1."""
+        some = probs[:: max(-(-len(probs) // LOOKED_AT), 1)]
+        confidence = np.maximum(some, 1 - some) if some.ndim == 1 else some.max(axis=1, initial=0)
+        values, counts = np.unique(confidence, return_counts=True)
+        order = np.argsort(-counts, kind="stable")[:MOST_VALUES]
+        often = zip(values[order].tolist(), counts[order].tolist(), strict=True)
+        low = float(confidence.min(initial=np.inf))
+        high = float(confidence.max(initial=-np.inf))
+        return Confidences(low, high, len(confidence), dict(often))
+
+    def __add__(self, other: Confidences) -> Confidences:
+        values = dict(self.values)
+        for value, count in other.values.items():
+            values[value] = values.get(value, 0) + count
+        often = sorted(values.items(), key=lambda item: -item[1])[:MOST_VALUES]
+        return Confidences(
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.looked_at + other.looked_at,
+            dict(often),
+        )
+
+    @property
+    def most_frequent(self) -> tuple[float, float]:
+        """The value that comes most often, and its share of those looked at."""
+        if not self.values:
+            return np.nan, 0.0
+        value = max(self.values, key=lambda v: self.values[v])
+        return value, self.values[value] / self.looked_at
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What numbers rest on."""
+
+    classes: int
+    cases: int = 0
+    ratings: int = 0
+    fewest: int = 0
+    """Raters of the case that has the fewest; 0 where there are no cases."""
+    most: int = 0
+    under_two: int = 0
+    """Cases with fewer than two labels."""
+    under_three: int = 0
+    weight: float = 0.0
+    """Σ w n over the cases, with n labels each."""
+    squared_weight: float = 0.0
+    by_class: tuple[int, ...] = ()
+    """In how many cases some rater chose each class."""
+    class_names: tuple[str, ...] | None = None
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    patients: Patients | None = None
+    confidences: Confidences = field(default_factory=Confidences)
+    fingerprint: Fingerprint = field(default_factory=Fingerprint)
+    images: int = 0
+    """How many images the cases are voxels of; 0 where cases are no voxels."""
+
+    @staticmethod
+    def of(predictions: Predictions, first: int = 0) -> Facts:
+        """Return the facts about predictions, the first of which is case number `first` of all."""
+        raters, groups = predictions.labels.num_raters, predictions.groups
+        weights = raters.astype(np.float64)
+        if predictions.weights is not None:
+            weights = weights * predictions.weights
+        return Facts(
+            predictions.num_classes,
+            len(predictions),
+            int(raters.sum()),
+            int(raters.min()) if len(raters) else 0,
+            int(raters.max(initial=0)),
+            int((raters < 2).sum()),
+            int((raters < 3).sum()),
+            float(weights.sum()),
+            float((weights**2).sum()),
+            _cases_by_class(predictions),
+            predictions.class_names,
+            dict(predictions.dropped),
+            None if groups is None else Patients.of_codes(groups, predictions.group_ids),
+            Confidences.of(predictions.probs),
+            Fingerprint.of(predictions, first),
+        )
+
+    def __add__(self, other: Facts) -> Facts:
+        if (self.classes, self.class_names) != (other.classes, other.class_names):
+            raise MergeError(
+                f"cannot add cases of {other._classes()} to cases of {self._classes()}"
+            )
+        if (self.patients is None) != (other.patients is None) and self.cases and other.cases:
+            raise MergeError("cannot add cases of unknown patients to cases of known ones")
+        sums = {
+            f.name: getattr(self, f.name) + getattr(other, f.name)
+            for f in fields(self)
+            if f.name in ADDED
+        }
+        held = [facts for facts in (self, other) if facts.cases]
+        counts = (facts.by_class or (0,) * self.classes for facts in (self, other))
+        by_class = tuple(a + b for a, b in zip(*counts, strict=True))
+        known = [facts.patients for facts in (self, other) if facts.patients is not None]
+        return Facts(
+            classes=self.classes,
+            fewest=min((facts.fewest for facts in held), default=0),
+            most=max(self.most, other.most),
+            by_class=by_class,
+            class_names=self.class_names,
+            dropped=_added(self.dropped, other.dropped),
+            patients=known[0] + known[1] if len(known) == 2 else next(iter(known), None),
+            **sums,
+        )
+
+    def _classes(self) -> str:
+        names = "" if self.class_names is None else f" ({', '.join(self.class_names)})"
+        return f"{self.classes} classes{names}"
+
+    @property
+    def raters(self) -> float:
+        """Labels per case, on average."""
+        return self.ratings / self.cases
+
+    @property
+    def worth(self) -> float:
+        """(Σw)² / Σw²: how many cases of equal weight would carry as much."""
+        return self.weight**2 / self.squared_weight
+
+    def too_few(self, least: int) -> int:
+        """Return how many cases have fewer than `least` labels, 1 to 3."""
+        return (0, 0, self.under_two, self.under_three)[least]
+
+    def require_raters(self, least: int, on_single: str) -> int:
+        """Return how many cases have too few labels; with "error" there may be none."""
+        few, what = self.too_few(least), "voxels" if self.images else "cases"
+        if few and on_single == "error":
+            raise InvalidInputError(
+                f"labels: needs at least {least} labels per case; {few} of {self.cases} {what} "
+                'have fewer; on_single="drop" leaves them out'
+            )
+        if few == self.cases:
+            raise InvalidInputError(
+                f"labels: needs at least {least} labels per case; no case has that many"
+            )
+        return few
+
+    def as_data(self) -> dict[str, Any]:
+        """Return what results say of the data."""
+        names = self.class_names
+        counted = {"cases": self.images, "voxels": self.cases} if self.images else {
+            "cases": self.cases
+        }  # fmt: skip
+        return {
+            **counted,
+            "patients": None if self.patients is None else self.patients.number,
+            "classes": self.classes,
+            "class_names": None if names is None else list(names),
+            "ratings": self.ratings,
+            "raters": {"mean": self.raters, "min": self.fewest, "max": self.most},
+            "dropped": dict(self.dropped),
+        }
+
+
+ADDED = {
+    *("cases", "ratings", "under_two", "under_three", "weight", "squared_weight", "images"),
+    *("confidences", "fingerprint"),
+}
+"""The facts of which the sum is that of both."""
+
+
+def _added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    return {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}
+
+
+def _cases_by_class(predictions: Predictions) -> tuple[int, ...]:
+    labels = predictions.labels
+    if labels.classes is not None:
+        found = np.bincount(labels.classes, minlength=labels.num_classes)
+    else:
+        found = (labels.counts > 0).sum(axis=0)
+    return tuple(int(n) for n in found)

@@ -1,0 +1,49 @@
+"""Voxels of two classes that every rater labelled: all there is to them, without histograms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.predictions import Rows
+from raterwise.questions import PerCaseScore, Question, ScoredCases
+
+__all__ = ["Votes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """Some voxels: the probability of class 1, and how many of the raters chose it."""
+
+    positive: NDArray[Any]
+    """(n,): float32 or float64."""
+    chosen: NDArray[np.uint8]
+    """(n,): how many raters chose class 1."""
+    raters: int
+
+    def scored(self, question: Question | PerCaseScore) -> ScoredCases:
+        """Return the voxels as scored cases of a question with one score each."""
+        from raterwise.kernels import _voxels as kernels
+
+        z, mu = np.empty((len(self.positive), 1)), np.empty((len(self.positive), 1))
+        code = kernels.QUESTION_CODES[question.name]
+        kernels.score_binary_voxels(self.positive, self.chosen, self.raters, code, z, mu)
+        weight = float(self.raters) if question.per == "annotation" else 1.0
+        return ScoredCases(z, mu, np.full(len(self.positive), weight))
+
+    def rows(self) -> Rows:
+        """Return one row per number of votes, weighted by how many voxels have it."""
+        often = np.bincount(self.chosen, minlength=self.raters + 1).astype(np.float64)
+        number = np.arange(self.raters + 1)
+        return Rows(
+            np.zeros((self.raters + 1, 2)),
+            np.zeros(self.raters + 1),
+            np.zeros(self.raters + 1, np.int64),
+            classes=None,
+            counts=np.stack((self.raters - number, number), axis=1),
+            num_raters=np.full(self.raters + 1, self.raters),
+            weights=often,
+        )
