@@ -337,7 +337,7 @@ def test_bad_input_is_one_line_and_exit_code_2(folder: Path, command: str, messa
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("command", ["evaluate", "evaluate p.csv --resample nothing", "evalute"])
+@pytest.mark.parametrize("command", ["evaluate", "evaluate p.csv --unit nothing", "evalute"])
 def test_wrong_usage_is_exit_code_2(command: str) -> None:
     """A missing argument, an unknown choice and an unknown command are told from bad data."""
     result = run(command)

@@ -216,7 +216,7 @@ def test_resamples_draw_the_same_cases_for_every_model(patients: np.ndarray | No
     for row in rows:
         a, b = one[row.name], two[row.name]
         assert np.corrcoef(a, b)[0, 1] > 0.9, row.name
-        if row.value is None and row.bounded_value is None and row.name not in FROM_ALL_CASES:
+        if row.exact is None and row.name not in FROM_ALL_CASES:
             assert np.allclose(a[times == 0], b[times == 0], rtol=1e-8, atol=1e-12), row.name
             exact += 1
     assert exact >= 15
@@ -230,14 +230,14 @@ def test_resampled_raters_are_pairs_too() -> None:
     labels = Labels.from_ratings(ratings, num_classes=2)
     models = {name: random.beta(1, 1, 80) for name in ("a", "b")}
     results = {
-        name: rw.evaluate(p, labels, "fleiss_kappa,brier", resamples=40, resample="raters")
+        name: rw.evaluate(p, labels, "fleiss_kappa,brier", resamples=40, unit="raters")
         for name, p in models.items()
     }
     found = rw.compare(results)
     same = found.difference("fleiss_kappa", "a", "b")
     assert (same.difference, same.low, same.high, same.p_value) == (0, 0, 0, 1)
     others = Labels.from_ratings(ratings[:, ::-1], num_classes=2)
-    other = rw.evaluate(models["b"], others, "brier", resamples=40, resample="raters")
+    other = rw.evaluate(models["b"], others, "brier", resamples=40, unit="raters")
     with pytest.raises(ValueError, match="'a' and 'b' have other raters"):
         rw.compare({"a": results["a"], "b": other})
 

@@ -262,7 +262,7 @@ def test_a_rater_who_differs_widens_the_interval() -> None:
     ratings = np.stack((y, y, y, np.zeros(400, int)), axis=1)
     labels = rw.Labels.from_ratings(ratings, num_classes=2)
     probs = np.where(y == 1, 0.8, 0.2)
-    options: dict[str, Any] = {"metrics": "accuracy", "resamples": 300, "resample": "raters"}
+    options: dict[str, Any] = {"metrics": "accuracy", "resamples": 300, "unit": "raters"}
     persons = rw.evaluate(probs, labels, **options)["accuracy"]
     anonymous = rw.Labels.from_counts(labels.counts)
     single = rw.evaluate(probs, anonymous, **options)["accuracy"]

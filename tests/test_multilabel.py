@@ -1,5 +1,7 @@
 """Multi-label tasks: every finding by itself, and the mean over the findings."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -20,18 +22,20 @@ def test_each_finding_is_a_binary_task() -> None:
     results = rw.evaluate_multilabel(probs, positives, raters, names=["a", "b", "c"], resamples=0)
     counts = np.stack((raters[:, 1] - positives[:, 1], positives[:, 1]), axis=1)
     labels = rw.Labels.from_counts(counts)
-    assert list(results) == ["a", "b", "c"]
+    assert list(results.findings) == ["a", "b", "c"]
     expected = rw.ece(probs[:, 1], labels, question="positive")
-    assert results["b"]["ece"].value == pytest.approx(expected, abs=1e-12)
-    assert results["b"]["brier"].value == pytest.approx(rw.brier(probs[:, 1], labels), abs=1e-12)
+    assert results.findings["b"]["ece"].value == pytest.approx(expected, abs=1e-12)
+    assert results.findings["b"]["brier"].value == pytest.approx(
+        rw.brier(probs[:, 1], labels), abs=1e-12
+    )
 
 
 def test_macro_is_the_mean() -> None:
     """Macro values are plain means over the findings."""
     probs, positives, raters = chest()
     results = rw.evaluate_multilabel(probs, positives, raters, resamples=0)
-    for name, macro in results.macro.items():
-        values = [finding[name].value for finding in results.values()]
+    for name, macro in results.items():
+        values = [finding[name].value for finding in results.findings.values()]
         assert macro.value == pytest.approx(np.mean(values), abs=1e-12), name
 
 
@@ -42,7 +46,7 @@ def test_one_finding_copied_has_the_interval_of_the_one() -> None:
         probs, positives, raters, metrics="brier,ece,auccc", resamples=200
     )
     for name in ("brier", "auccc", "ece"):
-        one, macro = results["finding 0"][name], results.macro[name]
+        one, macro = results.findings["finding 0"][name], results[name]
         assert macro.low == pytest.approx(one.low, abs=1e-9), name
         assert macro.high == pytest.approx(one.high, abs=1e-9), name
 
@@ -51,8 +55,8 @@ def test_independent_findings_make_the_mean_surer() -> None:
     """The standard error of a mean of 9 independent findings is a third of that of one."""
     probs, positives, raters = chest(findings=9)
     results = rw.evaluate_multilabel(probs, positives, raters, metrics="brier", resamples=400)
-    widths = [r["brier"].high - r["brier"].low for r in results.values()]
-    macro = results.macro["brier"]
+    widths = [r["brier"].high - r["brier"].low for r in results.findings.values()]
+    macro = results["brier"]
     assert (macro.high - macro.low) / np.mean(widths) == pytest.approx(1 / 3, abs=0.07)
 
 
@@ -65,9 +69,9 @@ def test_unrated_findings() -> None:
     results = rw.evaluate_multilabel(
         probs, positives, raters, on_unrated="drop", metrics="brier", resamples=50
     )
-    assert results["finding 2"].data["dropped"] == {"unrated": 1}
-    assert results["finding 2"].data["cases"] == 299
-    assert results["finding 0"].data["dropped"] == {}
+    assert results.findings["finding 2"].data["dropped"] == {"unrated": 1}
+    assert results.findings["finding 2"].data["cases"] == 299
+    assert results.findings["finding 0"].data["dropped"] == {}
 
 
 def test_a_metric_undefined_for_one_finding() -> None:
@@ -75,20 +79,78 @@ def test_a_metric_undefined_for_one_finding() -> None:
     probs, positives, raters = chest()
     probs[:, 0], positives[:, 0] = 0.1, 0
     results = rw.evaluate_multilabel(probs, positives, raters, metrics="auccc", resamples=50)
-    assert results["finding 0"]["auccc"].value is None
-    others = [results[f"finding {i}"]["auccc"].value for i in (1, 2)]
-    assert results.macro["auccc"].value == pytest.approx(np.mean(others))
-    assert results.macro["auccc"].dropped == 1
+    assert results.findings["finding 0"]["auccc"].value is None
+    others = [results.findings[f"finding {i}"]["auccc"].value for i in (1, 2)]
+    assert results["auccc"].value == pytest.approx(np.mean(others))
+    assert results["auccc"].dropped == 1
 
 
-def test_results_become_plain_values() -> None:
-    """to_dict holds findings and macro, each with the schema of Results."""
-    probs, positives, raters = chest(50, 2)
-    content = rw.evaluate_multilabel(
-        probs, positives, raters, metrics="brier", resamples=0
-    ).to_dict()
-    assert set(content["findings"]) == {"finding 0", "finding 1"}
-    assert content["macro"]["schema_version"] == 1
+def test_results_pass_through_a_file(tmp_path: Path) -> None:
+    """One schema: the means at the top, the findings below, with what a comparison needs."""
+    probs, positives, raters = chest(60, 2)
+    results = rw.evaluate_multilabel(
+        probs, positives, raters, metrics="brier,ece", names=["a", "b"], resamples=20
+    )
+    results.to_json(tmp_path / "r.json")
+    back = rw.Results.from_json(tmp_path / "r.json")
+    assert back.to_dict() == results.to_dict()
+    assert list(back.findings) == ["a", "b"]
+    assert back.data["findings"] == ["a", "b"] and back.data["cases"] == 60
+
+
+def test_two_models_are_compared_on_the_mean_and_on_each_finding() -> None:
+    """The resampled means are pairs: their difference is that of the findings' differences."""
+    probs, positives, raters = chest()
+    worse = np.clip(probs + 0.2, 0, 1)
+    a, b = (
+        rw.evaluate_multilabel(p, positives, raters, metrics="brier", resamples=200)
+        for p in (probs, worse)
+    )
+    whole = rw.compare({"a": a, "b": b}).difference("brier", "a", "b")
+    each = [
+        rw.compare({"a": a.findings[name], "b": b.findings[name]}).difference("brier", "a", "b")
+        for name in a.findings
+    ]
+    assert whole.difference == pytest.approx(np.mean([d.difference for d in each]))
+    assert whole.high < 0
+    other = rw.evaluate_multilabel(
+        probs, positives[::-1], raters[::-1], metrics="brier", resamples=200
+    )
+    with pytest.raises(rw.InvalidInputError, match="other labels"):
+        rw.compare({"a": a, "b": other})
+
+
+def test_sub_groups_of_findings() -> None:
+    """Each level of each finding is that of its cases alone, and the mean is their mean."""
+    probs, positives, raters = chest()
+    side = np.where(np.arange(300) < 120, "left", "right")
+    results = rw.evaluate_multilabel(
+        probs, positives, raters, metrics="brier", resamples=50, subgroups={"side": side}
+    )
+    alone = rw.evaluate_multilabel(
+        probs[:120], positives[:120], raters[:120], metrics="brier", resamples=0
+    )
+    left = results.subgroup("side", "left")
+    assert left.cases == 120
+    assert left.estimates["brier"].value == pytest.approx(alone["brier"].value)
+    for name, finding in results.findings.items():
+        found = finding.subgroup("side", "left").estimates["brier"].value
+        assert found == pytest.approx(alone.findings[name]["brier"].value)
+    assert "brier" in left.differences
+
+
+def test_options_reach_the_findings() -> None:
+    """A question and an option of one metric, as in the functions."""
+    probs, positives, raters = chest(findings=1)
+    labels = rw.Labels.from_counts(np.stack((raters - positives, positives), axis=2)[:, 0])
+    found = rw.evaluate_multilabel(
+        probs, positives, raters, metrics="ece,robust_ece", resamples=0, question="top_label",
+        per="case", options={"robust_ece": {"sigma": 0.03}},
+    )  # fmt: skip
+    one = probs[:, 0]
+    assert found["ece"].value == pytest.approx(rw.ece(one, labels, per="case"))
+    expected = rw.robust_ece(one, labels, sigma=0.03, per="case")
+    assert found["robust_ece"].value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

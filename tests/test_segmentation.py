@@ -474,7 +474,11 @@ def test_one_rater_leaves_disagreement_undefined() -> None:
         ((np.full(4, 0.5), np.zeros((1, 4), int)), {"boundary_mm": -1.0}, "boundary_mm: must be"),
         ((np.full(4, 0.5), np.zeros((1, 4), int)), {"num_classes": 3}, "num_classes: must be"),
         ((np.full(4, 0.5), np.zeros((1, 4), int)), {"reduction": "mean"}, "reduction: must be"),
-        ((np.full(4, 0.5), np.zeros((1, 4), int)), {"question": "per_class"}, "question: must"),
+        (
+            (np.full(4, 0.5), np.zeros((1, 4), int)),
+            {"question": "per_pixel"},
+            "question: none of",
+        ),
         ((np.full(4, 0.1), np.zeros((1, 4), int), np.zeros(4)), {}, "none is left"),
         ((np.full(4, 0.1), np.zeros((1, 4), int), np.zeros(5)), {}, "region: must have the shape"),
     ],

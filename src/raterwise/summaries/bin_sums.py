@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.binning import bin_edges, locate
+from raterwise.binning import bin_edges
 from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.questions import PerCaseScore, Question, ScoredCases
+from raterwise.summaries.entries import Entries
 from raterwise.summaries.sorted_scores import SortedScores
 from raterwise.summaries.votes import Votes
 
@@ -199,70 +200,6 @@ class BinPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class _Entries:
-    """The sums per unit × cell that there are, cell by cell: most units are in few of them."""
-
-    unit: NDArray[np.int64]
-    cell: NDArray[np.int64]
-    values: FloatArray
-    """(entries, fields)."""
-
-    @staticmethod
-    def of_table(table: FloatArray) -> _Entries:
-        """Return the entries of a table (units, cells, fields)."""
-        from raterwise.kernels import _resample as kernels
-
-        return _Entries(*kernels.occupied_cells(table))
-
-    @staticmethod
-    def of_scores(scores: SortedScores, edges: Sequence[FloatArray], bins: int) -> _Entries:
-        """Return an entry for every score of every unit, in the cells of its channel."""
-        units, cells, values = [], [], []
-        for c, channel_edges in enumerate(edges):
-            masses = scores.channel(c)
-            cells.append(c * bins + locate(masses.score, channel_edges))
-            units.append(np.zeros_like(cells[-1]) if masses.unit is None else masses.unit)
-            own = np.zeros((len(masses.mass), 5))
-            own[:, 0] = masses.mass > 0
-            own[:, 1] = masses.mass
-            own[:, 3] = masses.mass * masses.score
-            own[:, 4] = masses.hits
-            values.append(own)
-        return _Entries(np.concatenate(units), np.concatenate(cells), np.concatenate(values))
-
-    def dense(self, first: int, last: int, cells: int) -> FloatArray:
-        """Return the sums of units first … last - 1 (units, cells, fields)."""
-        chosen = (self.unit >= first) & (self.unit < last)
-        at = (self.unit[chosen] - first) * cells + self.cell[chosen]
-        size = (last - first) * cells
-        each = [np.bincount(at, field, size).astype(np.float64) for field in self.values[chosen].T]
-        dense: FloatArray = np.stack(each, axis=-1).reshape(last - first, cells, -1)
-        return dense
-
-    def total(self, cells: int) -> FloatArray:
-        """Return the sums of all units (cells, fields)."""
-        fields = self.values.T
-        return np.stack([np.bincount(self.cell, field, cells) for field in fields], axis=-1)
-
-    def resampled(self, multiplicities: NDArray[Any], cells: int) -> FloatArray:
-        """Return the sums of each resample (B, cells, fields)."""
-        from raterwise.kernels import _resample as kernels
-        from raterwise.kernels._threads import in_threads
-
-        times = multiplicities.astype(np.float64, copy=False)
-        fields = self.values.shape[1]
-        out = np.empty((len(times), cells, fields))
-        add = kernels.resampling_kernel(fields)
-
-        def some(start: int) -> None:
-            stop = start + kernels.TOGETHER
-            add(times[start:stop], self.unit, self.cell, self.values, out[start:stop])
-
-        in_threads(some, range(0, len(times), kernels.TOGETHER))
-        return out
-
-
-@dataclass(frozen=True, eq=False)
 class BinSums:
     """Sums of scored cases per unit × channel × bin; `a + b` is the table of all their cases."""
 
@@ -273,7 +210,7 @@ class BinSums:
     """The edges of each channel, where they follow from the scores and so differ."""
     smoother: FloatArray | None = None
     """What the deviations were multiplied by, where they are smoothed."""
-    entries: _Entries | None = None
+    entries: Entries | None = None
     """The sums of each unit, where `sums` has those of all units together."""
     stacks: dict[int, tuple[NDArray[Any], FloatArray]] = field(default_factory=dict, repr=False)
     """Resampled tables that were asked for, which tables smoothed in several ways share."""
@@ -353,7 +290,7 @@ class BinSums:
         key = tuple(e.tobytes() for e in edges)
         if key not in known:
             bins = max(len(e) - 1 for e in edges)
-            entries = _Entries.of_scores(scores, edges, bins)
+            entries = Entries.of_scores(scores, edges, bins)
             sums = entries.total(scores.channels * bins).reshape(1, scores.channels, bins, -1)
             plan = BinPlan(scores.plan.question, bins)
             known[key] = BinSums(plan, sums, tuple(edges), entries=entries)
@@ -385,7 +322,7 @@ class BinSums:
         units, *shape, fields = self.sums.shape
         if id(multiplicities) not in self.stacks:
             cells = self.sums.reshape(units, -1, fields)
-            entries = _Entries.of_table(cells) if self.entries is None else self.entries
+            entries = Entries.of_table(cells) if self.entries is None else self.entries
             stack = entries.resampled(multiplicities, cells.shape[1])
             # Holding the multiplicities, too, keeps their identity from passing to others.
             self.stacks[id(multiplicities)] = multiplicities, stack
