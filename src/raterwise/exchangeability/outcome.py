@@ -98,10 +98,11 @@ class ExchangeabilityTest:
     patients : int or None
         How many patients these cases belong to; None when `groups` was not given.
     uneven_patients : int
-        In how many of them raters labelled different cases, so that a random sign takes part.
+        In how many of them raters who disagree labelled different cases, so that a random sign
+        takes part.
     rest_p_value : float or None
         Of the other raters together when the labels of the most deviant one are left out; None
-        where the raters look interchangeable, or where fewer than three can be judged.
+        where no rater stands out, or where fewer than three can be judged.
 
     See Also
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -137,12 +138,9 @@ def exchangeability_test(
     scaled, scaled_permuted = (comparison.common_scale(t) for t in (observed, permuted))
     adjusted = np.maximum(step_down(scaled_permuted, scaled), p_value)
     single = at_least_as_large(scaled_permuted, scaled)
-    rest = None
-    if p_value <= significance and comparison.informative.sum() > 2:
-        rest = _without(ratings, int(scaled.argmax()), patient, labels.num_classes, seeds)
     shared = np.unique(ratings.case)
     divided = labels.counts[shared].max(axis=1) < labels.num_raters[shared]
-    return ExchangeabilityTest(
+    test = ExchangeabilityTest(
         float(comparison.overall(observed)),
         p_value,
         raters=_deviations(comparison, ratings, labels, observed, single, adjusted, significance),
@@ -152,13 +150,23 @@ def exchangeability_test(
         divided_cases=int(divided.sum()),
         patients=None if codes is None else len(np.unique(patient[shared])),
         uneven_patients=len(np.unique(comparison.flip[comparison.flip > 0])),
-        rest_p_value=rest,
     )
+    if not test.breaking or comparison.informative.sum() < 3:
+        return test
+    most_deviant = ratings.rater_ids.index(test.breaking[0])
+    rest = _without(ratings, most_deviant, patient, labels.num_classes, seeds)
+    return replace(test, rest_p_value=rest)
 
 
 def _compare(ratings: Ratings, patient: IntArray, classes: int) -> Comparison:
-    who, whose = ratings.rater, patient[ratings.case]
-    return compare_raters(ratings.case, who, ratings.label, whose, len(ratings.rater_ids), classes)
+    return compare_raters(
+        ratings.case,
+        ratings.rater,
+        ratings.label,
+        patient[ratings.case],
+        len(ratings.rater_ids),
+        classes,
+    )
 
 
 def _without(
@@ -166,11 +174,7 @@ def _without(
 ) -> float:
     """Return the p-value of all raters together but one, whose labels are left out."""
     others = ratings.rater != rater
-    rest = _of_two_raters(
-        Ratings(ratings.case[others], ratings.rater[others], ratings.label[others],
-                ratings.rater_ids),
-        len(patient),
-    )  # fmt: skip
+    rest = _of_two_raters(_chosen(ratings, others), len(patient))
     if len(rest.case) == 0:
         return 1.0
     comparison = _compare(rest, patient, classes)
@@ -241,7 +245,8 @@ def _of_two_raters(ratings: Ratings, cases: int) -> Ratings:
     highest = np.full(cases, -1)
     np.minimum.at(lowest, ratings.case, ratings.rater)
     np.maximum.at(highest, ratings.case, ratings.rater)
-    shared = (lowest < highest)[ratings.case]
-    return Ratings(
-        ratings.case[shared], ratings.rater[shared], ratings.label[shared], ratings.rater_ids
-    )
+    return _chosen(ratings, (lowest < highest)[ratings.case])
+
+
+def _chosen(ratings: Ratings, rows: NDArray[np.bool_]) -> Ratings:
+    return Ratings(ratings.case[rows], ratings.rater[rows], ratings.label[rows], ratings.rater_ids)
