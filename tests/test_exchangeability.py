@@ -467,10 +467,10 @@ def test_raters_who_always_agree_are_interchangeable(groups: Any) -> None:
 
 
 def test_patients_whose_differences_cancel_say_nothing() -> None:
-    """Thirds that cancel within each patient leave exact zeros, not rounding that looks certain."""
-    ratings = [[1, 0, 0], [0, 1, 0], [0, 0, 1]] * 6
+    """Sevenths that cancel within each patient leave exact zeros, not rounding of one sign."""
+    ratings = np.tile(np.eye(7, dtype=int), (6, 1))
     labels = Labels.from_ratings(ratings, num_classes=2)
-    test = exchangeability_test(labels, groups=np.arange(18) // 3)
+    test = exchangeability_test(labels, groups=np.arange(42) // 7)
     assert (test.statistic, test.p_value) == (0, 1)
 
 
@@ -484,6 +484,7 @@ def test_a_rater_with_one_label_to_compare_is_not_judged() -> None:
     for rater in test.raters[2:]:
         assert (rater.statistic, rater.p_value, rater.adjusted_p_value) == (0, 1, 1)
     assert np.isnan(list(test.raters[3].excess.values())).all()
+    assert str(test.raters[3]) == "Rater 3 shares no case with another rater."
 
 
 def test_the_summary_names_rater_class_and_direction() -> None:

@@ -57,13 +57,15 @@ class RaterDeviation:
 
     @property
     def largest(self) -> tuple[Hashable, float]:
-        """The class this rater differs on most, and by how much; of two classes, the second."""
+        """The class this rater differs on most, and its excess; of two classes, the second."""
         classes = list(self.excess.items())
         if len(classes) == 2:
             return classes[1]
         return max(classes, key=lambda item: abs(item[1]))
 
     def __str__(self) -> str:
+        if self.ratings == 0:
+            return f"Rater {self.rater_id!r} shares no case with another rater."
         klass, most = self.largest
         way = "more" if most > 0 else "less"
         return (

@@ -45,12 +45,12 @@ def fleiss_kappa(labels: Labels, weights: Any = None, *, on_single: str = "error
     return _defined("fleiss_kappa", kappa)
 
 
-def krippendorff_alpha(labels: Labels, scale: str = "nominal", weights: Any = None) -> float:
+def krippendorff_alpha(labels: Labels, level: str = "nominal", weights: Any = None) -> float:
     """Return Krippendorff's alpha: agreement beyond chance, for any number of labels per case.
 
         α = 1 - D_o / D_e = 1 - (n-1) Σ_ck o_ck δ²_ck / Σ_ck n_c n_k δ²_ck
 
-    o_ck counts the pairs of labels c and k of one case, n_c = Σ_k o_ck. `scale` says what a
+    o_ck counts the pairs of labels c and k of one case, n_c = Σ_k o_ck. `level` says what a
     disagreement weighs: "nominal", any two classes alike; "interval", (k - c)²; "ordinal", the
     squared number of labels that lie between, (Σ_{g=c..k} n_g - (n_c + n_k)/2)², so that the
     distance of two classes depends on how often the classes between them occur.
@@ -66,7 +66,7 @@ def krippendorff_alpha(labels: Labels, scale: str = "nominal", weights: Any = No
     >>> krippendorff_alpha(labels)  # 1 - 5 · 2 / (2 · 3 · 3)
     0.444
     """
-    choose("scale", scale, formulas.LEVELS)
+    choose("level", level, formulas.LEVELS)
     case_weights = _checked(labels, weights)
     labels.require_raters(2, "drop")
     coincidences = formulas.coincidence_sums(labels.counts, case_weights)
@@ -76,7 +76,7 @@ def krippendorff_alpha(labels: Labels, scale: str = "nominal", weights: Any = No
             "krippendorff_alpha: undefined, needs more than one paired label; the weights of the "
             f"labels that can be paired sum to {total:.6g} (a weight is a number of repetitions)"
         )
-    alpha = float(formulas.krippendorff_from_coincidences(coincidences, scale))
+    alpha = float(formulas.krippendorff_from_coincidences(coincidences, level))
     return _defined("krippendorff_alpha", alpha)
 
 
