@@ -1,4 +1,4 @@
-"""CPU loops of rater agreement: sums over label histograms, and labels shuffled within cases."""
+"""CPU loops of rater agreement: sums over label histograms, and blocks that trade places."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["add_coincidences", "add_fleiss_sums", "count_shuffled_labels"]
+__all__ = ["add_coincidences", "add_fleiss_sums", "sum_traded_blocks"]
 
 Array = Any
 
@@ -68,28 +68,53 @@ def add_fleiss_sums(counts: Array, weights: Array, unit: Array, table: Array) ->
 
 
 @njit(nogil=True, cache=True)
-def count_shuffled_labels(
-    first: Array, rater: Array, label: Array, seeds: Array, scratch: Array, table: Array
-) -> None:
-    """Count each rater's labels, `table` (seeds, raters, K), with the labels shuffled within cases.
+def _random_bits(state: Any) -> Any:
+    bits = (state ^ (state >> np.uint64(30))) * MIX_1
+    bits = (bits ^ (bits >> np.uint64(27))) * MIX_2
+    return bits ^ (bits >> np.uint64(31))
 
-    The ratings of case i are first[i] … first[i+1] - 1; `scratch` has room for the largest case.
+
+@njit(nogil=True, cache=True)
+def sum_traded_blocks(
+    first: Array,
+    flip: Array,
+    rater: Array,
+    values: Array,
+    seeds: Array,
+    scratch: Array,
+    table: Array,
+) -> None:
+    """Add up each rater's blocks, `table` (seeds, raters, D), with blocks traded within pools.
+
+    The blocks of pool c are first[c] … first[c+1] - 1, their values (blocks, D). Pools with the
+    same `flip` above 0 stand side by side and share a random sign; `scratch` has room for the
+    largest pool.
     """
+    columns = values.shape[1]
     for b in range(len(seeds)):
         state = seeds[b]
-        for i in range(len(first) - 1):
-            start = first[i]
-            size = first[i + 1] - start
-            for j in range(size):
-                scratch[j] = label[start + j]
-            for j in range(size - 1, 0, -1):  # Fisher-Yates: position j takes one of those left
+        out = table[b]
+        current = np.int64(0)
+        drawn = 1.0
+        for c in range(len(first) - 1):
+            if flip[c] > 0 and flip[c] != current:
+                current = flip[c]
                 state += STEP
-                bits = state
-                bits = (bits ^ (bits >> np.uint64(30))) * MIX_1
-                bits = (bits ^ (bits >> np.uint64(27))) * MIX_2
-                bits = bits ^ (bits >> np.uint64(31))
+                drawn = 1.0 if _random_bits(state) >> np.uint64(63) else -1.0
+            sign = drawn if flip[c] > 0 else 1.0
+            start = first[c]
+            size = first[c + 1] - start
+            for j in range(size):
+                scratch[j] = start + j
+            for j in range(size - 1, 0, -1):  # Fisher-Yates: place j takes one of those left
+                state += STEP
                 # The high half times the range, shifted back: uniform on 0 … j to 1 in 2³².
-                pick = np.int64(((bits >> np.uint64(32)) * np.uint64(j + 1)) >> np.uint64(32))
-                table[b, rater[start + j], scratch[pick]] += 1
+                high = _random_bits(state) >> np.uint64(32)
+                pick = np.int64((high * np.uint64(j + 1)) >> np.uint64(32))
+                taken, row = scratch[pick], rater[start + j]
                 scratch[pick] = scratch[j]
-            table[b, rater[start], scratch[0]] += 1
+                for k in range(columns):
+                    out[row, k] += sign * values[taken, k]
+            taken, row = scratch[0], rater[start]
+            for k in range(columns):
+                out[row, k] += sign * values[taken, k]

@@ -107,7 +107,7 @@ def _interchangeable(test: Any) -> list[str]:
         f"{test.permutations:,} permutations"
     )
     p = f"p\u00a0=\u00a0{number(test.p_value, 4)}"
-    if test.p_value > test.level:
+    if test.p_value > test.significance:
         return [f"Nothing speaks against interchangeable raters: {p} ({rests})."]
     lines = [
         f"The raters are not interchangeable: {p} ({rests}). The figures of this report describe "

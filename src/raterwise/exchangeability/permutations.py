@@ -1,0 +1,221 @@
+"""What is permuted when raters are compared: whole blocks of labels, one per patient and rater.
+
+All that a rater says about one patient is a block and moves as one, so that the labels of a block
+may depend on each other in any way. Without patients every case is a patient of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.kernels._threads import in_threads
+
+__all__ = ["Comparison", "at_least_as_large", "compare_raters", "step_down"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.integer[Any]]
+
+BATCH_VALUES = 1 << 20
+"""How many sums a thread holds at a time while blocks change hands: 8 MB."""
+BATCH_PERMUTATIONS = 32
+"""And how many permutations at most, so that there is work for every thread."""
+TIE = 1e-7
+"""Statistics this close, relatively, are the same: permutations that only rounding sets apart."""
+ROUNDING = 1e-9
+"""Deviations below this are 0: labels come in whole numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The deviation of each block from the other raters' labels of the same cases, and its trades.
+
+    The blocks of a pool trade places. A pool that shares cases with raters outside of it has in
+    addition a random sign, one for the whole patient.
+    """
+
+    first: IntArray
+    """(C + 1,): the blocks of pool c are first[c] … first[c+1] - 1."""
+    flip: IntArray
+    """(C,): 0 for a pool without a sign; pools with the same number share theirs."""
+    rater: IntArray
+    """(B,): whose block it is."""
+    deviation: FloatArray
+    """(B, K): own labels minus the others' share, summed over the cases of the block."""
+    whitening: FloatArray
+    """(R, K-1, K-1): maps a rater's deviations to uncorrelated ones of variance 1 (or 0)."""
+    rank: IntArray
+    """(R,): how many of them have variance 1: at most K - 1; 0 where nothing can be said."""
+    ratings: IntArray
+    """(R,): how many of each rater's labels are compared."""
+
+    @property
+    def informative(self) -> NDArray[np.bool_]:
+        """(R,): which raters the data say anything about."""
+        return self.rank > 0
+
+    @property
+    def totals(self) -> FloatArray:
+        """(R, K): the deviation d_r of each rater over all its blocks."""
+        columns = [np.bincount(self.rater, d, len(self.rank)) for d in self.deviation.T]
+        return np.stack(columns, axis=1)
+
+    def statistics(self, totals: FloatArray) -> FloatArray:
+        """T_r = d_rᵀ V_r⁺ d_r for deviations (..., R, K-1): χ² with rank degrees, roughly."""
+        lead = totals.shape[:-2]
+        by_rater = np.moveaxis(totals, -2, 0).reshape(len(self.rank), -1, totals.shape[-1])
+        squares: FloatArray = ((by_rater @ self.whitening) ** 2).sum(axis=-1)
+        return np.moveaxis(squares.reshape(-1, *lead), 0, -1)
+
+    def observed(self) -> FloatArray:
+        """(R,): the statistic of each rater."""
+        return self.statistics(self.totals[:, :-1])  # the classes sum to 0: one follows
+
+    def permuted(self, seeds: NDArray[np.uint64]) -> FloatArray:
+        """(P, R): the statistics after random trades, one permutation per seed."""
+        from raterwise.kernels import _agreement as kernels
+
+        raters, columns = len(self.rank), self.deviation.shape[1] - 1
+        values = np.ascontiguousarray(self.deviation[:, :-1])
+        largest = int(np.diff(self.first).max(initial=1))
+        step = min(BATCH_PERMUTATIONS, max(1, BATCH_VALUES // (raters * columns)))
+
+        def batch(start: int) -> FloatArray:
+            some = seeds[start : start + step]
+            scratch, table = np.empty(largest, np.int64), np.zeros((len(some), raters, columns))
+            kernels.sum_traded_blocks(
+                self.first, self.flip, self.rater, values, some, scratch, table
+            )
+            return self.statistics(table)
+
+        return np.concatenate(in_threads(batch, range(0, len(seeds), step)))
+
+    def overall(self, statistics: FloatArray) -> FloatArray:
+        """(R-1)/R Σ_r T_r over the R raters that can be judged.
+
+        Where all raters label all cases and no patients are given this is the generalised
+        Cochran-Mantel-Haenszel statistic with cases as strata (Landis, Heyman & Koch 1978):
+        Cochran's Q for two classes, the Stuart-Maxwell statistic for two raters.
+        """
+        judged = int(self.informative.sum())
+        return np.asarray(statistics.sum(axis=-1) * (judged - 1) / max(judged, 1))
+
+    def common_scale(self, statistics: FloatArray) -> FloatArray:
+        """Bring statistics with different degrees of freedom to one scale (Wilson & Hilferty 1931).
+
+        Roughly standard normal, so that a largest one over raters means something; raters that
+        cannot be judged are never the largest.
+        """
+        degrees = np.maximum(self.rank, 1)
+        spread = 2 / (9 * degrees)
+        scaled = (np.cbrt(statistics / degrees) - (1 - spread)) / np.sqrt(spread)
+        return np.where(self.informative, scaled, -np.inf)
+
+
+def compare_raters(
+    case: IntArray, rater: IntArray, label: IntArray, patient: IntArray, raters: int, classes: int
+) -> Comparison:
+    """Return the comparison of raters 0 … R-1, from one entry of each array per rating.
+
+    Only cases that at least two raters labelled may come here. A rater with m of the n labels of a
+    case, whose class frequencies are f, deviates there from the others by
+    own - m (n f - own) / (n - m) = n / (n - m) (own - m f). Blocks of patients on whom all raters
+    agree are left out; a rater with fewer than two blocks cannot be judged.
+    """
+    _, case = np.unique(case, return_inverse=True)
+    size = np.bincount(case)
+    _, pair, m = np.unique(
+        rater.astype(np.int64) * len(size) + case, return_inverse=True, return_counts=True
+    )
+    weight = size[case] / (size[case] - m[pair])
+    known, block = np.unique(patient.astype(np.int64) * raters + rater, return_inverse=True)
+    deviation = np.empty((len(known), classes))
+    for k in range(classes):  # one class at a time: (ratings, K) need not fit
+        hit = label == k
+        share = np.bincount(case, hit, len(size)) / size
+        deviation[:, k] = np.bincount(block, weight * (hit - share[case]), len(known))
+    deviation[np.abs(deviation) < ROUNDING] = 0
+    pool, flip = _pools(known // raters, block, case, size)
+    speaks = np.bincount(pool, deviation.any(axis=1))[pool] > 0
+    order = np.flatnonzero(speaks)[np.argsort(pool[speaks], kind="stable")]
+    pools, begin = np.unique(pool[order], return_index=True)
+    first, who, deviation = np.append(begin, len(order)), (known % raters)[order], deviation[order]
+    covariance = _covariance(first, who, deviation[:, :-1], raters)
+    covariance[np.bincount(who, minlength=raters) < 2] = 0
+    whitening, rank = _whiten(covariance)
+    number = np.bincount(rater, minlength=raters)
+    return Comparison(first, flip[pools], who, deviation, whitening, rank, number)
+
+
+def _pools(
+    patient: IntArray, block: IntArray, case: IntArray, size: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the pool of each block, pools in the order of patients, and the sign of each pool.
+
+    A pool are the raters who labelled the same cases of a patient. It needs no sign where nobody
+    outside of it labelled any of these cases; then the deviations of the pool sum to 0.
+    """
+    # The sum of random numbers of its cases tells a set of cases from any other, but for a chance
+    # of 2⁻⁶⁴; it adds up without listing anybody's cases. Twice the same case is another set.
+    code = np.random.default_rng(0).integers(2**64, size=len(size), dtype=np.uint64)
+    pattern = np.zeros(len(patient), np.uint64)
+    np.add.at(pattern, block, code[case])
+    _, pattern_number = np.unique(pattern, return_inverse=True)
+    keys, pool = np.unique(
+        patient.astype(np.int64) * len(patient) + pattern_number, return_inverse=True
+    )
+    labelled, inside = np.unique(pool[block] * len(size) + case, return_counts=True)
+    outsiders = size[labelled % len(size)] > inside
+    shares = np.bincount(labelled // len(size), outsiders, len(keys)) > 0
+    return pool, np.where(shares, keys // len(patient) + 1, 0)
+
+
+def _covariance(first: IntArray, who: IntArray, value: FloatArray, raters: int) -> FloatArray:
+    """Return (R, D, D): the covariance of each rater's sum of blocks over all trades and signs.
+
+    Each of a rater's blocks may come to be any of its pool, and its mean is 0: by the sign, or
+    because the blocks of the pool sum to 0.
+    """
+    blocks = np.diff(first)
+    columns = value.shape[1]
+    covariance = np.zeros((raters, columns, columns))
+    if len(value) == 0:
+        return covariance
+    for k in range(columns):
+        mean = np.add.reduceat(value * value[:, k : k + 1], first[:-1], axis=0) / blocks[:, None]
+        np.add.at(covariance[:, k], who, np.repeat(mean, blocks, axis=0))
+    return covariance
+
+
+def _whiten(covariance: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return W with W Wᵀ = V⁺ for each V of (R, D, D), and the rank of each V."""
+    values, vectors = np.linalg.eigh(covariance)
+    # Rounding leaves about 1e-15 of the largest eigenvalue where a class never deviates, while
+    # rare classes stay far above 1e-10.
+    real = values > 1e-10 * values[:, -1:]
+    roots = np.where(real, 1 / np.sqrt(np.where(real, values, 1)), 0)
+    return vectors * roots[:, None, :], real.sum(axis=-1)
+
+
+def at_least_as_large(permuted: FloatArray, observed: FloatArray) -> FloatArray:
+    """p = (1 + #{permuted >= observed}) / (1 + P), over the first axis."""
+    margin = TIE * (1 + np.abs(np.where(np.isfinite(observed), observed, 0)))
+    reached = (permuted >= observed - margin).sum(axis=0)
+    return np.asarray((1 + reached) / (1 + len(permuted)))
+
+
+def step_down(permuted: FloatArray, observed: FloatArray) -> FloatArray:
+    """Return (R,): p-values adjusted for the number of raters by step-down max-T.
+
+    The rater with the largest statistic is compared with the largest of all permuted ones, the
+    next with the largest of those that remain, and so on; an adjusted p-value is never below that
+    of a rater before it (Westfall & Young 1993, algorithm 4.1), nor below the unadjusted one.
+    """
+    order = np.argsort(-observed, kind="stable")
+    largest = np.maximum.accumulate(permuted[:, order[::-1]], axis=1)[:, ::-1]
+    adjusted = np.empty(len(observed))
+    adjusted[order] = np.maximum.accumulate(at_least_as_large(largest, observed[order]))
+    return adjusted
