@@ -326,11 +326,11 @@ def test_interchangeable_raters_come_with_the_results(tmp_path: Path) -> None:
     found.to_json(tmp_path / "r.json")
     again = Results.from_json(tmp_path / "r.json")
     test = rw.ExchangeabilityTest.from_dict(again.data["exchangeability"])
-    assert test.breaking == ("<c>",)
+    assert "<c>" in test.breaking
     assert test.raters[3].excess == {"0": -0.5, "1": 0.5}
     assert test.p_value == rw.exchangeability_test(labels).p_value
     text = "".join(Page(report_html(again, notes={"raters": "A note."})).words)
-    assert "Rater <c> says “0” 50.0 percentage points less often than the others do" in text
+    assert "Rater <c> says “1” 50.0 percentage points more often than the others do" in text
     assert "A note." in text
     unnamed = rw.Labels.from_counts(labels.counts)
     for given, metrics in ((unnamed, "fleiss_kappa"), (labels, "brier")):
@@ -339,12 +339,12 @@ def test_interchangeable_raters_come_with_the_results(tmp_path: Path) -> None:
 
 
 def test_raters_of_whom_none_stands_out() -> None:
-    """The same labels by turns: nothing speaks against interchangeable raters."""
+    """The same labels by turns: the raters look interchangeable."""
     ratings = [[0, 1, 1], [1, 0, 1], [1, 1, 0]] * 10
     labels = rw.Labels.from_ratings(ratings, num_classes=2)
     found = rw.evaluate(np.full((30, 2), 0.5), labels, "krippendorff_alpha", resamples=0)
     text = "".join(Page(report_html(found)).words)
-    assert "Nothing speaks against interchangeable raters: p\u00a0=\u00a01.0000" in text
+    assert "The raters look interchangeable: p\u00a0=\u00a01.0000" in text
 
 
 def test_without_altair_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,7 +181,9 @@ def _about_raters(predictions: Predictions, judged: Judged) -> dict[str, Any]:
     if ratings is None or len(ratings.case) > MOST_SHUFFLED or not of_agreement:
         return {}
     try:
-        test = exchangeability_test(predictions.labels, seed=judged.request.settings.seed)
+        test = exchangeability_test(
+            predictions.labels, predictions.groups, seed=judged.request.settings.seed
+        )
     except RaterwiseError:  # no case has two raters
         return {}
     return {"exchangeability": test.to_dict()}

@@ -89,11 +89,11 @@ def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
         content += [el("p", line) for line in _interchangeable(test)]
         content += [el("p", note, class_="note")] if note else []
         rows = [
-            (r.rater_id, r.ratings, number(r.adjusted_p_value, 3),
+            (r.rater_id, r.ratings, _difference(r), number(r.adjusted_p_value, 3),
              "stands out" if r.breaks else "–")
             for r in test.raters
         ]  # fmt: skip
-        header = ("Rater", "Ratings compared", "Adjusted p-value", "Verdict")
+        header = ("Rater", "Ratings compared", "Largest difference", "Adjusted p-value", "Verdict")
         table = data_table(header, rows, "Each rater against the others on the same cases")
         content.append(el("details", el("summary", "Each rater"), el("div", table, class_="scroll",
                        tabindex="0", role="group", aria_label="Each rater")))  # fmt: skip
@@ -108,21 +108,29 @@ def _interchangeable(test: Any) -> list[str]:
     )
     p = f"p\u00a0=\u00a0{number(test.p_value, 4)}"
     if test.p_value > test.significance:
-        return [f"Nothing speaks against interchangeable raters: {p} ({rests})."]
+        return [f"The raters look interchangeable: {p} ({rests})."]
     lines = [
         f"The raters are not interchangeable: {p} ({rests}). The figures of this report describe "
-        "the panel that rated these cases; another panel may have said otherwise."
+        "the panel that rated these cases; another panel might have said something else."
     ]
     for rater in (r for r in test.raters if r.breaks):
-        klass, most = max(rater.excess.items(), key=lambda item: abs(item[1] or 0))
+        klass, most = rater.largest
         lines.append(
-            f"Rater {rater.rater_id} says “{klass}” {points(most)} percentage points "
+            f"Rater {rater.rater_id} says “{klass}” {points(abs(most))} percentage points "
             f"{'more' if most > 0 else 'less'} often than the others do of the same "
             f"{rater.ratings:,} cases (adjusted p\u00a0=\u00a0{number(rater.adjusted_p_value, 4)})."
         )
     if len(lines) == 1:
         lines.append("No single rater stands out.")
     return lines
+
+
+def _difference(rater: Any) -> str:
+    """Return the class on which a rater differs most, and by how many percentage points."""
+    if not rater.ratings:
+        return "–"
+    klass, most = rater.largest
+    return f"{klass}: {100 * most:+.1f} points"
 
 
 def worklist(found: Any) -> Html | None:

@@ -1,0 +1,203 @@
+"""One evaluation: whatever the cases come from, the same values, facts, warnings and options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.segmentation import Case
+
+NAMES = [row.name for row in CATALOG.values() if not row.needs_belief and row.in_all]
+
+
+def cases(number: int = 120) -> dict[str, Any]:
+    """Return two classes, one to three raters, 61 patients of whom one has a quarter."""
+    random = np.random.default_rng(0)
+    p = np.round(random.beta(1, 1, number), 3)
+    raters = random.integers(1, 4, number)
+    positive = random.binomial(raters, p)
+    patient = np.r_[np.zeros(number // 4, int), np.arange(number - number // 4) % 60 + 1]
+    return {"p": p, "counts": np.stack((raters - positive, positive), axis=1), "patient": patient}
+
+
+def in_memory(held: dict[str, Any], metrics: Any, **options: Any) -> rw.Results:
+    """Evaluate the cases as arrays."""
+    return rw.evaluate(
+        held["p"], rw.Labels.from_counts(held["counts"]), metrics, groups=held["patient"],
+        class_names=["0", "1"], on_single="drop", **options,
+    )  # fmt: skip
+
+
+def streamed(held: dict[str, Any], metrics: Any, folder: Path, **options: Any) -> rw.Results:
+    """Evaluate the cases as a Parquet file of four row groups."""
+    columns = {"prob_1": held["p"], "patient": held["patient"].astype(str)}
+    columns |= {f"count_{k}": held["counts"][:, k] for k in range(2)}
+    path = folder / "cases.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=len(held["p"]) // 4)
+    return rw.evaluate_stream(
+        path, metrics, count_prefix="count_", group_column="patient", on_single="drop", **options
+    )
+
+
+def as_findings(held: dict[str, Any], metrics: Any, **options: Any) -> rw.Results:
+    """Evaluate the cases as one finding."""
+    options.setdefault("question", "top_label")
+    return rw.evaluate_multilabel(
+        held["p"][:, None], held["counts"][:, 1:], held["counts"].sum(axis=1, keepdims=True),
+        metrics=metrics, groups=held["patient"], on_single="drop", **options,
+    )  # fmt: skip
+
+
+def as_image(held: dict[str, Any], metrics: Any, **options: Any) -> rw.Results:
+    """Evaluate the cases as voxels of one image; a rater who said nothing left the voxel out."""
+    n, most = held["counts"].sum(axis=1), 3
+    masks = np.full((most, len(n)), 9)
+    for r in range(most):
+        here = n > r
+        masks[r, here] = (held["counts"][here, 1] > r).astype(int)
+    image = Case(held["p"], masks)
+    return rw.segmentation.evaluate(
+        [image], metrics, "pooled", ignore_label=9, on_single="drop", **options
+    )
+
+
+def test_the_same_values_from_every_source(tmp_path: Path) -> None:
+    """Memory, stream, findings and voxels agree on every metric, within stated bounds."""
+    held = cases()
+    plain = in_memory(held, NAMES, resamples=0)
+    for found in (
+        streamed(held, NAMES, tmp_path, resamples=0),
+        as_findings(held, NAMES, resamples=0),
+        as_image(held, NAMES, resamples=0),
+    ):
+        for name in NAMES:
+            expected, mine = plain[name], found[name]
+            if expected.value is None:
+                assert mine.value is None and mine.undefined
+                continue
+            tolerance = (mine.bound or 0) + 1e-12
+            assert mine.value == pytest.approx(expected.value, abs=tolerance), name
+
+
+def test_the_same_facts_and_warnings_from_memory_and_a_stream(tmp_path: Path) -> None:
+    """120 rows with patients: the same counts, and the same four warnings."""
+    held = cases()
+    plain = in_memory(held, "ece,brier,kde_ece", resamples=50)
+    found = streamed(held, "ece,brier,kde_ece", tmp_path, resamples=50)
+    assert plain.data["patients"] == found.data["patients"] == 61
+    for key in ("cases", "classes", "class_names", "ratings", "raters", "dropped"):
+        assert plain.data[key] == found.data[key], key
+    exact = [note for note in found.warnings if not note.startswith("approximate")]
+    assert exact == list(plain.warnings)
+    assert len(exact) == 3
+    assert any(note.startswith("only 120 cases for 15 bins, 8.0 a bin") for note in exact)
+    assert "one patient has 30 of 120 cases (25%) and much of the say" in exact
+    of_findings = as_findings(held, "ece,brier,kde_ece", resamples=50)
+    assert of_findings.warnings == plain.warnings
+    assert of_findings.data["patients"] == 61
+
+
+OPTIONS: dict[str, Any] = {
+    "bins": 8, "per": "case", "question": "positive", "options": {"robust_ece": {"sigma": 0.04}},
+}  # fmt: skip
+
+
+def test_options_reach_every_front_end(tmp_path: Path) -> None:
+    """Bins, question, counting and an option of one metric: the numbers of the functions."""
+    held = cases()
+    p, labels = held["p"], rw.Labels.from_counts(held["counts"])
+    asked = {"bins": 8, "per": "case", "question": "positive"}
+    expected = {
+        "ece": rw.ece(p, labels, **asked),
+        "robust_ece": rw.robust_ece(p, labels, sigma=0.04, **asked),
+        "classwise_ece": rw.classwise_ece(p, labels, bins=8, per="case"),
+    }
+    names = list(expected)
+    for found in (
+        in_memory(held, names, resamples=0, **OPTIONS),
+        streamed(held, names, tmp_path, resamples=0, **OPTIONS),
+        as_findings(held, names, resamples=0, **OPTIONS),
+        as_image(held, names, resamples=0, **OPTIONS),
+    ):
+        assert {k: found[k].value for k in names} == pytest.approx(expected, abs=1e-12)
+        assert found.options["question"] == "positive" and found.options["per"] == "case"
+        assert found.options["options"]["robust_ece"]["sigma"] == 0.04
+    model = rw.compare({"a": p, "b": p**2}, labels, names, resamples=20, **OPTIONS)
+    assert model.models["a"]["robust_ece"].value == pytest.approx(expected["robust_ece"])
+
+
+def test_options_reach_stability_and_planning() -> None:
+    """The whole set of a stability curve, and a plan's pilot, are asked the same way."""
+    held = cases()
+    p, labels = held["p"], rw.Labels.from_counts(held["counts"])
+    own = {"sigma": 0.04}
+    shared = {"bins": 8, "per": "case", "question": "positive"}
+    curve = rw.stability.subsample_curve("robust_ece", p, labels, (1,), 1, options=own, **shared)
+    assert curve.full == pytest.approx(rw.robust_ece(p, labels, sigma=0.04, **shared))
+    usual, narrow = (
+        rw.stability.total_variation("robust_ece", p, labels, repeats=3, options=options).mean
+        for options in (None, {"sigma": 0.01})
+    )
+    assert usual != narrow
+    plans = [
+        rw.planning.plan("ece", p, labels, (50,), (1,), repeats=2, resamples=20, **given)
+        for given in ({}, {"bins": 2}, {"question": "positive"})
+    ]
+    widths = {plan.designs[0].width for plan in plans}
+    assert len(widths) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"options": {"ece": {"sigma": 1}}}, "options: ece has no option 'sigma'; it has: bins, q"),
+        ({"options": {"brier": {"sigma": 1}}}, "options: brier is not among the metrics asked for"),
+        ({"options": {"nothing": {}}}, "metrics: no metric is called 'nothing'"),
+        ({"options": {"ece": {"question": "canonical"}}}, "question of ece: must be one of top_la"),
+        ({"question": "canonical"}, "question: none of these metrics can be asked with"),
+        ({"per": "voxel", "metrics": "nll"}, "per of nll: must be one of annotation, case"),
+        ({"per": "case", "metrics": "fleiss_kappa"}, "per: none of these metrics"),
+        ({"options": {"robust_ece": {"sigma": -1}}}, "sigma: must be positive; got -1"),
+        ({"metrics": "calibration_loss", "options": {"calibration_loss": {"estimator": "best"}}},
+         "estimator of calibration_loss: must be one of debiased, plugin; got 'best'"),
+    ],
+)  # fmt: skip
+def test_options_that_cannot_be(given: dict[str, Any], message: str) -> None:
+    """An option that a metric does not have, or a value it may not have, is named with its rule."""
+    asked = {"metrics": "ece,robust_ece", **given}
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.evaluate([0.2, 0.8], [0, 1], **asked)
+
+
+def test_comparing_streams_and_images(tmp_path: Path) -> None:
+    """Streams and images keep their resampled values: the same units are drawn for both models."""
+    held = cases()
+    worse = {**held, "p": np.clip(held["p"] + 0.3, 0, 1)}
+    a, b = (streamed(h, "brier", tmp_path, resamples=100) for h in (held, worse))
+    found = rw.compare({"a": a, "b": b}).difference("brier", "a", "b")
+    assert found.difference == pytest.approx(a["brier"].value - b["brier"].value)
+    assert found.high < 0
+    random = np.random.default_rng(1)
+    images = [(random.random((8, 8)), random.integers(0, 2, (3, 8, 8))) for _ in range(12)]
+    for reduction in ("per_case", "pooled"):
+        one, other = (
+            rw.segmentation.evaluate(
+                [Case(i**power, m) for i, m in images], "brier,ece", reduction, resamples=100
+            )
+            for power in (1, 8)
+        )
+        gap = rw.compare({"one": one, "other": other}).difference("brier", "one", "other")
+        assert gap.difference == pytest.approx(one["brier"].value - other["brier"].value)
+        assert gap.high < 0
+    moved = rw.segmentation.evaluate(
+        [Case(i, 1 - m) for i, m in images], "brier,ece", "pooled", resamples=100
+    )
+    with pytest.raises(rw.InvalidInputError, match="other labels"):
+        rw.compare({"one": one, "moved": moved})
