@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,10 @@ STREAM_UNITS = 512
 Who is in which block depends on the patient's name, or the number of the case, and the seed alone:
 parts can be read in any order and anywhere. Pooling leaves the variance of sums as it is.
 """
+
+
+RUNS = 128
+"""How many runs of so many cases are put into an order together."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,15 @@ def blocks_of_cases(first: int, number: int, seed: int) -> IntArray:
 
     Every run of STREAM_UNITS cases is spread over all blocks, in an order of its own.
     """
-    runs = range(first // STREAM_UNITS, (first + number - 1) // STREAM_UNITS + 1)
-    orders = [np.random.default_rng([seed, 4, run]).permutation(STREAM_UNITS) for run in runs]
-    start = first % STREAM_UNITS
-    return np.concatenate(orders)[start : start + number].astype(np.int64)
+    step = STREAM_UNITS * RUNS
+    groups = range(first // step, (first + number - 1) // step + 1)
+    orders = [_orders(seed, group) for group in groups]
+    start = first % step
+    return np.concatenate(orders)[start : start + number]
+
+
+@lru_cache(maxsize=8)
+def _orders(seed: int, group: int) -> IntArray:
+    """Return the orders of RUNS runs, one after the other."""
+    runs = np.tile(np.arange(STREAM_UNITS, dtype=np.int64), (RUNS, 1))
+    return np.random.default_rng([seed, 4, group]).permuted(runs, axis=1).ravel()

@@ -176,20 +176,11 @@ class Facts:
     @staticmethod
     def of(predictions: Predictions, first: int = 0) -> Facts:
         """Return the facts about predictions, the first of which is case number `first` of all."""
-        raters, groups = predictions.labels.num_raters, predictions.groups
-        weights = raters.astype(np.float64)
-        if predictions.weights is not None:
-            weights = weights * predictions.weights
+        groups = predictions.groups
         return Facts(
             predictions.num_classes,
             len(predictions),
-            int(raters.sum()),
-            int(raters.min()) if len(raters) else 0,
-            int(raters.max(initial=0)),
-            int((raters < 2).sum()),
-            int((raters < 3).sum()),
-            float(weights.sum()),
-            float((weights**2).sum()),
+            *_counts_of_raters(predictions),
             _cases_by_class(predictions),
             predictions.class_names,
             dict(predictions.dropped),
@@ -283,6 +274,20 @@ ADDED = {
 
 def _added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
     return {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}
+
+
+def _counts_of_raters(predictions: Predictions) -> tuple[Any, ...]:
+    """Return ratings, fewest, most, under two, under three, Σ w n and Σ (w n)²."""
+    cases, given = len(predictions), predictions.weights
+    if predictions.labels.classes is not None:
+        sums = (cases, cases) if given is None else (given.sum(), given @ given)
+        few = int(cases > 0)
+        return cases, few, few, cases, cases, float(sums[0]), float(sums[1])
+    raters = predictions.labels.num_raters
+    weights = raters.astype(np.float64) if given is None else raters * given
+    few, most = (int(raters.min()), int(raters.max())) if cases else (0, 0)
+    under = int((raters < 2).sum()), int((raters < 3).sum())
+    return int(raters.sum()), few, most, *under, float(weights.sum()), float(weights @ weights)
 
 
 def _cases_by_class(predictions: Predictions) -> tuple[int, ...]:

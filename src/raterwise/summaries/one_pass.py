@@ -34,12 +34,29 @@ def summarise(
 
     `units` (N,) is the resampling unit of each case; without it all cases are one unit.
     """
-    distinct = list(dict.fromkeys(plans))
+    single = predictions.labels.classes is not None
+    made_of = {plan: _once(plan) if single else plan for plan in plans}
+    distinct = list(dict.fromkeys(made_of.values()))
     if units is None:
-        return dict(zip(distinct, _by_stripes(predictions, distinct, threads), strict=True))
-    summaries = [plan.empty(predictions.num_classes, num_units) for plan in distinct]
-    _by_summary(predictions, summaries, units, threads)
-    return dict(zip(distinct, summaries, strict=True))
+        summaries = _by_stripes(predictions, distinct, threads)
+    else:
+        summaries = [plan.empty(predictions.num_classes, num_units) for plan in distinct]
+        _by_summary(predictions, summaries, units, threads)
+    made = dict(zip(distinct, summaries, strict=True))
+    return {plan: _with_plan(made[own], plan) for plan, own in made_of.items()}
+
+
+def _once(plan: Any) -> Any:
+    """Return the plan that gives the same sums where every case has one label.
+
+    It then makes no difference whether cases or annotations are counted.
+    """
+    question = getattr(plan, "question", None)
+    return plan if question is None else replace(plan, question=replace(question, per="case"))
+
+
+def _with_plan(summary: Any, plan: Any) -> Any:
+    return summary if summary.plan == plan else replace(summary, plan=plan)
 
 
 def _by_stripes(
