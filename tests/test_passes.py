@@ -1,0 +1,223 @@
+"""What the wiring of intervals does, seen from outside: each test fails if a part is left out.
+
+The numbers that are expected are worked out here, by equations or by repeating the resampling
+case by case.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import raterwise as rw
+from raterwise.inference.draws import multiplicities
+from raterwise.kernels._threads import in_threads, number_of_threads, with_threads
+from raterwise.streaming.cluster import _named
+
+
+def ends(found: rw.Results, name: str) -> tuple[float, float]:
+    """Return an interval."""
+    low, high = found[name].low, found[name].high
+    assert low is not None and high is not None
+    return low, high
+
+
+def test_cases_that_resample_to_nothing_have_the_noise_of_a_calibrated_model() -> None:
+    """200 cases with p = 0.01 and no positive resample to no noise at all; 0 is not excluded.
+
+    A calibrated model would have a standard error of sqrt(0.01 · 0.99 / 200) = 0.007 there, so a
+    true error of 0.01 + 2 · 0.007 is not excluded either.
+    """
+    found = rw.evaluate(np.full(200, 0.01), np.zeros(200, int), "ece", question="positive")
+    low, high = ends(found, "ece")
+    assert found["ece"].value == pytest.approx(0.01)
+    assert low == 0
+    assert 0.018 < high < 0.035
+
+
+def test_raters_who_disagree_as_predicted_are_not_taken_for_copies() -> None:
+    """Ten raters, five of whom say yes to p = 1/2: they differ as independent ones would.
+
+    The noise of a case is that of ten labels, sqrt(1/4 / 100 / 10) = 0.016, not of one, 0.05.
+    """
+    labels = rw.Labels.from_counts(np.full((100, 2), 5))
+    _, high = ends(rw.evaluate(np.full(100, 0.5), labels, "ece", question="positive"), "ece")
+    assert 0.016 < high < 0.05
+    alike = rw.Labels.from_counts(np.tile([[10, 0], [0, 10]], (50, 1)))
+    _, far = ends(rw.evaluate(np.full(100, 0.5), alike, "ece", question="positive"), "ece")
+    assert far > 0.08
+
+
+def test_weights_make_cases_worth_fewer() -> None:
+    """Ten cases with most of the weight are worth about ten: (Σw)²/Σw² = 13, not 200."""
+    p, y = np.full(200, 0.02), np.zeros(200, int)
+    weights = np.r_[np.full(10, 100.0), np.ones(190)]
+    _, plain = ends(rw.evaluate(p, y, "ece", question="positive"), "ece")
+    _, heavy = ends(rw.evaluate(p, y, "ece", question="positive", weights=weights), "ece")
+    # The standard error grows by sqrt(200 / 13.4) = 3.9.
+    assert heavy > 2 * plain
+
+
+def test_many_cases_are_pooled_at_random() -> None:
+    """20,000 cases, the wrong ones first: blocks of neighbours would be 60 times as uncertain."""
+    n = 20_000
+    y = (np.arange(n) >= n // 5).astype(int)
+    low, high = ends(rw.evaluate(np.full(n, 0.9), y, "accuracy", resamples=400), "accuracy")
+    error = np.sqrt(0.8 * 0.2 / n)
+    assert high - low == pytest.approx(2 * 1.96 * error, rel=0.15)
+
+
+def test_resampled_ranks_lie_around_the_value() -> None:
+    """Within every cell of the resamples the right cases come first, which cells cannot see.
+
+    Of n = 256 · m cases each run of m has its right half above its wrong half, so AUCCC is
+    1/2 + 1/(2 · 256): the resampled values, made of cells, are moved up by what they miss.
+    """
+    runs, m = 256, 40
+    score = 0.5 + 0.49 * (np.arange(runs * m) + 0.5) / (runs * m)
+    right = np.tile(np.r_[np.zeros(m // 2, int), np.ones(m // 2, int)], runs)
+    probs = np.stack((1 - score, score), axis=1)
+    found = rw.evaluate(probs, right, "auccc", resamples=1000)
+    assert found["auccc"].value == pytest.approx(0.5 + 0.5 / runs)
+    error = np.std(found.replicates["auccc"]) / np.sqrt(1000)
+    assert np.mean(found.replicates["auccc"]) == pytest.approx(0.5 + 0.5 / runs, abs=5 * error)
+    assert 5 * error < 0.5 / runs
+
+
+def test_resampled_ranks_are_those_of_the_cases_drawn() -> None:
+    """Each resampled AUCCC, AURC and KS error against the function on the cases of that resample.
+
+    With 256 cells for 300 cases hardly any case shares its cell with another.
+    """
+    random = np.random.default_rng(4)
+    probs = random.dirichlet(np.ones(3), 300)
+    y = (probs.cumsum(axis=1) > random.random((300, 1))).argmax(axis=1)
+    found = rw.evaluate(probs, y, "auccc,aurc,augrc", resamples=30, seed=7)
+    times = multiplicities(300, 30, seed=7)
+    for name in ("auccc", "aurc", "augrc"):
+        drawn = [np.repeat(np.arange(300), t.astype(int)) for t in times]
+        expected = [getattr(rw, name)(probs[rows], y[rows]) for rows in drawn]
+        np.testing.assert_allclose(found.replicates[name], expected, atol=2e-3)
+
+
+def test_labels_of_unknown_raters_vary_as_new_ones_would() -> None:
+    """100 cases, two labels that differ: two new labels have a mean with variance 1/8.
+
+    The sample variance of a case's two labels is 1/2, that of their mean 1/4; over 100 cases the
+    standard error of accuracy is sqrt(1/4 / 100) = 0.05. Drawn from their own histogram they vary
+    by half of that.
+    """
+    labels = rw.Labels.from_counts(np.ones((100, 2), int))
+    found = rw.evaluate(np.full(100, 0.9), labels, "accuracy", resamples=2000, unit="raters")
+    low, high = ends(found, "accuracy")
+    assert high - low == pytest.approx(2 * 1.96 * 0.05, rel=0.08)
+
+
+def test_leaving_out_patients_gives_the_jackknife() -> None:
+    """The interval of a debiased loss by patient is as wide as leaving out patients says."""
+    random = np.random.default_rng(2)
+    patients = np.arange(160) // 4
+    q = np.repeat(random.dirichlet(np.ones(3), 40), 4, axis=0)
+    labels = rw.Labels.from_counts(random.multinomial(3, q))
+    probs = random.dirichlet(np.ones(3), 160)
+    found = rw.evaluate(probs, labels, "dispersion_loss", groups=patients, resamples=1000)
+    without = [
+        rw.dispersion_loss(probs[patients != g], labels.take(patients != g)) for g in range(40)
+    ]
+    error = np.sqrt(39 / 40 * np.sum((without - np.mean(without)) ** 2))
+    low, high = ends(found, "dispersion_loss")
+    assert (high - low) / (2 * 2.02) == pytest.approx(error, rel=0.15)
+
+
+# threads, processes, files ----------------------------------------------------------------------
+
+
+def test_threads_reach_every_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`threads=1` holds in the kernel errors and the test of the raters too, not only in sums."""
+    from raterwise.kernels import _threads
+
+    asked: list[int] = []
+
+    def counted(work: Any, items: Any, threads: Any = None) -> Any:
+        asked.append(threads or number_of_threads())
+        return [work(item) for item in items]
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("raterwise") and hasattr(module, "in_threads"):
+            monkeypatch.setattr(module, "in_threads", counted)
+    monkeypatch.setattr(_threads, "_processors", lambda: 7)
+    random = np.random.default_rng(0)
+    ratings = random.integers(0, 2, (60, 3))
+    labels = rw.Labels.from_ratings(ratings, num_classes=2)
+    rw.evaluate(random.beta(1, 1, 60), labels, threads=1, resamples=20)
+    assert asked and set(asked) == {1}
+    asked.clear()
+    rw.evaluate(random.beta(1, 1, 60), labels, resamples=20)
+    assert 7 in asked
+
+
+def test_a_worker_of_a_cluster_uses_one_thread() -> None:
+    """What runs on a worker is told that the worker's thread is all there is."""
+    assert _named(lambda part: number_of_threads(), None, "a part") == 1
+
+
+def test_helpers_know_how_many_threads_are_allowed() -> None:
+    """Work within work keeps to the setting, in whichever thread it is done."""
+
+    def nested(i: int) -> int:
+        time.sleep(0.01)
+        return number_of_threads()
+
+    with with_threads(3):
+        assert in_threads(nested, range(6)) == [3] * 6
+
+
+FORKED = """
+import os, sys, signal
+from raterwise.kernels._threads import in_threads
+import time
+slow = lambda i: time.sleep(0.05) or i
+in_threads(slow, range(4), 2)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    ok = in_threads(slow, range(4), 2) == [0, 1, 2, 3]
+    os._exit(0 if ok else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    """A child has the memory of the pool but not its threads; waiting for these would never end."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.stdout.split() == ["0"], done.stderr
+
+
+def test_a_checkpoint_knows_the_files_it_is_of(tmp_path: Path) -> None:
+    """A file that was written anew since is another run, although its name and size are the same."""
+    path = tmp_path / "t.parquet"
+    p = np.linspace(0.01, 0.99, 100)
+
+    def write(labels: Any) -> None:
+        pq.write_table(pa.table({"prob_1": p, "y": labels}), path, row_group_size=50)
+
+    write(np.zeros(100, np.int64))
+    told = {"label_column": "y", "checkpoint": tmp_path / "kept", "resamples": 0}
+    rw.evaluate_stream(path, "brier", **told)
+    write(np.ones(100, np.int64))
+    os.utime(path, ns=(time.time_ns(), time.time_ns() + 10**9))
+    with pytest.raises(rw.InvalidInputError, match="parts of another run"):
+        rw.evaluate_stream(path, "brier", **told)
