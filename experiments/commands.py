@@ -1,7 +1,8 @@
-"""`raterwise reproduce`: the papers' experiments on real data, which can be stopped and resumed."""
+"""`python -m experiments`: the papers' experiments, which can be stopped and resumed."""
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -9,27 +10,67 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from raterwise.cli import options
+from raterwise.cli.app import OneLineErrors
 from raterwise.cli.show import ProgressBar, new_console
 from raterwise.cli.writing import check_folder
 from raterwise.errors import MissingExtraError
 
-__all__ = ["reproduce"]
+__all__ = ["app", "main"]
 
-reproduce = typer.Typer(
+EXAMPLES = """
+[bold]Examples[/bold]
+
+  [dim]# with the ratings that come with raterwise[/dim]
+  python -m experiments label_histograms --out out
+
+  [dim]# train on one machine, make the tables on another that has no PyTorch[/dim]
+  python -m experiments robust_ece --data DIR --out out --device cuda
+  python -m experiments robust_ece --data DIR --out out --judge-only
+"""
+
+Resamples = Annotated[int, typer.Option(help="Of the bootstrap, for the intervals.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same digits.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")]
+Device = Annotated[str, typer.Option(help="Where to train: cpu, cuda.")]
+JudgeOnly = Annotated[
+    bool,
+    typer.Option(
+        "--judge-only", help="Judge the outputs that --out has already; needs no PyTorch."
+    ),
+]
+
+
+class Experiments(OneLineErrors):
+    """The errors of the command line, under the name of this program."""
+
+    program = "experiments"
+
+
+app = typer.Typer(
+    cls=Experiments,
     no_args_is_help=True,
-    help="Repeat the papers' experiments; what is done already is not done again.",
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-@reproduce.callback()
+@app.callback(epilog=EXAMPLES)
 def experiments() -> None:
-    """Repeat the papers' experiments; what is done already is not done again."""
+    """Repeat the papers' experiments, with intervals.
+
+    Each reads public data from --data, trains its networks if it has some,
+    keeps what they say in --out, and writes its tables there (tables.md,
+    summary.json). Stop a run whenever you like, and give the same command to
+    go on: what --out holds, made of the same data and settings, is not made
+    again. [bold]python -m experiments NAME --help[/bold] says which files --data must
+    hold; docs/command_line.md links the pages with what came of them.
+    """
 
 
-@reproduce.command("expert-labels")
-def expert_labels(
+@app.command("label_histograms")
+def label_histograms(
     out: Annotated[Path, typer.Option(help="Folder for a file per model and tables.md.")],
     data: Annotated[
         Path | None,
@@ -39,16 +80,16 @@ def expert_labels(
             show_default=False,
         ),
     ] = None,
-    resamples: options.Resamples = 1000,
-    seed: options.Seed = 0,
-    quiet: options.Quiet = False,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    quiet: Quiet = False,
 ) -> None:
     """α-calibration on real people: LH Tables 1 and 2 with CIFAR-10H and LIDC-IDRI.
 
     Calibrators see two raters of half of the cases, and are judged by all raters
     of the other half.
     """
-    from raterwise.experiments.expert_labels import Settings, run
+    from experiments.label_histograms.expert_labels import Settings, run
 
     check_folder(out)
     with ProgressBar(shown=not quiet) as report:
@@ -57,8 +98,41 @@ def expert_labels(
         _show(out)
 
 
-@reproduce.command("segmentation")
-def segmentation(
+@app.command("robust_ece")
+def robust_ece(
+    data: Annotated[
+        Path, typer.Option(help="Folder with breastmnist.npz, pneumoniamnist.npz, or both.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for a file per network and tables.md.")],
+    device: Device = "cpu",
+    seeds: Annotated[int, typer.Option(min=1, help="Training runs of each loss.")] = 10,
+    judge_only: JudgeOnly = False,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Calibration losses in training: RECE Table 2 with BreastMNIST and PneumoniaMNIST.
+
+    Cross-entropy, focal loss, FLSD, DCA, MDCA and RCR, each from several
+    seeds, with intervals over test images and training runs.
+    """
+    from experiments.robust_ece.judging import judge
+    from experiments.robust_ece.runs import Settings
+
+    check_folder(out)
+    with ProgressBar(shown=not quiet) as report:
+        if not judge_only:
+            _need_torch()
+            from experiments.robust_ece.training_losses import train_all
+
+            train_all(data, out, Settings(seeds=seeds), device=device, progress=report)
+        judge(out, resamples, seed, report)
+    if not quiet:
+        _show(out)
+
+
+@app.command("multi_rater")
+def multi_rater(
     data: Annotated[Path, typer.Option(help="Folder with lidc_nodules.npz and bubil_cells.npz.")],
     out: Annotated[Path, typer.Option(help="Folder for predictions, values and tables.md.")],
     studies: Annotated[
@@ -69,24 +143,19 @@ def segmentation(
         int | None,
         typer.Option(min=1, help="Default: 60 for lidc, 150 for bubil.", show_default=False),
     ] = None,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
-    judge_only: Annotated[
-        bool,
-        typer.Option(
-            "--judge-only", help="Judge predictions that are there already; needs no PyTorch."
-        ),
-    ] = False,
-    resamples: options.Resamples = 1000,
-    seed: options.Seed = 0,
-    quiet: options.Quiet = False,
+    device: Device = "cpu",
+    judge_only: JudgeOnly = False,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Stability of calibration errors in segmented images: MR Table 2 with LIDC and BU-BIL.
 
     Networks learn from one rater of each image, and are judged by one rater and by
     all of other patients' images.
     """
-    from raterwise.experiments.segmentation_data import Training
-    from raterwise.experiments.segmentation_judging import Judging, judge
+    from experiments.multi_rater.data import Training
+    from experiments.multi_rater.judging import Judging, judge
 
     check_folder(out)
     training = Training(seed=seed, networks=networks, epochs=epochs)
@@ -94,7 +163,7 @@ def segmentation(
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             _need_torch()
-            from raterwise.experiments.segmentation import train_networks
+            from experiments.multi_rater.segmentation import train_networks
 
             train_networks(data, out, training, chosen, device=device, progress=report)
         judge(data, out, training, Judging(seed=seed, resamples=resamples), chosen, report)
@@ -102,44 +171,8 @@ def segmentation(
         _show(out)
 
 
-@reproduce.command("training-losses")
-def training_losses(
-    data: Annotated[
-        Path, typer.Option(help="Folder with breastmnist.npz, pneumoniamnist.npz, or both.")
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for a file per network and tables.md.")],
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
-    seeds: Annotated[int, typer.Option(min=1, help="Training runs of each loss.")] = 10,
-    judge_only: Annotated[
-        bool,
-        typer.Option("--judge-only", help="Judge networks that are there already; no PyTorch."),
-    ] = False,
-    resamples: options.Resamples = 1000,
-    seed: options.Seed = 0,
-    quiet: options.Quiet = False,
-) -> None:
-    """Calibration losses in training: RECE Table 2 with BreastMNIST and PneumoniaMNIST.
-
-    Cross-entropy, focal loss, FLSD, DCA, MDCA and RCR, each from several seeds, with
-    intervals over test images and training runs.
-    """
-    from raterwise.experiments.training_loss_judging import judge
-    from raterwise.experiments.training_loss_runs import Settings
-
-    check_folder(out)
-    with ProgressBar(shown=not quiet) as report:
-        if not judge_only:
-            _need_torch()
-            from raterwise.experiments.training_losses import train_all
-
-            train_all(data, out, Settings(seeds=seeds), device=device, progress=report)
-        judge(out, resamples, seed, report)
-    if not quiet:
-        _show(out)
-
-
-@reproduce.command("distillation")
-def distillation(
+@app.command("confidence_curves")
+def confidence_curves(
     data: Annotated[
         Path,
         typer.Option(
@@ -161,28 +194,25 @@ def distillation(
         int | None,
         typer.Option(min=1, help="At most so many images of each part, for a trial."),
     ] = None,
-    device: Annotated[str, typer.Option(help="Where to train: cpu, cuda.")] = "cpu",
-    judge_only: Annotated[
-        bool,
-        typer.Option("--judge-only", help="Judge cascades that are there already; no PyTorch."),
-    ] = False,
-    resamples: options.Resamples = 1000,
-    seed: options.Seed = 0,
-    quiet: options.Quiet = False,
+    device: Device = "cpu",
+    judge_only: JudgeOnly = False,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    quiet: Quiet = False,
 ) -> None:
     """Uncertainty distillation: CCC Tables 1 and 3 with CIFAR-10 and MNIST.
 
     Max softmax, ensemble, softened ensemble and UDist, on test images and on images
     from elsewhere.
     """
-    from raterwise.experiments.distillation_judging import judge
+    from experiments.confidence_curves.judging import judge
 
     check_folder(out)
     ratings = data / "cifar10h_counts.npy"
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             _need_torch()
-            from raterwise.experiments.distillation import Settings, train_all
+            from experiments.confidence_curves.distillation import Settings, train_all
 
             train_all(
                 data,
@@ -215,3 +245,11 @@ def _show(out: Path) -> None:
     console = new_console()
     console.print(Text((out / "tables.md").read_text(encoding="utf-8")), soft_wrap=True)
     console.print(Text(f"Written: {out}"), soft_wrap=True)
+
+
+def main() -> None:
+    """Run the program; what a terminal's encoding cannot show becomes a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    app(prog_name="python -m experiments")

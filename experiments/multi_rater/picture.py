@@ -13,7 +13,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
-from raterwise.experiments.segmentation_data import Training, Unit, kept_predictions, read_study
+from experiments.multi_rater.data import Training, Unit, kept_predictions, read_study
 from raterwise.palette import SERIES
 from raterwise.segmentation import disagreement_map
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
+from experiments.confidence_curves.judging import Judgement, load_cascades
+from experiments.confidence_curves.tables import METHODS
 from raterwise import plots
 from raterwise.curves import ThresholdCurve
-from raterwise.experiments.distillation_judging import Judgement, load_cascades
-from raterwise.experiments.distillation_tables import METHODS
 from raterwise.functions.ranking import ccc_curve
 
 IMAGE = Path(__file__).parents[1] / "docs" / "images" / "distillation_ccc.png"

@@ -1,0 +1,59 @@
+"""`python -m experiments`: its help, its errors, and that the pages name every option."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from experiments.commands import app
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    "label_histograms": "calibration.md",
+    "robust_ece": "training_losses.md",
+    "multi_rater": "command_line.md",
+    "confidence_curves": "distillation.md",
+}
+OPTION = r"(?<![\w-])--[a-z][a-z0-9-]*"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the program as a person does, from the folder of the repository."""
+    return subprocess.run(
+        [sys.executable, "-m", "experiments", *arguments],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, "COLUMNS": "100"},
+    )  # fmt: skip
+
+
+def test_help_lists_and_teaches() -> None:
+    """Every paper's experiment with a line on it, and commands to copy."""
+    shown = run("--help")
+    assert shown.returncode == 0, shown.stderr
+    named = re.findall(r"^\W*(\w+) +\S.*Table", shown.stdout, re.MULTILINE)
+    assert named == list(PAGES) == [command.name for command in app.registered_commands]
+    assert "python -m experiments label_histograms --out out" in shown.stdout
+
+
+def test_errors_are_one_line_under_its_own_name(tmp_path: Path) -> None:
+    """Not raterwise's: what must be put right is an argument of this program."""
+    shown = run("robust_ece", "--data", str(tmp_path), "--out", str(tmp_path / "o"))
+    assert shown.returncode == 2 and shown.stderr.count("\n") == 1
+    assert shown.stderr.startswith("experiments: ") and "must hold breastmnist.npz" in shown.stderr
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_option_is_documented(name: str) -> None:
+    """The page of an experiment names its command and every option, and so does the overview."""
+    shown = CliRunner().invoke(app, [name, "--help"])
+    offered = set(re.findall(OPTION, shown.stdout)) - {"--help"}
+    page = (ROOT / "docs" / PAGES[name]).read_text(encoding="utf-8")
+    assert offered and offered <= set(re.findall(OPTION, page))
+    overview = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
+    assert f"| `{name}` |" in overview
