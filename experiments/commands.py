@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.text import Text
 from raterwise.cli.app import OneLineErrors
 from raterwise.cli.show import ProgressBar, new_console
 from raterwise.cli.writing import check_folder
-from raterwise.errors import MissingExtraError
+from raterwise.errors import InvalidInputError, MissingExtraError
 
 __all__ = ["app", "main"]
 
@@ -36,6 +37,15 @@ JudgeOnly = Annotated[
     bool,
     typer.Option(
         "--judge-only", help="Judge the outputs that --out has already; needs no PyTorch."
+    ),
+]
+
+Part = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I/N",
+        help="Train the I-th of N parts of the networks, and make no tables: one process each.",
+        show_default=False,
     ),
 ]
 
@@ -106,6 +116,7 @@ def robust_ece(
     out: Annotated[Path, typer.Option(help="Folder for a file per network and tables.md.")],
     device: Device = "cpu",
     seeds: Annotated[int, typer.Option(min=1, help="Training runs of each loss.")] = 10,
+    part: Part = None,
     judge_only: JudgeOnly = False,
     resamples: Resamples = 1000,
     seed: Seed = 0,
@@ -119,16 +130,17 @@ def robust_ece(
     from experiments.robust_ece.judging import judge
     from experiments.robust_ece.runs import Settings
 
-    check_folder(out)
+    shard = _prepared(out, part, judge_only)
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             _need_torch()
             from experiments.robust_ece.training_losses import train_all
 
-            train_all(data, out, Settings(seeds=seeds), device=device, progress=report)
-        judge(out, resamples, seed, report)
+            train_all(data, out, Settings(seeds=seeds), device=device, shard=shard, progress=report)
+        if part is None:
+            judge(out, resamples, seed, report)
     if not quiet:
-        _show(out)
+        _show(out, part)
 
 
 @app.command("multi_rater")
@@ -144,6 +156,7 @@ def multi_rater(
         typer.Option(min=1, help="Default: 60 for lidc, 150 for bubil.", show_default=False),
     ] = None,
     device: Device = "cpu",
+    part: Part = None,
     judge_only: JudgeOnly = False,
     resamples: Resamples = 1000,
     seed: Seed = 0,
@@ -157,7 +170,7 @@ def multi_rater(
     from experiments.multi_rater.data import Training
     from experiments.multi_rater.judging import Judging, judge
 
-    check_folder(out)
+    shard = _prepared(out, part, judge_only)
     training = Training(seed=seed, networks=networks, epochs=epochs)
     chosen = [name.strip() for name in studies.split(",")]
     with ProgressBar(shown=not quiet) as report:
@@ -165,10 +178,11 @@ def multi_rater(
             _need_torch()
             from experiments.multi_rater.segmentation import train_networks
 
-            train_networks(data, out, training, chosen, device=device, progress=report)
-        judge(data, out, training, Judging(seed=seed, resamples=resamples), chosen, report)
+            train_networks(data, out, training, chosen, device=device, shard=shard, progress=report)
+        if part is None:
+            judge(data, out, training, Judging(seed=seed, resamples=resamples), chosen, report)
     if not quiet:
-        _show(out)
+        _show(out, part)
 
 
 @app.command("confidence_curves")
@@ -195,6 +209,7 @@ def confidence_curves(
         typer.Option(min=1, help="At most so many images of each part, for a trial."),
     ] = None,
     device: Device = "cpu",
+    part: Part = None,
     judge_only: JudgeOnly = False,
     resamples: Resamples = 1000,
     seed: Seed = 0,
@@ -207,7 +222,7 @@ def confidence_curves(
     """
     from experiments.confidence_curves.judging import judge
 
-    check_folder(out)
+    shard = _prepared(out, part, judge_only)
     ratings = data / "cifar10h_counts.npy"
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
@@ -221,29 +236,43 @@ def confidence_curves(
                 seeds=range(seed, seed + seeds),
                 settings=Settings(members=members, epochs=epochs, held_out=held_out, limit=limit),
                 device=device,
+                shard=shard,
                 report=report,
             )
-        judge(
-            out,
-            ratings if ratings.is_file() else None,
-            resamples=resamples,
-            seed=seed,
-            progress=report,
-        )
+        if part is None:
+            counts = ratings if ratings.is_file() else None
+            judge(out, counts, resamples=resamples, seed=seed, progress=report)
     if not quiet:
-        _show(out)
+        _show(out, part)
 
 
 def _need_torch() -> None:
     """Raise where PyTorch is not installed, before an experiment imports it."""
     if find_spec("torch") is None:
-        raise MissingExtraError('this experiment needs PyTorch; pip install "raterwise[torch]"')
+        raise MissingExtraError('this experiment needs PyTorch; pip install -e ".[torch]"')
 
 
-def _show(out: Path) -> None:
+def _prepared(out: Path, part: str | None, judge_only: bool) -> tuple[int, int]:
+    """Check the folder to write to; return which part of the work to do, counted from 0."""
+    check_folder(out)
+    if part is None:
+        return 0, 1
+    numbers = re.fullmatch(r"([0-9]+)/([0-9]+)", part)
+    if not numbers or not 1 <= int(numbers[1]) <= int(numbers[2]):
+        raise InvalidInputError(f"--part: must be I/N, such as 1/4 … 4/4; got {part!r}")
+    if judge_only:
+        raise InvalidInputError("--part: is for training; --judge-only judges all parts at once")
+    return int(numbers[1]) - 1, int(numbers[2])
+
+
+def _show(out: Path, part: str | None = None) -> None:
     """Print the tables of an experiment, and where it wrote them."""
     console = new_console()
-    console.print(Text((out / "tables.md").read_text(encoding="utf-8")), soft_wrap=True)
+    if part is not None:
+        text = f"Part {part} is trained. Once all are, --judge-only makes the tables."
+        console.print(Text(text), soft_wrap=True)
+    else:
+        console.print(Text((out / "tables.md").read_text(encoding="utf-8")), soft_wrap=True)
     console.print(Text(f"Written: {out}"), soft_wrap=True)
 
 

@@ -2,17 +2,17 @@
 
 One loop for all: SGD, Adam or NAdam; the learning rate warmed up, then falling in steps or along a
 cosine; patience; the best epoch kept where there are validation cases; a checkpoint after every
-epoch. Several processes can share a GPU, each with networks of its own. Carrying a run from epoch
-to epoch is the library's (`raterwise.torch._training`).
+epoch. Several processes can share a GPU, each with networks of its own (`share`). What a run
+carries from epoch to epoch is the library's (`raterwise.torch._training`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from os import PathLike
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -24,8 +24,9 @@ from raterwise.errors import InvalidInputError
 from raterwise.torch._inference import device_of, evaluating, seeded
 from raterwise.torch._training import Training, in_steps
 
-__all__ = ["Recipe", "predict", "train"]
+__all__ = ["Recipe", "predict", "share", "train"]
 
+Item = TypeVar("Item")
 Loss = Callable[[Tensor, Tensor], Tensor]
 """loss(logits, targets) -> the mean over the batch."""
 Augment = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -134,6 +135,18 @@ def train(
     )
     training.finish(network, validation is not None)
     return network
+
+
+def share(work: Iterable[Item], shard: tuple[int, int]) -> list[Item]:
+    """Return every n-th part of the work from the i-th on, where `shard` is (i, n).
+
+    >>> share("abcde", (1, 2))
+    ['b', 'd']
+    """
+    part, parts = shard
+    if not 0 <= part < parts:
+        raise InvalidInputError(f"shard: must be (i, n) with 0 <= i < n; got {shard}")
+    return list(work)[part::parts]
 
 
 def _usable(device: str | torch.device) -> torch.device:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = {
     "label_histograms": "calibration.md",
     "robust_ece": "training_losses.md",
-    "multi_rater": "command_line.md",
+    "multi_rater": "segmentation_networks.md",
     "confidence_curves": "distillation.md",
 }
 OPTION = r"(?<![\w-])--[a-z][a-z0-9-]*"
@@ -48,12 +48,34 @@ def test_errors_are_one_line_under_its_own_name(tmp_path: Path) -> None:
     assert shown.stderr.startswith("experiments: ") and "must hold breastmnist.npz" in shown.stderr
 
 
+def test_parts_are_counted_from_one(tmp_path: Path) -> None:
+    """What is no part, or is to be judged alone, is named; nothing is trained."""
+    for options, message in (
+        (["--part", "0/2"], "--part: must be I/N, such as 1/4 … 4/4; got '0/2'"),
+        (["--part", "3/2"], "got '3/2'"),
+        (["--part", "half"], "got 'half'"),
+        (["--part", "1/2", "--judge-only"], "--part: is for training"),
+    ):
+        command = ["multi_rater", "--data", str(tmp_path), "--out", str(tmp_path / "o")]
+        result = CliRunner().invoke(app, [*command, *options])
+        assert result.exit_code == 2 and message in result.stderr
+    assert not (tmp_path / "o").exists()
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_every_option_is_documented(name: str) -> None:
-    """The page of an experiment names its command and every option, and so does the overview."""
+    """The page of an experiment names its command and every option."""
     shown = CliRunner().invoke(app, [name, "--help"])
     offered = set(re.findall(OPTION, shown.stdout)) - {"--help"}
     page = (ROOT / "docs" / PAGES[name]).read_text(encoding="utf-8")
     assert offered and offered <= set(re.findall(OPTION, page))
-    overview = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
-    assert f"| `{name}` |" in overview
+    assert f"python -m experiments {name} " in page
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_overview_names_each_experiment_and_no_option_that_it_lacks(name: str) -> None:
+    """docs/command_line.md has a row for each."""
+    page = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")
+    (row,) = re.findall(rf"^\| `{name}` \| .*$", page, re.MULTILINE)
+    shown = CliRunner().invoke(app, [name, "--help"])
+    assert set(re.findall(OPTION, row)) <= set(re.findall(OPTION, shown.stdout))

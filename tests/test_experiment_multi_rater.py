@@ -469,6 +469,20 @@ def test_command_line_trains_and_judges(data: Path, tmp_path: Path, torch_parts:
     assert (out / "summary.json").read_bytes() == before
 
 
+def test_parts_together_are_the_whole(data: Path, tmp_path: Path, torch_parts: Any) -> None:
+    """Two processes train three and two of the five folds, and one judges what both wrote."""
+    out = tmp_path / "out"
+    command = ["multi_rater", "--data", str(data), "--out", str(out), "--studies", "bubil"]
+    quick = [*command, "--networks", "1", "--epochs", "1", "--resamples", "20"]
+    for part, there in (("1/2", [0, 2, 4]), ("2/2", [0, 1, 2, 3, 4])):
+        result = CliRunner().invoke(app, [*quick, "--part", part])
+        assert result.exit_code == 0 and f"Part {part} is trained" in result.stdout, result.output
+        files = sorted(file.name for file in out.iterdir())
+        assert files == [f"bubil-split{i}-network0.npz" for i in there]
+    result = CliRunner().invoke(app, [*quick, "--judge-only"])
+    assert result.exit_code == 0 and "### BU-BIL cells" in result.stdout
+
+
 def test_command_line_says_what_is_wrong(data: Path, tmp_path: Path) -> None:
     """A missing file, an unknown study or predictions that are not there: one line, code 2."""
     for options, message in (

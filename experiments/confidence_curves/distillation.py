@@ -13,6 +13,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from torch.nn import functional
 from experiments.confidence_curves.data import PROBLEMS, Problem, load_problem
 from experiments.kept import kept_arrays
 from experiments.networks import ResNet9
-from experiments.training import Recipe, predict, train
+from experiments.training import Recipe, predict, share, train
 from raterwise.arrays import choose
 from raterwise.torch._inference import seeded
 from raterwise.torch.distillation import UncertaintyDistillation
@@ -214,30 +215,30 @@ def train_all(
     settings: Settings | None = None,
     device: str | torch.device = "cpu",
     checkpoints: bool = True,
+    shard: tuple[int, int] = (0, 1),
     report: Report | None = None,
 ) -> list[Path]:
-    """Train the cascades that `out` has no predictions of; return the files of all.
+    """Train the cascades that `out` has no predictions of; return the files of this shard.
 
     With `checkpoints`, training that was killed goes on with the epoch after the last whole one.
+    `shard` = (i, n) takes every n-th cascade from the i-th on.
     """
     for name in problems:
         choose("problems", name, PROBLEMS)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for seed in seeds:  # one of each problem first: what is there early is of use
-        for name in problems:
-            chosen = (settings or Settings()).of(name)
-            problem = load_problem(
-                name, data, seed=seed, held_out=chosen.held_out, limit=chosen.limit
-            )
-            made_of = {
-                "version": VERSION, "problem": name, "seed": seed,
-                "data": problem.fingerprint(), **asdict(chosen),
-            }  # fmt: skip
-            files.append(predictions_file(folder, name, seed))
-            work = folder / f"checkpoints-{name}-seed{seed}" if checkpoints else None
-            _kept(files[-1], made_of, problem, chosen, seed, device, work, report)
+    # One of each problem first: what is there early is of use.
+    for seed, name in share(product(seeds, problems), shard):
+        chosen = (settings or Settings()).of(name)
+        problem = load_problem(name, data, seed=seed, held_out=chosen.held_out, limit=chosen.limit)
+        made_of = {
+            "version": VERSION, "problem": name, "seed": seed,
+            "data": problem.fingerprint(), **asdict(chosen),
+        }  # fmt: skip
+        files.append(predictions_file(folder, name, seed))
+        work = folder / f"checkpoints-{name}-seed{seed}" if checkpoints else None
+        _kept(files[-1], made_of, problem, chosen, seed, device, work, report)
     return files
 
 

@@ -1,8 +1,8 @@
-"""Draw the picture of docs/distillation.md from the predictions of `raterwise reproduce`.
+"""Draw the picture of docs/distillation.md from what its experiment kept.
 
-    python tools/draw_distillation.py FOLDER
+    python -m experiments.confidence_curves.picture FOLDER
 
-FOLDER is what --out of `raterwise reproduce distillation` was.
+FOLDER is what --out of `python -m experiments confidence_curves` was.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from raterwise import plots
 from raterwise.curves import ThresholdCurve
 from raterwise.functions.ranking import ccc_curve
 
-IMAGE = Path(__file__).parents[1] / "docs" / "images" / "distillation_ccc.png"
+IMAGE = Path(__file__).parents[2] / "docs" / "images" / "distillation_ccc.png"
 SHOWN = ("ensemble", "softened", "udist", "udist, held out")
 PANELS = (
     ("cifar10", None, "CIFAR-10"),

@@ -1,6 +1,8 @@
 """Draw docs/images/segmentation_raters.png: a nodule, its outlines, what a network says of it.
 
-python tools/make_segmentation_picture.py DATA OUT   # as of `raterwise reproduce segmentation`
+    python -m experiments.multi_rater.picture DATA OUT
+
+DATA and OUT are what --data and --out of `python -m experiments multi_rater` were.
 
 The image is of LIDC-IDRI (CC BY 3.0), cited in docs/segmentation_networks.md.
 """
@@ -17,7 +19,7 @@ from experiments.multi_rater.data import Training, Unit, kept_predictions, read_
 from raterwise.palette import SERIES
 from raterwise.segmentation import disagreement_map
 
-TARGET = Path(__file__).parents[1] / "docs" / "images" / "segmentation_raters.png"
+TARGET = Path(__file__).parents[2] / "docs" / "images" / "segmentation_raters.png"
 MARGIN = 12
 """Pixels around the outlines."""
 LEAST = 250

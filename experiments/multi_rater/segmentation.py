@@ -33,7 +33,7 @@ from experiments.multi_rater.data import (
     units_of,
 )
 from experiments.networks import UNet
-from experiments.training import Recipe, predict, train
+from experiments.training import Recipe, predict, share, train
 from raterwise.datasets.masks import OutlinedImages
 from raterwise.torch._progress import Reporter
 from raterwise.torch.losses import HistogramCrossEntropy
@@ -59,18 +59,18 @@ def train_networks(
     studies: Sequence[str] = tuple(STUDIES),
     *,
     device: str | torch.device = "cpu",
-    networks: Sequence[int] | None = None,
+    shard: tuple[int, int] = (0, 1),
     progress: Reporter | None = None,
 ) -> None:
     """Train every network whose predictions `out` does not have yet.
 
-    `data` holds the files of the studies; `networks` says which of them to train in this process,
-    all where it is None. Several processes may share `out` if they train different ones.
+    `data` holds the files of the studies. `shard` = (i, n) takes every n-th network from the i-th
+    on, so that several processes can share `out`.
     """
     settings = settings or Training()
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [u for u in units_of(studies, settings) if networks is None or u.network in networks]
+    wanted = share(units_of(studies, settings), shard)
     for key in studies:
         images = read_study(data, key)
         for unit in (unit for unit in wanted if unit.study == key):

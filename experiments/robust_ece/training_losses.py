@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from experiments.kept import fingerprint, kept_arrays
 from experiments.networks import ResNet8
 from experiments.robust_ece.runs import DATA, Run, Settings, runs_of
-from experiments.training import Recipe, predict, train
+from experiments.training import Recipe, predict, share, train
 from raterwise.arrays import positive_integer
 from raterwise.datasets.medmnist import MedMnist, MedMnistPart, read_medmnist
 from raterwise.errors import InvalidInputError
@@ -84,13 +84,10 @@ def train_all(
     """
     settings = settings or Settings()
     positive_integer("seeds", settings.seeds)
-    part, parts = shard
-    if not 0 <= part < parts:
-        raise InvalidInputError(f"shard: must be (i, n) with 0 <= i < n; got {shard}")
     found = _data_in(folder)
     target = Path(out)
     target.mkdir(parents=True, exist_ok=True)
-    runs = runs_of(settings, list(found))[part::parts]
+    runs = share(runs_of(settings, list(found)), shard)
     files = []
     for number, run in enumerate(runs):
         if progress:
