@@ -301,6 +301,7 @@ def test_what_is_done_is_not_done_again(
     options: dict[str, Any] = {"problems": ("mnist",), "seeds": (0, 1)}
     files = train_all(data, trained, settings=TINY, **options)
     assert files == [predictions_file(trained, "mnist", seed) for seed in (0, 1)]
+    assert train_all(data, trained, settings=TINY, **options, shard=(1, 2)) == files[1:]
     with pytest.raises(AssertionError, match="trained again"):
         train_all(data, trained, settings=replace(TINY, learning_rate=0.1), **options)
     with pytest.raises(InvalidInputError, match="problems: must be"):

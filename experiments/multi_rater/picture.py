@@ -14,8 +14,10 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from numpy.typing import NDArray
 
 from experiments.multi_rater.data import Training, Unit, kept_predictions, read_study
+from raterwise.datasets.masks import OutlinedImages
 from raterwise.palette import SERIES
 from raterwise.segmentation import disagreement_map
 
@@ -44,7 +46,7 @@ def main() -> None:
     print(f"{images.names[rows[place]]}: {TARGET} ({TARGET.stat().st_size / 1024:.0f} KB)")
 
 
-def chosen(images: object, rows: list[int]) -> int:
+def chosen(images: OutlinedImages, rows: list[int]) -> int:
     """Return the place of a nodule whose four outlines share about half of what any of them holds.
 
     All four must be there, differ, and be large enough to be seen.
@@ -59,7 +61,7 @@ def chosen(images: object, rows: list[int]) -> int:
     return int(np.argmin(apart))
 
 
-def draw(images: object, row: int, probs: np.ndarray) -> None:
+def draw(images: OutlinedImages, row: int, probs: NDArray[np.float64]) -> None:
     """Draw the image with its outlines, the probability, and both kinds of disagreement."""
     from matplotlib import pyplot as plt
 
