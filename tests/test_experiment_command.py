@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,28 @@ def test_parts_are_counted_from_one(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, [*command, *options])
         assert result.exit_code == 2 and message in result.stderr
     assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "function"),
+    [
+        ("robust_ece", "training_losses", "train_all"),
+        ("multi_rater", "segmentation", "train_networks"),
+        ("confidence_curves", "distillation", "train_all"),
+    ],
+)
+def test_part_and_device_reach_the_training(
+    name: str, module: str, function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third of four parts is number 2 counted from 0; nothing is judged yet."""
+    pytest.importorskip("torch")
+    asked = []
+    place = import_module(f"experiments.{name}.{module}")
+    monkeypatch.setattr(place, function, lambda *_, **given: asked.append(given))
+    command = [name, "--data", str(tmp_path), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*command, "--part", "3/4", "--device", "cuda"])
+    assert result.exit_code == 0 and "Part 3/4 is trained" in result.stdout, result.output
+    assert [(given["shard"], given["device"]) for given in asked] == [((2, 4), "cuda")]
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -122,9 +122,15 @@ def test_optimizers_step_as_published() -> None:
     ):
         found = weights_of(Recipe(**flat, optimizer=name))
         assert found == pytest.approx(expected, rel=1e-5), name
-    # Decoupled: the weight loses rate × decay of itself, 0.1 · 0.5 · 0.1, before the second step.
-    found = weights_of(Recipe(**flat, weight_decay=0.5))
-    assert found == pytest.approx([0.1, 0.1 - 0.1 * 0.5 * 0.1 + 0.1], rel=1e-5)
+    # Decay 0.5 at the second step: of Adam and NAdam the weight loses 0.1 · 0.5 of itself, in SGD
+    # the gradient -1 becomes -1 + 0.5 w.
+    for name, changes, expected in (
+        ("adam", {}, 0.1 * 0.95 + 0.1),
+        ("nadam", {}, 0.1 * first * 0.95 + 0.1 * second),
+        ("sgd", {"momentum": 0.0}, 0.1 + 0.1 * (1 - 0.5 * 0.1)),
+    ):
+        found = weights_of(Recipe(**flat, optimizer=name, weight_decay=0.5, **changes))
+        assert found[1] == pytest.approx(expected, rel=1e-5), name
 
 
 def test_patience_stops_and_the_best_epoch_is_kept(tmp_path: Path) -> None:
