@@ -13,12 +13,12 @@ MANIFESTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit format bench gallery clean
+.PHONY: help demo test lint types unit format bench experiments gallery clean
 
 help: ## Say what the commands do
 	@echo "usage: make COMMAND [PYTHON=python3.12] [WORKERS=4]"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/installed ## Install raterwise and evaluate a model on the embedded radiologists' ratings
 	$(VENV)/bin/raterwise demo
@@ -29,7 +29,7 @@ lint: $(VENV)/installed-dev ## Check style and formatting (ruff)
 	$(PY) -m ruff check
 	$(PY) -m ruff format --check
 
-types: $(VENV)/installed-dev ## Check the types of src (mypy, strict)
+types: $(VENV)/installed-dev ## Check the types of src and experiments (mypy, strict)
 	$(PY) -m mypy
 
 unit: $(VENV)/installed-dev ## Run the tests and the examples in the documentation (pytest)
@@ -41,6 +41,9 @@ format: $(VENV)/installed-dev ## Format the code and fix what ruff can fix
 
 bench: $(BENCH_VENV)/installed ## Measure speed against named peers, in an environment of their own
 	$(BENCH_PY) benchmarks $(ARGS)
+
+experiments: $(VENV)/installed-dev ## Repeat a paper's experiment: ARGS="NAME --data DIR --out DIR"; without ARGS, list them
+	$(PY) -m experiments $(or $(ARGS),--help)
 
 gallery: $(VENV)/installed-dev ## Draw the figures and photograph the report for docs/gallery.md (needs Chromium)
 	$(PY) tools/make_gallery.py --report

@@ -185,18 +185,18 @@ def ranks(cases: int, turns: int) -> Iterator[Row]:
         yield Row(task, f"{name} {version(name)}", *race(ours, theirs, turns, 2), ">= 4 ×")
 
 
+def seconds(code: str, turns: int = 5) -> float:
+    """Return the best time of a Python that starts, runs some code and ends."""
+    best = np.inf
+    for _ in range(turns):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
 def latencies() -> Iterator[str]:
     """What has no peer: the import, the first call, everything at once."""
-    run = f"{sys.executable} -c".split()
-
-    def seconds(code: str) -> float:
-        best = np.inf
-        for _ in range(5):
-            start = time.perf_counter()
-            subprocess.run([*run, code], check=True)
-            best = min(best, time.perf_counter() - start)
-        return best
-
     alone, numpy, whole = (seconds(code) for code in ("", "import numpy", "import raterwise"))
     yield f"| `import raterwise` | {milliseconds(whole - alone)} |"
     yield f"| … of which NumPy | {milliseconds(numpy - alone)} |"

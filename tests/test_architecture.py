@@ -41,7 +41,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("streaming",),
     ("planning", "segmentation"),
     ("datasets", "plots", "report", "torch"),
-    ("experiments",),
     ("cli",),
     ("__main__",),
 )
@@ -60,9 +59,8 @@ KNOWS_ONLY: dict[str, set[str]] = {
 
 # The leaves: only those named may import them.
 IMPORTED_ONLY_BY: dict[str, set[str]] = {
-    "torch": {"experiments"},
-    "report": {"", "experiments", "cli", "results", "compare"},  # the package: by its name, later
-    "experiments": {"cli"},
+    "torch": set(),
+    "report": {"", "cli", "results", "compare"},  # the package: by its name, later
     "cli": {"__main__"},
 }
 
@@ -78,24 +76,30 @@ MAX_BODY_LINES = 60
 ABSOLUTE_PATH = re.compile(r"(/[A-Za-z][\w.-]*){2,}|~/|[A-Za-z]:\\")
 
 PACKAGE = "raterwise"
-SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / PACKAGE
+
+# What stands beside the package in the repository, and is not installed with it.
+BESIDE = {"benchmarks", "examples", "experiments", "tests", "tools"}
+PAPERS = {"label_histograms", "robust_ece", "multi_rater", "confidence_curves"}
 
 
 @dataclass(frozen=True)
 class Module:
-    """One source file: its dotted name below raterwise ("" for the package itself) and its text."""
+    """One source file: its dotted name below its package ("" for that itself) and its text."""
 
     name: str
     text: str
     is_package: bool = False
+    package: str = PACKAGE
 
     @classmethod
-    def read(cls, path: Path) -> Module:
-        """Read the module at a path below the source folder."""
-        parts = path.relative_to(SOURCE).with_suffix("").parts
+    def read(cls, path: Path, source: Path = SOURCE) -> Module:
+        """Read the module at a path below the folder of its package."""
+        parts = path.relative_to(source).with_suffix("").parts
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
-        return cls(name, path.read_text(encoding="utf-8"), is_package)
+        return cls(name, path.read_text(encoding="utf-8"), is_package, source.name)
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
@@ -104,10 +108,13 @@ class Module:
 
     def where(self, node: ast.AST) -> str:
         """Name the place of a node, for a complaint."""
-        return f"{PACKAGE}.{self.name}".rstrip(".") + f", line {getattr(node, 'lineno', '?')}"
+        return f"{self.package}.{self.name}".rstrip(".") + f", line {getattr(node, 'lineno', '?')}"
 
 
 MODULES = [Module.read(path) for path in sorted(SOURCE.rglob("*.py"))]
+EXPERIMENTS = [
+    Module.read(path, ROOT / "experiments") for path in sorted((ROOT / "experiments").rglob("*.py"))
+]
 
 
 def position(name: str) -> tuple[str, int] | None:
@@ -143,7 +150,7 @@ def absolute(module: Module, base: str | None, level: int) -> str:
     """Resolve the dots of a relative import against the module that holds it."""
     if level == 0:
         return base or ""
-    here = [PACKAGE, *filter(None, module.name.split("."))]
+    here = [module.package, *filter(None, module.name.split("."))]
     up = level - 1 if module.is_package else level
     return ".".join([*here[: len(here) - up], *filter(None, [base])])
 
@@ -212,6 +219,23 @@ def foreign_packages(module: Module) -> Iterator[str]:
             yield f"{module.where(node)}: {own[0]} must not import {name}"
 
 
+def not_installed(module: Module) -> Iterator[str]:
+    """Complain of imports of what only a checkout has."""
+    for node, name in imports(module):
+        if name.partition(".")[0] in BESIDE:
+            yield f"{module.where(node)}: {name} is not installed with {PACKAGE}"
+
+
+def other_papers(module: Module) -> Iterator[str]:
+    """Complain of an experiment that imports another paper's: what both need is shared."""
+    own = module.name.partition(".")[0]
+    for node, name in imports(module):
+        package, _, rest = name.partition(".")
+        paper = rest.partition(".")[0]
+        if package == module.package and paper in PAPERS and own not in {paper, "commands"}:
+            yield f"{module.where(node)}: must not import {paper}; share it"
+
+
 def unsafe_loading(module: Module) -> Iterator[str]:
     """Complain of pickles: a file from outside must not be able to run code."""
     for node, name in imports(module):
@@ -250,7 +274,7 @@ def too_long(module: Module) -> Iterator[str]:
     """Complain of modules and function bodies that do not fit a reader's head."""
     lines = len(module.text.splitlines())
     if lines > MAX_MODULE_LINES:
-        yield f"{PACKAGE}.{module.name} has {lines} lines, more than {MAX_MODULE_LINES}"
+        yield f"{module.package}.{module.name} has {lines} lines, more than {MAX_MODULE_LINES}"
     for node in module.nodes:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -266,10 +290,12 @@ RULES: tuple[Rule, ...] = (
     beyond_its_knowledge,
     leaves,
     foreign_packages,
+    not_installed,
     unsafe_loading,
     absolute_paths,
     too_long,
 )
+EXPERIMENT_RULES: tuple[Rule, ...] = (other_papers, unsafe_loading, absolute_paths, too_long)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -277,6 +303,13 @@ def test_the_package_obeys(rule: Rule) -> None:
     """No module of the package gives this rule anything to complain of."""
     assert MODULES, f"no source found in {SOURCE.name}"
     assert [complaint for module in MODULES for complaint in rule(module)] == []
+
+
+@pytest.mark.parametrize("rule", EXPERIMENT_RULES, ids=lambda rule: rule.__name__)
+def test_the_experiments_obey(rule: Rule) -> None:
+    """No module of the experiments gives this rule anything to complain of."""
+    assert {module.name for module in EXPERIMENTS} >= PAPERS
+    assert [complaint for module in EXPERIMENTS for complaint in rule(module)] == []
 
 
 LONG_BODY = "def f():\n    '''Doc.'''\n" + "    x = 1\n" * (MAX_BODY_LINES + 1)
@@ -300,6 +333,7 @@ LONG_BODY = "def f():\n    '''Doc.'''\n" + "    x = 1\n" * (MAX_BODY_LINES + 1)
         (leaves, "", "from raterwise import torch", "import torch"),
         (leaves, "datasets", "from raterwise.report import page", "import report"),
         (foreign_packages, "metrics.kernel", "import sklearn.metrics", "import sklearn"),
+        (not_installed, "cli", "from experiments.kept import kept", "is not installed"),
         (unsafe_loading, "io.tables", "import pickle", "imports pickle"),
         (unsafe_loading, "io.tables", "np.load(f, allow_pickle=True)", "allow_pickle must be"),
         (unsafe_loading, "torch.ensembles", "load(f, weights_only=flag)", "weights_only must be"),
@@ -322,7 +356,7 @@ def test_a_planted_offence_is_found(rule: Rule, name: str, text: str, complaint:
         ("metrics.proper", "from .calibration import binned\nfrom raterwise.metrics import kernel"),
         ("predictions", "def f():\n    from raterwise.kernels import _numba"),
         ("results", "from raterwise import __version__"),
-        ("cli", "from raterwise.report import page\nfrom raterwise.experiments import run"),
+        ("cli", "from raterwise.report import page"),
         ("labels", "def f():\n    '''Doc.'''\n" + "    x = 1\n" * MAX_BODY_LINES),
         ("io.tables", "np.load(file, allow_pickle=False)\nrate = f'{n}/cases/second'"),
     ],
@@ -330,6 +364,20 @@ def test_a_planted_offence_is_found(rule: Rule, name: str, text: str, complaint:
 def test_honest_code_passes(name: str, text: str) -> None:
     """Imports that point down, and code within the limits, give no complaint."""
     assert [complaint for rule in RULES for complaint in rule(Module(name, text))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("robust_ece.runs", "from experiments.multi_rater import data"),
+        ("multi_rater.data", "from ..robust_ece.runs import Run"),
+        ("training", "import experiments.multi_rater.data"),
+    ],
+)
+def test_papers_that_know_each_other_are_found(name: str, text: str) -> None:
+    """A paper that imports another, or a shared module that imports a paper, is named."""
+    (complaint,) = other_papers(Module(name, text, package="experiments"))
+    assert "must not import" in complaint and complaint.startswith(f"experiments.{name}, line 1")
 
 
 def test_every_entry_stands_once_in_the_layers() -> None:

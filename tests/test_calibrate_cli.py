@@ -396,7 +396,7 @@ def test_doubts_of_the_fit_are_shown(folder: Path) -> None:
     assert "warning: TemperatureScaling: " in result.stdout
 
 
-@pytest.mark.parametrize("command", ["calibrate", "worklist", "plan", "reproduce expert-labels"])
+@pytest.mark.parametrize("command", ["calibrate", "worklist", "plan"])
 def test_every_option_is_documented(command: str) -> None:
     """docs/calibration.md names every option that docs/command_line.md does not."""
     pattern = r"(?<![\w-])--[a-z][a-z0-9-]*"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,8 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from raterwise.experiments.kept import fingerprint, kept  # noqa: E402
-from raterwise.experiments.training import Recipe, predict, train  # noqa: E402
+from experiments.kept import fingerprint, kept  # noqa: E402
+from experiments.training import Recipe, predict, train  # noqa: E402
 
 
 def line(cases: int = 64) -> tuple[torch.Tensor, torch.Tensor]:
@@ -66,6 +67,109 @@ def test_the_best_epoch_is_kept_where_there_is_validation() -> None:
     worse = loss(torch.from_numpy(predict(kept_one, points)), 1 - classes)
     last = train(linear, loss, (points, classes), recipe)
     assert worse < loss(torch.from_numpy(predict(last, points)), 1 - classes)
+
+
+# Recipes -----------------------------------------------------------------------------------------
+
+
+def one_weight() -> nn.Module:
+    """A network whose output is its single weight, which begins at 0."""
+    layer = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(layer.weight)
+    return layer
+
+
+def weights_of(recipe: Recipe) -> list[float]:
+    """The weight after each epoch of one batch, where the gradient is always -1."""
+    ones = torch.ones(2, 1)
+    found = []
+
+    def loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        found.append(logits[0, 0].item())
+        return (targets - logits).mean()
+
+    network = train(one_weight, loss, (ones, ones), recipe)
+    return [*found[1:], network.weight.item()]
+
+
+def test_the_rate_follows_its_schedule() -> None:
+    """Without momentum a step is the rate itself: steps, half a cosine and warm-up by hand."""
+    plain = {"epochs": 4, "learning_rate": 1.0, "optimizer": "sgd", "momentum": 0.0}
+    for changes, rates in (
+        ({"schedule": "constant"}, [1, 1, 1, 1]),
+        ({}, [1, 1, 0.1, 0.01]),  # after 1/2 and 3/4 of the epochs
+        ({"milestones": (0.25,), "decay": 0.5}, [1, 0.5, 0.5, 0.5]),
+        # (1 + cos(k π/4))/2 for k = 0 … 3
+        ({"schedule": "cosine"}, [1, (2 + 2**0.5) / 4, 0.5, (2 - 2**0.5) / 4]),
+        ({"schedule": "constant", "warm_up": 3}, [0.25, 0.5, 0.75, 1]),
+        ({"schedule": "cosine", "warm_up": 2}, [1 / 3, 2 / 3, 1, 0.5]),
+    ):
+        steps = np.diff([0.0, *weights_of(Recipe(**plain, **changes))])
+        assert steps == pytest.approx(rates, abs=1e-6), changes
+
+
+def test_optimizers_step_as_published() -> None:
+    """The first two steps at a gradient of -1, worked by hand; weight decay shrinks the weight."""
+    flat = {"epochs": 2, "learning_rate": 0.1, "schedule": "constant"}
+    # NAdam (Dozat 2016): momentum μ_t = 0.9 (1 - 0.96^(t/250) / 2), moments 1 - 0.9^t and 1.
+    mu = [0.9 * (1 - 0.5 * 0.96 ** (0.004 * t)) for t in (1, 2, 3)]
+    first = (1 - mu[0]) / (1 - mu[0]) + mu[1] * 0.1 / (1 - mu[0] * mu[1])
+    second = (1 - mu[1]) / (1 - mu[0] * mu[1]) + mu[2] * 0.19 / (1 - mu[0] * mu[1] * mu[2])
+    for name, expected in (
+        ("sgd", [0.1, 0.1 + 0.1 * 1.9]),  # momentum 0.9
+        ("adam", [0.1, 0.2]),  # m/√v = 1 after the corrections, always
+        ("nadam", [0.1 * first, 0.1 * (first + second)]),
+    ):
+        found = weights_of(Recipe(**flat, optimizer=name))
+        assert found == pytest.approx(expected, rel=1e-5), name
+    # Decay 0.5 at the second step: of Adam and NAdam the weight loses 0.1 · 0.5 of itself, in SGD
+    # the gradient -1 becomes -1 + 0.5 w.
+    for name, changes, expected in (
+        ("adam", {}, 0.1 * 0.95 + 0.1),
+        ("nadam", {}, 0.1 * first * 0.95 + 0.1 * second),
+        ("sgd", {"momentum": 0.0}, 0.1 + 0.1 * (1 - 0.5 * 0.1)),
+    ):
+        found = weights_of(Recipe(**flat, optimizer=name, weight_decay=0.5, **changes))
+        assert found[1] == pytest.approx(expected, rel=1e-5), name
+
+
+def test_patience_stops_and_the_best_epoch_is_kept(tmp_path: Path) -> None:
+    """The validation loss (w - 2)² rises after w = 2: two more epochs, then back."""
+    ones = torch.ones(2, 1)
+    seen = []
+
+    def loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        if torch.is_grad_enabled():
+            return -logits.mean()
+        seen.append(logits[0, 0].item())
+        return ((logits - targets) ** 2).mean()
+
+    recipe = Recipe(
+        epochs=9, learning_rate=1.0, optimizer="sgd", momentum=0.0, schedule="constant", patience=2
+    )
+    for _ in range(2):  # the second time from the checkpoint: nothing is left to do
+        network = train(
+            one_weight, loss, (ones, ones), recipe, validation=(ones, 2 * ones),
+            checkpoint=tmp_path / "run.pt",
+        )  # fmt: skip
+        assert seen == [1, 2, 3, 4] and network.weight.item() == 2
+
+
+def test_recipes_that_cannot_be_are_named() -> None:
+    """Each with its argument, the rule and what was given."""
+    for changes, message in (
+        ({"optimizer": "lion"}, "optimizer: must be one of adam, nadam, sgd; got 'lion'"),
+        ({"schedule": "wave"}, "schedule: must be one of steps, cosine, constant; got 'wave'"),
+        ({"warm_up": 4}, "warm_up: must be 0 … 3, fewer than the epochs; got 4"),
+        ({"patience": 0}, "patience: must be at least 1; got 0"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            Recipe(epochs=4, **changes)
+    with pytest.raises(ValueError, match="patience: needs validation cases"):
+        train(linear, nn.CrossEntropyLoss(), line(), Recipe(4, patience=1))
+
+
+# Files that are kept -----------------------------------------------------------------------------
 
 
 def test_what_was_made_of_the_same_things_is_not_made_again(tmp_path: Path) -> None:

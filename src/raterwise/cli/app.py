@@ -24,7 +24,6 @@ from raterwise.cli.plan import EXAMPLES as PLAN_EXAMPLES
 from raterwise.cli.plan import plan
 from raterwise.cli.report import EXAMPLES as REPORT_EXAMPLES
 from raterwise.cli.report import report
-from raterwise.cli.reproduce import reproduce
 from raterwise.cli.segment import EXAMPLES as SEGMENT_EXAMPLES
 from raterwise.cli.segment import segment
 from raterwise.cli.show import as_options
@@ -42,6 +41,9 @@ BAD_INPUT, INTERRUPTED = 2, 130
 class OneLineErrors(TyperGroup):
     """A group of commands whose expected errors are one line on stderr, without a traceback."""
 
+    program = "raterwise"
+    """Whose errors they are."""
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn an error on purpose, or of the file system, into an exit code."""
         try:
@@ -49,10 +51,12 @@ class OneLineErrors(TyperGroup):
         except BrokenPipeError:
             raise  # `raterwise … | head` is nobody's mistake; the program below handles it
         except (RaterwiseError, OSError) as error:
-            typer.echo(f"raterwise: {' '.join(as_options(_in_words(error)).split())}", err=True)
+            typer.echo(
+                f"{self.program}: {' '.join(as_options(_in_words(error)).split())}", err=True
+            )
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
-            typer.echo("raterwise: interrupted", err=True)
+            typer.echo(f"{self.program}: interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -83,7 +87,6 @@ app.command(epilog=PLAN_EXAMPLES)(plan)
 app.command(epilog=SEGMENT_EXAMPLES)(segment)
 app.command(epilog=MERGE_EXAMPLES)(merge)
 app.command()(demo)
-app.add_typer(reproduce, name="reproduce")
 
 
 def _print_version(wanted: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,12 +22,27 @@ from torch.utils.data import (
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.torch._checkpoints import check_settings, load_checkpoint, save_checkpoint
 
-__all__ = ["MILESTONES", "Data", "Epoch", "Training", "digest", "loader_of", "pair_of"]
+__all__ = ["Data", "Epoch", "Training", "digest", "in_steps", "loader_of", "pair_of"]
 
 Data = Dataset[Any] | DataLoader[Any] | tuple[Tensor, Tensor]
 
 DECAY, MILESTONES = 0.1, (1 / 2, 3 / 4)
 """The learning rate is divided by ten at half and at three quarters of the epochs (CCC 4.1)."""
+
+
+Rate = Callable[[int, int], float]
+"""rate(number, epochs) -> by what the learning rate is multiplied in one of so many epochs."""
+
+
+def in_steps(
+    number: int, epochs: int, milestones: Sequence[float] = MILESTONES, decay: float = DECAY
+) -> float:
+    """Return the factor of an epoch where the rate falls at each milestone, a share of the epochs.
+
+    >>> [in_steps(number, 8) for number in (0, 3, 4, 5)]
+    [1.0, 1.0, 0.1, 0.1]
+    """
+    return float(decay ** sum(number >= share * epochs for share in milestones))
 
 
 class Epoch(NamedTuple):
@@ -69,10 +84,26 @@ class Training:
         self.best = saved["best"]
         return [Epoch(*epoch) for epoch in saved["history"]]
 
-    def set_rate(self, milestones: int) -> None:
-        """Set the learning rate after so many milestones."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["initial_lr"] * DECAY**milestones
+    def go_on(
+        self,
+        network: nn.Module,
+        history: list[Epoch],
+        epochs: int,
+        one_epoch: Callable[[int], tuple[float, float | None]],
+        *,
+        patience: int | None = None,
+        rate: Rate = in_steps,
+    ) -> None:
+        """Do the epochs that `history` does not have, and add them to it.
+
+        `one_epoch(number)` trains and returns the loss, and that of the validation if there is one.
+        """
+        while not self.is_over(len(history), epochs, patience):
+            number = len(history)
+            for group in self.optimizer.param_groups:
+                group["lr"] = group["initial_lr"] * rate(number, epochs)
+            history.append(Epoch(number, *one_epoch(number)))
+            self.record(history, network)
 
     def record(self, history: Sequence[Epoch], network: nn.Module) -> None:
         """Remember the best epoch, and write everything down."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from os import PathLike
 from typing import Any, Self
 
@@ -36,15 +37,7 @@ from raterwise.torch._inference import (
     total_cases,
 )
 from raterwise.torch._progress import Progress, Reporter
-from raterwise.torch._training import (
-    MILESTONES,
-    Data,
-    Epoch,
-    Training,
-    digest,
-    loader_of,
-    pair_of,
-)
+from raterwise.torch._training import Data, Epoch, Training, digest, loader_of, pair_of
 
 __all__ = ["Epoch", "UncertaintyDistillation", "confidence_loss", "soften", "with_planes"]
 
@@ -284,36 +277,36 @@ class UncertaintyDistillation:
         )  # fmt: skip
         self.history = training.begin(self.network) if resume else []
         with Progress(progress) as report:
-            while not training.is_over(len(self.history), epochs, patience):
-                self._epoch(training, data, validation, epochs, batch_size, augment, report)
+            one_epoch = partial(
+                self._epoch,
+                training.optimizer, data, validation, epochs, batch_size, augment, report,
+            )  # fmt: skip
+            training.go_on(self.network, self.history, epochs, one_epoch, patience=patience)
         training.finish(self.network, validation is not None)
         return self
 
     def _epoch(
         self,
-        training: Training,
+        optimizer: torch.optim.Optimizer,
         data: Data,
         validation: Data | None,
         epochs: int,
         batch_size: int,
         augment: Augment | None,
         report: Progress,
-    ) -> None:
-        number = len(self.history)
-        training.set_rate(sum(number >= m * epochs for m in MILESTONES if m * epochs >= 1))
-        at = device_of(self.network)
-        with seeded(self.seed, number, device=at):
+        number: int,
+    ) -> tuple[float, float | None]:
+        """Learn from every case once; return the loss, and that of the validation data."""
+        with seeded(self.seed, number, device=device_of(self.network)):
             loader = loader_of(data, batch_size, shuffle=True, epoch=number, seed=self.seed)
             self.network.train()
-            train_loss = self._pass(loader, training.optimizer, number, epochs, report, augment)
+            train_loss = self._pass(loader, optimizer, number, epochs, report, augment)
             self.network.eval()
-            validation_loss = None
-            if validation is not None:
-                loader = loader_of(validation, batch_size, shuffle=False)
-                with torch.no_grad():
-                    validation_loss = self._pass(loader, None, number, epochs, None)
-        self.history.append(Epoch(number, train_loss, validation_loss))
-        training.record(self.history, self.network)
+            if validation is None:
+                return train_loss, None
+            loader = loader_of(validation, batch_size, shuffle=False)
+            with torch.no_grad():
+                return train_loss, self._pass(loader, None, number, epochs, None)
 
     def _pass(
         self,

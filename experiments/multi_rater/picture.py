@@ -1,6 +1,8 @@
 """Draw docs/images/segmentation_raters.png: a nodule, its outlines, what a network says of it.
 
-python tools/make_segmentation_picture.py DATA OUT   # as of `raterwise reproduce segmentation`
+    python -m experiments.multi_rater.picture DATA OUT
+
+DATA and OUT are what --data and --out of `python -m experiments multi_rater` were.
 
 The image is of LIDC-IDRI (CC BY 3.0), cited in docs/segmentation_networks.md.
 """
@@ -12,12 +14,14 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from numpy.typing import NDArray
 
-from raterwise.experiments.segmentation_data import Training, Unit, kept_predictions, read_study
+from experiments.multi_rater.data import Training, Unit, kept_predictions, read_study
+from raterwise.datasets.masks import OutlinedImages
 from raterwise.palette import SERIES
 from raterwise.segmentation import disagreement_map
 
-TARGET = Path(__file__).parents[1] / "docs" / "images" / "segmentation_raters.png"
+TARGET = Path(__file__).parents[2] / "docs" / "images" / "segmentation_raters.png"
 MARGIN = 12
 """Pixels around the outlines."""
 LEAST = 250
@@ -42,7 +46,7 @@ def main() -> None:
     print(f"{images.names[rows[place]]}: {TARGET} ({TARGET.stat().st_size / 1024:.0f} KB)")
 
 
-def chosen(images: object, rows: list[int]) -> int:
+def chosen(images: OutlinedImages, rows: list[int]) -> int:
     """Return the place of a nodule whose four outlines share about half of what any of them holds.
 
     All four must be there, differ, and be large enough to be seen.
@@ -57,7 +61,7 @@ def chosen(images: object, rows: list[int]) -> int:
     return int(np.argmin(apart))
 
 
-def draw(images: object, row: int, probs: np.ndarray) -> None:
+def draw(images: OutlinedImages, row: int, probs: NDArray[np.float64]) -> None:
     """Draw the image with its outlines, the probability, and both kinds of disagreement."""
     from matplotlib import pyplot as plt
 

@@ -1,7 +1,7 @@
 """Do calibration losses calibrate? The networks of RECE Table 2 on BreastMNIST and PneumoniaMNIST.
 
 A small residual network is trained with each loss from several seeds, and what it says of the test
-images is kept in one file per network; `training_loss_judging` judges them. A seed decides the
+images is kept in one file per network; `judging` judges them. A seed decides the
 first weights, the order of the images and their flips, so networks of one seed begin alike and are
 shown the same. A run that finds a file made of the same data and settings goes on to the next, and
 several processes may share the work (`shard`).
@@ -24,18 +24,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from experiments.kept import fingerprint, kept_arrays
+from experiments.networks import ResNet8
+from experiments.robust_ece.runs import DATA, Run, Settings, runs_of
+from experiments.training import Recipe, predict, share, train
 from raterwise.arrays import positive_integer
 from raterwise.datasets.medmnist import MedMnist, MedMnistPart, read_medmnist
 from raterwise.errors import InvalidInputError
-from raterwise.experiments.kept import fingerprint, kept_arrays
-from raterwise.experiments.training import Recipe, predict, train
-from raterwise.experiments.training_loss_runs import DATA, Run, Settings, runs_of
 from raterwise.torch import losses
 
 __all__ = [
     "LOSSES",
     "Settings",
-    "SmallResNet",
     "augmented_views",
     "loss_of",
     "train_all",
@@ -57,46 +57,6 @@ LOSSES: dict[str, Callable[[float], nn.Module]] = {
         losses.FocalLoss(GAMMA), losses.RCR(SIGMA, normalization="paper"), b
     ),
 }
-
-
-class SmallResNet(nn.Module):
-    """Three residual stages, each of half the resolution: 0.3 million weights at width 32."""
-
-    def __init__(self, classes: int, width: int = 32) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(_convolution(1, width), nn.BatchNorm2d(width), nn.ReLU())
-        self.stages = nn.Sequential(
-            _Residual(width, width),
-            _Residual(width, 2 * width),
-            _Residual(2 * width, 4 * width),
-        )
-        self.last = nn.Linear(4 * width, classes)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return logits (N, K) of images (N, 1, H, W) whose values are 0 … 1."""
-        features: Tensor = self.stages(self.stem(2 * images - 1)).mean(dim=(2, 3))
-        logits: Tensor = self.last(features)
-        return logits
-
-
-class _Residual(nn.Module):
-    def __init__(self, before: int, after: int) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
-            _convolution(before, after, stride=2),
-            nn.BatchNorm2d(after),
-            nn.ReLU(),
-            _convolution(after, after),
-            nn.BatchNorm2d(after),
-        )
-        self.shortcut = nn.Conv2d(before, after, 1, stride=2)
-
-    def forward(self, images: Tensor) -> Tensor:
-        return torch.relu(self.shortcut(images) + self.body(images))
-
-
-def _convolution(before: int, after: int, stride: int = 1) -> nn.Module:
-    return nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
 
 
 def loss_of(run: Run) -> nn.Module:
@@ -124,13 +84,10 @@ def train_all(
     """
     settings = settings or Settings()
     positive_integer("seeds", settings.seeds)
-    part, parts = shard
-    if not 0 <= part < parts:
-        raise InvalidInputError(f"shard: must be (i, n) with 0 <= i < n; got {shard}")
     found = _data_in(folder)
     target = Path(out)
     target.mkdir(parents=True, exist_ok=True)
-    runs = runs_of(settings, list(found))[part::parts]
+    runs = share(runs_of(settings, list(found)), shard)
     files = []
     for number, run in enumerate(runs):
         if progress:
@@ -187,7 +144,7 @@ def _trained(run: Run, settings: Settings, data: MedMnist, device: str) -> dict[
     # The fastest algorithm may add in another order each time; these do not.
     with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
         network = train(
-            lambda: SmallResNet(classes, settings.width),
+            lambda: ResNet8(classes, settings.width),
             loss_of(run),
             train_part,
             recipe,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from raterwise.experiments.markdown import table_head, table_row
+from experiments.markdown import table_head, table_row
 
 __all__ = ["as_markdown"]
 

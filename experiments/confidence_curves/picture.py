@@ -1,8 +1,8 @@
-"""Draw the picture of docs/distillation.md from the predictions of `raterwise reproduce`.
+"""Draw the picture of docs/distillation.md from what its experiment kept.
 
-    python tools/draw_distillation.py FOLDER
+    python -m experiments.confidence_curves.picture FOLDER
 
-FOLDER is what --out of `raterwise reproduce distillation` was.
+FOLDER is what --out of `python -m experiments confidence_curves` was.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
+from numpy.typing import NDArray
 
+from experiments.confidence_curves.judging import Cascade, Judgement, load_cascades
+from experiments.confidence_curves.tables import METHODS
 from raterwise import plots
 from raterwise.curves import ThresholdCurve
-from raterwise.experiments.distillation_judging import Judgement, load_cascades
-from raterwise.experiments.distillation_tables import METHODS
 from raterwise.functions.ranking import ccc_curve
 
-IMAGE = Path(__file__).parents[1] / "docs" / "images" / "distillation_ccc.png"
+IMAGE = Path(__file__).parents[2] / "docs" / "images" / "distillation_ccc.png"
 SHOWN = ("ensemble", "softened", "udist", "udist, held out")
 PANELS = (
     ("cifar10", None, "CIFAR-10"),
@@ -37,7 +38,7 @@ def main() -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    cascades = {}
+    cascades: dict[str, Cascade] = {}
     for cascade in load_cascades(folder):
         cascades.setdefault(cascade.made_of["problem"], cascade)
     with plots.journal_style():
@@ -53,7 +54,7 @@ def main() -> None:
     print(IMAGE.name, IMAGE.stat().st_size)
 
 
-def curve_of(judgement: Judgement, classes: np.ndarray, kind: str | None) -> ThresholdCurve:
+def curve_of(judgement: Judgement, classes: NDArray[np.int64], kind: str | None) -> ThresholdCurve:
     """Return the CCC curve of one confidence, with cases from elsewhere where there are some."""
     outside = None if kind is None else judgement.outside[kind]
     correct = judgement.predicted == classes

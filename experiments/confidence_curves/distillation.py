@@ -2,7 +2,7 @@
 
 M small residual networks learn the classes; a network of the same kind learns how sure they are
 (UDist). What all of them say about the images to judge by, in and out of distribution, is written
-into one file per problem and seed; `distillation_tables` makes the tables. A run that finds a file
+into one file per problem and seed; `judging` makes the tables. A run that finds a file
 made of the same things goes on to the next.
 
 This half needs PyTorch, NumPy and SciPy alone.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments.confidence_curves.data import PROBLEMS, Problem, load_problem
+from experiments.kept import kept_arrays
+from experiments.networks import ResNet9
+from experiments.training import Recipe, predict, share, train
 from raterwise.arrays import choose
-from raterwise.experiments.distillation_data import PROBLEMS, Problem, load_problem
-from raterwise.experiments.kept import kept_arrays
-from raterwise.experiments.training import Recipe, predict, train
 from raterwise.torch._inference import seeded
 from raterwise.torch.distillation import UncertaintyDistillation
 
-__all__ = ["Settings", "SmallResNet", "cascade", "crop_and_flip", "predictions_file", "train_all"]
+__all__ = ["Settings", "cascade", "crop_and_flip", "predictions_file", "train_all"]
 
 Arrays = dict[str, NDArray[Any]]
 Report = Callable[[str, float], None]
@@ -66,58 +68,6 @@ class Settings:
         return replace(
             self, width=max(self.width // 2, 1), epochs=max(self.epochs // 3, 1), augment=False
         )
-
-
-# the networks ------------------------------------------------------------------------------------
-
-
-class SmallResNet(nn.Module):
-    """A residual network of eight convolutions for small images.
-
-    In training on a GPU it computes in bfloat16; what it says in eval mode is in float32, because
-    scores of eight bits would tie.
-    """
-
-    def __init__(self, channels: int, outputs: int, width: int) -> None:
-        super().__init__()
-        self.body = nn.Sequential(
-            _block(channels, width),
-            _block(width, 2 * width, halve=True),
-            _Residual(2 * width),
-            _block(2 * width, 4 * width, halve=True),
-            _block(4 * width, 8 * width, halve=True),
-            _Residual(8 * width),
-        )
-        self.head = nn.Linear(8 * width, outputs)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return (N, outputs) logits."""
-        quick = self.training and images.is_cuda
-        with torch.autocast(images.device.type, dtype=torch.bfloat16, enabled=quick):
-            features = self.body(images.contiguous(memory_format=torch.channels_last))
-            scores: Tensor = self.head(features.amax(dim=(2, 3)))
-        return scores.float()
-
-
-class _Residual(nn.Module):
-    """Two convolutions, added to what they are given."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.change = nn.Sequential(_block(width, width), _block(width, width))
-
-    def forward(self, images: Tensor) -> Tensor:
-        changed: Tensor = images + self.change(images)
-        return changed
-
-
-def _block(inputs: int, outputs: int, *, halve: bool = False) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
-        nn.BatchNorm2d(outputs),
-        nn.ReLU(),
-        *([nn.MaxPool2d(2)] if halve else []),
-    )
 
 
 def crop_and_flip(images: Tensor) -> Tensor:
@@ -203,7 +153,7 @@ def _member(
 
 
 def _network(channels: int, outputs: int, width: int) -> nn.Module:
-    network: nn.Module = SmallResNet(channels, outputs, width)
+    network: nn.Module = ResNet9(channels, outputs, width)
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
@@ -265,30 +215,30 @@ def train_all(
     settings: Settings | None = None,
     device: str | torch.device = "cpu",
     checkpoints: bool = True,
+    shard: tuple[int, int] = (0, 1),
     report: Report | None = None,
 ) -> list[Path]:
-    """Train the cascades that `out` has no predictions of; return the files of all.
+    """Train the cascades that `out` has no predictions of; return the files of this shard.
 
     With `checkpoints`, training that was killed goes on with the epoch after the last whole one.
+    `shard` = (i, n) takes every n-th cascade from the i-th on.
     """
     for name in problems:
         choose("problems", name, PROBLEMS)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for seed in seeds:  # one of each problem first: what is there early is of use
-        for name in problems:
-            chosen = (settings or Settings()).of(name)
-            problem = load_problem(
-                name, data, seed=seed, held_out=chosen.held_out, limit=chosen.limit
-            )
-            made_of = {
-                "version": VERSION, "problem": name, "seed": seed,
-                "data": problem.fingerprint(), **asdict(chosen),
-            }  # fmt: skip
-            files.append(predictions_file(folder, name, seed))
-            work = folder / f"checkpoints-{name}-seed{seed}" if checkpoints else None
-            _kept(files[-1], made_of, problem, chosen, seed, device, work, report)
+    # One of each problem first: what is there early is of use.
+    for seed, name in share(product(seeds, problems), shard):
+        chosen = (settings or Settings()).of(name)
+        problem = load_problem(name, data, seed=seed, held_out=chosen.held_out, limit=chosen.limit)
+        made_of = {
+            "version": VERSION, "problem": name, "seed": seed,
+            "data": problem.fingerprint(), **asdict(chosen),
+        }  # fmt: skip
+        files.append(predictions_file(folder, name, seed))
+        work = folder / f"checkpoints-{name}-seed{seed}" if checkpoints else None
+        _kept(files[-1], made_of, problem, chosen, seed, device, work, report)
     return files
 
 

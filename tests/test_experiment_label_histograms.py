@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from raterwise.calibrators.alpha_penalty import best_alpha_penalty
-from raterwise.cli import app
-from raterwise.experiments import expert_labels
-from raterwise.experiments.expert_label_tables import as_markdown
-from raterwise.experiments.expert_labels import (
+from experiments.commands import app
+from experiments.label_histograms import expert_labels
+from experiments.label_histograms.expert_labels import (
     VARIANTS,
     Model,
     Settings,
@@ -24,6 +22,8 @@ from raterwise.experiments.expert_labels import (
     judged,
     run,
 )
+from experiments.label_histograms.tables import as_markdown
+from raterwise.calibrators.alpha_penalty import best_alpha_penalty
 from raterwise.labels import Labels
 
 QUICK = Settings(resamples=20)
@@ -156,7 +156,7 @@ def test_a_run_is_taken_up_where_it_stopped(
 
 def test_the_command_writes_tables(data: Path, tmp_path: Path) -> None:
     """One row per model and variant, the differences below, LIDC by patient; all as files too."""
-    command = ["reproduce", "expert-labels", "--data", str(data), "--out", str(tmp_path / "out")]
+    command = ["label_histograms", "--data", str(data), "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(app, [*command, "--resamples", "20"])
     assert result.exit_code == 0, result.output
     text = (tmp_path / "out" / "tables.md").read_text(encoding="utf-8")
@@ -171,7 +171,7 @@ def test_the_command_writes_tables(data: Path, tmp_path: Path) -> None:
 
 def test_a_wrong_folder_is_one_line(tmp_path: Path) -> None:
     """Bad input is exit code 2 here as everywhere."""
-    command = ["reproduce", "expert-labels", "--data", str(tmp_path), "--out", str(tmp_path / "o")]
+    command = ["label_histograms", "--data", str(tmp_path), "--out", str(tmp_path / "o")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 2 and result.stderr.count("\n") == 1
     assert not (tmp_path / "o").exists()

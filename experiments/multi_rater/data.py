@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.kept import fingerprint, kept_arrays
 from raterwise.datasets.masks import OutlinedImages, read_bubil_cells, read_lidc_nodules
 from raterwise.errors import InvalidInputError
-from raterwise.experiments.kept import fingerprint, kept_arrays
 
 __all__ = [
     "STUDIES",

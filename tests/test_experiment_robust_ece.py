@@ -16,9 +16,8 @@ from scipy.special import expit, ndtr, ndtri, softmax
 from typer.testing import CliRunner
 
 import raterwise as rw
-from raterwise.cli import app
-from raterwise.datasets import read_medmnist
-from raterwise.experiments.training_loss_judging import (
+from experiments.commands import app
+from experiments.robust_ece.judging import (
     Network,
     Spread,
     differences_of,
@@ -28,7 +27,7 @@ from raterwise.experiments.training_loss_judging import (
     spreads_of,
     with_training,
 )
-from raterwise.experiments.training_loss_runs import (
+from experiments.robust_ece.runs import (
     DATA,
     LOSS_NAMES,
     WEIGHTED,
@@ -37,21 +36,23 @@ from raterwise.experiments.training_loss_runs import (
     load_runs,
     runs_of,
 )
-from raterwise.experiments.training_loss_tables import as_markdown
+from experiments.robust_ece.tables import as_markdown
+from raterwise.datasets import read_medmnist
 from raterwise.inference.settings import Settings as Judging
 from raterwise.results import Estimate
 
 torch = pytest.importorskip("torch")
 
-from raterwise.experiments import training_losses  # noqa: E402
-from raterwise.experiments.training_losses import (  # noqa: E402
+from experiments.networks import ResNet8  # noqa: E402
+from experiments.robust_ece import training_losses  # noqa: E402
+from experiments.robust_ece.training_losses import (  # noqa: E402
     LOSSES,
-    SmallResNet,
     augmented_views,
     loss_of,
     train_all,
 )
 
+ROOT = Path(__file__).parents[1]
 TINY = Settings(
     seeds=2, epochs=dict.fromkeys(DATA, 1), batch_size=20, width=2, samples=3, betas=(1.0, 5.0)
 )
@@ -149,7 +150,7 @@ def test_every_loss_has_a_name() -> None:
 
 def test_the_network_is_small() -> None:
     """0.3 million weights, logits of each class."""
-    network = SmallResNet(3)
+    network = ResNet8(3)
     assert sum(p.numel() for p in network.parameters()) == pytest.approx(3e5, rel=0.05)
     assert network(torch.zeros(2, 1, 28, 28)).shape == (2, 3)
 
@@ -243,12 +244,14 @@ def test_the_printed_rcr_trains_as_focal_alone(data: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("module", "absent"),
-    [("training_losses", "numba sklearn torchmetrics rich"), ("training_loss_judging", "torch")],
+    [("training_losses", "numba sklearn torchmetrics rich"), ("judging", "torch")],
 )
 def test_each_half_runs_where_the_other_cannot(module: str, absent: str) -> None:
     """Training needs no compiler and no scikit-learn; judging needs no PyTorch."""
-    code = f"import sys, raterwise.experiments.{module}; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = f"import sys, experiments.robust_ece.{module}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert not set(absent.split()) & set(done.stdout.split())
 
 
@@ -500,7 +503,7 @@ def test_the_command_trains_and_writes_tables(
         return real(folder, to, replace(TINY, seeds=settings.seeds), **rest)
 
     monkeypatch.setattr(training_losses, "train_all", quick)
-    command = ["reproduce", "training-losses", "--data", str(data), "--out", str(out)]
+    command = ["robust_ece", "--data", str(data), "--out", str(out)]
     options = ["--seeds", "2", "--resamples", "20"]
     result = CliRunner().invoke(app, [*command, *options])
     assert result.exit_code == 0, result.output
@@ -519,15 +522,6 @@ def test_the_command_trains_and_writes_tables(
 def test_bad_input_is_one_line(data: Path, tmp_path: Path) -> None:
     """No data, or a device that is not there: exit code 2 and no traceback."""
     for options in (["--data", str(tmp_path)], ["--data", str(data), "--device", "abacus"]):
-        command = ["reproduce", "training-losses", *options, "--out", str(tmp_path / "o")]
+        command = ["robust_ece", *options, "--out", str(tmp_path / "o")]
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 2 and result.stderr.count("\n") == 1, result.output
-
-
-def test_every_option_is_documented() -> None:
-    """docs/training_losses.md or docs/command_line.md names each option of the command."""
-    root = Path(__file__).parents[1] / "docs"
-    pages = [(root / name).read_text(encoding="utf-8") for name in ("training_losses.md",)]
-    shown = CliRunner().invoke(app, ["reproduce", "training-losses", "--help"]).stdout
-    for option in ("--data", "--out", "--device", "--seeds", "--judge-only", "--resamples"):
-        assert option in shown and f"`{option}" in pages[0]

@@ -4,7 +4,7 @@ A small U-Net sees one mask of each training image, of a rater drawn at random (
 not the same person from nodule to nodule), with plain cross-entropy. Each network writes its
 probabilities of the test images into a file of its own; a run that finds the file, made with the
 same data and settings, goes on to the next. What the files say is judged by
-`raterwise.experiments.segmentation_tables`.
+`experiments.multi_rater.judging`.
 
 This module needs PyTorch and NumPy alone, so that a machine with a GPU can train and another judge.
 """
@@ -17,10 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from raterwise.datasets.masks import OutlinedImages
-from raterwise.experiments.segmentation_data import (
+from experiments.multi_rater.data import (
     STUDIES,
     Arrays,
     IntArray,
@@ -33,62 +32,13 @@ from raterwise.experiments.segmentation_data import (
     splits_of,
     units_of,
 )
-from raterwise.experiments.training import Recipe, predict, train
+from experiments.networks import UNet
+from experiments.training import Recipe, predict, share, train
+from raterwise.datasets.masks import OutlinedImages
 from raterwise.torch._progress import Reporter
 from raterwise.torch.losses import HistogramCrossEntropy
 
-__all__ = ["UNet", "predictions_of", "train_networks", "turned"]
-
-
-class UNet(nn.Module):
-    """A U-Net of four levels with group normalisation: logits (N, 2, H, W) of images (N, 1, H, W).
-
-    H and W must be multiples of 8. `foreground` is about the probability that the untrained network
-    gives every pixel. Where few pixels are foreground, a network that begins with a half spends its
-    first epochs on the background, and may never see the rest (Lin et al. 2017, section 4.1).
-
-    >>> UNet(channels=8)(torch.zeros(1, 1, 16, 16)).shape
-    torch.Size([1, 2, 16, 16])
-    """
-
-    def __init__(self, channels: int = 16, foreground: float = 0.5, levels: int = 4) -> None:
-        super().__init__()
-        widths = [channels * 2**level for level in range(levels)]
-        self.down = nn.ModuleList(
-            _two_convolutions(before, after)
-            for before, after in zip([1, *widths], widths, strict=False)
-        )
-        self.up = nn.ModuleList(
-            _two_convolutions(width + 2 * width, width) for width in reversed(widths[:-1])
-        )
-        self.pool = nn.MaxPool2d(2)
-        self.grow = nn.Upsample(scale_factor=2, mode="nearest")
-        self.head = nn.Conv2d(channels, 2, 1)
-        odds = torch.tensor([1 - foreground, foreground]).log()
-        self.head.bias = nn.Parameter(odds - odds.mean())
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Return the logits of background and foreground."""
-        found = self.down[0](images)
-        skipped = []
-        for block in list(self.down)[1:]:
-            skipped.append(found)
-            found = block(self.pool(found))
-        for block in self.up:
-            found = block(torch.cat((self.grow(found), skipped.pop()), dim=1))
-        logits: Tensor = self.head(found)
-        return logits
-
-
-def _two_convolutions(before: int, after: int) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for width in (before, after):
-        layers += [
-            nn.Conv2d(width, after, 3, padding=1, bias=False),
-            nn.GroupNorm(8, after),
-            nn.ReLU(inplace=True),
-        ]
-    return nn.Sequential(*layers)
+__all__ = ["predictions_of", "train_networks", "turned"]
 
 
 def turned(images: Tensor, masks: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,18 +59,18 @@ def train_networks(
     studies: Sequence[str] = tuple(STUDIES),
     *,
     device: str | torch.device = "cpu",
-    networks: Sequence[int] | None = None,
+    shard: tuple[int, int] = (0, 1),
     progress: Reporter | None = None,
 ) -> None:
     """Train every network whose predictions `out` does not have yet.
 
-    `data` holds the files of the studies; `networks` says which of them to train in this process,
-    all where it is None. Several processes may share `out` if they train different ones.
+    `data` holds the files of the studies. `shard` = (i, n) takes every n-th network from the i-th
+    on, so that several processes can share `out`.
     """
     settings = settings or Training()
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [u for u in units_of(studies, settings) if networks is None or u.network in networks]
+    wanted = share(units_of(studies, settings), shard)
     for key in studies:
         images = read_study(data, key)
         for unit in (unit for unit in wanted if unit.study == key):

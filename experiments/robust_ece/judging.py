@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.kept import fingerprint, kept, write_json
+from experiments.robust_ece.runs import LOSS_NAMES, WEIGHTED, Run, load_runs
+from experiments.robust_ece.tables import METRICS, MIXTURE, REFERENCES, as_markdown
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
-from raterwise.experiments.kept import fingerprint, kept, write_json
-from raterwise.experiments.training_loss_runs import LOSS_NAMES, WEIGHTED, Run, load_runs
-from raterwise.experiments.training_loss_tables import METRICS, MIXTURE, REFERENCES, as_markdown
 from raterwise.functions.proper import accuracy, nll
 from raterwise.inference import intervals
 from raterwise.inference.draws import digest_in_memory

@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.datasets.masks import OutlinedImages
-from raterwise.errors import InvalidInputError
-from raterwise.experiments.kept import fingerprint, kept, write_json
-from raterwise.experiments.segmentation_data import (
+from experiments.kept import fingerprint, kept, write_json
+from experiments.multi_rater.data import (
     STUDIES,
     IntArray,
     Training,
@@ -32,7 +30,9 @@ from raterwise.experiments.segmentation_data import (
     read_study,
     units_of,
 )
-from raterwise.experiments.segmentation_tables import as_markdown
+from experiments.multi_rater.tables import as_markdown
+from raterwise.datasets.masks import OutlinedImages
+from raterwise.errors import InvalidInputError
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.intervals import percentile_interval
 from raterwise.inference.settings import Progress

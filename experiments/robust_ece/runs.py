@@ -90,7 +90,7 @@ def load_runs(folder: str | PathLike[str]) -> Iterator[tuple[Run, dict[str, NDAr
             run = Run(*(made_of[key] for key in ("data", "loss", "beta", "seed")))
         except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
             raise InvalidInputError(
-                f"{file.name}: must be a network that `raterwise reproduce training-losses` wrote, "
+                f"{file.name}: must be a network that `experiments robust_ece` wrote, "
                 f"as every NPZ file of its folder; {type(error).__name__} while reading it"
             ) from error
         yield run, arrays

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from experiments.kept import fingerprint
 from raterwise.arrays import choose, positive_integer
 from raterwise.datasets import read_cifar10, read_idx, read_medmnist, read_mnist
 from raterwise.datasets.cifar import CIFAR10_CLASSES
 from raterwise.datasets.mnist import find_file, has_file
 from raterwise.errors import InvalidInputError
-from raterwise.experiments.kept import fingerprint
 
 __all__ = ["PROBLEMS", "Part", "Problem", "load_problem", "shaped"]
 

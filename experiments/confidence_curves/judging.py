@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.confidence_curves.tables import METHODS, PAIRS, TEMPERED, as_markdown
+from experiments.kept import fingerprint, kept, write_json
 from raterwise.datasets import read_cifar10h
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.experiments.distillation_tables import METHODS, PAIRS, TEMPERED, as_markdown
-from raterwise.experiments.kept import fingerprint, kept, write_json
 from raterwise.functions.ranking import auccc
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.intervals import percentile_interval

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,24 +15,24 @@ import pytest
 from typer.testing import CliRunner
 
 import raterwise as rw
-from raterwise.cli import app
+from experiments.commands import app
+from experiments.confidence_curves import judging
+from experiments.confidence_curves.judging import Cascade, judge, judged, load_cascades
+from experiments.confidence_curves.tables import METHODS, as_markdown
 from raterwise.datasets import read_cifar10, read_idx, read_mnist
 from raterwise.errors import InvalidInputError
-from raterwise.experiments import distillation_judging
-from raterwise.experiments.distillation_judging import Cascade, judge, judged, load_cascades
-from raterwise.experiments.distillation_tables import METHODS, as_markdown
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from raterwise.experiments import distillation  # noqa: E402
-from raterwise.experiments.distillation import (  # noqa: E402
+from experiments.confidence_curves import distillation  # noqa: E402
+from experiments.confidence_curves.data import load_problem, shaped  # noqa: E402
+from experiments.confidence_curves.distillation import (  # noqa: E402
     Settings,
-    SmallResNet,
     crop_and_flip,
     predictions_file,
     train_all,
 )
-from raterwise.experiments.distillation_data import load_problem, shaped  # noqa: E402
+from experiments.networks import ResNet9  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -255,7 +254,7 @@ def test_crops_are_shifted_and_flipped_whole() -> None:
 def test_the_network_takes_any_channels() -> None:
     """(N, C, 28, 28) or 32: (N, outputs), in float32."""
     for channels, side in ((1, 28), (13, 32)):
-        scores = SmallResNet(channels, 5, 2)(torch.zeros(3, channels, side, side))
+        scores = ResNet9(channels, 5, 2)(torch.zeros(3, channels, side, side))
         assert scores.shape == (3, 5) and scores.dtype == torch.float32
 
 
@@ -302,6 +301,7 @@ def test_what_is_done_is_not_done_again(
     options: dict[str, Any] = {"problems": ("mnist",), "seeds": (0, 1)}
     files = train_all(data, trained, settings=TINY, **options)
     assert files == [predictions_file(trained, "mnist", seed) for seed in (0, 1)]
+    assert train_all(data, trained, settings=TINY, **options, shard=(1, 2)) == files[1:]
     with pytest.raises(AssertionError, match="trained again"):
         train_all(data, trained, settings=replace(TINY, learning_rate=0.1), **options)
     with pytest.raises(InvalidInputError, match="problems: must be"):
@@ -341,11 +341,16 @@ def test_a_killed_cascade_gives_the_digits_of_one_that_was_not(
 def test_training_needs_pytorch_numpy_and_scipy_alone() -> None:
     """The module that trains loads nothing else of what raterwise can use."""
     code = (
-        "import sys, raterwise.experiments.distillation; print(sorted({'numba', 'sklearn',"
+        "import sys, experiments.confidence_curves.distillation; print(sorted({'numba', 'sklearn',"
         " 'pyarrow', 'rich', 'typer', 'torchmetrics', 'matplotlib'} & set(sys.modules)))"
     )
     found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        cwd=ROOT,
     )
     assert found.stdout.strip() == "[]"
 
@@ -423,12 +428,12 @@ def test_resamples_are_cases_repeated() -> None:
     random = np.random.default_rng(0)
     confidence = random.integers(0, 20, 60) / 20  # with ties
     correct = (random.random(60) < 0.7).astype(float)
-    times = distillation_judging._drawn(60, 30, seed=3)
+    times = judging._drawn(60, 30, seed=3)
     rows = [np.repeat(np.arange(60), row.astype(int)) for row in times]
     assert all(len(row) == 60 for row in rows)
-    formulas = (distillation_judging.ranking.auccc, distillation_judging.ranking.aurc)
+    formulas = (judging.ranking.auccc, judging.ranking.aurc)
     for scores in (confidence, confidence + 1e-3 * random.random(60)):  # without ties
-        found = distillation_judging._measured(scores, [(correct, f) for f in formulas], times)
+        found = judging._measured(scores, [(correct, f) for f in formulas], times)
         for part, public in zip(found, (rw.auccc, rw.aurc), strict=True):
             expected = [public(scores[row], correct[row]) for row in rows]
             assert part == pytest.approx(expected, abs=1e-12)
@@ -437,11 +442,11 @@ def test_resamples_are_cases_repeated() -> None:
 def test_intervals_are_of_the_mean_over_cascades() -> None:
     """Percentiles of the resampled mean; what each cascade has stands beside."""
     first, second = np.linspace(0, 1, 101), np.linspace(0, 1, 101) + 0.2
-    found = distillation_judging._estimate(np.array([[0.5, *first], [0.7, *second]]), 0.9)
+    found = judging._estimate(np.array([[0.5, *first], [0.7, *second]]), 0.9)
     # The mean of the resamples runs from 0.1 to 1.1; its 5th and 95th percentiles:
     assert (found["value"], found["low"], found["high"]) == pytest.approx((0.6, 0.15, 1.05))
     assert found["each"] == [0.5, 0.7]
-    beyond = distillation_judging._estimate(np.array([[1.0, 0.2, 0.3]]), 0.9)
+    beyond = judging._estimate(np.array([[1.0, 0.2, 0.3]]), 0.9)
     assert beyond["high"] == 1.0  # the interval holds the value
 
 
@@ -479,7 +484,7 @@ def test_judging_a_folder(trained: Path, tmp_path: Path) -> None:
 def test_command_line_trains_and_judges(data: Path, tmp_path: Path) -> None:
     """One command makes predictions and tables; a second judges what is there."""
     command = [
-        *("reproduce", "distillation", "--data", str(data), "--out", str(tmp_path / "out")),
+        *("confidence_curves", "--data", str(data), "--out", str(tmp_path / "out")),
         *("--problems", "cifar8", "--seeds", "1", "--members", "1", "--epochs", "1"),
         *("--held-out", "20", "--resamples", "20"),
     ]
@@ -504,16 +509,7 @@ def test_command_line_says_what_is_wrong(data: Path, tmp_path: Path) -> None:
         (["--judge-only"], "must hold predictions to judge"),
         ([], "held_out: must be fewer than 60; got 5000"),
     ):
-        command = ["reproduce", "distillation", "--data", str(data), "--out", str(tmp_path)]
+        command = ["confidence_curves", "--data", str(data), "--out", str(tmp_path)]
         result = CliRunner().invoke(app, [*command, *options])
         assert result.exit_code == 2
         assert message in " ".join(result.stderr.split())
-
-
-def test_every_option_is_documented() -> None:
-    """docs/distillation.md names every option of the command."""
-    shown = CliRunner().invoke(app, ["reproduce", "distillation", "--help"])
-    pattern = r"(?<![\w-])--[a-z][a-z0-9-]*"
-    page = (ROOT / "docs" / "distillation.md").read_text(encoding="utf-8")
-    offered = set(re.findall(pattern, shown.stdout)) - {"--help"}
-    assert offered and offered <= set(re.findall(pattern, page))

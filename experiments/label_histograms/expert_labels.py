@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.kept import fingerprint, kept, write_json
+from experiments.label_histograms.tables import as_markdown
 from raterwise.arrays import positive_integer
 from raterwise.beliefs import Belief, PointBelief
 from raterwise.compare import compare
 from raterwise.datasets import load_lidc_malignancy, read_cifar10h
 from raterwise.errors import InvalidInputError
-from raterwise.experiments.expert_label_tables import as_markdown
-from raterwise.experiments.kept import fingerprint, kept, write_json
 from raterwise.inference.settings import Progress
 from raterwise.io.files import write_text_atomically
 from raterwise.labels import Labels

@@ -1,0 +1,284 @@
+"""`python -m experiments`: the papers' experiments, which can be stopped and resumed."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from raterwise.cli.app import OneLineErrors
+from raterwise.cli.show import ProgressBar, new_console
+from raterwise.cli.writing import check_folder
+from raterwise.errors import InvalidInputError, MissingExtraError
+
+__all__ = ["app", "main"]
+
+EXAMPLES = """
+[bold]Examples[/bold]
+
+  [dim]# with the ratings that come with raterwise[/dim]
+  python -m experiments label_histograms --out out
+
+  [dim]# train on one machine, make the tables on another that has no PyTorch[/dim]
+  python -m experiments robust_ece --data DIR --out out --device cuda
+  python -m experiments robust_ece --data DIR --out out --judge-only
+"""
+
+Resamples = Annotated[int, typer.Option(help="Of the bootstrap, for the intervals.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same digits.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")]
+Device = Annotated[str, typer.Option(help="Where to train: cpu, cuda.")]
+JudgeOnly = Annotated[
+    bool,
+    typer.Option(
+        "--judge-only", help="Judge the outputs that --out has already; needs no PyTorch."
+    ),
+]
+
+Part = Annotated[
+    str | None,
+    typer.Option(
+        metavar="I/N",
+        help="Train the I-th of N parts of the networks, and make no tables: one process each.",
+        show_default=False,
+    ),
+]
+
+
+class Experiments(OneLineErrors):
+    """The errors of the command line, under the name of this program."""
+
+    program = "experiments"
+
+
+app = typer.Typer(
+    cls=Experiments,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(epilog=EXAMPLES)
+def experiments() -> None:
+    """Repeat the papers' experiments, with intervals.
+
+    Each reads public data from --data, trains its networks if it has some,
+    keeps what they say in --out, and writes its tables there (tables.md,
+    summary.json). Stop a run whenever you like, and give the same command to
+    go on: what --out holds, made of the same data and settings, is not made
+    again. [bold]python -m experiments NAME --help[/bold] says which files --data must
+    hold; docs/command_line.md links the pages with what came of them.
+    """
+
+
+@app.command("label_histograms")
+def label_histograms(
+    out: Annotated[Path, typer.Option(help="Folder for a file per model and tables.md.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with cifar10h_counts.npy and cifar10_test_outputs.npz. Without it, only "
+            "the data that come with raterwise (LIDC) are used.",
+            show_default=False,
+        ),
+    ] = None,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """α-calibration on real people: LH Tables 1 and 2 with CIFAR-10H and LIDC-IDRI.
+
+    Calibrators see two raters of half of the cases, and are judged by all raters
+    of the other half.
+    """
+    from experiments.label_histograms.expert_labels import Settings, run
+
+    check_folder(out)
+    with ProgressBar(shown=not quiet) as report:
+        run(out, data, Settings(seed=seed, resamples=resamples), report)
+    if not quiet:
+        _show(out)
+
+
+@app.command("robust_ece")
+def robust_ece(
+    data: Annotated[
+        Path, typer.Option(help="Folder with breastmnist.npz, pneumoniamnist.npz, or both.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for a file per network and tables.md.")],
+    device: Device = "cpu",
+    seeds: Annotated[int, typer.Option(min=1, help="Training runs of each loss.")] = 10,
+    part: Part = None,
+    judge_only: JudgeOnly = False,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Calibration losses in training: RECE Table 2 with BreastMNIST and PneumoniaMNIST.
+
+    Cross-entropy, focal loss, FLSD, DCA, MDCA and RCR, each from several
+    seeds, with intervals over test images and training runs.
+    """
+    from experiments.robust_ece.judging import judge
+    from experiments.robust_ece.runs import Settings
+
+    shard = _prepared(out, part, judge_only)
+    with ProgressBar(shown=not quiet) as report:
+        if not judge_only:
+            _need_torch()
+            from experiments.robust_ece.training_losses import train_all
+
+            train_all(data, out, Settings(seeds=seeds), device=device, shard=shard, progress=report)
+        if part is None:
+            judge(out, resamples, seed, report)
+    if not quiet:
+        _show(out, part)
+
+
+@app.command("multi_rater")
+def multi_rater(
+    data: Annotated[Path, typer.Option(help="Folder with lidc_nodules.npz and bubil_cells.npz.")],
+    out: Annotated[Path, typer.Option(help="Folder for predictions, values and tables.md.")],
+    studies: Annotated[
+        str, typer.Option(help="Which of the data sets: lidc,bubil.")
+    ] = "lidc,bubil",
+    networks: Annotated[int, typer.Option(min=1, help="Networks per split.")] = 3,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Default: 60 for lidc, 150 for bubil.", show_default=False),
+    ] = None,
+    device: Device = "cpu",
+    part: Part = None,
+    judge_only: JudgeOnly = False,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Stability of calibration errors in segmented images: MR Table 2 with LIDC and BU-BIL.
+
+    Networks learn from one rater of each image, and are judged by one rater and by
+    all of other patients' images.
+    """
+    from experiments.multi_rater.data import Training
+    from experiments.multi_rater.judging import Judging, judge
+
+    shard = _prepared(out, part, judge_only)
+    training = Training(seed=seed, networks=networks, epochs=epochs)
+    chosen = [name.strip() for name in studies.split(",")]
+    with ProgressBar(shown=not quiet) as report:
+        if not judge_only:
+            _need_torch()
+            from experiments.multi_rater.segmentation import train_networks
+
+            train_networks(data, out, training, chosen, device=device, shard=shard, progress=report)
+        if part is None:
+            judge(data, out, training, Judging(seed=seed, resamples=resamples), chosen, report)
+    if not quiet:
+        _show(out, part)
+
+
+@app.command("confidence_curves")
+def confidence_curves(
+    data: Annotated[
+        Path,
+        typer.Option(
+            help="Folder with CIFAR-10 (data_batch_1.bin … or .png), MNIST (idx files), and where "
+            "there are some pneumoniamnist.npz, fashion-images-idx3-ubyte, cifar10h_counts.npy."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for a file per cascade and tables.md.")],
+    problems: Annotated[
+        str, typer.Option(help="What to learn, of cifar10,cifar8,mnist.")
+    ] = "cifar10,cifar8,mnist",
+    seeds: Annotated[int, typer.Option(min=1, help="Cascades of each problem.")] = 3,
+    members: Annotated[int, typer.Option(min=1, help="Networks in an ensemble.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, help="Of each member.")] = 24,
+    held_out: Annotated[
+        int, typer.Option(min=1, help="Training images that the members never see.")
+    ] = 5000,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most so many images of each part, for a trial."),
+    ] = None,
+    device: Device = "cpu",
+    part: Part = None,
+    judge_only: JudgeOnly = False,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Uncertainty distillation: CCC Tables 1 and 3 with CIFAR-10 and MNIST.
+
+    Max softmax, ensemble, softened ensemble and UDist, on test images and on images
+    from elsewhere.
+    """
+    from experiments.confidence_curves.judging import judge
+
+    shard = _prepared(out, part, judge_only)
+    ratings = data / "cifar10h_counts.npy"
+    with ProgressBar(shown=not quiet) as report:
+        if not judge_only:
+            _need_torch()
+            from experiments.confidence_curves.distillation import Settings, train_all
+
+            train_all(
+                data,
+                out,
+                problems=[name.strip() for name in problems.split(",")],
+                seeds=range(seed, seed + seeds),
+                settings=Settings(members=members, epochs=epochs, held_out=held_out, limit=limit),
+                device=device,
+                shard=shard,
+                report=report,
+            )
+        if part is None:
+            counts = ratings if ratings.is_file() else None
+            judge(out, counts, resamples=resamples, seed=seed, progress=report)
+    if not quiet:
+        _show(out, part)
+
+
+def _need_torch() -> None:
+    """Raise where PyTorch is not installed, before an experiment imports it."""
+    if find_spec("torch") is None:
+        raise MissingExtraError('this experiment needs PyTorch; pip install -e ".[torch]"')
+
+
+def _prepared(out: Path, part: str | None, judge_only: bool) -> tuple[int, int]:
+    """Check the folder to write to; return which part of the work to do, counted from 0."""
+    check_folder(out)
+    if part is None:
+        return 0, 1
+    numbers = re.fullmatch(r"([0-9]+)/([0-9]+)", part)
+    if not numbers or not 1 <= int(numbers[1]) <= int(numbers[2]):
+        raise InvalidInputError(f"--part: must be I/N, such as 1/4 … 4/4; got {part!r}")
+    if judge_only:
+        raise InvalidInputError("--part: is for training; --judge-only judges all parts at once")
+    return int(numbers[1]) - 1, int(numbers[2])
+
+
+def _show(out: Path, part: str | None = None) -> None:
+    """Print the tables of an experiment, and where it wrote them."""
+    console = new_console()
+    if part is not None:
+        text = f"Part {part} is trained. Once all are, --judge-only makes the tables."
+        console.print(Text(text), soft_wrap=True)
+    else:
+        console.print(Text((out / "tables.md").read_text(encoding="utf-8")), soft_wrap=True)
+    console.print(Text(f"Written: {out}"), soft_wrap=True)
+
+
+def main() -> None:
+    """Run the program; what a terminal's encoding cannot show becomes a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    app(prog_name="python -m experiments")

@@ -1,0 +1,1 @@
+"""CCC: can a network learn how sure an ensemble is? (`distillation`)."""

@@ -1,0 +1,1 @@
+"""LH: does α-calibration help on real people? (`expert_labels`)."""

@@ -1,0 +1,157 @@
+"""The networks of the experiments, from random weights: two of classes, one of outlines.
+
+This module needs PyTorch alone.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["ResNet8", "ResNet9", "UNet"]
+
+
+class ResNet8(nn.Module):
+    """Three residual stages, each of half the resolution: 0.3 million weights at width 32.
+
+    Of He et al. 2016, section 4.2, with one block a stage and a resolution that is halved once
+    more: logits (N, classes) of images (N, 1, H, W) whose values are 0 … 1.
+
+    >>> ResNet8(classes=2, width=4)(torch.zeros(1, 1, 28, 28)).shape
+    torch.Size([1, 2])
+    """
+
+    def __init__(self, classes: int, width: int = 32) -> None:
+        super().__init__()
+        self.stem = _convolution(1, width)
+        self.stages = nn.Sequential(
+            _Halving(width, width), _Halving(width, 2 * width), _Halving(2 * width, 4 * width)
+        )
+        self.last = nn.Linear(4 * width, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the logits."""
+        features: Tensor = self.stages(self.stem(2 * images - 1)).mean(dim=(2, 3))
+        logits: Tensor = self.last(features)
+        return logits
+
+
+class _Halving(nn.Module):
+    """Two convolutions of half the resolution, added to one of a single pixel each."""
+
+    def __init__(self, before: int, after: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            *_convolution(before, after, stride=2),
+            nn.Conv2d(after, after, 3, padding=1, bias=False),
+            nn.BatchNorm2d(after),
+        )
+        self.shortcut = nn.Conv2d(before, after, 1, stride=2)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.relu(self.shortcut(images) + self.body(images))
+
+
+class ResNet9(nn.Module):
+    """Eight convolutions, four of them in two residual blocks, for images in any colours.
+
+    Quick to train on a GPU: convolutions whose images are halved by pooling, as in the shortest
+    entries of DAWNBench. In training on a GPU it computes in bfloat16; what it says in eval mode is
+    in float32, because scores of eight bits would tie.
+
+    >>> ResNet9(channels=3, outputs=10, width=2)(torch.zeros(1, 3, 32, 32)).shape
+    torch.Size([1, 10])
+    """
+
+    def __init__(self, channels: int, outputs: int, width: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            _convolution(channels, width),
+            _convolution(width, 2 * width, pool=True),
+            _Residual(2 * width),
+            _convolution(2 * width, 4 * width, pool=True),
+            _convolution(4 * width, 8 * width, pool=True),
+            _Residual(8 * width),
+        )
+        self.head = nn.Linear(8 * width, outputs)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return (N, outputs) logits."""
+        quick = self.training and images.is_cuda
+        with torch.autocast(images.device.type, dtype=torch.bfloat16, enabled=quick):
+            features = self.body(images.contiguous(memory_format=torch.channels_last))
+            scores: Tensor = self.head(features.amax(dim=(2, 3)))
+        return scores.float()
+
+
+class _Residual(nn.Module):
+    """Two convolutions, added to what they are given."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.change = nn.Sequential(_convolution(width, width), _convolution(width, width))
+
+    def forward(self, images: Tensor) -> Tensor:
+        changed: Tensor = images + self.change(images)
+        return changed
+
+
+def _convolution(before: int, after: int, *, stride: int = 1, pool: bool = False) -> nn.Sequential:
+    """Return a convolution with what follows it: batch norm, ReLU and, if wanted, pooling."""
+    return nn.Sequential(
+        nn.Conv2d(before, after, 3, stride, padding=1, bias=False),
+        nn.BatchNorm2d(after),
+        nn.ReLU(),
+        *([nn.MaxPool2d(2)] if pool else []),
+    )
+
+
+class UNet(nn.Module):
+    """A U-Net of four levels with group normalisation: logits (N, 2, H, W) of images (N, 1, H, W).
+
+    H and W must be multiples of 8. `foreground` is about the probability that the untrained network
+    gives every pixel. Where few pixels are foreground, a network that begins with a half spends its
+    first epochs on the background, and may never see the rest (Lin et al. 2017, section 4.1).
+
+    >>> UNet(channels=8)(torch.zeros(1, 1, 16, 16)).shape
+    torch.Size([1, 2, 16, 16])
+    """
+
+    def __init__(self, channels: int = 16, foreground: float = 0.5, levels: int = 4) -> None:
+        super().__init__()
+        widths = [channels * 2**level for level in range(levels)]
+        self.down = nn.ModuleList(
+            _two_convolutions(before, after)
+            for before, after in zip([1, *widths], widths, strict=False)
+        )
+        self.up = nn.ModuleList(
+            _two_convolutions(width + 2 * width, width) for width in reversed(widths[:-1])
+        )
+        self.pool = nn.MaxPool2d(2)
+        self.grow = nn.Upsample(scale_factor=2, mode="nearest")
+        self.head = nn.Conv2d(channels, 2, 1)
+        odds = torch.tensor([1 - foreground, foreground]).log()
+        self.head.bias = nn.Parameter(odds - odds.mean())
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the logits of background and foreground."""
+        found = self.down[0](images)
+        skipped = []
+        for block in list(self.down)[1:]:
+            skipped.append(found)
+            found = block(self.pool(found))
+        for block in self.up:
+            found = block(torch.cat((self.grow(found), skipped.pop()), dim=1))
+        logits: Tensor = self.head(found)
+        return logits
+
+
+def _two_convolutions(before: int, after: int) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for width in (before, after):
+        layers += [
+            nn.Conv2d(width, after, 3, padding=1, bias=False),
+            nn.GroupNorm(8, after),
+            nn.ReLU(inplace=True),
+        ]
+    return nn.Sequential(*layers)

@@ -1,0 +1,1 @@
+"""RECE: do calibration losses calibrate? (`training_losses`)."""

@@ -1,1 +1,0 @@
-"""The papers' experiments on real data; each can be stopped and taken up again."""
