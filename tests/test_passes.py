@@ -158,6 +158,7 @@ def test_threads_reach_every_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     ratings = random.integers(0, 2, (60, 3))
     labels = rw.Labels.from_ratings(ratings, num_classes=2)
+    asked.clear()
     rw.evaluate(random.beta(1, 1, 60), labels, threads=1, resamples=20)
     assert asked and set(asked) == {1}
     asked.clear()
@@ -207,7 +208,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 
 
 def test_a_checkpoint_knows_the_files_it_is_of(tmp_path: Path) -> None:
-    """A file that was written anew since is another run, although its name and size are the same."""
+    """A file that was written anew since is another run, though its name and size are the same."""
     path = tmp_path / "t.parquet"
     p = np.linspace(0.01, 0.99, 100)
 
