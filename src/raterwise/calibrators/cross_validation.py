@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from raterwise.arrays import as_array, positive_integer
 from raterwise.calibrators._base import nonnegative
-from raterwise.calibrators._cases import CalibrationSet, probabilities
+from raterwise.calibrators._cases import CalibrationSet, Input, probabilities
 from raterwise.calibrators._linear import apply_linear
 from raterwise.calibrators._newton import Minimum
 from raterwise.calibrators.scaling import (
@@ -77,7 +77,7 @@ class VectorScalingCV(LinearCalibrator):
         bias_l2: Sequence[float] = LH_GRID,
         folds: int = 5,
         seed: int = 0,
-        input: str = "logits",
+        input: Input | None = None,
         max_iter: int = 100,
     ) -> None:
         self.bias_l2 = bias_l2
@@ -141,7 +141,7 @@ class MatrixScalingCV(LinearCalibrator):
         bias_l2: Sequence[float] = LH_GRID,
         folds: int = 5,
         seed: int = 0,
-        input: str = "logits",
+        input: Input | None = None,
         max_iter: int = 100,
     ) -> None:
         self.off_diagonal_l2 = off_diagonal_l2

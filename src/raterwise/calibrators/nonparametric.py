@@ -20,7 +20,7 @@ from sklearn.isotonic import IsotonicRegression
 from raterwise.arrays import choose, positive_integer
 from raterwise.binning import bin_edges, equal_mass_edges, locate
 from raterwise.calibrators._base import CURVES, Calibrator
-from raterwise.calibrators._cases import CalibrationSet, log_probabilities
+from raterwise.calibrators._cases import CalibrationSet, Input, log_probabilities
 from raterwise.calibrators._newton import Minimum, minimise
 
 __all__ = ["BetaCalibration", "HistogramBinning", "IsotonicCalibration"]
@@ -56,7 +56,7 @@ class IsotonicCalibration(Calibrator):
 
     _fitted: ClassVar[dict[str, Any]] = {"thresholds_": CURVES, "values_": CURVES}
 
-    def __init__(self, input: str = "logits") -> None:
+    def __init__(self, input: Input | None = None) -> None:
         self.input = input
 
     def _fit(self, cases: CalibrationSet) -> str | None:
@@ -106,7 +106,9 @@ class HistogramBinning(Calibrator):
 
     _fitted: ClassVar[dict[str, Any]] = {"edges_": CURVES, "values_": CURVES}
 
-    def __init__(self, bins: Any = 15, strategy: str = "uniform", input: str = "logits") -> None:
+    def __init__(
+        self, bins: Any = 15, strategy: str = "uniform", input: Input | None = None
+    ) -> None:
         self.bins = bins
         self.strategy = strategy
         self.input = input
@@ -172,7 +174,7 @@ class BetaCalibration(Calibrator):
 
     _fitted: ClassVar[dict[str, Any]] = {"coef_": ("M", 2), "intercept_": ("M",)}
 
-    def __init__(self, input: str = "logits", max_iter: int = 100) -> None:
+    def __init__(self, input: Input | None = None, max_iter: int = 100) -> None:
         self.input = input
         self.max_iter = max_iter
 

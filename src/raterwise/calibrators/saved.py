@@ -86,7 +86,7 @@ def load(path: str | PathLike[str]) -> Any:
     if (version := content["schema_version"]) != SCHEMA_VERSION:
         raise InvalidInputError(
             f"{file.name}: schema_version must be {SCHEMA_VERSION}; got {version!r}, written by "
-            f"version {content.get('raterwise_version', 'unknown')}; this is {__version__}"
+            f"raterwise {content.get('raterwise_version', 'unknown')}; this is {__version__}"
         )
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive_integer
 from raterwise.calibrators._base import Calibrator, nonnegative
-from raterwise.calibrators._cases import CalibrationSet, log_probabilities, probabilities
+from raterwise.calibrators._cases import CalibrationSet, Input, log_probabilities, probabilities
 from raterwise.calibrators._linear import LinearLikelihood, apply_linear, is_diagonal
 from raterwise.calibrators._newton import Minimum, minimise
 from raterwise.calibrators._temperature import best_inverse_temperature
@@ -80,7 +80,7 @@ class TemperatureScaling(Calibrator):
         "n_iter_": (),
     }
 
-    def __init__(self, input: str = "logits") -> None:
+    def __init__(self, input: Input | None = None) -> None:
         self.input = input
 
     def _fit(self, cases: CalibrationSet) -> str | None:
@@ -163,7 +163,9 @@ class VectorScaling(LinearCalibrator):
 
     _fitted: ClassVar[dict[str, Any]] = {**LinearCalibrator._fitted, "coef_": ("K",)}
 
-    def __init__(self, bias_l2: float = 0.0, input: str = "logits", max_iter: int = 100) -> None:
+    def __init__(
+        self, bias_l2: float = 0.0, input: Input | None = None, max_iter: int = 100
+    ) -> None:
         self.bias_l2 = bias_l2
         self.input = input
         self.max_iter = max_iter
@@ -205,7 +207,7 @@ class MatrixScaling(LinearCalibrator):
         self,
         off_diagonal_l2: float = 0.0,
         bias_l2: float = 0.0,
-        input: str = "logits",
+        input: Input | None = None,
         max_iter: int = 100,
     ) -> None:
         self.off_diagonal_l2 = off_diagonal_l2
@@ -258,7 +260,7 @@ class DirichletCalibration(LinearCalibrator):
         off_diagonal_l2: float = 0.0,
         bias_l2: float = 0.0,
         l2: float = 0.0,
-        input: str = "logits",
+        input: Input | None = None,
         max_iter: int = 100,
     ) -> None:
         self.form = form

@@ -73,7 +73,7 @@ def worklist(
         predictions,
         ratings,
         tables,
-        input="probs" if fitted is None else fitted.input,
+        input="probs" if fitted is None else fitted.input or "logits",
         logit_prefix=logit_prefix,
         features_prefix=features_prefix,
         rated="some",
