@@ -189,7 +189,9 @@ def test_optimum_of_the_released_code(name: str, l2: float) -> None:
     """The loss at the optimum, log α0 of every case, and the weights and bias."""
     data, columns, labels = inputs_of(name)
     end = f"lam={l2},weights=n_i/mean(n)"
-    fitted = AlphaCalibration(l2=l2, penalty="paper", weighting="per_case").fit(columns, labels, probs=data.probs)
+    fitted = AlphaCalibration(l2=l2, penalty="paper", weighting="per_case").fit(
+        columns, labels, probs=data.probs
+    )
     assert fitted.loss_ == pytest.approx(
         float(released()[f"{name}/alpha_calib_opt_loss/{end}"]), abs=1e-6
     )
@@ -612,7 +614,10 @@ def test_an_unfinished_fit_warns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_newton_steps_finish_the_fit() -> None:
     """After one iteration of L-BFGS, Newton's method alone reaches the same optimum."""
-    short, full = AlphaCalibration(**PAPER, max_iter=1).fit(**TWICE), AlphaCalibration(**PAPER).fit(**TWICE)
+    short, full = (
+        AlphaCalibration(**PAPER, max_iter=1).fit(**TWICE),
+        AlphaCalibration(**PAPER).fit(**TWICE),
+    )
     assert short.gradient_norm_ <= 1e-8
     np.testing.assert_allclose(short.coef_, full.coef_, atol=1e-6)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,9 @@ from raterwise.beliefs import DirichletBelief, DirichletMixtureBelief
 from raterwise.calibrators.alpha_cases import AlphaCases, Means, default_features, read_features
 from raterwise.calibrators.alpha_cv import GRIDS, Line, chosen_penalty
 from raterwise.calibrators.alpha_loss import alpha_calibration_loss, optimal_concentration
+from raterwise.calibrators.alpha_saved import LARGEST_LOG_CONCENTRATION, current_state, state_of
 from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis, nonnegative
 from raterwise.errors import InvalidInputError, RaterwiseWarning
-from raterwise.labels import Labels
 
 __all__ = [
     "AlphaCalibration",
@@ -36,10 +36,6 @@ __all__ = [
 ]
 
 FloatArray = NDArray[np.float64]
-
-FORMAT, VERSION = "raterwise.AlphaCalibration", 2
-LARGEST_LOG_CONCENTRATION = 500.0
-"""Beyond this a Dirichlet is a point, or one of the corners, to the last digit."""
 
 
 class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -60,8 +56,9 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     ----------
     l2 : float or "cv", default "cv"
         λ. "cv" takes the λ under which labels that were left out are most likely; features that do
-        not beat one α0 for all by a standard error are not used, and a warning says so. With 0, α0
-        may run off to 0 or ∞ where raters all agree. `numpy.inf` is one α0 for all.
+        not beat one α0 for all by a standard error are not used, and a warning says so. With 0
+        nothing is held back, and α0 may run off to 0 or ∞ where raters all agree. `numpy.inf` is
+        one α0 for all.
     penalty : {"coefficients", "paper"}, default "coefficients"
         What λ holds back. "coefficients" is as above; log α0 of the average case has nothing but a
         normal prior of standard deviation 5, which counts less than one case. "paper" is LH eq 50,
@@ -113,6 +110,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     Examples
     --------
+    >>> from raterwise import Labels
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(500, 1))
     >>> f = rng.dirichlet([1, 1, 1], 500)
@@ -127,9 +125,9 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     """
 
     # Not metadata: the data themselves, under the names of the field.
-    __metadata_request__fit = {"features": UNUSED, "labels": UNUSED, "probs": UNUSED}
-    __metadata_request__predict = {"features": UNUSED, "probs": UNUSED}
-    __metadata_request__score = {"features": UNUSED, "labels": UNUSED, "probs": UNUSED}
+    __metadata_request__fit: ClassVar = {"features": UNUSED, "labels": UNUSED, "probs": UNUSED}
+    __metadata_request__predict: ClassVar = {"features": UNUSED, "probs": UNUSED}
+    __metadata_request__score: ClassVar = {"features": UNUSED, "labels": UNUSED, "probs": UNUSED}
 
     def __init__(
         self,
@@ -189,7 +187,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Warns
         -----
         RaterwiseWarning
-            If no features beat one α0 for all.
+            If the features given do not beat one α0 for all (see `beats_constant_`).
         ConvergenceWarning
             If the optimum was not reached.
         """
@@ -245,12 +243,9 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 f"got {x.shape[1]}"
             )
         concentration = np.exp(self._within_reach(self._log_concentration(x), means.cases))
-        if means.draws is None:
-            return DirichletBelief(means.rows, concentration)
-        shape = (means.draws, means.cases)
-        return DirichletMixtureBelief(
-            means.rows.reshape(*shape, -1), concentration.reshape(shape), means.weights
-        )
+        members = means.members(concentration)
+        kind = DirichletBelief if means.draws is None else DirichletMixtureBelief
+        return kind._of(members)
 
     def score(self, features: Any, labels: Any, *, probs: Any, sample_weight: Any = None) -> float:
         """Return the mean log-likelihood of a label under the predicted Dirichlet-multinomials.
@@ -284,26 +279,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             What `from_dict` reads.
         """
         check_is_fitted(self)
-        params = {name: _plain(value) for name, value in self.get_params().items()}
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "params": params,
-            "num_classes": self.num_classes_,
-            "default_features": self.default_features_,
-            "coef": self.coef_.tolist(),
-            "center": self.center_.tolist(),
-            "log_concentration_at_center": self.log_concentration_at_center_,
-            "log_concentration_range": list(self.log_concentration_range_),
-            "l2": _plain(self.l2_),
-            "beats_constant": self.beats_constant_,
-            "cv": None
-            if self.cv_l2_ is None
-            else {"l2": [_plain(v) for v in self.cv_l2_], "loss": self.cv_loss_.tolist()},
-            "loss": self.loss_ if np.isfinite(self.loss_) else None,  # JSON knows no infinity
-            "gradient_norm": self.gradient_norm_,
-            "n_iter": self.n_iter_,
-        }
+        return state_of(self)
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
@@ -324,33 +300,11 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         InvalidInputError
             If it is of another format or version.
         """
-        found = (stored.get("format"), stored.get("version"))
-        if found[0] != FORMAT or found[1] not in (1, VERSION):
-            raise InvalidInputError(
-                f"stored: must be {FORMAT}, version {VERSION}; got {found[0]!r}, {found[1]!r}"
-            )
-        if found[1] == 1:
-            stored = _of_version_1(stored)
-        params = {k: _restored(v) if k == "l2" else v for k, v in stored["params"].items()}
-        calibrator = cls(**params)
-        calibrator._set_line(
-            np.asarray(stored["coef"], np.float64),
-            np.asarray(stored["center"], np.float64),
-            float(stored["log_concentration_at_center"]),
-        )
-        calibrator.num_classes_ = int(stored["num_classes"])
-        calibrator.default_features_ = bool(stored["default_features"])
-        low, high = stored["log_concentration_range"]
-        calibrator.log_concentration_range_ = (float(low), float(high))
-        calibrator.l2_ = _restored(stored["l2"])
-        calibrator.beats_constant_ = stored["beats_constant"]
-        cv = stored["cv"] or {"l2": None, "loss": None}
-        for name, values in (("cv_l2_", cv["l2"]), ("cv_loss_", cv["loss"])):
-            kept = None if values is None else np.array([_restored(v) for v in values])
-            setattr(calibrator, name, kept)
-        calibrator.loss_ = np.inf if stored["loss"] is None else float(stored["loss"])
-        calibrator.gradient_norm_ = float(stored["gradient_norm"])
-        calibrator.n_iter_ = int(stored["n_iter"])
+        state = current_state(stored)
+        calibrator = cls(**state.pop("params"))
+        calibrator._set_line(*(state.pop(name) for name in ("coef_", "center_", "level")))
+        for name, value in state.items():
+            setattr(calibrator, name, value)
         return calibrator
 
     def _choose(self, line: Line) -> None:
@@ -377,11 +331,10 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         theta, self.n_iter_ = line.fit(objective, self.l2_, start, self.max_iter)
         self._set_line(basis.to_features @ theta[1:], basis.center, float(theta[0]))
         u = basis.columns @ theta
-        held = np.flatnonzero(theta)  # λ = ∞ is a factor of 0² for every coefficient
-        ridge = line.ridge(self.l2_)
-        self.loss_ = objective.loss(u) + float(ridge[held] @ theta[held] ** 2)
-        gradient = (basis.columns.T @ objective.gradient(u))[: 1 if self.l2_ == np.inf else None]
-        gradient += 2 * (ridge * theta)[: len(gradient)]
+        free = slice(1 if self.l2_ == np.inf else None)  # λ = ∞ leaves the level alone
+        ridge, theta = line.ridge(self.l2_)[free], theta[free]
+        self.loss_ = objective.loss(u) + float(ridge @ theta**2)
+        gradient = basis.columns[:, free].T @ objective.gradient(u) + 2 * ridge * theta
         self.gradient_norm_ = float(np.linalg.norm(gradient))
         self.log_concentration_range_ = (float(u.min()), float(u.max()))
 
@@ -394,7 +347,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if self.beats_constant_ is False and self.n_features_in_:
+        # The default features are nobody's claim: that they do not help is no news.
+        if self.beats_constant_ is False and not self.default_features_ and self.n_features_in_:
             alpha = math.exp(self.log_concentration_at_center_)
             warnings.warn(
                 f"AlphaCalibration: none of the {self.n_features_in_} features helps to tell how "
@@ -427,27 +381,3 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 f"{row % cases} would have log α0 = {u[row]:.4g}"
             )
         return np.asarray(np.clip(u, -most, most))
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter as JSON knows it, which has no infinity."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return "inf" if value == math.inf else value
-
-
-def _restored(value: Any) -> Any:
-    return value if value == "cv" else float(value)
-
-
-def _of_version_1(stored: dict[str, Any]) -> dict[str, Any]:
-    """Return a file of version 1 as one of this version."""
-    params = stored["params"] | {"penalty": "paper"}
-    most = LARGEST_LOG_CONCENTRATION
-    return stored | {
-        "params": params,
-        "l2": params["l2"],
-        "beats_constant": None,
-        "cv": None,
-        "log_concentration_range": [-most, most],
-    }

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import as_float_array
 from raterwise.beliefs import Belief, DirichletMixtureBelief, EnsembleBelief, PointBelief
+from raterwise.beliefs.members import Members
 from raterwise.calibrators._cases import read_sample_weight
 from raterwise.errors import InvalidInputError
 from raterwise.metrics.dirichlet import CountTerms
@@ -36,7 +37,7 @@ class Means:
     draws: int | None
     """S; None where there are no draws."""
     weights: FloatArray | None = None
-    """(S, N), of draws that do not count alike."""
+    """(S, N): the share of each draw in its case; None where there are no draws."""
 
     @staticmethod
     def of(probs: Any) -> Means:
@@ -68,11 +69,17 @@ class Means:
         """Return values of the cases, repeated for each of their draws."""
         return np.concatenate([values] * (self.draws or 1))
 
+    def members(self, concentration: FloatArray) -> Members:
+        """Return the members of a belief with these concentrations (S·N,)."""
+        shape = (self.draws or 1, self.cases)
+        weights = np.ones(shape) if self.weights is None else self.weights
+        return Members(self.rows.reshape(*shape, -1), concentration.reshape(shape), weights)
+
     def share_of_draws(self) -> FloatArray:
         """Return the share (S·N,) of each draw in its case."""
         if self.weights is not None:
             return np.asarray(self.weights.ravel())
-        return np.full(len(self.rows), 1 / (self.draws or 1))
+        return np.ones(len(self.rows))
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,8 +54,8 @@ class Line:
         return Objective.of(cases.terms, cases.num_raters, cases.weights, per_case, self.weighting)
 
     def ridge(self, l2: float) -> FloatArray:
-        """Return the factors of θ²."""
-        if self.penalty == "paper":
+        """Return the factors of θ²; λ = 0 is no penalty at all."""
+        if self.penalty == "paper" or l2 == 0:
             return np.zeros(self.basis.columns.shape[1])
         return self.basis.ridge(l2, 1 / (2 * LEVEL_SPREAD**2 * self.cases.total))
 

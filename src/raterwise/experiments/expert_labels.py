@@ -149,7 +149,6 @@ def beliefs_of(
     from scipy.special import softmax
 
     from raterwise.calibrators.alpha import AlphaCalibration
-    from raterwise.calibrators.alpha_penalty import best_alpha_penalty
     from raterwise.calibrators.scaling import TemperatureScaling
 
     labels = drawn_labels(model.labels.take(fit), settings.raters, settings.seed)
@@ -160,18 +159,19 @@ def beliefs_of(
     beliefs: dict[str, Belief] = {}
     fitted: dict[str, Any] = {"temperature": temperature.temperature_}
     patients = None if model.patients is None else model.patients[fit]
-    l2 = best_alpha_penalty(None, means["temperature"][fit], labels, patients, seed=settings.seed)
-    for variant, name, penalty in (
-        ("alpha", "", 0.005),
-        ("temperature+alpha", "temperature", 0.005),
-        ("temperature+alpha-cv", "temperature", l2),
+    paper = AlphaCalibration(l2=0.005, penalty="paper")
+    chosen = AlphaCalibration(seed=settings.seed)
+    for variant, name, alpha in (
+        ("alpha", "", paper),
+        ("temperature+alpha", "temperature", paper),
+        ("temperature+alpha-cv", "temperature", chosen),
     ):
         probs = means[name]
-        alpha = AlphaCalibration(l2=penalty).fit(None, probs[fit], labels)
-        belief = alpha.predict(None, probs[test])
+        alpha.fit(None, labels, probs=probs[fit], groups=patients)
+        belief = alpha.predict(None, probs=probs[test])
         beliefs[name or "raw"], beliefs[variant] = PointBelief(probs[test]), belief
         quartiles = np.quantile(belief.concentration, (0.25, 0.5, 0.75))
-        fitted[variant] = {"l2": penalty, "concentration": [float(q) for q in quartiles]}
+        fitted[variant] = {"l2": alpha.l2_, "concentration": [float(q) for q in quartiles]}
     return {name: beliefs[name] for name in VARIANTS}, fitted
 
 
