@@ -147,7 +147,7 @@ def test_a_belief_does_not_determine_logits(calibrator: Any) -> None:
     logits, labels = study()
     probs = softmax(logits, axis=1)
     belief = EnsembleBelief(np.stack([probs, probs]))
-    with pytest.raises(InvalidInputError, match="probabilities of a EnsembleBelief do not deter"):
+    with pytest.raises(InvalidInputError, match="the probabilities of a belief do not determine"):
         clone(calibrator).fit(logits, labels).predict_proba(belief)
     told = clone(calibrator).set_params(input="probs").fit(probs, labels)
     expected = clone(calibrator).fit(log_softmax(logits, axis=1), labels)

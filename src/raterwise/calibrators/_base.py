@@ -275,8 +275,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if self.input != "probs" and not self._any_origin:
             raise InvalidInputError(
                 f"logits: {type(self).__name__} was fitted to logits, which the probabilities of a "
-                f"{type(belief).__name__} do not determine; give logits (S, N, K), or fit with "
-                'input="probs"'
+                'belief do not determine; give logits (S, N, K), or fit with input="probs"'
             )
         if isinstance(belief, PointBelief):
             return PointBelief(self._calibrated_rows(belief.mean, "probs"))

@@ -129,9 +129,9 @@ class CalibrationSet:
             )
 
 
-def name_of(input: str | None) -> str:
+def name_of(input: str | None) -> Input:
     """Return what the input is called: "logits" where the caller did not say."""
-    return "logits" if input is None else choose("input", input, INPUTS)
+    return "probs" if choose("input", input or "logits", INPUTS) == "probs" else "logits"
 
 
 def read_logits(values: Any, input: str | None) -> Array:

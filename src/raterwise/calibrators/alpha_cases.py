@@ -117,11 +117,12 @@ class AlphaCases:
         counts = np.asarray(data.labels.counts, np.int64)
         raters = np.asarray(data.labels.num_raters, np.int64)
         cases = AlphaCases(
-            x,
-            means.rows,
-            *(means.of_draws(values) for values in (counts, raters)),
-            shares,
-            means.of_draws(units),
+            features=x,
+            probs=means.rows,
+            counts=means.of_draws(counts),
+            num_raters=means.of_draws(raters),
+            weights=shares,
+            units=means.of_draws(units),
         )
         return cases if shares is None else cases.take(np.flatnonzero(shares))
 

@@ -134,13 +134,14 @@ def minimised(
     bend = max(float(np.abs(objective.curvature(columns @ start)).sum()), 1e-12)
     unit = np.sqrt(bend / (bend + 2 * factors))
 
-    def gradient_at(theta: FloatArray) -> FloatArray:
-        return np.asarray(columns.T @ objective.gradient(columns @ theta) + 2 * factors * theta)
+    def gradient_at(theta: FloatArray, u: FloatArray) -> FloatArray:
+        return np.asarray(columns.T @ objective.gradient(u) + 2 * factors * theta)
 
     def value_and_gradient(scaled: FloatArray) -> tuple[float, FloatArray]:
         theta = unit * scaled
-        value = objective.varying(columns @ theta) + float(factors @ theta**2)
-        return value, unit * gradient_at(theta)
+        u = columns @ theta
+        value = objective.varying(u) + float(factors @ theta**2)
+        return value, unit * gradient_at(theta, u)
 
     found = minimize(
         value_and_gradient,
@@ -157,16 +158,18 @@ def minimised(
     )
     theta, steps = np.asarray(unit * found.x, np.float64), 0
     # Values cannot tell points apart whose gradients are this small: the gradient alone leads on.
-    gradient = gradient_at(theta)
+    u = columns @ theta
+    gradient = gradient_at(theta, u)
     while np.linalg.norm(gradient) > tolerance and steps < NEWTON_STEPS:
-        curvature = objective.curvature(columns @ theta)
+        curvature = objective.curvature(u)
         hessian = columns.T @ (curvature[:, None] * columns) + np.diag(2 * factors)
         try:
             factor = cho_factor(hessian)
         except LinAlgError:
             break
         closer = theta - cho_solve(factor, gradient)
-        new = gradient_at(closer)
+        u = columns @ closer
+        new = gradient_at(closer, u)
         if not np.linalg.norm(new) < np.linalg.norm(gradient):
             break
         theta, gradient, steps = closer, new, steps + 1

@@ -284,7 +284,7 @@ def _best_with_nonnegative_slopes(likelihood: _BinomialLikelihood, max_iter: int
 
 
 def _one_against_rest(
-    cases: CalibrationSet, input: str
+    cases: CalibrationSet, input: Input | None
 ) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
     """Return log p, log(1 - p), the frequency among raters and the mass of cases, of each map."""
     logs = log_probabilities(cases.logits, input)

@@ -236,7 +236,7 @@ def _calibrated(
     known: Cases, new: Cases, calibrator: Any, alpha: bool, paper_l2: float | None, seed: int
 ) -> Calibrated:
     """Fit to the known cases and apply to the new; without λ of LH eq 50 α0 is cross-validated."""
-    from raterwise.beliefs import PointBelief
+    from raterwise.beliefs import DirichletBelief, PointBelief
     from raterwise.calibrators.alpha import AlphaCalibration
 
     labels, groups = known.require_labels(), known.of_rated(known.table.groups)
@@ -254,7 +254,9 @@ def _calibrated(
     if paper_l2 is not None:
         model.set_params(l2=paper_l2, penalty="paper")
     model.fit(features, labels, probs=fitted_probs, sample_weight=weights, groups=groups)
-    return Calibrated(calibrator, model, probs, model.predict(new.features, probs=probs))
+    belief = model.predict(new.features, probs=probs)
+    assert isinstance(belief, DirichletBelief)  # of one model, not of an ensemble
+    return Calibrated(calibrator, model, probs, belief)
 
 
 def _new_calibrator(method: Method, cross_validate: bool, alpha: bool, input: Input) -> Any:

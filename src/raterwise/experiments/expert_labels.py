@@ -152,7 +152,7 @@ def beliefs_of(
     from raterwise.calibrators.scaling import TemperatureScaling
 
     labels = drawn_labels(model.labels.take(fit), settings.raters, settings.seed)
-    temperature = TemperatureScaling(input=model.input).fit(model.scores[fit], labels)
+    temperature = TemperatureScaling().set_params(input=model.input).fit(model.scores[fit], labels)
     logits = model.input == "logits"
     raw = softmax(model.scores.astype(np.float64), axis=1) if logits else model.scores
     means = {"": PointBelief(raw).mean, "temperature": temperature.predict_proba(model.scores)}
@@ -171,7 +171,8 @@ def beliefs_of(
         belief = alpha.predict(None, probs=probs[test])
         beliefs[name or "raw"], beliefs[variant] = PointBelief(probs[test]), belief
         quartiles = np.quantile(belief.concentration, (0.25, 0.5, 0.75))
-        fitted[variant] = {"l2": alpha.l2_, "concentration": [float(q) for q in quartiles]}
+        strength = alpha.l2_ if np.isfinite(alpha.l2_) else None  # None: one α0 for all cases
+        fitted[variant] = {"l2": strength, "concentration": [float(q) for q in quartiles]}
     return {name: beliefs[name] for name in VARIANTS}, fitted
 
 
