@@ -131,7 +131,9 @@ class CalibrationSet:
 
 def name_of(input: str | None) -> Input:
     """Return what the input is called: "logits" where the caller did not say."""
-    return "probs" if choose("input", input or "logits", INPUTS) == "probs" else "logits"
+    if input is None:
+        return "logits"
+    return "probs" if choose("input", input, INPUTS) == "probs" else "logits"
 
 
 def read_logits(values: Any, input: str | None) -> Array:
