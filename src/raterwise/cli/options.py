@@ -317,7 +317,11 @@ MethodName = Annotated[
 ]
 CrossValidate = Annotated[
     bool,
-    _option(CALIBRATION, "vector, matrix, --alpha: choose the penalties.", "--cross-validate"),
+    _option(
+        CALIBRATION,
+        "vector, matrix: choose the penalties; --alpha always does.",
+        "--cross-validate",
+    ),
 ]
 Alpha = Annotated[
     bool,
