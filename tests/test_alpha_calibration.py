@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from golden import Array, GoldenSet, golden_set
 from raterwise.beliefs import DirichletBelief, PointBelief
-from raterwise.calibrators import alpha_solver
+from raterwise.calibrators import alpha_loss, alpha_solver
 from raterwise.calibrators.alpha import (
     AlphaCalibration,
     alpha_calibration_loss,
@@ -36,6 +36,8 @@ from raterwise.metrics.dirichlet import (
 
 SETS = ("K2_N200", "K3_N1000")
 PENALTIES = (0.005, 0.05)
+PAPER: dict[str, Any] = {"l2": 0.005, "penalty": "paper"}
+"""LH eq 50 as printed."""
 
 
 @cache
@@ -187,11 +189,13 @@ def test_optimum_of_the_released_code(name: str, l2: float) -> None:
     """The loss at the optimum, log α0 of every case, and the weights and bias."""
     data, columns, labels = inputs_of(name)
     end = f"lam={l2},weights=n_i/mean(n)"
-    fitted = AlphaCalibration(l2=l2, weighting="per_case").fit(columns, data.probs, labels)
+    fitted = AlphaCalibration(l2=l2, penalty="paper", weighting="per_case").fit(
+        columns, labels, probs=data.probs
+    )
     assert fitted.loss_ == pytest.approx(
         float(released()[f"{name}/alpha_calib_opt_loss/{end}"]), abs=1e-6
     )
-    alpha = fitted.predict(columns, data.probs).concentration
+    alpha = fitted.predict(columns, probs=data.probs).concentration
     theirs = released()[f"{name}/alpha_calib_opt_alpha0/{end}"]
     np.testing.assert_allclose(np.log(alpha), np.log(theirs), rtol=0, atol=1e-4)
     assert fitted.gradient_norm_ <= 1e-8
@@ -216,7 +220,7 @@ def test_the_paper_s_weighting() -> None:
         return float(-log_likelihood.sum() / n.sum() + 0.005 * (u**2).mean())
 
     other = minimize(equation_50, np.zeros(4), method="BFGS", options={"gtol": 1e-7})
-    ours = AlphaCalibration().fit(columns[:, :3], f, labels)
+    ours = AlphaCalibration(**PAPER).fit(columns[:, :3], labels, probs=f)
     assert ours.loss_ == pytest.approx(other.fun, abs=1e-10)
     np.testing.assert_allclose([ours.intercept_, *ours.coef_], other.x, atol=1e-4)
 
@@ -227,8 +231,8 @@ def test_the_paper_s_weighting() -> None:
 def test_disagreement_is_biased_before_and_not_after() -> None:
     """Raters simulated from known α0: a point belief predicts too much disagreement, everywhere."""
     train, test = simulated(6000, seed=1), simulated(6000, seed=2)
-    belief = AlphaCalibration(l2=1e-4).fit(train["x"], train["f"], train["labels"])
-    calibrated = belief.predict(test["x"], test["f"])
+    belief = AlphaCalibration(l2=1e-4).fit(train["x"], train["labels"], probs=train["f"])
+    calibrated = belief.predict(test["x"], probs=test["f"])
     truth = 1 - (test["q"] ** 2).sum(axis=1)
     for part in (test["x"][:, 0] < 0, test["x"][:, 0] >= 0):
         error = truth[part].std() / np.sqrt(part.sum())
@@ -241,7 +245,7 @@ def test_disagreement_is_biased_before_and_not_after() -> None:
 def test_the_true_line_is_found() -> None:
     """log α0 = 0.5 + 0.8 x is recovered from 20,000 simulated cases."""
     data = simulated(20_000, seed=3)
-    fitted = AlphaCalibration(l2=1e-6).fit(data["x"], data["f"], data["labels"])
+    fitted = AlphaCalibration(l2=1e-6).fit(data["x"], data["labels"], probs=data["f"])
     assert fitted.intercept_ == pytest.approx(0.5, abs=0.08)
     assert fitted.coef_[0] == pytest.approx(0.8, abs=0.08)
 
@@ -250,8 +254,8 @@ def test_a_label_helps_as_much_as_expected() -> None:
     """The squared error to the raters' true opinions falls by the expected gain (LH eq 18)."""
     data = simulated(20_000, seed=4)
     rng = np.random.default_rng(5)
-    belief = AlphaCalibration(l2=1e-6).fit(data["x"], data["f"], data["labels"])
-    calibrated = belief.predict(data["x"], data["f"])
+    belief = AlphaCalibration(l2=1e-6).fit(data["x"], data["labels"], probs=data["f"])
+    calibrated = belief.predict(data["x"], probs=data["f"])
     label = (rng.random((20_000, 1)) > data["q"].cumsum(axis=1)[:, :-1]).sum(axis=1)
     before = ((calibrated.mean - data["q"]) ** 2).sum(axis=1)
     after = ((calibrated.posterior(label).mean - data["q"]) ** 2).sum(axis=1)
@@ -408,7 +412,7 @@ def test_the_deeper_of_two_dips(first: float, labels: tuple[int, int], side: str
     assert (np.diff(np.sign(np.diff(depth))) > 0).sum() == 2
     one = CountTerms.of(f[:1], np.array([labels]))
     turned = alpha_solver.Objective(one, np.array([-1.0]), np.array([0.05]))
-    (best,) = alpha_solver.best_of_each(turned, 1)
+    (best,) = alpha_loss.best_of_each(turned, 1)
     assert best == pytest.approx(scan[depth.argmin()], abs=0.001)
     assert (best > 0) == (side == "right")
 
@@ -424,7 +428,10 @@ def test_scikit_learn_s_conventions() -> None:
     calibrator = AlphaCalibration(l2=0.1, weighting="per_case")
     assert calibrator.get_params() == {
         "l2": 0.1,
+        "penalty": "coefficients",
         "weighting": "per_case",
+        "folds": 5,
+        "seed": 0,
         "warm_start": False,
         "max_iter": 1000,
     }
@@ -432,20 +439,20 @@ def test_scikit_learn_s_conventions() -> None:
     copy = clone(calibrator).set_params(l2=0.2)
     assert copy.l2 == 0.2 and calibrator.l2 == 0.1
     with pytest.raises(NotFittedError, match="AlphaCalibration instance is not fitted"):
-        copy.predict(SMALL["x"], SMALL["f"])
+        copy.predict(SMALL["x"], probs=SMALL["f"])
     with pytest.raises(NotFittedError):
         copy.to_dict()
 
 
 def test_the_mean_stays_as_it_is() -> None:
     """α-calibration changes no class probability (LH 5.3)."""
-    belief = AlphaCalibration().fit(**TWICE).predict(SMALL["x"], SMALL["f"])
+    belief = AlphaCalibration(**PAPER).fit(**TWICE).predict(SMALL["x"], probs=SMALL["f"])
     assert (belief.mean == SMALL["f"]).all()
 
 
 def test_the_same_digits_every_time() -> None:
     """Two fits agree to the last bit."""
-    first, second = AlphaCalibration().fit(**TWICE), AlphaCalibration().fit(**TWICE)
+    first, second = AlphaCalibration(**PAPER).fit(**TWICE), AlphaCalibration(**PAPER).fit(**TWICE)
     assert (first.coef_ == second.coef_).all() and first.intercept_ == second.intercept_
 
 
@@ -454,9 +461,9 @@ def test_weight_is_repetition(weighting: str) -> None:
     """A case of weight 3 counts as three; one of weight 0 as none."""
     weights = np.tile([3, 0, 1], 100)
     rows = np.repeat(np.arange(300), weights)
-    once = AlphaCalibration(weighting=weighting).fit(**TWICE, sample_weight=weights)
-    often = AlphaCalibration(weighting=weighting).fit(
-        SMALL["x"][rows], SMALL["f"][rows], SMALL["labels"].take(rows)
+    once = AlphaCalibration(**PAPER, weighting=weighting).fit(**TWICE, sample_weight=weights)
+    often = AlphaCalibration(**PAPER, weighting=weighting).fit(
+        SMALL["x"][rows], SMALL["labels"].take(rows), probs=SMALL["f"][rows]
     )
     assert once.loss_ == pytest.approx(often.loss_, abs=1e-12)
     assert once.intercept_ == pytest.approx(often.intercept_, abs=1e-6)
@@ -466,12 +473,12 @@ def test_weight_is_repetition(weighting: str) -> None:
 def test_units_of_the_features_do_not_matter() -> None:
     """Kilometres or nanometres from a far origin: the same concentrations."""
     x = np.column_stack((SMALL["x"], SMALL["f"][:, 0]))
-    fitted = AlphaCalibration().fit(x, SMALL["f"], SMALL["labels"])
+    fitted = AlphaCalibration(**PAPER).fit(x, SMALL["labels"], probs=SMALL["f"])
     moved = x * [1e-9, 1e6] + [5.0, -3e8]
-    other = AlphaCalibration().fit(moved, SMALL["f"], SMALL["labels"])
+    other = AlphaCalibration(**PAPER).fit(moved, SMALL["labels"], probs=SMALL["f"])
     np.testing.assert_allclose(
-        other.predict(moved, SMALL["f"]).concentration,
-        fitted.predict(x, SMALL["f"]).concentration,
+        other.predict(moved, probs=SMALL["f"]).concentration,
+        fitted.predict(x, probs=SMALL["f"]).concentration,
         rtol=1e-5,
     )
 
@@ -479,9 +486,9 @@ def test_units_of_the_features_do_not_matter() -> None:
 def test_useless_features_do_no_harm() -> None:
     """A constant column and a copy change nothing, and the copies share the weight."""
     x = SMALL["x"]
-    fitted = AlphaCalibration().fit(**TWICE)
-    more = AlphaCalibration().fit(
-        np.column_stack((x, np.full(300, 0.1), x)), SMALL["f"], SMALL["labels"]
+    fitted = AlphaCalibration(**PAPER).fit(**TWICE)
+    more = AlphaCalibration(**PAPER).fit(
+        np.column_stack((x, np.full(300, 0.1), x)), SMALL["labels"], probs=SMALL["f"]
     )
     assert more.loss_ == pytest.approx(fitted.loss_, abs=1e-12)
     np.testing.assert_allclose(more.coef_, fitted.coef_[0] * np.array([0.5, 0, 0.5]), atol=1e-7)
@@ -490,8 +497,8 @@ def test_useless_features_do_no_harm() -> None:
 def test_one_concentration_for_all() -> None:
     """Without columns there is an intercept alone, which beats its neighbours."""
     none = np.zeros((300, 0))
-    fitted = AlphaCalibration().fit(none, SMALL["f"], SMALL["labels"])
-    alpha = fitted.predict(none, SMALL["f"]).concentration
+    fitted = AlphaCalibration(**PAPER).fit(none, SMALL["labels"], probs=SMALL["f"])
+    alpha = fitted.predict(none, probs=SMALL["f"]).concentration
     assert (alpha == alpha[0]).all()
     for factor in (0.99, 1.01):
         worse = DirichletBelief(SMALL["f"], alpha * factor)
@@ -501,15 +508,15 @@ def test_one_concentration_for_all() -> None:
 def test_one_case_alone() -> None:
     """A fit to one case finds that case's own optimum, which another method finds (LH eq 51)."""
     one = SMALL["labels"].take([3])
-    fitted = AlphaCalibration().fit(np.ones((1, 2)), SMALL["f"][3:4], one)
+    fitted = AlphaCalibration(**PAPER).fit(np.ones((1, 2)), one, probs=SMALL["f"][3:4])
     alone = optimal_concentration(SMALL["f"][3:4], one)
-    alpha = fitted.predict(np.ones((1, 2)), SMALL["f"][3:4]).concentration
+    alpha = fitted.predict(np.ones((1, 2)), probs=SMALL["f"][3:4]).concentration
     np.testing.assert_allclose(alpha, alone, rtol=1e-6)
 
 
 def test_warm_start() -> None:
     """Starting from the optimum takes no more than a step, and stays there."""
-    calibrator = AlphaCalibration(warm_start=True).fit(**TWICE)
+    calibrator = AlphaCalibration(**PAPER, warm_start=True).fit(**TWICE)
     first, cold = calibrator.coef_.copy(), calibrator.n_iter_
     calibrator.fit(**TWICE)
     assert calibrator.n_iter_ <= 1 < cold
@@ -525,12 +532,12 @@ def test_default_features() -> None:
     np.testing.assert_allclose(
         columns[1], np.log(1e12) * np.array([0.5, -0.5, 0, 0]) + [0, 0, 0, 1]
     )
-    fitted = AlphaCalibration().fit(None, SMALL["f"], SMALL["labels"])
+    fitted = AlphaCalibration(**PAPER).fit(None, SMALL["labels"], probs=SMALL["f"])
     explicit = default_features(SMALL["f"])
-    other = AlphaCalibration().fit(explicit, SMALL["f"], SMALL["labels"])
+    other = AlphaCalibration(**PAPER).fit(explicit, SMALL["labels"], probs=SMALL["f"])
     assert (
-        fitted.predict(None, SMALL["f"]).concentration
-        == other.predict(explicit, SMALL["f"]).concentration
+        fitted.predict(None, probs=SMALL["f"]).concentration
+        == other.predict(explicit, probs=SMALL["f"]).concentration
     ).all()
 
 
@@ -539,11 +546,11 @@ def test_half_precision(features: Array | None) -> None:
     """float16 rows, which sum to 1 within 1e-2, are allowed throughout, as everywhere."""
     half = SMALL["f"].astype(np.float16)
     assert np.abs(half.astype(float).sum(axis=1) - 1).max() > 1e-4
-    calibrator = AlphaCalibration().fit(features, half, SMALL["labels"])
-    exact = AlphaCalibration().fit(features, SMALL["f"], SMALL["labels"])
+    calibrator = AlphaCalibration(**PAPER).fit(features, SMALL["labels"], probs=half)
+    exact = AlphaCalibration(**PAPER).fit(features, SMALL["labels"], probs=SMALL["f"])
     np.testing.assert_allclose(
-        np.log(calibrator.predict(features, half).concentration),
-        np.log(exact.predict(features, SMALL["f"]).concentration),
+        np.log(calibrator.predict(features, probs=half).concentration),
+        np.log(exact.predict(features, probs=SMALL["f"]).concentration),
         atol=0.02,
     )
 
@@ -553,9 +560,9 @@ def test_a_chosen_class_of_probability_0() -> None:
     f, counts = SMALL["f"].copy(), SMALL["labels"].counts.copy()
     counts[0] = (1, 2, 2)
     f[0] = (0, 0.4, 0.6)
-    zero = AlphaCalibration().fit(SMALL["x"], f, Labels.from_counts(counts))
+    zero = AlphaCalibration(**PAPER).fit(SMALL["x"], Labels.from_counts(counts), probs=f)
     f[0] = (1e-12, 0.4, 0.6)
-    small = AlphaCalibration().fit(SMALL["x"], f, Labels.from_counts(counts))
+    small = AlphaCalibration(**PAPER).fit(SMALL["x"], Labels.from_counts(counts), probs=f)
     assert zero.loss_ == np.inf and np.isfinite(small.loss_)
     np.testing.assert_allclose(zero.coef_, small.coef_, atol=1e-7)
     assert json.loads(json.dumps(zero.to_dict()))["loss"] is None
@@ -566,9 +573,9 @@ def test_single_labels_among_others() -> None:
     """Cases with one label add a constant to the likelihood, so at λ = 0 they change nothing."""
     counts = SMALL["labels"].counts.copy()
     counts[200:] = np.eye(3, dtype=int)[counts[200:].argmax(axis=1)]
-    mixed = AlphaCalibration(l2=0).fit(SMALL["x"], SMALL["f"], Labels.from_counts(counts))
+    mixed = AlphaCalibration(l2=0).fit(SMALL["x"], Labels.from_counts(counts), probs=SMALL["f"])
     several = AlphaCalibration(l2=0).fit(
-        SMALL["x"][:200], SMALL["f"][:200], Labels.from_counts(counts[:200])
+        SMALL["x"][:200], Labels.from_counts(counts[:200]), probs=SMALL["f"][:200]
     )
     np.testing.assert_allclose(mixed.coef_, several.coef_, atol=1e-5)
 
@@ -578,19 +585,22 @@ def test_a_case_of_weight_0_is_not_there() -> None:
     counts = np.eye(3, dtype=int)[SMALL["labels"].majority()]
     counts[0] = (1, 1, 0)
     labels, weights = Labels.from_counts(counts), np.ones(300)
-    AlphaCalibration().fit(SMALL["x"], SMALL["f"], labels, sample_weight=weights)
+    AlphaCalibration(**PAPER).fit(SMALL["x"], labels, probs=SMALL["f"], sample_weight=weights)
     weights[0] = 0
     with pytest.raises(InvalidInputError, match="labels: needs at least 2 labels per case; no"):
-        AlphaCalibration().fit(SMALL["x"], SMALL["f"], labels, sample_weight=weights)
+        AlphaCalibration(**PAPER).fit(SMALL["x"], labels, probs=SMALL["f"], sample_weight=weights)
 
 
 @pytest.mark.parametrize("features", [SMALL["x"], None], ids=["given", "default"])
 def test_stored_and_read_back(features: Array | None) -> None:
     """Through JSON and back, the calibrator predicts the same digits."""
-    fitted = AlphaCalibration(l2=0.01).fit(features, SMALL["f"], SMALL["labels"])
+    fitted = AlphaCalibration(l2=0.01).fit(features, SMALL["labels"], probs=SMALL["f"])
     again = AlphaCalibration.from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert again.get_params() == fitted.get_params()
-    before, after = fitted.predict(features, SMALL["f"]), again.predict(features, SMALL["f"])
+    before, after = (
+        fitted.predict(features, probs=SMALL["f"]),
+        again.predict(features, probs=SMALL["f"]),
+    )
     assert (before.concentration == after.concentration).all()
     assert (again.loss_, again.n_iter_) == (fitted.loss_, fitted.n_iter_)
 
@@ -599,21 +609,24 @@ def test_an_unfinished_fit_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     """One iteration without Newton's help is not enough, and is not passed over."""
     monkeypatch.setattr(alpha_solver, "NEWTON_STEPS", 0)
     with pytest.warns(ConvergenceWarning, match="AlphaCalibration: stopped at a gradient norm of"):
-        AlphaCalibration(max_iter=1).fit(**TWICE)
+        AlphaCalibration(**PAPER, max_iter=1).fit(**TWICE)
 
 
 def test_newton_steps_finish_the_fit() -> None:
     """After one iteration of L-BFGS, Newton's method alone reaches the same optimum."""
-    short, full = AlphaCalibration(max_iter=1).fit(**TWICE), AlphaCalibration().fit(**TWICE)
+    short, full = (
+        AlphaCalibration(**PAPER, max_iter=1).fit(**TWICE),
+        AlphaCalibration(**PAPER).fit(**TWICE),
+    )
     assert short.gradient_norm_ <= 1e-8
     np.testing.assert_allclose(short.coef_, full.coef_, atol=1e-6)
 
 
 def test_an_old_or_foreign_file() -> None:
     """Another format or version is refused by name."""
-    stored = AlphaCalibration().fit(**TWICE).to_dict()
-    with pytest.raises(InvalidInputError, match=r"stored: must be .*version 1; got .*, 2"):
-        AlphaCalibration.from_dict(stored | {"version": 2})
+    stored = AlphaCalibration(**PAPER).fit(**TWICE).to_dict()
+    with pytest.raises(InvalidInputError, match=r"stored: must be .*version 2; got .*, 3"):
+        AlphaCalibration.from_dict(stored | {"version": 3})
     with pytest.raises(InvalidInputError, match=r"stored: must be .*; got None, None"):
         AlphaCalibration.from_dict({})
 
@@ -639,7 +652,7 @@ def test_an_old_or_foreign_file() -> None:
 def test_bad_data_is_named(change: dict[str, Any], message: str) -> None:
     """Each error names the argument, the rule and the value."""
     with pytest.raises(InvalidInputError, match=message):
-        AlphaCalibration().fit(**TWICE | change)
+        AlphaCalibration(**PAPER).fit(**TWICE | change)
 
 
 @pytest.mark.parametrize(
@@ -674,6 +687,6 @@ def test_bad_parameters_are_named(parameters: dict[str, Any], message: str) -> N
 )
 def test_unlike_data_are_refused(features: Any, probs: Any, message: str) -> None:
     """Predicting wants what the fit had."""
-    calibrator = AlphaCalibration().fit(**TWICE)
+    calibrator = AlphaCalibration(**PAPER).fit(**TWICE)
     with pytest.raises(InvalidInputError, match=message):
-        calibrator.predict(features, probs)
+        calibrator.predict(features, probs=probs)

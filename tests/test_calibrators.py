@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -53,6 +52,8 @@ from raterwise.calibrators.scaling import (
     full_penalty,
 )
 from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.kernels import _threads
+from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 
 Array = npt.NDArray[Any]
@@ -282,13 +283,10 @@ def test_derivatives_of_the_binomial_likelihood() -> None:
 
 def test_derivatives_of_the_tempered_loss() -> None:
     """One pass gives LH eq 82 at β and its first three derivatives."""
-    from concurrent.futures import ThreadPoolExecutor
-
     logits, labels = simulated(cases=40)
     cases = CalibrationSet(logits, labels, None)
-    with ThreadPoolExecutor(1) as pool:
-        sums = _Sums(cases, pool)
-        low, here, high = (sums.at(beta) for beta in (0.7 - 1e-5, 0.7, 0.7 + 1e-5))
+    sums = _Sums(cases)
+    low, here, high = (sums.at(beta) for beta in (0.7 - 1e-5, 0.7, 0.7 + 1e-5))
     assert here.loss == pytest.approx(naive_loss(softmax(0.7 * logits), labels.counts), rel=1e-13)
     assert here.first == pytest.approx((high.loss - low.loss) / 2e-5, abs=1e-8)
     assert here.second == pytest.approx((high.first - low.first) / 2e-5, abs=1e-8)
@@ -340,7 +338,8 @@ def _same_folds(calibrator: Any, cases: int, rows: Array) -> tuple[dict[str, Any
 )
 def test_temperature_never_changes_the_predicted_class(logits: Array, log_t: float) -> None:
     """The class of the largest logit stays the most probable, whatever T and however close."""
-    calibrator = TemperatureScaling().fit([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 1, 0])
+    calibrator = TemperatureScaling(input="logits")
+    calibrator.fit([[1.0, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 1, 0])
     calibrator.temperature_ = float(np.exp(log_t))
     probs = calibrator.predict_proba(logits)
     np.testing.assert_array_equal(probs.argmax(axis=1), logits.argmax(axis=1))
@@ -412,19 +411,40 @@ def test_single_precision_and_other_layouts(calibrator: Any) -> None:
         np.testing.assert_allclose(found, expected, atol=2e-7)
 
 
-def test_the_number_of_threads_changes_no_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_threads_changes_no_digit() -> None:
     """One thread and four give the same temperature and the same matrix, bit by bit."""
     logits, labels = simulated(cases=100_000, classes=4)
     few = [TemperatureScaling().fit(logits, labels).temperature_]
     small, small_labels = logits[:60_000], labels.take(np.arange(60_000))
     matrices = [MatrixScaling().fit(small, small_labels).coef_]
     for threads in (1, 4):
-        monkeypatch.setattr(os, "cpu_count", lambda threads=threads: threads)
-        few.append(TemperatureScaling().fit(logits, labels).temperature_)
-        matrices.append(MatrixScaling().fit(small, small_labels).coef_)
+        with with_threads(threads):
+            few.append(TemperatureScaling().fit(logits, labels).temperature_)
+            matrices.append(MatrixScaling().fit(small, small_labels).coef_)
     assert few[0] == few[1] == few[2]
     np.testing.assert_array_equal(matrices[0], matrices[1])
     np.testing.assert_array_equal(matrices[0], matrices[2])
+
+
+@pytest.mark.parametrize("calibrator", [TemperatureScaling(), MatrixScaling()], ids=repr)
+def test_the_one_setting_of_threads_holds(calibrator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one thread no helper is asked; with two, some are."""
+    logits, labels = simulated(cases=100_000, classes=4)
+    asked: list[int] = []
+    pool = _threads._pool()
+
+    class Counting:
+        def submit(self, *work: Any) -> Any:
+            asked.append(1)
+            return pool.submit(*work)
+
+    monkeypatch.setattr(_threads, "_pool", Counting)
+    with with_threads(1):
+        clone(calibrator).fit(logits, labels)
+    assert not asked
+    with with_threads(2):
+        clone(calibrator).fit(logits, labels)
+    assert asked
 
 
 # isotonic, histogram binning -------------------------------------------------------------------
@@ -526,7 +546,7 @@ def test_too_few_steps_warn() -> None:
 
 # what is refused ----------------------------------------------------------------------------
 
-LOGITS = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]])
+LOGITS = 2 * np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 1, 0]])
 CLASSES = np.array([0, 1, 2, 2])
 
 
@@ -623,9 +643,9 @@ def test_equal_logits_have_no_temperature() -> None:
 def test_bad_probabilities_are_refused() -> None:
     """`input="probs"` is checked as probabilities are everywhere; logits are never guessed."""
     with pytest.raises(InvalidInputError, match=r"probs: must lie in \[0, 1\]; row 0 holds 2"):
-        TemperatureScaling(input="probs").fit(2 * LOGITS, CLASSES)
+        TemperatureScaling(input="probs").fit(LOGITS, CLASSES)
     with pytest.raises(InvalidInputError, match=r"probs: rows must sum to 1 within 1e-04; row 0"):
-        TemperatureScaling(input="probs").fit(LOGITS / 2, CLASSES)
+        TemperatureScaling(input="probs").fit(LOGITS / 4, CLASSES)
     with pytest.raises(InvalidTypeError, match="logits: must be an array of numbers"):
         TemperatureScaling().fit([["a", "b"]], [0])
 
@@ -854,10 +874,11 @@ def test_alpha_calibration_is_saved_too(tmp_path: Path) -> None:
     """Concentrations are the same after loading."""
     logits, labels = simulated()
     probs = softmax(logits)
-    fitted = AlphaCalibration().fit(None, probs, labels)
+    fitted = AlphaCalibration(l2=0.01).fit(None, labels, probs=probs)
     loaded = saved.load(saved.save(fitted, tmp_path / "alpha.json"))
     np.testing.assert_array_equal(
-        loaded.predict(None, probs).concentration, fitted.predict(None, probs).concentration
+        loaded.predict(None, probs=probs).concentration,
+        fitted.predict(None, probs=probs).concentration,
     )
 
 
@@ -868,7 +889,7 @@ def test_the_file_says_what_it_is(tmp_path: Path) -> None:
     content = json.loads(path.read_text(encoding="utf-8"))
     assert list(content) == ["schema_version", "kind", "raterwise_version", "state"]
     assert content["schema_version"] == 1 and content["kind"] == "TemperatureScaling"
-    assert content["state"]["params"] == {"input": "logits"}
+    assert content["state"]["params"] == {"input": None}
 
 
 @pytest.mark.parametrize(

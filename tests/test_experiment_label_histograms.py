@@ -94,17 +94,6 @@ def test_patients_are_not_split() -> None:
     assert len(set(patients[first])) == 25
 
 
-def test_the_penalty_that_suits_the_data_is_chosen() -> None:
-    """Where the truth is far from α0 = 1 a small penalty wins; where it is 1, the largest."""
-    mean, labels = made_up(400, 1, concentration=40.0)
-    assert best_alpha_penalty(None, mean, labels) <= 0.0005
-    near, agreed = made_up(60, 2, concentration=1.0)
-    two = drawn_labels(agreed, 2, seed=0)
-    assert best_alpha_penalty(None, near, two, np.arange(60) // 2) == 0.05
-    with pytest.raises(ValueError, match=r"folds: must be at most the number .*; got 5 for 2"):
-        best_alpha_penalty(None, near, two, np.arange(60) // 30)
-
-
 def test_alpha_helps_where_the_truth_is_known() -> None:
     """An exact mean with α0 = 1: DPE of the point is twice too large, α puts it right (LH 5.2)."""
     mean, labels = made_up(1000, 3)

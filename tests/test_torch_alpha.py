@@ -41,7 +41,8 @@ def test_without_hidden_layers_it_is_alpha_calibration(weighting: str) -> None:
     probs, labels = raters(0.5 + x[:, 0], 4, random)
     head = AlphaHead(hidden=(), weight_l2=0.0, weighting=weighting, steps=500)
     found = head.fit(x, probs, labels).predict(x, probs)
-    exact = rw.AlphaCalibration(weighting=weighting).fit(x, probs, labels).predict(x, probs)
+    linear = rw.AlphaCalibration(l2=0.005, penalty="paper", weighting=weighting)
+    exact = linear.fit(x, labels, probs=probs).predict(x, probs=probs)
     np.testing.assert_allclose(found.concentration, exact.concentration, rtol=1e-4)
     np.testing.assert_array_equal(found.mean, exact.mean)
 

@@ -149,29 +149,30 @@ def beliefs_of(
     from scipy.special import softmax
 
     from raterwise.calibrators.alpha import AlphaCalibration
-    from raterwise.calibrators.alpha_penalty import best_alpha_penalty
     from raterwise.calibrators.scaling import TemperatureScaling
 
     labels = drawn_labels(model.labels.take(fit), settings.raters, settings.seed)
-    temperature = TemperatureScaling(input=model.input).fit(model.scores[fit], labels)
+    temperature = TemperatureScaling().set_params(input=model.input).fit(model.scores[fit], labels)
     logits = model.input == "logits"
     raw = softmax(model.scores.astype(np.float64), axis=1) if logits else model.scores
     means = {"": PointBelief(raw).mean, "temperature": temperature.predict_proba(model.scores)}
     beliefs: dict[str, Belief] = {}
     fitted: dict[str, Any] = {"temperature": temperature.temperature_}
     patients = None if model.patients is None else model.patients[fit]
-    l2 = best_alpha_penalty(None, means["temperature"][fit], labels, patients, seed=settings.seed)
-    for variant, name, penalty in (
-        ("alpha", "", 0.005),
-        ("temperature+alpha", "temperature", 0.005),
-        ("temperature+alpha-cv", "temperature", l2),
+    paper = AlphaCalibration(l2=0.005, penalty="paper")
+    chosen = AlphaCalibration(seed=settings.seed)
+    for variant, name, alpha in (
+        ("alpha", "", paper),
+        ("temperature+alpha", "temperature", paper),
+        ("temperature+alpha-cv", "temperature", chosen),
     ):
         probs = means[name]
-        alpha = AlphaCalibration(l2=penalty).fit(None, probs[fit], labels)
-        belief = alpha.predict(None, probs[test])
+        alpha.fit(None, labels, probs=probs[fit], groups=patients)
+        belief = alpha.predict(None, probs=probs[test])
         beliefs[name or "raw"], beliefs[variant] = PointBelief(probs[test]), belief
         quartiles = np.quantile(belief.concentration, (0.25, 0.5, 0.75))
-        fitted[variant] = {"l2": penalty, "concentration": [float(q) for q in quartiles]}
+        strength = alpha.l2_ if np.isfinite(alpha.l2_) else None  # None: one α0 for all cases
+        fitted[variant] = {"l2": strength, "concentration": [float(q) for q in quartiles]}
     return {name: beliefs[name] for name in VARIANTS}, fitted
 
 

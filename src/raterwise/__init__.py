@@ -24,6 +24,7 @@ from raterwise.errors import (
     MergeError,
     MissingExtraError,
     RaterwiseError,
+    RaterwiseWarning,
     UndefinedMetricError,
 )
 from raterwise.evaluate import evaluate
@@ -110,6 +111,7 @@ __all__ = [
     "PointBelief",
     "Predictions",
     "RaterwiseError",
+    "RaterwiseWarning",
     "RaterDeviation",
     "Results",
     "TemperatureScaling",

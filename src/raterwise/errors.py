@@ -6,6 +6,8 @@ RaterwiseError
 ├── UndefinedMetricError  (ValueError)   the metric has no value on these data
 ├── MergeError            (ValueError)   two summaries that cannot be added
 └── MissingExtraError     (ImportError)  an optional dependency is not installed
+
+RaterwiseWarning          (UserWarning)  a result that holds, and something to know about it
 """
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "MergeError",
     "MissingExtraError",
     "RaterwiseError",
+    "RaterwiseWarning",
     "UndefinedMetricError",
 ]
 
@@ -40,3 +43,7 @@ class MergeError(RaterwiseError, ValueError):
 
 class MissingExtraError(RaterwiseError, ImportError):
     """An optional dependency is needed; the message says which extra to install."""
+
+
+class RaterwiseWarning(UserWarning):
+    """Something to know about a result that holds all the same; errors are RaterwiseError."""

@@ -272,7 +272,8 @@ def _label_model(pilot: Predictions) -> FloatArray:
 
     probs = pilot.read(0, len(pilot)).probs.astype(np.float64)
     scaled = TemperatureScaling(input="probs").fit(probs, pilot.labels).predict_proba(probs)
-    belief = AlphaCalibration().fit(None, scaled, pilot.labels).predict(None, scaled)
+    alpha = AlphaCalibration().fit(None, pilot.labels, probs=scaled, groups=pilot.groups)
+    belief = alpha.predict(None, probs=scaled)
     return np.asarray(belief.concentration[:, None] * scaled + pilot.labels.counts)
 
 

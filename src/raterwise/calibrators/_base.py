@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,15 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from raterwise.arrays import as_float_array
-from raterwise.calibrators._cases import CalibrationSet, read_logits
+from raterwise.beliefs import Belief, EnsembleBelief, PointBelief
+from raterwise.calibrators._cases import (
+    CalibrationSet,
+    Input,
+    name_of,
+    read_labels,
+    read_logits,
+    read_sample_weight,
+)
 from raterwise.errors import InvalidInputError
 
 __all__ = ["CURVES", "Calibrator", "nonnegative"]
@@ -36,13 +44,15 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     classes are 0 … K-1. Subclasses fit in `_fit` and map in `_calibrated`.
     """
 
-    input: str
+    input: Input | None
     classes_: NDArray[np.int64]
     class_names_: tuple[str, ...] | None
     n_features_in_: int
 
     _every_class: ClassVar[bool] = True
     """Whether each class must occur among the labels."""
+    _any_origin: ClassVar[bool] = True
+    """Whether a constant added to all logits of a case changes nothing."""
     _fitted: ClassVar[Mapping[str, Any]] = {}
     """Fitted attributes that are saved and their shapes.
 
@@ -53,12 +63,31 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     __metadata_request__fit: ClassVar = {"logits": UNUSED, "labels": UNUSED}
     __metadata_request__predict: ClassVar = {"logits": UNUSED}
     __metadata_request__predict_proba: ClassVar = {"logits": UNUSED}
+    __metadata_request__score: ClassVar = {"logits": UNUSED, "labels": UNUSED}
 
     def fit(self, logits: Any, labels: Any, sample_weight: Any = None) -> Self:
-        """Fit to cases with `logits` (N, K), or (N,) for those of class 1 of two, and `labels`.
+        """Fit to what raters said of cases.
 
-        `labels` is a Labels, whose histograms enter by the multinomial likelihood (LH eq 82), or
-        (N,) classes. `sample_weight` (N,) are case weights.
+        Parameters
+        ----------
+        logits : array of shape (N, K) or (N,)
+            Logits, or probabilities with input="probs"; (N,) are those of class 1 of two.
+        labels : Labels, or array of shape (N,)
+            What the raters said, whose histograms enter by the multinomial likelihood (LH eq 82),
+            or one class per case.
+        sample_weight : array of shape (N,), optional
+            Case weights; a case of weight 2 counts as two.
+
+        Returns
+        -------
+        Calibrator
+            Itself.
+
+        Raises
+        ------
+        InvalidInputError
+            If the data do not match, a class is missing, or logits could as well be probabilities
+            and `input` does not say what they are.
         """
         cases = CalibrationSet.of(
             logits, labels, sample_weight, input=self.input, every_class=self._every_class
@@ -67,29 +96,113 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self._finish(cases, doubt)
         return self
 
-    def predict_proba(self, logits: Any) -> FloatArray:
-        """Return calibrated probabilities, (N, K)."""
+    @overload
+    def predict_proba(self, logits: EnsembleBelief) -> EnsembleBelief: ...
+    @overload
+    def predict_proba(self, logits: PointBelief) -> PointBelief: ...
+    @overload
+    def predict_proba(self, logits: Any) -> Any: ...
+    def predict_proba(self, logits: Any) -> Any:
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        logits : array of shape (N, K) or (N,), or (S, N, K), or a belief
+            What the calibrator was fitted to, of any cases. The draws (S, N, K) of an ensemble are
+            calibrated one by one, and so are the members of an EnsembleBelief.
+
+        Returns
+        -------
+        ndarray of shape (N, K), or EnsembleBelief, or PointBelief
+            A belief where draws or a belief were given; the weights of its members stay.
+
+        Raises
+        ------
+        InvalidInputError
+            If they have other classes than the fit, or could as well be probabilities and `input`
+            does not say what they are.
+        """
         check_is_fitted(self)
-        array = read_logits(logits, self.input)
-        if array.shape[1] != self.n_features_in_:
-            raise InvalidInputError(
-                f"{self.input}: must have the {self.n_features_in_} classes of the fit; "
-                f"got {array.shape[1]}"
-            )
-        return self._calibrated(array)
+        if isinstance(logits, Belief):
+            return self._calibrated_belief(logits)
+        if np.ndim(logits) == 3:
+            return EnsembleBelief(np.stack(self._calibrated_draws(logits)))
+        return self._calibrated_rows(logits, self.input)
 
     def predict(self, logits: Any) -> NDArray[np.int64]:
-        """Return the most probable class after calibration, (N,)."""
-        return np.asarray(self.predict_proba(logits).argmax(axis=1))
+        """Return the most probable class after calibration.
+
+        Parameters
+        ----------
+        logits : array of shape (N, K) or (N,), or (S, N, K), or a belief
+            As for `predict_proba`; of draws, the mean decides.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+            Classes 0 … K-1.
+        """
+        found = self.predict_proba(logits)
+        probs = found.mean if isinstance(found, Belief) else found
+        return np.asarray(probs.argmax(axis=1))
+
+    def score(self, logits: Any, labels: Any, sample_weight: Any = None) -> float:
+        """Return how often a rater chooses the predicted class, as scikit-learn's classifiers do.
+
+        Calibration is not measured by it, and a temperature does not change it: for that take
+        `raterwise.evaluate`, or scoring="neg_log_loss" in scikit-learn.
+
+        Parameters
+        ----------
+        logits : array of shape (N, K) or (N,), or (S, N, K), or a belief
+            As for `predict_proba`.
+        labels : Labels, or array of shape (N,)
+            What the raters said; every rating counts.
+        sample_weight : array of shape (N,), optional
+            Case weights.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+
+        Raises
+        ------
+        InvalidInputError
+            If the data do not match.
+        """
+        predicted = self.predict(logits)
+        checked = read_labels(labels, self.n_features_in_, len(predicted), name_of(self.input))
+        weights = read_sample_weight(sample_weight, len(predicted))
+        hits = checked.counts[np.arange(len(predicted)), predicted]
+        shares = np.ones(len(predicted)) if weights is None else weights
+        return float(shares @ hits / (shares @ checked.num_raters))
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write the fitted calibrator as JSON; `raterwise.calibrators.saved.load` reads it."""
+        """Write the fitted calibrator as JSON.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; it is written whole or not at all.
+
+        Returns
+        -------
+        Path
+            The file. `raterwise.calibrators.saved.load` reads it.
+        """
         from raterwise.calibrators.saved import save
 
         return save(self, path)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fitted calibrator as plain numbers and lists, ready for JSON."""
+        """Return the fitted calibrator as plain numbers and lists, ready for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` reads.
+        """
         check_is_fitted(self)
         names = self.class_names_
         return {
@@ -101,7 +214,23 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """Return the calibrator that `to_dict` wrote."""
+        """Return the calibrator that `to_dict` wrote.
+
+        Parameters
+        ----------
+        stored : dict
+            What it wrote.
+
+        Returns
+        -------
+        Calibrator
+            Fitted.
+
+        Raises
+        ------
+        InvalidInputError
+            If something is missing or has another shape.
+        """
         try:
             params, fitted = stored["params"], stored["fitted"]
             classes, names = int(stored["num_classes"]), stored["class_names"]
@@ -120,6 +249,38 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             )
         calibrator._set_classes(classes, None if names is None else tuple(names))
         return calibrator
+
+    def _calibrated_rows(self, logits: Any, input: Input | None) -> FloatArray:
+        array = read_logits(logits, input)
+        if array.shape[1] != self.n_features_in_:
+            raise InvalidInputError(
+                f"{name_of(input)}: must have the {self.n_features_in_} classes of the fit; "
+                f"got {array.shape[1]}"
+            )
+        return self._calibrated(array)
+
+    def _calibrated_draws(self, logits: Any) -> list[FloatArray]:
+        draws = as_float_array(logits, name_of(self.input), ndim=3)
+        if self.input is None:  # all draws together say whether they could be probabilities
+            read_logits(draws.reshape(-1, draws.shape[2]), None)
+        return [self._calibrated_rows(draw, name_of(self.input)) for draw in draws]
+
+    def _calibrated_belief(self, belief: Belief) -> EnsembleBelief | PointBelief:
+        """Return the belief with each member calibrated; its probabilities are no guess."""
+        if not isinstance(belief, EnsembleBelief | PointBelief):
+            raise InvalidInputError(
+                "logits: of the beliefs, a PointBelief or an EnsembleBelief can be calibrated; got "
+                f"{type(belief).__name__} (calibrate first, then find α0)"
+            )
+        if self.input != "probs" and not self._any_origin:
+            raise InvalidInputError(
+                f"logits: {type(self).__name__} was fitted to logits, which the probabilities of a "
+                'belief do not determine; give logits (S, N, K), or fit with input="probs"'
+            )
+        if isinstance(belief, PointBelief):
+            return PointBelief(self._calibrated_rows(belief.mean, "probs"))
+        members = [self._calibrated_rows(member, "probs") for member in belief.samples]
+        return EnsembleBelief(np.stack(members), belief.weights)
 
     def _set_classes(self, num_classes: int, names: tuple[str, ...] | None) -> None:
         self.n_features_in_ = num_classes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +14,24 @@ from scipy.special import log_softmax, softmax
 from raterwise.arrays import as_array, as_float_array, choose
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions, check_weights
+from raterwise.predictions import Predictions, check_weights, row_sum_tolerance
 
-__all__ = ["CalibrationSet", "log_probabilities", "probabilities", "read_logits"]
+__all__ = [
+    "CalibrationSet",
+    "Input",
+    "log_probabilities",
+    "name_of",
+    "probabilities",
+    "read_labels",
+    "read_logits",
+    "read_sample_weight",
+]
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 
 INPUTS = ("logits", "probs")
+Input = Literal["logits", "probs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +54,13 @@ class CalibrationSet:
         labels: Any,
         sample_weight: Any = None,
         *,
-        input: str = "logits",
+        input: str | None = None,
         every_class: bool = True,
     ) -> CalibrationSet:
         """Return checked cases; with `every_class` each class must occur among the labels."""
-        array = read_logits(logits, input)
-        checked = _read_labels(labels, array.shape[1], len(array), input)
-        weights = _sample_weight(sample_weight, len(array))
+        array, input = read_logits(logits, input), name_of(input)
+        checked = read_labels(labels, array.shape[1], len(array), input)
+        weights = read_sample_weight(sample_weight, len(array))
         cases = CalibrationSet(array, checked, weights)
         if weights is not None and not weights.all():
             rows = np.flatnonzero(weights)
@@ -119,8 +129,18 @@ class CalibrationSet:
             )
 
 
-def read_logits(values: Any, input: str) -> Array:
+def name_of(input: str | None) -> Input:
+    """Return what the input is called: "logits" where the caller did not say."""
+    if input is None:
+        return "logits"
+    return "probs" if choose("input", input, INPUTS) == "probs" else "logits"
+
+
+def read_logits(values: Any, input: str | None) -> Array:
     """Return logits (N, K) from what a caller has, checked; `input` says what that is.
+
+    With None it is logits, and what could as well be probabilities is refused: rows in [0, 1] that
+    add to 1, or (N,) numbers in [0, 1].
 
     A (N,) logit u of class 1 becomes (-u/2, u/2), so that neither class is the reference.
     Probabilities become logarithms; an exact 0, which only says that the number was too small for
@@ -129,7 +149,7 @@ def read_logits(values: Any, input: str) -> Array:
     >>> read_logits([0.5, 1.0], "probs").round(2).tolist()
     [[-0.69, -0.69], [-744.44, 0.0]]
     """
-    choose("input", input, INPUTS)
+    told, input = input is not None, name_of(input)
     array = as_float_array(values, input, ndim=(1, 2))
     if len(array) == 0:
         raise InvalidInputError(f"{input}: must hold at least one case; got shape {array.shape}")
@@ -142,6 +162,8 @@ def read_logits(values: Any, input: str) -> Array:
     if input == "probs":
         return _logarithms(array)
     _check_finite(array)
+    if not told:
+        _refuse_either(array)
     if array.dtype == np.float16 or not array.dtype.isnative:
         array = array.astype(np.float64)
     if array.ndim == 1:
@@ -149,7 +171,7 @@ def read_logits(values: Any, input: str) -> Array:
     return np.ascontiguousarray(array)
 
 
-def log_probabilities(logits: Array, input: str) -> FloatArray:
+def log_probabilities(logits: Array, input: str | None) -> FloatArray:
     """Return log-probabilities of logits, or of logarithms of probabilities as they are."""
     array = logits.astype(np.float64, copy=False)
     return array if input == "probs" else np.asarray(log_softmax(array, axis=1))
@@ -165,6 +187,22 @@ def _logarithms(probs: Array) -> Array:
     checked = Predictions.of(probs, nobody).read(0, len(probs)).probs
     smallest = np.finfo(probs.dtype).smallest_subnormal
     return np.asarray(np.log(np.maximum(checked, smallest), dtype=np.float64))
+
+
+def _refuse_either(array: Array) -> None:
+    """Refuse what could be logits or probabilities: taken for the other, it gives nonsense."""
+    inside = float(array.min()) >= 0 and float(array.max()) <= 1
+    if array.ndim == 1:
+        looks = "every value lies in [0, 1]"
+    else:
+        looks = "every row lies in [0, 1] and adds to 1"
+        sums = array.sum(axis=1, dtype=np.float64) if inside else np.zeros(1)
+        inside = bool((np.abs(sums - 1) <= row_sum_tolerance(array)).all())
+    if inside:
+        raise InvalidInputError(
+            f"logits: could be logits or probabilities, as {looks}; say which they are with "
+            'input="logits" or input="probs"'
+        )
 
 
 def _check_finite(logits: Array) -> None:
@@ -198,7 +236,8 @@ def _as_labels(values: Any, num_classes: int) -> Labels:
     return Labels.from_classes(array, num_classes=num_classes)
 
 
-def _read_labels(values: Any, num_classes: int, cases: int, input: str) -> Labels:
+def read_labels(values: Any, num_classes: int, cases: int, input: str) -> Labels:
+    """Return the labels of `cases` cases and `num_classes` classes, checked."""
     labels = _as_labels(values, num_classes)
     if labels.num_classes != num_classes:
         raise InvalidInputError(
@@ -217,7 +256,8 @@ def _read_labels(values: Any, num_classes: int, cases: int, input: str) -> Label
     return labels
 
 
-def _sample_weight(values: Any, cases: int) -> FloatArray | None:
+def read_sample_weight(values: Any, cases: int) -> FloatArray | None:
+    """Return case weights, checked; None stays None."""
     try:
         return check_weights(values, cases)
     except InvalidInputError as error:

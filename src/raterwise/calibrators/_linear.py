@@ -7,19 +7,21 @@ F = K + 1 for a full matrix, [v | b] with F = 2 for a diagonal one.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from raterwise.kernels._threads import in_threads
+
 __all__ = ["LinearLikelihood", "apply_linear", "is_diagonal"]
 
 FloatArray = NDArray[np.float64]
 
 CHUNK_VALUES = 1 << 20
+AT_ONCE = 64
+"""Of so many chunks are the second derivatives kept before they are added up."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +58,14 @@ class LinearLikelihood:
         of cases go to threads and are added up in order.
         """
         rows = max(256, CHUNK_VALUES // theta.size)
-        chunks = [slice(i, i + rows) for i in range(0, len(self.logits), rows)]
+
+        def curvature(first: int) -> FloatArray:
+            return self._curvature(slice(first, first + rows), theta)
+
         result = np.diag(2 * self.penalty.ravel())
-        with ThreadPoolExecutor(min(len(chunks), os.cpu_count() or 1)) as pool:
-            for part in pool.map(lambda rows: self._curvature(rows, theta), chunks):
+        chunks = range(0, len(self.logits), rows)
+        for i in range(0, len(chunks), AT_ONCE):
+            for part in in_threads(curvature, chunks[i : i + AT_ONCE]):
                 result += part
         return result
 

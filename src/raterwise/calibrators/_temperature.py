@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +12,7 @@ from numpy.typing import NDArray
 from raterwise.calibrators._cases import CalibrationSet
 from raterwise.errors import InvalidInputError
 from raterwise.kernels import _scaling as kernels
+from raterwise.kernels._threads import in_threads
 from raterwise.predictions import CHUNK_VALUES
 
 __all__ = ["TemperatureFit", "best_inverse_temperature"]
@@ -86,18 +85,17 @@ def best_inverse_temperature(cases: CalibrationSet) -> TemperatureFit:
     the class of the largest logit (L falls for ever as T -> 0) or the logits say less about the
     labels than nothing (as T -> ∞).
     """
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        sums = _Sums(cases, pool)
-        if sums.mean_gap == 0:
-            raise InvalidInputError(
-                "logits: must differ between the classes; in every case they are all equal"
-            )
-        beta = sums.usual_beta
-        if len(cases) > 100 * THINNED:
-            few = _Sums(cases.take(np.arange(0, len(cases), THINNED)), pool)
-            if few.mean_gap < 0 and (close := _search(few, beta)).limit is None:
-                beta = close.beta
-        return _search(sums, beta)
+    sums = _Sums(cases)
+    if sums.mean_gap == 0:
+        raise InvalidInputError(
+            "logits: must differ between the classes; in every case they are all equal"
+        )
+    beta = sums.usual_beta
+    if len(cases) > 100 * THINNED:
+        few = _Sums(cases.take(np.arange(0, len(cases), THINNED)))
+        if few.mean_gap < 0 and (close := _search(few, beta)).limit is None:
+            beta = close.beta
+    return _search(sums, beta)
 
 
 def _search(sums: _Sums, beta: float) -> TemperatureFit:
@@ -134,12 +132,10 @@ def _follow(sums: _Sums, beta: float, factor: float, limit: str) -> TemperatureF
 class _Sums:
     """Sums over all cases, chunk by chunk in threads, added up in a fixed order."""
 
-    def __init__(self, cases: CalibrationSet, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, cases: CalibrationSet) -> None:
         self.passes = 0
-        self._pool = pool
         self._logits = cases.logits
-        rows = max(1024, CHUNK_VALUES // cases.num_classes)
-        self._chunks = [slice(i, i + rows) for i in range(0, len(cases), rows)]
+        self._rows = max(1024, CHUNK_VALUES // cases.num_classes)
         labels, none = cases.labels, np.empty(0)
         weights = none if cases.weights is None else cases.weights
         if labels.classes is not None:
@@ -176,11 +172,10 @@ class _Sums:
         return _Point(beta, log_sum - beta * observed, mean - observed, variance, third)
 
     def _added(self, kernel: Callable[[slice, FloatArray], None], size: int) -> FloatArray:
-        def chunk(rows: slice) -> FloatArray:
+        def chunk(first: int) -> FloatArray:
             out = np.zeros(size)
-            kernel(rows, out)
+            kernel(slice(first, first + self._rows), out)
             return out
 
-        if len(self._chunks) == 1:
-            return chunk(self._chunks[0])
-        return np.asarray(np.sum(list(self._pool.map(chunk, self._chunks)), axis=0))
+        parts = in_threads(chunk, range(0, len(self._logits), self._rows))
+        return np.asarray(np.sum(parts, axis=0))

@@ -7,31 +7,26 @@ case. The mean, and so every class probability, stays as it is.
 
 from __future__ import annotations
 
+import math
 import warnings
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from raterwise.arrays import as_float_array, positive_integer
-from raterwise.beliefs import DirichletBelief, PointBelief
-from raterwise.calibrators.alpha_solver import (
-    GRADIENT_NORM,
-    Basis,
-    Objective,
-    best_of_each,
-    minimised,
-    nonnegative,
-    unpenalised,
-)
-from raterwise.errors import InvalidInputError
-from raterwise.labels import Labels
-from raterwise.metrics.dirichlet import CountTerms
-from raterwise.predictions import Predictions, check_weights
+from raterwise.arrays import choose, positive_integer
+from raterwise.beliefs import DirichletBelief, DirichletMixtureBelief
+from raterwise.calibrators.alpha_cases import AlphaCases, Means, default_features, read_features
+from raterwise.calibrators.alpha_cv import GRIDS, Line, chosen_penalty
+from raterwise.calibrators.alpha_loss import alpha_calibration_loss, optimal_concentration
+from raterwise.calibrators.alpha_saved import LARGEST_LOG_CONCENTRATION, current_state, state_of
+from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis, nonnegative
+from raterwise.errors import InvalidInputError, RaterwiseWarning
 
 __all__ = [
     "AlphaCalibration",
@@ -42,184 +37,325 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-FORMAT, VERSION = "raterwise.AlphaCalibration", 1
-LARGEST_LOG_CONCENTRATION = 500.0
-SMALLEST_PROBABILITY = 1e-12
-
 
 class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Find the concentration α0 of each case's class probabilities from several raters (LH eq 50).
 
     log α0 = a + b·x minimises, over cases i with n_i labels y_i,
 
-        -1/Σ n_i Σ_i log DirMult(y_i | α0_i f_i) + λ/N Σ_i (log α0_i)²
+        -1/Σ n_i Σ_i log DirMult(y_i | α0_i f_i) + λ Σ_d (s_d b_d)²
 
-    by L-BFGS with the exact gradient, from α0 = 1, and Newton steps to a gradient norm of 1e-8: the
-    same digits every time. Features are standardised and made uncorrelated inside, so their units
-    do not matter and repeated or constant ones do no harm. (A head that is not linear in the
-    features needs torch and is not here.)
+    where s_d is the standard deviation of feature d. By default λ is chosen by cross-validation,
+    from "almost none" to "one α0 for all cases" (λ = ∞), so that many useless features do no harm
+    and few useful ones are not held back. Solved by L-BFGS with the exact gradient and Newton
+    steps, to a gradient norm of 1e-8: the same digits every time, with any number of threads.
+    Repeated and constant features do no harm. (`raterwise.torch.alpha` has a head that is not
+    linear in the features.)
 
     Parameters
     ----------
-    l2
-        λ, which draws log α0 towards 0. With 0, α0 may run off to 0 or ∞ where raters all agree.
-    weighting
+    l2 : float or "cv", default "cv"
+        λ. "cv" takes the λ under which labels that were left out are most likely; features that do
+        not beat one α0 for all by a standard error are not used, and a warning says so. With 0
+        nothing is held back, and α0 may run off to 0 or ∞ where raters all agree. `numpy.inf` is
+        one α0 for all.
+    penalty : {"coefficients", "paper"}, default "coefficients"
+        What λ holds back. "coefficients" is as above; log α0 of the average case has nothing but a
+        normal prior of standard deviation 5, which counts less than one case. "paper" is LH eq 50,
+        λ/N Σ_i (log α0_i)², which draws every α0 towards 1, however many cases there are; the
+        paper has λ = 0.005.
+    weighting : {"paper", "per_case"}, default "paper"
         "paper" is eq 50; "per_case" is the authors' released loss, mean_i (n_i/n̄) NLL_i in the
         first term, in which a case counts in proportion to n_i twice.
-    warm_start
+    folds : int, default 5
+        Into how many parts the cases are split, or patients where `groups` names them; as many as
+        there are if they are fewer. For l2="cv".
+    seed : int, default 0
+        Of the split.
+    warm_start : bool, default False
         Start from the last fit.
-    max_iter
+    max_iter : int, default 1000
         Most L-BFGS iterations.
 
     Attributes
     ----------
-    coef_, intercept_
-        b (D,) and a, in the units of the features.
-    loss_
+    coef_ : ndarray of shape (D,)
+        b, in the units of the features.
+    intercept_ : float
+        a, log α0 where all features are 0.
+    l2_ : float
+        λ, given or chosen; ∞ where one α0 for all was chosen.
+    beats_constant_ : bool or None
+        Whether the features beat one α0 for all in the cross-validation; None without one.
+    cv_l2_, cv_loss_ : ndarray or None
+        The λ to choose from, strongest first, and the mean negative log-likelihood of a label that
+        was left out, less what does not depend on α0.
+    loss_ : float
         The loss at the optimum; infinite if a rater chose a class of probability 0, which does not
         disturb the fit, as that factor of the likelihood does not depend on α0.
-    gradient_norm_, n_iter_
+    gradient_norm_, n_iter_ : float, int
         In the standardised features; iterations of both kinds.
+    n_features_in_, num_classes_ : int
+        D and K.
 
+    See Also
+    --------
+    alpha_calibration_loss : The loss of a belief on any labels.
+    default_features : What α0 depends on where no features are given.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration: towards reliable
+    machine predictions in medical domain, AISTATS, section 5.3 and appendices D.2, E.4.
+
+    Examples
+    --------
+    >>> from raterwise import Labels
     >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(500, 1))
     >>> f = rng.dirichlet([1, 1, 1], 500)
-    >>> q = np.array([rng.dirichlet(3 * row) for row in f])  # what raters think: α0 is 3
+    >>> alpha0 = 3 * np.exp(x)  # how far raters follow f depends on x
+    >>> q = np.array([rng.dirichlet(a * row) for a, row in zip(alpha0, f)])
     >>> labels = Labels.from_counts(rng.multinomial(5, q))
-    >>> belief = (
-    ...     AlphaCalibration().fit(np.zeros((500, 0)), f, labels).predict(np.zeros((1, 0)), f[:1])
-    ... )
-    >>> bool(2 < belief.concentration[0] < 4)
+    >>> calibrator = AlphaCalibration().fit(x, labels, probs=f)
+    >>> bool(0.7 < calibrator.coef_[0] < 1.3)
     True
+    >>> calibrator.predict(x[:2], probs=f[:2])
+    DirichletBelief(2 cases, 3 classes)
     """
+
+    # Not metadata: the data themselves, under the names of the field.
+    __metadata_request__fit: ClassVar = {"features": UNUSED, "labels": UNUSED, "probs": UNUSED}
+    __metadata_request__predict: ClassVar = {"features": UNUSED, "probs": UNUSED}
+    __metadata_request__score: ClassVar = {"features": UNUSED, "labels": UNUSED, "probs": UNUSED}
 
     def __init__(
         self,
-        l2: float = 0.005,
-        weighting: str = "paper",
+        l2: float | Literal["cv"] = "cv",
+        penalty: Literal["coefficients", "paper"] = "coefficients",
+        weighting: Literal["paper", "per_case"] = "paper",
+        folds: int = 5,
+        seed: int = 0,
         warm_start: bool = False,
         max_iter: int = 1000,
     ) -> None:
         self.l2 = l2
+        self.penalty = penalty
         self.weighting = weighting
+        self.folds = folds
+        self.seed = seed
         self.warm_start = warm_start
         self.max_iter = max_iter
 
-    def fit(self, features: Any, probs: Any, labels: Any, sample_weight: Any = None) -> Self:
-        """Fit to cases with class probabilities `probs` (N, K) and `labels`, a Labels.
+    def fit(
+        self,
+        features: Any,
+        labels: Any,
+        *,
+        probs: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Fit to what several raters said.
 
-        `features` is (N, D), such as a network's last hidden layer and its logits; None takes
-        `default_features(probs)`. Cases with one label say nothing about α0 but are allowed, as
-        long as some case has two. `sample_weight` (N,) are case weights.
+        Parameters
+        ----------
+        features : array of shape (N, D) or (S, N, D), or None
+            What α0 may depend on, such as a network's last hidden layer and its logits; None takes
+            `default_features(probs)`. (S, N, D) are those of every draw of an ensemble.
+        labels : Labels
+            What the raters said. Cases with one label say nothing about α0 but are allowed, as
+            long as some case has two.
+        probs : array of shape (N, K), (N,) or (S, N, K), or a belief
+            Class probabilities f; (N,) is that of class 1 of two. Of an ensemble, (S, N, K) or an
+            EnsembleBelief, each draw counts 1/S of its case (LH E.4).
+        sample_weight : array of shape (N,), optional
+            Case weights; a case of weight 2 counts as two.
+        groups : array of shape (N,), optional
+            The patient of each case: the cases of a patient are in the same fold.
+
+        Returns
+        -------
+        AlphaCalibration
+            Itself.
+
+        Raises
+        ------
+        InvalidInputError
+            If the data do not match, or no case has two labels.
+
+        Warns
+        -----
+        RaterwiseWarning
+            If the features given do not beat one α0 for all (see `beats_constant_`).
+        ConvergenceWarning
+            If the optimum was not reached.
         """
-        data = Predictions.of(probs, labels)
-        x = _features(features, np.asarray(data.read(0, len(data)).probs, np.float64))
-        weights = _sample_weight(sample_weight, len(data))
-        if weights is not None:
-            counted = weights > 0
-            data, x, weights = data.take(counted), x[counted], weights[counted]
-        data.labels.require_raters(2, on_single="drop")
-        checked = np.asarray(data.read(0, len(data)).probs, np.float64)
-        terms = CountTerms.of(checked, data.labels.counts)
-        objective = Objective.of(terms, data.labels.num_raters, weights, self.l2, self.weighting)
+        cases = AlphaCases.of(features, labels, probs, sample_weight, groups)
+        penalty = choose("penalty", self.penalty, tuple(GRIDS))
         # One thread: several would wait for each other, and add up in another order each time.
         with threadpool_limits(limits=1, user_api="blas"):
-            self._solve(objective, x)
+            line = Line(cases, Basis.of(cases.features, cases.weights), penalty, self.weighting)
+            self._choose(line)
+            self._solve(line)
         self.default_features_ = features is None
-        self.num_classes_ = data.num_classes
-        if self.gradient_norm_ > GRADIENT_NORM:
-            warnings.warn(
-                f"AlphaCalibration: stopped at a gradient norm of {self.gradient_norm_:.1e} after "
-                f"{self.n_iter_} iterations; a larger l2 or max_iter may help",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        self.num_classes_ = int(cases.probs.shape[1])
+        self._warn()
         return self
 
-    def _solve(self, objective: Objective, x: FloatArray) -> None:
-        basis = Basis.of(x)
-        start = np.zeros(basis.columns.shape[1])
-        if self.warm_start and getattr(self, "n_features_in_", None) == x.shape[1]:
-            start = basis.columns.T @ self._log_concentration(x) / len(x)
-        most = positive_integer("max_iter", self.max_iter)
-        theta, self.n_iter_ = minimised(objective, basis.columns, start, most)
-        self._set_line(basis.to_features @ theta[1:], basis.center, float(theta[0]))
-        log_concentration = basis.columns @ theta
-        self.loss_ = objective.loss(log_concentration)
-        gradient = basis.columns.T @ objective.gradient(log_concentration)
-        self.gradient_norm_ = float(np.linalg.norm(gradient))
+    def predict(self, features: Any, *, probs: Any) -> DirichletBelief | DirichletMixtureBelief:
+        """Return how sure to be of the class probabilities of each case.
 
-    def predict(self, features: Any, probs: Any) -> DirichletBelief:
-        """Return the belief Dir(α0 f) about each case, with `features` as they were for the fit."""
+        Parameters
+        ----------
+        features : array of shape (N, D) or (S, N, D), or None
+            As they were for the fit.
+        probs : array of shape (N, K), (N,) or (S, N, K), or a belief
+            Class probabilities, which stay as they are.
+
+        Returns
+        -------
+        DirichletBelief or DirichletMixtureBelief
+            Dir(α0 f) of each case; of an ensemble, the mixture of the Dir(α0 f) of its draws.
+
+        Raises
+        ------
+        InvalidInputError
+            If features or classes are not those of the fit, or so far from them that α0 has no
+            meaning (|log α0| > 500, which no case of the fit had).
+        """
         check_is_fitted(self)
-        checked = PointBelief(probs).mean
         if (features is None) != self.default_features_:
             raise InvalidInputError(
                 "features: must be None exactly if they were for the fit, which "
                 + ("had the default features" if self.default_features_ else "was given features")
             )
-        if checked.shape[1] != self.num_classes_:
+        means = Means.of(probs)
+        if means.num_classes != self.num_classes_:
             raise InvalidInputError(
                 f"probs: must have the {self.num_classes_} classes of the fit; "
-                f"got {checked.shape[1]}"
+                f"got {means.num_classes}"
             )
-        x = _features(features, checked)
+        x = read_features(features, means)
         if x.shape[1] != self.n_features_in_:
             raise InvalidInputError(
                 f"features: must have the {self.n_features_in_} columns of the fit; "
                 f"got {x.shape[1]}"
             )
-        log_concentration = self._log_concentration(x)
-        far = ~(np.abs(log_concentration) <= LARGEST_LOG_CONCENTRATION)
-        if far.any():
-            case = int(np.flatnonzero(far)[0])
-            raise InvalidInputError(
-                "features: must be like those of the fit; case "
-                f"{case} would have log α0 = {log_concentration[case]:.4g}"
-            )
-        return DirichletBelief(probs, np.exp(log_concentration))
+        concentration = np.exp(self._within_reach(self._log_concentration(x), means.cases))
+        members = means.members(concentration)
+        kind = DirichletBelief if means.draws is None else DirichletMixtureBelief
+        return kind._of(members)
+
+    def score(self, features: Any, labels: Any, *, probs: Any, sample_weight: Any = None) -> float:
+        """Return the mean log-likelihood of a label under the predicted Dirichlet-multinomials.
+
+        Parameters
+        ----------
+        features, labels, probs, sample_weight
+            As for the fit; not of an ensemble.
+
+        Returns
+        -------
+        float
+            Minus `alpha_calibration_loss` without its penalty; larger is better.
+
+        Raises
+        ------
+        InvalidInputError
+            If the data do not match.
+        """
+        belief = self.predict(features, probs=probs)
+        if not isinstance(belief, DirichletBelief):
+            raise InvalidInputError("probs: must be of one model, (N, K); got those of an ensemble")
+        return -alpha_calibration_loss(belief, labels, 0.0, sample_weight=sample_weight)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fitted calibrator as plain numbers and lists, ready for JSON."""
+        """Return the fitted calibrator as plain numbers and lists, ready for JSON.
+
+        Returns
+        -------
+        dict
+            What `from_dict` reads.
+        """
         check_is_fitted(self)
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "params": {
-                "l2": float(self.l2),
-                "weighting": self.weighting,
-                "warm_start": bool(self.warm_start),
-                "max_iter": int(self.max_iter),
-            },
-            "num_classes": self.num_classes_,
-            "default_features": self.default_features_,
-            "coef": self.coef_.tolist(),
-            "center": self.center_.tolist(),
-            "log_concentration_at_center": self.log_concentration_at_center_,
-            "loss": self.loss_ if np.isfinite(self.loss_) else None,  # JSON knows no infinity
-            "gradient_norm": self.gradient_norm_,
-            "n_iter": self.n_iter_,
-        }
+        return state_of(self)
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """Return the calibrator that `to_dict` wrote."""
-        found = (stored.get("format"), stored.get("version"))
-        if found != (FORMAT, VERSION):
-            raise InvalidInputError(
-                f"stored: must be {FORMAT}, version {VERSION}; got {found[0]!r}, {found[1]!r}"
-            )
-        calibrator = cls(**stored["params"])
-        calibrator._set_line(
-            np.asarray(stored["coef"], np.float64),
-            np.asarray(stored["center"], np.float64),
-            float(stored["log_concentration_at_center"]),
-        )
-        calibrator.num_classes_ = int(stored["num_classes"])
-        calibrator.default_features_ = bool(stored["default_features"])
-        calibrator.loss_ = np.inf if stored["loss"] is None else float(stored["loss"])
-        calibrator.gradient_norm_ = float(stored["gradient_norm"])
-        calibrator.n_iter_ = int(stored["n_iter"])
+        """Return the calibrator that `to_dict` wrote.
+
+        Parameters
+        ----------
+        stored : dict
+            Of this version or the one before, which knew the penalty of the paper alone.
+
+        Returns
+        -------
+        AlphaCalibration
+            Fitted.
+
+        Raises
+        ------
+        InvalidInputError
+            If it is of another format or version.
+        """
+        state = current_state(stored)
+        calibrator = cls(**state.pop("params"))
+        calibrator._set_line(*(state.pop(name) for name in ("coef_", "center_", "level")))
+        for name, value in state.items():
+            setattr(calibrator, name, value)
         return calibrator
+
+    def _choose(self, line: Line) -> None:
+        """Set λ, as given or as chosen."""
+        most = positive_integer("max_iter", self.max_iter)
+        self.cv_l2_, self.cv_loss_, self.beats_constant_ = None, None, None
+        if isinstance(self.l2, str):
+            choose('l2 (a number or "cv")', self.l2, ("cv",))
+            folds = positive_integer("folds", self.folds, least=2)
+            choice = chosen_penalty(line, folds, self.seed, most)
+            self.cv_l2_, self.cv_loss_ = np.array(choice.grid), choice.losses
+            self.l2_, self.beats_constant_ = choice.l2, choice.beats_constant
+        elif self.l2 == np.inf and line.penalty == "coefficients":
+            self.l2_ = math.inf
+        else:
+            self.l2_ = nonnegative("l2", self.l2)
+
+    def _solve(self, line: Line) -> None:
+        basis, x = line.basis, line.cases.features
+        start = np.zeros(basis.columns.shape[1])
+        if self.warm_start and getattr(self, "n_features_in_", None) == x.shape[1]:
+            start = basis.columns.T @ self._log_concentration(x) / len(x)
+        objective = line.objective(self.l2_)
+        theta, self.n_iter_ = line.fit(objective, self.l2_, start, self.max_iter)
+        self._set_line(basis.to_features @ theta[1:], basis.center, float(theta[0]))
+        u = basis.columns @ theta
+        free = slice(1 if self.l2_ == np.inf else None)  # λ = ∞ leaves the level alone
+        ridge, theta = line.ridge(self.l2_)[free], theta[free]
+        self.loss_ = objective.loss(u) + float(ridge @ theta**2)
+        gradient = basis.columns[:, free].T @ objective.gradient(u) + 2 * ridge * theta
+        self.gradient_norm_ = float(np.linalg.norm(gradient))
+        self.log_concentration_range_ = (float(u.min()), float(u.max()))
+
+    def _warn(self) -> None:
+        """Say what the caller of `fit` must know."""
+        if self.gradient_norm_ > GRADIENT_NORM:
+            warnings.warn(
+                f"AlphaCalibration: stopped at a gradient norm of {self.gradient_norm_:.1e} after "
+                f"{self.n_iter_} iterations; a larger l2 or max_iter may help",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        # The default features are nobody's claim: that they do not help is no news.
+        if self.beats_constant_ is False and not self.default_features_ and self.n_features_in_:
+            alpha = math.exp(self.log_concentration_at_center_)
+            warnings.warn(
+                f"AlphaCalibration: none of the {self.n_features_in_} features helps to tell how "
+                f"sure to be of new cases; every case gets the same α0 = {alpha:.3g}",
+                RaterwiseWarning,
+                stacklevel=3,
+            )
 
     def _set_line(self, coef: FloatArray, center: FloatArray, level: float) -> None:
         self.coef_ = coef
@@ -232,96 +368,16 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         # From the centre and not from 0, which may be far away and cost digits.
         return np.asarray((x - self.center_) @ self.coef_ + self.log_concentration_at_center_)
 
-
-def alpha_calibration_loss(
-    belief: DirichletBelief,
-    labels: Any,
-    l2: float = 0.005,
-    weighting: str = "paper",
-    sample_weight: Any = None,
-) -> float:
-    """Return the α-calibration loss of a belief on any labels (LH eq 50).
-
-    -1/Σ n_i Σ_i log DirMult(y_i | α0_i f_i) + λ/N Σ_i (log α0_i)², without the multinomial
-    coefficients, as in the released code; `weighting` is that of AlphaCalibration.
-
-    >>> labels = Labels.from_counts([[2, 0]])
-    >>> alpha_calibration_loss(DirichletBelief([[0.5, 0.5]], [1.0]), labels)  # -log(1/2 · 3/4) / 2
-    0.49041463
-    """
-    weights = _sample_weight(sample_weight, len(belief))
-    checked = Predictions.of(belief.mean, labels).labels
-    terms = CountTerms.of(belief.mean, checked.counts)
-    objective = Objective.of(terms, checked.num_raters, weights, l2, weighting)
-    return objective.loss(np.log(belief.concentration))
-
-
-def default_features(probs: Any) -> FloatArray:
-    """Return what α0 may depend on where nothing else is known of a case: (N, K + 2).
-
-    The logits, as logarithms of the probabilities less their mean (a probability below 1e-12
-    counts as 1e-12), the entropy, and the largest probability.
-
-    >>> default_features([[0.5, 0.5]]).round(3)
-    array([[0.   , 0.   , 0.693, 0.5  ]])
-    """
-    return _default_features(PointBelief(probs).mean)
-
-
-def _default_features(probs: FloatArray) -> FloatArray:
-    logs = np.log(np.maximum(probs, SMALLEST_PROBABILITY))
-    centred = logs - logs.mean(axis=1, keepdims=True)
-    return np.column_stack((centred, -(probs * logs).sum(axis=1), probs.max(axis=1)))
-
-
-def optimal_concentration(probs: Any, counts: Any, l2: float = 0.005) -> FloatArray:
-    """Return the α0 that suits each case best by itself, (N,) (LH eq 51, Fig 3).
-
-    It minimises -1/n log DirMult(y | α0 f) + λ (log α0)² for the labels of one case. `counts` is
-    (N, K) label histograms, or a Labels. With λ = 0 it is the limit of a vanishing λ: 0 where the
-    raters are unanimous, ∞ where they differ no less than independent labels would, 1 where the
-    labels say nothing (one label, or a class of probability 1).
-
-    >>> optimal_concentration([[0.5, 0.5], [0.5, 0.5]], [[3, 0], [2, 1]]).round(3)
-    array([ 0.103, 12.288])
-    >>> optimal_concentration([[0.5, 0.5], [0.5, 0.5]], [[3, 0], [2, 1]], l2=0)
-    array([ 0., inf])
-    """
-    labels = counts if isinstance(counts, Labels) else Labels.from_counts(counts)
-    data = Predictions.of(probs, labels)
-    checked = np.asarray(data.read(0, len(data)).probs, np.float64)
-    l2 = nonnegative("l2", l2)
-    out = np.full(len(checked), np.nan) if l2 else unpenalised(checked, labels.counts)
-    open_cases = np.flatnonzero(np.isnan(out))
-    for rows in np.array_split(open_cases, max(1, len(open_cases) // 20_000)):
-        terms = CountTerms.of(checked[rows], labels.counts[rows])
-        ones = np.ones(len(rows))
-        objective = Objective(terms, ones / labels.num_raters[rows], l2 * ones)
-        out[rows] = np.exp(best_of_each(objective, len(rows)))
-    return out
-
-
-def _features(features: Any, probs: FloatArray) -> FloatArray:
-    if features is None:
-        return _default_features(probs)
-    x = as_float_array(features, "features", ndim=2).astype(np.float64)
-    if len(x) != len(probs):
-        raise InvalidInputError(
-            f"features: must have one row per case; got {len(x)} rows for {len(probs)} cases"
-        )
-    if missing := int(np.isnan(x).sum()):
-        row = int(np.flatnonzero(np.isnan(x).any(axis=1))[0])
-        raise InvalidInputError(
-            f"features: must not contain NaN; {missing} values are NaN, the first in row {row}"
-        )
-    if not np.isfinite(x).all():
-        row = int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])
-        raise InvalidInputError(f"features: must be finite; row {row} holds an infinity")
-    return x
-
-
-def _sample_weight(values: Any, cases: int) -> FloatArray | None:
-    try:
-        return check_weights(values, cases)
-    except InvalidInputError as error:
-        raise InvalidInputError("sample_weight" + str(error).removeprefix("weights")) from None
+    def _within_reach(self, u: FloatArray, cases: int) -> FloatArray:
+        """Return log α0 within the range of a belief; refuse what lies far beyond the fit's."""
+        low, high = self.log_concentration_range_
+        most = LARGEST_LOG_CONCENTRATION
+        reach = 1e-6 * (high - low)
+        far = ~((u >= min(-most, low - reach)) & (u <= max(most, high + reach)))
+        if far.any():
+            row = int(np.flatnonzero(far)[0])
+            raise InvalidInputError(
+                "features: must be like those of the fit; case "
+                f"{row % cases} would have log α0 = {u[row]:.4g}"
+            )
+        return np.asarray(np.clip(u, -most, most))

@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from raterwise.arrays import as_array, positive_integer
 from raterwise.calibrators._base import nonnegative
-from raterwise.calibrators._cases import CalibrationSet, probabilities
+from raterwise.calibrators._cases import CalibrationSet, Input, probabilities
 from raterwise.calibrators._linear import apply_linear
 from raterwise.calibrators._newton import Minimum
 from raterwise.calibrators.scaling import (
@@ -40,24 +40,34 @@ class VectorScalingCV(LinearCalibrator):
 
     Parameters
     ----------
-    bias_l2
+    bias_l2 : sequence of float, default (0.1, 1, 10)
         The values of λ_b (LH eq 48) to choose from.
-    folds
+    folds : int, default 5
         How many parts the cases are split into.
-    seed
+    seed : int, default 0
         Of the split.
-    input, max_iter
-        As in VectorScaling.
+    input : {"logits", "probs"}, optional
+        What is calibrated: logits, or probabilities, whose logarithms serve as logits. If it is
+        left out they are logits, and what could be either (rows in [0, 1] that add to 1) is
+        refused.
+    max_iter : int, default 100
+        Most Newton steps.
 
     Attributes
     ----------
-    bias_l2_
+    bias_l2_ : float
         The chosen λ_b.
-    cv_loss_
+    cv_loss_ : ndarray
         The cross-validated loss of each, in the order given.
     coef_, intercept_, loss_, gradient_norm_, n_iter_
         Of the fit to all cases, as in VectorScaling.
 
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration, AISTATS, appendix F.3.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> u = rng.normal(size=(300, 3))
     >>> y = (u + rng.gumbel(size=(300, 3))).argmax(axis=1)  # b = 0 is the truth
@@ -77,7 +87,7 @@ class VectorScalingCV(LinearCalibrator):
         bias_l2: Sequence[float] = LH_GRID,
         folds: int = 5,
         seed: int = 0,
-        input: str = "logits",
+        input: Input | None = None,
         max_iter: int = 100,
     ) -> None:
         self.bias_l2 = bias_l2
@@ -87,7 +97,30 @@ class VectorScalingCV(LinearCalibrator):
         self.max_iter = max_iter
 
     def fit(self, logits: Any, labels: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit as VectorScaling does; `groups` (N,) names the patient of each case."""
+        """Fit as VectorScaling does, with the penalty chosen by cross-validation.
+
+        Parameters
+        ----------
+        logits : array of shape (N, K) or (N,)
+            Logits, or probabilities with input="probs"; (N,) are those of class 1 of two.
+        labels : Labels, or array of shape (N,)
+            What the raters said, or one class per case.
+        sample_weight : array of shape (N,), optional
+            Case weights.
+        groups : array of shape (N,), optional
+            The patient of each case: the cases of a patient are in the same fold.
+
+        Returns
+        -------
+        VectorScalingCV
+            Itself.
+
+        Raises
+        ------
+        InvalidInputError
+            If the data do not match, there are fewer patients than folds, or a class is missing
+            from all folds but one.
+        """
         cases, held_out = _cases_and_folds(self, logits, labels, sample_weight, groups)
         grid = _grid("bias_l2", self.bias_l2)
         penalties = [diagonal_penalty(cases.num_classes, bias) for bias in grid]
@@ -106,20 +139,34 @@ class MatrixScalingCV(LinearCalibrator):
 
     Parameters
     ----------
-    off_diagonal_l2, bias_l2
+    off_diagonal_l2, bias_l2 : sequence of float, default (0.1, 1, 10)
         The values of λ_w and λ_b (LH eq 49) to choose from.
-    folds, seed, input, max_iter
-        As in VectorScalingCV.
+    folds : int, default 5
+        How many parts the cases are split into.
+    seed : int, default 0
+        Of the split.
+    input : {"logits", "probs"}, optional
+        What is calibrated: logits, or probabilities, whose logarithms serve as logits. If it is
+        left out they are logits, and what could be either (rows in [0, 1] that add to 1) is
+        refused.
+    max_iter : int, default 100
+        Most Newton steps.
 
     Attributes
     ----------
-    off_diagonal_l2_, bias_l2_
+    off_diagonal_l2_, bias_l2_ : float
         The chosen penalties.
-    cv_loss_
-        The cross-validated losses, (values of λ_w, values of λ_b).
+    cv_loss_ : ndarray of shape (values of λ_w, values of λ_b)
+        The cross-validated losses.
     coef_, intercept_, loss_, gradient_norm_, n_iter_
         Of the fit to all cases, as in MatrixScaling.
 
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration, AISTATS, appendix F.3.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> u = rng.normal(size=(300, 3))
     >>> y = (u + rng.gumbel(size=(300, 3))).argmax(axis=1)
@@ -141,7 +188,7 @@ class MatrixScalingCV(LinearCalibrator):
         bias_l2: Sequence[float] = LH_GRID,
         folds: int = 5,
         seed: int = 0,
-        input: str = "logits",
+        input: Input | None = None,
         max_iter: int = 100,
     ) -> None:
         self.off_diagonal_l2 = off_diagonal_l2
@@ -152,7 +199,30 @@ class MatrixScalingCV(LinearCalibrator):
         self.max_iter = max_iter
 
     def fit(self, logits: Any, labels: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit as MatrixScaling does; `groups` (N,) names the patient of each case."""
+        """Fit as MatrixScaling does, with the penalty chosen by cross-validation.
+
+        Parameters
+        ----------
+        logits : array of shape (N, K) or (N,)
+            Logits, or probabilities with input="probs"; (N,) are those of class 1 of two.
+        labels : Labels, or array of shape (N,)
+            What the raters said, or one class per case.
+        sample_weight : array of shape (N,), optional
+            Case weights.
+        groups : array of shape (N,), optional
+            The patient of each case: the cases of a patient are in the same fold.
+
+        Returns
+        -------
+        MatrixScalingCV
+            Itself.
+
+        Raises
+        ------
+        InvalidInputError
+            If the data do not match, there are fewer patients than folds, or a class is missing
+            from all folds but one.
+        """
         cases, held_out = _cases_and_folds(self, logits, labels, sample_weight, groups)
         off_diagonal = _grid("off_diagonal_l2", self.off_diagonal_l2)
         bias = _grid("bias_l2", self.bias_l2)

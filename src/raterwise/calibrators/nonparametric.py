@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from sklearn.isotonic import IsotonicRegression
 from raterwise.arrays import choose, positive_integer
 from raterwise.binning import bin_edges, equal_mass_edges, locate
 from raterwise.calibrators._base import CURVES, Calibrator
-from raterwise.calibrators._cases import CalibrationSet, log_probabilities
+from raterwise.calibrators._cases import CalibrationSet, Input, log_probabilities
 from raterwise.calibrators._newton import Minimum, minimise
 
 __all__ = ["BetaCalibration", "HistogramBinning", "IsotonicCalibration"]
@@ -40,14 +40,22 @@ class IsotonicCalibration(Calibrator):
 
     Parameters
     ----------
-    input
-        "logits", of which the softmax is taken, or "probs".
+    input : {"logits", "probs"}, optional
+        What is calibrated: logits, of which the softmax is taken, or probabilities. If it is left
+        out they are logits, and what could be either (rows in [0, 1] that add to 1) is refused.
 
     Attributes
     ----------
-    thresholds_, values_
+    thresholds_, values_ : list of ndarray
         For each map, the probabilities at which it bends, and its values there.
 
+    References
+    ----------
+    Zadrozny, Elkan (2002), Transforming classifier scores into accurate multiclass probability
+    estimates, KDD.
+
+    Examples
+    --------
     >>> p = [0.1, 0.2, 0.6, 0.8]  # of class 1
     >>> calibrator = IsotonicCalibration(input="probs").fit(p, [0, 1, 0, 1])
     >>> calibrator.predict_proba(p)[:, 1]
@@ -56,7 +64,7 @@ class IsotonicCalibration(Calibrator):
 
     _fitted: ClassVar[dict[str, Any]] = {"thresholds_": CURVES, "values_": CURVES}
 
-    def __init__(self, input: str = "logits") -> None:
+    def __init__(self, input: Input | None = None) -> None:
         self.input = input
 
     def _fit(self, cases: CalibrationSet) -> str | None:
@@ -85,19 +93,27 @@ class HistogramBinning(Calibrator):
 
     Parameters
     ----------
-    bins
+    bins : int or array, default 15
         How many, or the edges from 0 to 1. Bins are [a, b), the last one closed.
-    strategy
+    strategy : {"uniform", "quantile"}, default "uniform"
         "uniform": of equal width; "quantile": with about as many ratings each, equal probabilities
         together.
-    input
-        "logits", of which the softmax is taken, or "probs".
+    input : {"logits", "probs"}, optional
+        What is calibrated: logits, of which the softmax is taken, or probabilities. If it is left
+        out they are logits, and what could be either (rows in [0, 1] that add to 1) is refused.
 
     Attributes
     ----------
-    edges_, values_
+    edges_, values_ : list of ndarray
         For each map, the edges of its bins and its value in each.
 
+    References
+    ----------
+    Zadrozny, Elkan (2001), Obtaining calibrated probability estimates from decision trees and naive
+    Bayesian classifiers, ICML.
+
+    Examples
+    --------
     >>> p = [0.1, 0.2, 0.6, 0.8]  # of class 1
     >>> calibrator = HistogramBinning(bins=2, input="probs").fit(p, [0, 1, 1, 1])
     >>> calibrator.predict_proba([0.3, 0.9])[:, 1]
@@ -106,7 +122,12 @@ class HistogramBinning(Calibrator):
 
     _fitted: ClassVar[dict[str, Any]] = {"edges_": CURVES, "values_": CURVES}
 
-    def __init__(self, bins: Any = 15, strategy: str = "uniform", input: str = "logits") -> None:
+    def __init__(
+        self,
+        bins: Any = 15,
+        strategy: Literal["uniform", "quantile"] = "uniform",
+        input: Input | None = None,
+    ) -> None:
         self.bins = bins
         self.strategy = strategy
         self.input = input
@@ -152,16 +173,25 @@ class BetaCalibration(Calibrator):
 
     Parameters
     ----------
-    input
-        "logits", from which ln p and ln(1 - p) are found without rounding p to 0 or 1, or "probs".
-    max_iter
+    input : {"logits", "probs"}, optional
+        What is calibrated: logits, from which ln p and ln(1 - p) are found without rounding p to 0
+        or 1, or probabilities. If it is left out they are logits, and what could be either (rows in
+        [0, 1] that add to 1) is refused.
+    max_iter : int, default 100
         Most Newton steps.
 
     Attributes
     ----------
-    coef_, intercept_
-        (a, b) of each map, (1, 2) or (K, 2), and c.
+    coef_, intercept_ : ndarray of shape (M, 2), ndarray of shape (M,)
+        (a, b) and c of each map: M is 1 for two classes, else K.
 
+    References
+    ----------
+    Kull, Silva Filho, Flach (2017), Beta calibration: a well-founded and easily implemented
+    improvement on logistic calibration for binary classifiers, AISTATS.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(20_000)
     >>> y = rng.random(20_000) < p**2 / (p**2 + (1 - p) ** 2)  # a = b = 2, c = 0
@@ -172,7 +202,7 @@ class BetaCalibration(Calibrator):
 
     _fitted: ClassVar[dict[str, Any]] = {"coef_": ("M", 2), "intercept_": ("M",)}
 
-    def __init__(self, input: str = "logits", max_iter: int = 100) -> None:
+    def __init__(self, input: Input | None = None, max_iter: int = 100) -> None:
         self.input = input
         self.max_iter = max_iter
 
@@ -254,7 +284,7 @@ def _best_with_nonnegative_slopes(likelihood: _BinomialLikelihood, max_iter: int
 
 
 def _one_against_rest(
-    cases: CalibrationSet, input: str
+    cases: CalibrationSet, input: Input | None
 ) -> list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
     """Return log p, log(1 - p), the frequency among raters and the mass of cases, of each map."""
     logs = log_probabilities(cases.logits, input)

@@ -52,8 +52,27 @@ KINDS: dict[str, Any] = {
 
 
 def save(calibrator: Any, path: str | PathLike[str]) -> Path:
-    """Write a fitted calibrator to `path`, whole or not at all.
+    """Write a fitted calibrator to a JSON file, whole or not at all.
 
+    Parameters
+    ----------
+    calibrator : a fitted calibrator
+        Any of raterwise, AlphaCalibration included.
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InvalidInputError
+        If it is not a calibrator of raterwise.
+
+    Examples
+    --------
     >>> calibrator = TemperatureScaling().fit([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 1, 1])
     >>> path = save(calibrator, getfixture("tmp_path") / "temperature.json")
     >>> load(path).temperature_ == calibrator.temperature_
@@ -73,7 +92,23 @@ def save(calibrator: Any, path: str | PathLike[str]) -> Path:
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """Return the calibrator that `save` wrote to `path`."""
+    """Return the calibrator that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    a fitted calibrator
+        Of the kind that was saved; every digit is kept, and nothing in the file can run.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be read, or is not a calibrator of this or an earlier version.
+    """
     file = Path(path)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -86,7 +121,7 @@ def load(path: str | PathLike[str]) -> Any:
     if (version := content["schema_version"]) != SCHEMA_VERSION:
         raise InvalidInputError(
             f"{file.name}: schema_version must be {SCHEMA_VERSION}; got {version!r}, written by "
-            f"version {content.get('raterwise_version', 'unknown')}; this is {__version__}"
+            f"raterwise {content.get('raterwise_version', 'unknown')}; this is {__version__}"
         )
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:

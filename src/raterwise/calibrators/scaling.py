@@ -10,14 +10,14 @@ digits every time, no learning rate.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive_integer
 from raterwise.calibrators._base import Calibrator, nonnegative
-from raterwise.calibrators._cases import CalibrationSet, log_probabilities, probabilities
+from raterwise.calibrators._cases import CalibrationSet, Input, log_probabilities, probabilities
 from raterwise.calibrators._linear import LinearLikelihood, apply_linear, is_diagonal
 from raterwise.calibrators._newton import Minimum, minimise
 from raterwise.calibrators._temperature import best_inverse_temperature
@@ -52,18 +52,27 @@ class TemperatureScaling(Calibrator):
 
     Parameters
     ----------
-    input
-        "logits", or "probs" for probabilities, whose logarithms serve as logits.
+    input : {"logits", "probs"}, optional
+        What is calibrated: logits, or probabilities, whose logarithms serve as logits. If it is
+        left out they are logits, and what could be either (rows in [0, 1] that add to 1) is
+        refused.
 
     Attributes
     ----------
-    temperature_
+    temperature_ : float
         T.
-    loss_
+    loss_ : float
         The mean negative log-likelihood of the labels at T.
-    gradient_norm_, n_iter_
+    gradient_norm_, n_iter_ : float, int
         The slope of the loss in log T, and the passes over the cases.
 
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger (2017), On calibration of modern neural networks, ICML.
+    Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration, AISTATS, appendix D.1.
+
+    Examples
+    --------
     >>> u = np.array([[2.0, 0.0], [2.0, 0.0], [0.0, 2.0], [0.0, 2.0]])
     >>> calibrator = TemperatureScaling().fit(u, [0, 1, 1, 1])  # three of four are right
     >>> calibrator.temperature_  # 2 / log 3
@@ -80,7 +89,7 @@ class TemperatureScaling(Calibrator):
         "n_iter_": (),
     }
 
-    def __init__(self, input: str = "logits") -> None:
+    def __init__(self, input: Input | None = None) -> None:
         self.input = input
 
     def _fit(self, cases: CalibrationSet) -> str | None:
@@ -101,6 +110,8 @@ class LinearCalibrator(Calibrator):
     coef_: FloatArray
     intercept_: FloatArray
     max_iter: int
+
+    _any_origin: ClassVar[bool] = False
 
     _fitted: ClassVar[dict[str, Any]] = {
         "coef_": ("K", "K"),
@@ -138,23 +149,36 @@ class VectorScaling(LinearCalibrator):
 
     Parameters
     ----------
-    bias_l2
+    bias_l2 : float, default 0
         λ_b.
-    input
-        "logits", or "probs" for probabilities, whose logarithms serve as logits.
-    max_iter
+    input : {"logits", "probs"}, optional
+        What is calibrated: logits, or probabilities, whose logarithms serve as logits. If it is
+        left out they are logits, and what could be either (rows in [0, 1] that add to 1) is
+        refused.
+    max_iter : int, default 100
         Most Newton steps.
 
     Attributes
     ----------
-    coef_, intercept_
-        v (K,) and b (K,). What the data do not determine (a constant added to b where λ_b = 0)
+    coef_, intercept_ : ndarray of shape (K,)
+        v and b. What the data do not determine (a constant added to b where λ_b = 0)
         stays as it is at the best temperature with b = 0.
-    loss_
+    loss_ : float
         The loss at the optimum, penalties included.
-    gradient_norm_, n_iter_
+    gradient_norm_, n_iter_ : float, int
         Of the loss with respect to (v, b), and the Newton steps.
 
+    See Also
+    --------
+    VectorScalingCV : The same with λ_b chosen by cross-validation.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger (2017), On calibration of modern neural networks, ICML.
+    Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration, AISTATS, appendix D.1.
+
+    Examples
+    --------
     >>> u = np.log([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]] * 2)
     >>> calibrator = VectorScaling(bias_l2=0.1).fit(u, [0, 1, 2, 1, 2, 0])
     >>> calibrator.coef_.shape, calibrator.gradient_norm_ < 1e-8
@@ -163,7 +187,9 @@ class VectorScaling(LinearCalibrator):
 
     _fitted: ClassVar[dict[str, Any]] = {**LinearCalibrator._fitted, "coef_": ("K",)}
 
-    def __init__(self, bias_l2: float = 0.0, input: str = "logits", max_iter: int = 100) -> None:
+    def __init__(
+        self, bias_l2: float = 0.0, input: Input | None = None, max_iter: int = 100
+    ) -> None:
         self.bias_l2 = bias_l2
         self.input = input
         self.max_iter = max_iter
@@ -180,21 +206,34 @@ class MatrixScaling(LinearCalibrator):
 
     Parameters
     ----------
-    off_diagonal_l2, bias_l2
+    off_diagonal_l2, bias_l2 : float, default 0
         λ_w and λ_b.
-    input
-        "logits", or "probs" for probabilities, whose logarithms serve as logits.
-    max_iter
+    input : {"logits", "probs"}, optional
+        What is calibrated: logits, or probabilities, whose logarithms serve as logits. If it is
+        left out they are logits, and what could be either (rows in [0, 1] that add to 1) is
+        refused.
+    max_iter : int, default 100
         Most Newton steps.
 
     Attributes
     ----------
-    coef_, intercept_
-        W (K, K) and b (K,). What the data do not determine (the same row added to every row of W
+    coef_, intercept_ : ndarray of shape (K, K), ndarray of shape (K,)
+        W and b. What the data do not determine (the same row added to every row of W
         where λ_w = 0) stays as it is at the best temperature with W diagonal and b = 0.
-    loss_, gradient_norm_, n_iter_
+    loss_, gradient_norm_, n_iter_ : float, float, int
         As in VectorScaling.
 
+    See Also
+    --------
+    MatrixScalingCV : The same with the penalties chosen by cross-validation.
+
+    References
+    ----------
+    Guo, Pleiss, Sun, Weinberger (2017), On calibration of modern neural networks, ICML.
+    Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration, AISTATS, appendix D.1.
+
+    Examples
+    --------
     >>> u = np.log([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]] * 2)
     >>> calibrator = MatrixScaling(off_diagonal_l2=1, bias_l2=1).fit(u, [0, 1, 2, 1, 2, 0])
     >>> calibrator.coef_.shape, calibrator.gradient_norm_ < 1e-8
@@ -205,7 +244,7 @@ class MatrixScaling(LinearCalibrator):
         self,
         off_diagonal_l2: float = 0.0,
         bias_l2: float = 0.0,
-        input: str = "logits",
+        input: Input | None = None,
         max_iter: int = 100,
     ) -> None:
         self.off_diagonal_l2 = off_diagonal_l2
@@ -229,36 +268,46 @@ class DirichletCalibration(LinearCalibrator):
 
     Parameters
     ----------
-    form
-        "full"; "diagonal" has W diagonal; "fixed_diagonal" has one number on the diagonal and
+    form : {"full", "diagonal", "fixed_diagonal"}, default "full"
+        "diagonal" has W diagonal; "fixed_diagonal" has one number on the diagonal and
         b = 0, which is temperature scaling, and takes no penalties.
-    off_diagonal_l2, bias_l2, l2
+    off_diagonal_l2, bias_l2, l2 : float, default 0
         λ_w, λ_b and λ.
-    input
-        "logits", of which q = softmax, or "probs".
-    max_iter
+    input : {"logits", "probs"}, optional
+        What is calibrated: logits, of which the softmax is taken, or probabilities. If it is left
+        out they are logits, and what could be either (rows in [0, 1] that add to 1) is refused.
+    max_iter : int, default 100
         Most Newton steps.
 
     Attributes
     ----------
-    coef_, intercept_
-        W (K, K) and b (K,), whatever the form.
-    loss_, gradient_norm_, n_iter_
+    coef_, intercept_ : ndarray of shape (K, K), ndarray of shape (K,)
+        W and b, whatever the form.
+    loss_, gradient_norm_, n_iter_ : float, float, int
         As in VectorScaling.
 
+    References
+    ----------
+    Kull, Perello Nieto, Kängsepp, Silva Filho, Song, Flach (2019), Beyond temperature scaling:
+    obtaining well-calibrated multi-class probabilities with Dirichlet calibration, NeurIPS.
+
+    Examples
+    --------
     >>> q = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]] * 2
     >>> calibrator = DirichletCalibration("diagonal", input="probs").fit(q, [0, 1, 2, 1, 2, 0])
     >>> int(np.count_nonzero(calibrator.coef_))
     3
     """
 
+    _any_origin: ClassVar[bool] = True
+
     def __init__(
         self,
-        form: str = "full",
+        form: Literal["full", "diagonal", "fixed_diagonal"] = "full",
         off_diagonal_l2: float = 0.0,
         bias_l2: float = 0.0,
         l2: float = 0.0,
-        input: str = "logits",
+        input: Input | None = None,
         max_iter: int = 100,
     ) -> None:
         self.form = form

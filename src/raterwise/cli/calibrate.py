@@ -105,7 +105,7 @@ class Calibrated:
             words.append(f"{name} ({', '.join(parts)})" if parts else name)
         if self.belief is not None:
             low, middle, high = np.quantile(self.belief.concentration, (0.25, 0.5, 0.75))
-            penalty = "" if self.alpha is None else f", l2 {self.alpha.l2:g}"
+            penalty = "" if self.alpha is None else f", l2 {self.alpha.l2_:.3g}"
             within = f"half of the cases within {low:.3g} … {high:.3g}"
             words.append(f"α0 {middle:.3g} ({within}{penalty})")
         return "; ".join(words)
@@ -122,7 +122,7 @@ def calibrate(
     apply_ratings: options.ApplyRatings = None,
     alpha: options.Alpha = False,
     features_prefix: options.FeaturesPrefix = None,
-    alpha_l2: options.AlphaL2 = 0.005,
+    alpha_l2: options.AlphaL2 = None,
     cross_validate: options.CrossValidate = False,
     allow_overlap: options.AllowOverlap = False,
     input: options.InputKind = Input.probs,
@@ -163,9 +163,8 @@ def calibrate(
         overlap = _overlap(known, new, same=_same_file(fit, apply), allowed=allow_overlap)
         _check_alike(known, new)
         report("fitting", 0.1)
-        penalty = None if cross_validate else alpha_l2
         calibrator = _new_calibrator(method, cross_validate, alpha, input)
-        found = _calibrated(known, new, calibrator, alpha, penalty, seed)
+        found = _calibrated(known, new, calibrator, alpha, alpha_l2, seed)
         comparison = None
         if new.labels is not None:
             comparison = _compared(
@@ -234,12 +233,11 @@ def _check_alike(known: Cases, new: Cases) -> None:
 
 
 def _calibrated(
-    known: Cases, new: Cases, calibrator: Any, alpha: bool, penalty: float | None, seed: int
+    known: Cases, new: Cases, calibrator: Any, alpha: bool, paper_l2: float | None, seed: int
 ) -> Calibrated:
-    """Fit to the known cases and apply to the new; a penalty of None is to be chosen."""
-    from raterwise.beliefs import PointBelief
+    """Fit to the known cases and apply to the new; without λ of LH eq 50 α0 is cross-validated."""
+    from raterwise.beliefs import DirichletBelief, PointBelief
     from raterwise.calibrators.alpha import AlphaCalibration
-    from raterwise.calibrators.alpha_penalty import best_alpha_penalty
 
     labels, groups = known.require_labels(), known.of_rated(known.table.groups)
     weights = known.of_rated(known.table.weights)
@@ -252,10 +250,13 @@ def _calibrated(
     if not alpha:
         return Calibrated(calibrator, None, probs, None)
     features = known.of_rated(known.features)
-    if penalty is None:
-        penalty = best_alpha_penalty(features, fitted_probs, labels, groups, seed=seed)
-    model = AlphaCalibration(l2=penalty).fit(features, fitted_probs, labels, weights)
-    return Calibrated(calibrator, model, probs, model.predict(new.features, probs))
+    model = AlphaCalibration(seed=seed)
+    if paper_l2 is not None:
+        model.set_params(l2=paper_l2, penalty="paper")
+    model.fit(features, labels, probs=fitted_probs, sample_weight=weights, groups=groups)
+    belief = model.predict(new.features, probs=probs)
+    assert isinstance(belief, DirichletBelief)  # of one model, not of an ensemble
+    return Calibrated(calibrator, model, probs, belief)
 
 
 def _new_calibrator(method: Method, cross_validate: bool, alpha: bool, input: Input) -> Any:

@@ -122,6 +122,6 @@ def recalibrated(data: LidcDemo) -> tuple[NDArray[np.float64], DirichletBelief]:
         scaling = TemperatureScaling(input="probs").fit(data.probs[fit], labels)
         probs[apply] = scaling.predict_proba(data.probs[apply])
         known = scaling.predict_proba(data.probs[fit])
-        alpha = AlphaCalibration().fit(None, known, labels)
-        concentration[apply] = alpha.predict(None, probs[apply]).concentration
+        alpha = AlphaCalibration().fit(None, labels, probs=known, groups=data.patients[fit])
+        concentration[apply] = alpha.predict(None, probs=probs[apply]).concentration
     return probs, DirichletBelief(probs, concentration)

@@ -317,13 +317,20 @@ MethodName = Annotated[
 ]
 CrossValidate = Annotated[
     bool,
-    _option(CALIBRATION, "vector, matrix, --alpha: choose the penalties.", "--cross-validate"),
+    _option(
+        CALIBRATION,
+        "vector, matrix: choose the penalties; --alpha always does.",
+        "--cross-validate",
+    ),
 ]
 Alpha = Annotated[
     bool,
     _option(CALIBRATION, "Also find how sure of them to be: α0, disagreement.", "--alpha"),
 ]
-AlphaL2 = Annotated[float, _option(CALIBRATION, "The penalty that draws α0 towards 1.")]
+AlphaL2 = Annotated[
+    float | None,
+    _option(CALIBRATION, "The paper's penalty, which draws α0 towards 1 (0.005). Default: chosen."),
+]
 AllowOverlap = Annotated[
     bool,
     _option(CALIBRATION, "Go on though cases or patients are in both files.", "--allow-overlap"),

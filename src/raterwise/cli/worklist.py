@@ -73,7 +73,7 @@ def worklist(
         predictions,
         ratings,
         tables,
-        input="probs" if fitted is None else fitted.input,
+        input="probs" if fitted is None else fitted.input or "logits",
         logit_prefix=logit_prefix,
         features_prefix=features_prefix,
         rated="some",
@@ -134,7 +134,7 @@ def _belief(
     if model is not None and column is not None:
         raise InvalidInputError("--alpha-model, --alpha-column: must be one of them; got both")
     if model is not None:
-        found: Belief = model.predict(cases.features, probs)
+        found: Belief = model.predict(cases.features, probs=probs)
         return found
     if column is None and _holds(predictions, ALPHA_COLUMN, delimiter):
         column = ALPHA_COLUMN
