@@ -23,7 +23,6 @@ from experiments.label_histograms.expert_labels import (
     run,
 )
 from experiments.label_histograms.tables import as_markdown
-from raterwise.calibrators.alpha_penalty import best_alpha_penalty
 from raterwise.labels import Labels
 
 QUICK = Settings(resamples=20)

@@ -180,13 +180,13 @@ class Facts:
         return Facts(
             predictions.num_classes,
             len(predictions),
-            *_counts_of_raters(predictions),
-            _cases_by_class(predictions),
-            predictions.class_names,
-            dict(predictions.dropped),
-            None if groups is None else Patients.of_codes(groups, predictions.group_ids),
-            Confidences.of(predictions.probs),
-            Fingerprint.of(predictions, first),
+            by_class=_cases_by_class(predictions),
+            class_names=predictions.class_names,
+            dropped=dict(predictions.dropped),
+            patients=None if groups is None else Patients.of_codes(groups, predictions.group_ids),
+            confidences=Confidences.of(predictions.probs),
+            fingerprint=Fingerprint.of(predictions, first),
+            **_counts_of_raters(predictions),
         )
 
     def __add__(self, other: Facts) -> Facts:
@@ -276,8 +276,13 @@ def _added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int
     return {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}
 
 
-def _counts_of_raters(predictions: Predictions) -> tuple[Any, ...]:
-    """Return ratings, fewest, most, under two, under three, Σ w n and Σ (w n)²."""
+def _counts_of_raters(predictions: Predictions) -> dict[str, Any]:
+    """Return how many labels there are, and how much the cases weigh with them."""
+    names = ("ratings", "fewest", "most", "under_two", "under_three", "weight", "squared_weight")
+    return dict(zip(names, _raters_and_weights(predictions), strict=True))
+
+
+def _raters_and_weights(predictions: Predictions) -> tuple[float, ...]:
     cases, given = len(predictions), predictions.weights
     if predictions.labels.classes is not None:
         sums = (cases, cases) if given is None else (given.sum(), given @ given)
