@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("questions",),
     ("summaries",),
     ("metrics",),
-    ("recipes", "engines", "beliefs"),
+    ("recipes", "tensors", "beliefs"),
     ("catalog",),
     ("results", "exchangeability"),
     ("inference",),
@@ -52,7 +52,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
     "metrics": {"errors", "arrays", "binning", "kernels", "summaries"},
     "functions": {
         *("errors", "arrays", "binning", "labels", "predictions", "questions"),
-        *("kernels", "summaries", "metrics", "catalog", "engines"),
+        *("kernels", "summaries", "metrics", "catalog", "tensors"),
     },
     "plots": {"errors", "palette", "results", "curves", "stability", "planning"},
     "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability"},

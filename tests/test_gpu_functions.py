@@ -15,12 +15,12 @@ import raterwise as rw
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from raterwise.engines import device  # noqa: E402
 from raterwise.functions import kernel as kernel_functions  # noqa: E402
 from raterwise.functions import measure as measuring  # noqa: E402
 from raterwise.functions import ranking  # noqa: E402
 from raterwise.kernels import _torch_kde  # noqa: E402
 from raterwise.predictions import Predictions  # noqa: E402
+from raterwise.tensors import device  # noqa: E402
 
 CASES, CLASSES = 3000, 4
 

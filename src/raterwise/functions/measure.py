@@ -53,7 +53,7 @@ def _on_device(
     row: Metric, plan: Plan, probs: Any, labels: Any, weights: Any, on_unrated: str
 ) -> Any:
     """Return the summary of predictions on a GPU, or None where only the host can make it."""
-    from raterwise.engines import device
+    from raterwise.tensors import device
 
     if not device.can_summarise(plan) or probs.ndim not in (1, 2):
         return None

@@ -15,6 +15,6 @@ except ImportError as error:
     ) from error
 
 
-from raterwise.engines.device import summarise
+from raterwise.tensors.device import summarise
 
 __all__ = ["distillation", "ensembles", "losses", "metrics", "summarise"]

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from raterwise.arrays import choose, positive_integer
-from raterwise.engines.tensor_cases import TensorCases, rated_cases
 from raterwise.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -20,6 +19,7 @@ from raterwise.errors import (
     UndefinedMetricError,
 )
 from raterwise.labels import Labels
+from raterwise.tensors.cases import TensorCases, rated_cases
 
 try:
     from torchmetrics import Metric

@@ -24,15 +24,15 @@ from torch import Tensor
 
 from raterwise.arrays import choose
 from raterwise.catalog import find
-from raterwise.engines.device import add_cases
-from raterwise.engines.tensor_cases import TensorCases
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.kernels import _torch as kernels
-from raterwise.kernels._torch_questions import score
 from raterwise.metrics import proper, ranking
 from raterwise.metrics.kernel_cells import fine_cells
 from raterwise.questions import Question
 from raterwise.summaries import BinPlan, BinTable
+from raterwise.tensors.cases import TensorCases
+from raterwise.tensors.device import add_cases
+from raterwise.tensors.questions import score
 from raterwise.torch._tables import TableMetric
 
 __all__ = [

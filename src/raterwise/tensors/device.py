@@ -16,18 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from raterwise.engines.tensor_cases import (
-    TensorCases,
-    explain_bad_row,
-    hits_of,
-    numbers,
-    rated_cases,
-    weighted_cases,
-    weights_of,
-)
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels import _triton
-from raterwise.kernels._torch_questions import PER_CASE_SCORES, Scored, TensorRows, score
 from raterwise.questions import QUESTIONS, ScoredCases
 from raterwise.summaries import (
     BinPlan,
@@ -37,6 +27,16 @@ from raterwise.summaries import (
     SortedScores,
     one_pass,
 )
+from raterwise.tensors.cases import (
+    TensorCases,
+    explain_bad_row,
+    hits_of,
+    numbers,
+    rated_cases,
+    weighted_cases,
+    weights_of,
+)
+from raterwise.tensors.questions import PER_CASE_SCORES, Scored, TensorRows, score
 
 __all__ = [
     "add_cases",

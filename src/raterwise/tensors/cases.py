@@ -14,9 +14,9 @@ from torch import Tensor
 from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.kernels import _torch as kernels
-from raterwise.kernels._torch_questions import TensorRows
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions, row_sum_tolerance
+from raterwise.tensors.questions import TensorRows
 
 __all__ = [
     "TensorCases",
