@@ -21,6 +21,7 @@ import pytest
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette"),
+    ("rules",),
     ("arrays", "kernels", "io.files"),
     ("binning", "labels", "variables"),
     ("predictions",),

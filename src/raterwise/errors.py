@@ -6,7 +6,14 @@ RaterwiseError
 ├── UndefinedMetricError  (ValueError)   the metric has no value on these data
 ├── MergeError            (ValueError)   two summaries that cannot be added
 └── MissingExtraError     (ImportError)  an optional dependency is not installed
+
+Messages read "argument: rule; value". `error.argument` is the name of the argument, where the
+error is about one.
 """
+
+from __future__ import annotations
+
+from typing import Self
 
 __all__ = [
     "InvalidInputError",
@@ -15,11 +22,63 @@ __all__ = [
     "MissingExtraError",
     "RaterwiseError",
     "UndefinedMetricError",
+    "argument_of",
+    "missing_extra",
 ]
 
 
+def argument_of(message: str) -> str | None:
+    """Return the name that a message begins with, where that can be one of an argument.
+
+    >>> argument_of("bins: must be at least 1; got 0")
+    'bins'
+    >>> argument_of("p.csv: there is no such file") is argument_of("no case was given") is None
+    True
+    """
+    name, colon, _ = message.partition(": ")
+    return name if colon and name.isidentifier() else None
+
+
 class RaterwiseError(Exception):
-    """The base of everything that raterwise raises on purpose."""
+    """The base of everything that raterwise raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, as "argument: rule; value".
+    argument : str, optional
+        The name of the argument; by default the one that the message begins with.
+    where : str, optional
+        The part of the message that names a place, such as "row 3".
+
+    >>> InvalidInputError("bins: must be at least 1; got 0").argument
+    'bins'
+    """
+
+    begins_with_argument = True
+
+    def __init__(
+        self, message: str = "", *, argument: str | None = None, where: str | None = None
+    ) -> None:
+        super().__init__(message)
+        if argument is None and self.begins_with_argument:
+            argument = argument_of(message)
+        self.argument = argument
+        self.where = where
+
+    def renamed(self, argument: str, where: str | None = None) -> Self:
+        """Return the error in the words of somebody who calls the argument, or the place, other.
+
+        >>> error = InvalidInputError("probs: must not be NaN; row 3 is", where="row 3")
+        >>> str(error.renamed("probabilities", "a voxel"))
+        'probabilities: must not be NaN; a voxel is'
+        """
+        text = str(self)
+        if self.argument is not None:
+            text = f"{argument}{text.removeprefix(self.argument)}"
+        if self.where is not None and where is not None:
+            text = text.replace(self.where, where, 1)
+        return type(self)(text, argument=argument, where=where or self.where)
 
 
 class InvalidInputError(RaterwiseError, ValueError):
@@ -33,6 +92,8 @@ class InvalidTypeError(RaterwiseError, TypeError):
 class UndefinedMetricError(RaterwiseError, ValueError):
     """The metric has no value on these data, such as AUCCC when every case is right."""
 
+    begins_with_argument = False  # but with the name of the metric
+
 
 class MergeError(RaterwiseError, ValueError):
     """Two summaries were made with different bins, questions or classes and cannot be added."""
@@ -40,3 +101,17 @@ class MergeError(RaterwiseError, ValueError):
 
 class MissingExtraError(RaterwiseError, ImportError):
     """An optional dependency is needed; the message says which extra to install."""
+
+    begins_with_argument = False
+
+
+def missing_extra(need: str, extra: str) -> MissingExtraError:
+    """Return the error that says what is needed and how to install it.
+
+    >>> print(missing_extra("figures need matplotlib", "report"))
+    figures need matplotlib: pip install "raterwise[report]"
+    (in a checkout: pip install -e ".[report]")
+    """
+    return MissingExtraError(
+        f'{need}: pip install "raterwise[{extra}]" (in a checkout: pip install -e ".[{extra}]")'
+    )

@@ -5,14 +5,12 @@
 Needs the extra "torch"; nothing else in raterwise imports this package.
 """
 
-from raterwise.errors import MissingExtraError
+from raterwise.errors import missing_extra
 
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
-    raise MissingExtraError(
-        'raterwise.torch: needs PyTorch and torchmetrics; pip install "raterwise[torch]"'
-    ) from error
+    raise missing_extra("raterwise.torch needs PyTorch and torchmetrics", "torch") from error
 
 
 from raterwise.tensors.device import summarise

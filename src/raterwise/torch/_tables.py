@@ -15,8 +15,8 @@ from raterwise.arrays import choose, positive_integer
 from raterwise.errors import (
     InvalidInputError,
     InvalidTypeError,
-    MissingExtraError,
     UndefinedMetricError,
+    missing_extra,
 )
 from raterwise.labels import Labels
 from raterwise.tensors.cases import TensorCases, rated_cases
@@ -24,9 +24,7 @@ from raterwise.tensors.cases import TensorCases, rated_cases
 try:
     from torchmetrics import Metric
 except ImportError as error:
-    raise MissingExtraError(
-        'raterwise.torch.metrics: needs torchmetrics; pip install "raterwise[torch]"'
-    ) from error
+    raise missing_extra("raterwise.torch.metrics needs torchmetrics", "torch") from error
 
 __all__ = ["TableMetric"]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from raterwise.arrays import choose
-from raterwise.errors import InvalidInputError, MissingExtraError, UndefinedMetricError
+from raterwise.errors import InvalidInputError, UndefinedMetricError, missing_extra
 from raterwise.torch._tables import TableMetric
 
 __all__ = ["monai_metric"]
@@ -33,9 +33,7 @@ def monai_metric(metric: TableMetric, *, reduction: str = "pooled") -> Any:
     try:
         base = import_module("monai.metrics").CumulativeIterationMetric
     except ImportError as error:
-        raise MissingExtraError(
-            'raterwise.torch.monai: needs MONAI; pip install "raterwise[torch]"'
-        ) from error
+        raise missing_extra("raterwise.torch.monai needs MONAI", "torch") from error
 
     # MONAI asks whether a metric is one of its own, and importing it takes seconds: the class can
     # only be made here.
