@@ -148,7 +148,7 @@ def test_arrays_do_as_well() -> None:
 
 def test_too_few_raters_are_counted_in_the_message() -> None:
     """Which case has one label only is said."""
-    with pytest.raises(InvalidInputError, match=r"2 of 3 cases have fewer \(the first is case 1\)"):
+    with pytest.raises(InvalidInputError, match=r"2 of 3 cases have fewer \(cases 1, 2\)"):
         metrics.LabelHistogramLosses(2).update(PROBS, torch.tensor([[1, 1], [1, 0], [0, 1]]))
 
 

@@ -1,7 +1,7 @@
 """One pass over predictions that are tensors, on the device where they are.
 
 The tables come out as those of `summaries.summarise`, up to the order of additions; only they, and
-not the predictions, are copied to the host. Nothing here is imported unless a tensor is given.
+not the predictions, are copied to the host.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from raterwise.summaries import (
 )
 from raterwise.tensors.cases import (
     TensorCases,
-    explain_bad_row,
     hits_of,
     numbers,
     rated_cases,
@@ -78,7 +77,7 @@ def summarise(
     >>> summarise(probs, torch.tensor([0, 0]), [plan])[plan].table.positive
     array([[0., 1.]])
     """
-    cases = weighted_cases(rated_cases(TensorCases.of(probs, labels, weights), on_unrated))
+    cases = rated_cases(weighted_cases(TensorCases.of(probs, labels, weights)), on_unrated)
     classes = cases.probs.shape[1]
     binned: dict[Any, Tensor] = {plan: _zeros(plan, cases) for plan in plans if plan.kind == "bins"}
     ranked: dict[Any, list[Scored]] = {p: [] for p in plans if p.kind == "scores"}
@@ -153,7 +152,7 @@ def _added_directly(cases: TensorCases, plan: BinPlan, table: Tensor, check: boo
     else:
         return False
     if check and (bad := int(first_bad)) < len(probs):
-        raise explain_bad_row(probs, bad, cases.tolerance)
+        raise cases.bad_row(bad)
     table += sums
     return True
 

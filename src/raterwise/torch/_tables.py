@@ -11,7 +11,7 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
-from raterwise.arrays import choose, positive_integer
+from raterwise import rules
 from raterwise.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -19,7 +19,8 @@ from raterwise.errors import (
     missing_extra,
 )
 from raterwise.labels import Labels
-from raterwise.tensors.cases import TensorCases, rated_cases
+from raterwise.rules import choose, positive_integer
+from raterwise.tensors.cases import TensorCases, as_tensor, rated_cases, weighted_cases
 
 try:
     from torchmetrics import Metric
@@ -116,7 +117,7 @@ class TableMetric(Metric):
 
     def tables_of(self, probs: Any, labels: Any, weights: Any = None) -> dict[str, Tensor]:
         """Return the tables of one batch, without adding them to the state."""
-        probs = torch.as_tensor(probs)
+        probs = as_tensor(probs, "probs")
         tables = {
             name: torch.zeros(table.shape, dtype=torch.float64, device=probs.device)
             for name, table in self.tables.items()
@@ -151,7 +152,7 @@ class TableMetric(Metric):
         self, probs: Any, labels: Any, weights: Any, confidence: Any = None
     ) -> tuple[TensorCases | None, Tensor | None]:
         """Return a batch as flat cases with their confidences; no cases where nothing counts."""
-        probs = torch.as_tensor(probs).detach()
+        probs = as_tensor(probs, "probs")
         cases = (probs.shape[0], *probs.shape[2:]) if probs.ndim else ()
         labels = _label_rows(labels, tuple(probs.shape), cases, probs.device)
         weights = _per_case("weights", weights, cases, probs.device)
@@ -162,6 +163,7 @@ class TableMetric(Metric):
         if labels.ndim in (1, 2) and len(labels) == len(probs):  # others are refused below
             labels, kept = self._counted(labels)
         if kept is not None:
+            kept = kept.nonzero()[:, 0]
             probs, labels = probs[kept], labels[kept]
             weights = None if weights is None else weights[kept]
             confidence = None if confidence is None else confidence[kept]
@@ -169,25 +171,29 @@ class TableMetric(Metric):
             return None, None
         if weights is not None and self.validate_args and not bool(weights.any()):
             return None, None  # other batches may hold the cases that have weight
-        found = TensorCases.of(probs, labels, weights, check=self.validate_args)
+        found = TensorCases.of(probs, labels, weights, check=self.validate_args, kept=kept)
         if found.probs.shape[1] != self.num_classes:
             raise InvalidInputError(
                 f"probs: must have num_classes = {self.num_classes} classes; "
                 f"got {found.probs.shape[1]}"
             )
-        return (rated_cases(found, "error") if self.validate_args else found), confidence
+        if not self.validate_args:
+            return found, confidence
+        if confidence is not None and found.weights is not None:
+            confidence = confidence[found.weights > 0]
+        return rated_cases(weighted_cases(found), "error"), confidence
 
     def _counted(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the labels without those of the ignored class, and which cases still count."""
         ignored = self.ignore_index
         if labels.ndim == 1:
             return labels, None if ignored is None else labels != ignored
-        kept = labels.sum(dim=1) != 0 if self.on_unrated == "drop" else None
+        kept = (labels != 0).any(dim=1) if self.on_unrated == "drop" else None
         if ignored is not None and 0 <= ignored < labels.shape[1]:
-            rated = labels.sum(dim=1) != 0
+            rated = (labels != 0).any(dim=1)
             labels = labels.clone()
             labels[:, ignored] = 0
-            others = ~rated | (labels.sum(dim=1) != 0)
+            others = ~rated | (labels != 0).any(dim=1)
             kept = others if kept is None else kept & others
         return labels, kept
 
@@ -206,7 +212,7 @@ def _label_rows(
     """Return classes as (M,) or label counts as (M, K); dense ones must have the probs' shape."""
     if isinstance(labels, Labels):
         labels = labels.classes if labels.classes is not None else labels.counts
-    tensor = torch.as_tensor(labels, device=device)
+    tensor = as_tensor(labels, "labels", device)
     if len(probs) <= 2:
         return tensor
     if tuple(tensor.shape) == probs:
@@ -215,10 +221,7 @@ def _label_rows(
     if tuple(tensor.shape) in flat:
         return tensor
     if tuple(tensor.shape) != cases:
-        raise InvalidInputError(
-            f"labels: must be {cases} classes or {probs} label counts, as probs; "
-            f"got shape {tuple(tensor.shape)}"
-        )
+        raise rules.unfit_labels("labels", tensor.shape, cases, probs, "probs")
     return tensor.reshape(-1)
 
 
@@ -228,7 +231,9 @@ def _per_case(
     """Return one number per case as (M,)."""
     if values is None:
         return None
-    tensor = torch.as_tensor(values, device=device)
+    tensor = as_tensor(values, name, device)
+    if len(cases) == 1:
+        rules.check_one_per_case(name, tensor.shape, cases[0])
     if tuple(tensor.shape) not in (cases, (math.prod(cases),)):
         raise InvalidInputError(
             f"{name}: must have one value per case, {cases}; got shape {tuple(tensor.shape)}"

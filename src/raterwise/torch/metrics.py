@@ -30,7 +30,7 @@ from raterwise.metrics import proper, ranking
 from raterwise.metrics.kernel_cells import fine_cells
 from raterwise.questions import Question
 from raterwise.summaries import BinPlan, BinTable
-from raterwise.tensors.cases import TensorCases
+from raterwise.tensors.cases import TensorCases, as_tensor, require_raters
 from raterwise.tensors.device import add_cases
 from raterwise.tensors.questions import score
 from raterwise.torch._tables import TableMetric
@@ -237,16 +237,7 @@ class LabelHistogramLosses(TableMetric):
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         if self.on_single == "error":
-            raters = (
-                torch.ones(len(cases.probs)) if cases.counts is None else cases.counts.sum(dim=1)
-            )
-            few = (raters < 2).nonzero()[:, 0]
-            if len(few):
-                raise InvalidInputError(
-                    f"labels: needs at least 2 labels per case, as counts (N, K); {len(few)} of "
-                    f"{len(raters)} cases have fewer (the first is case {int(few[0])}); "
-                    'on_single="drop" leaves them out where two are needed'
-                )
+            require_raters(cases, 2)
         plans: dict[BinPlan, Tensor] = {plan: tables[name] for name, plan in self.plans.items()}
         add_cases(cases, plans, check=self.validate_args)
 
@@ -307,7 +298,7 @@ class AUCCC(TableMetric):
         """Add a batch; see the class for `labels=None` and `confidence`."""
         outside = labels is None
         if outside:
-            probs = torch.as_tensor(probs)
+            probs = as_tensor(probs, "probs")
             shape = (probs.shape[0], *probs.shape[2:])
             stand_in = 1 if self.ignore_index == 0 else 0  # any class that is not ignored
             labels = torch.full(shape, stand_in, device=probs.device)

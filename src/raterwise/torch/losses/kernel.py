@@ -11,17 +11,17 @@ much as it has labels, logarithms see no probability below 2.2e-16, and of all c
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from raterwise.errors import InvalidInputError
+from raterwise.rules import choose, positive
 from raterwise.torch.losses._cases import (
     Cases,
-    choose,
     class_weights,
     full_precision,
-    positive,
     ratio,
     read_cases,
     rows_of,
@@ -34,7 +34,8 @@ __all__ = ["KDECalibration", "kde_calibration_error", "kde_term"]
 
 LOG_EPSILON = math.log(torch.finfo(torch.float64).eps)
 LOG_DENSITY_FLOOR = math.log(1e-10)
-KINDS = ("canonical", "classwise", "top_label")
+QUESTIONS = ("canonical", "per_class", "top_label")
+Question = Literal["canonical", "per_class", "top_label"]
 
 
 def _smoothed_error(
@@ -71,17 +72,17 @@ def _smoothed_error(
     return torch.where((weights > 0).sum() > 1, error, torch.zeros_like(error))
 
 
-def _error(cases: Cases, kind: str, p: int, bandwidth: float, weight: Tensor | None) -> Tensor:
+def _error(cases: Cases, question: str, p: int, bandwidth: float, weight: Tensor | None) -> Tensor:
     class_weights(weight, cases.log_probs.shape[1])
     weights = cases.label_weights(weight)
     if not cases.single:
         weights = weights * cases.counts.sum(dim=1)
-    if kind == "canonical":
+    if question == "canonical":
         f, observed = cases.probs, cases.frequencies
         return _smoothed_error(
             cases.log_probs, f, observed, weights, bandwidth, p, LOG_DENSITY_FLOOR
         )
-    if kind == "top_label":
+    if question == "top_label":
         _, hit = top_label(cases)
         top = cases.log_probs.argmax(dim=1, keepdim=True)
         log_f = _against_the_rest(cases.log_probs, top)
@@ -102,8 +103,8 @@ def _against_the_rest(log_probs: Tensor, column: Tensor) -> Tensor:
     return torch.cat((chosen, rest.logsumexp(dim=1, keepdim=True)), dim=1)
 
 
-def _check(kind: str, p: int, bandwidth: float) -> None:
-    choose("kind", kind, KINDS)
+def _check(question: str, p: int, bandwidth: float) -> None:
+    choose("question", question, QUESTIONS)
     if p not in (1, 2):
         raise InvalidInputError(f"p: must be 1 or 2; got {p!r}")
     positive("bandwidth", bandwidth)
@@ -114,76 +115,137 @@ def kde_term(
     logits: Tensor,
     targets: Tensor,
     bandwidth: float = 0.1,
-    kind: str = "canonical",
-    p: int = 1,
+    *,
+    question: Question = "canonical",
+    p: Literal[1, 2] = 1,
     weight: Tensor | None = None,
     ignore_index: int = -100,
     max_cases: int = MAX_CASES,
 ) -> Tensor:
     """Return the kernel-density calibration error of a batch of logits.
 
-    `kind` is "canonical" (all classes together, the sum over classes), "classwise" (each class,
-    their mean) or "top_label". Of a dense output at most `max_cases` pixels are used, evenly
-    spread. `weight` (K,) weighs the cases by their label.
+    Parameters
+    ----------
+    logits : Tensor
+        (N, K, …): of each class, before the softmax.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+    bandwidth : float, default 0.1
+        h of the kernel.
+    question : {"canonical", "per_class", "top_label"}, default "canonical"
+        All classes together, the sum over classes; each class, their mean; or the top label.
+    p : {1, 2}, default 1
+        The power of the gap.
+    weight : Tensor, optional
+        (K,): how much a case counts by its label; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    max_cases : int, default 2048
+        At most so many cases are compared, evenly spread over those that count.
+
+    Returns
+    -------
+    Tensor
+        One number, with a gradient.
 
     Of two cases each is foreseen by the other alone:
 
     >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
-    >>> kde_term(p.log(), torch.tensor([0, 1]), kind="top_label")  # (|1 - 0.6| + |1 - 0.9|) / 2
+    >>> kde_term(p.log(), torch.tensor([0, 1]), question="top_label")  # (|1 - 0.6| + |1 - 0.9|) / 2
     tensor(0.2500)
     """
-    _check(kind, p, bandwidth)
+    _check(question, p, bandwidth)
     cases = subset(read_cases(logits, targets, ignore_index), max_cases)
-    return _error(cases, kind, p, bandwidth, weight)
+    return _error(cases, question, p, bandwidth, weight)
 
 
 @full_precision
 def kde_calibration_error(
-    probs: Tensor, targets: Tensor, bandwidth: float = 0.1, kind: str = "canonical", p: int = 1
+    probs: Tensor,
+    targets: Tensor,
+    bandwidth: float = 0.1,
+    *,
+    question: Question = "canonical",
+    p: Literal[1, 2] = 1,
 ) -> Tensor:
     """Return the same of probabilities (N, K, …), differentiable in each of them.
 
     Every case is used; there is no `max_cases`.
 
+    Parameters
+    ----------
+    probs : Tensor
+        (N, K, …): of each class.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts.
+    bandwidth : float, default 0.1
+        h of the kernel.
+    question : {"canonical", "per_class", "top_label"}, default "canonical"
+        All classes together, the sum over classes; each class, their mean; or the top label.
+    p : {1, 2}, default 1
+        The power of the gap.
+
+    Returns
+    -------
+    Tensor
+        One number, with a gradient.
+
     >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
     >>> kde_calibration_error(p, torch.tensor([0, 1]))  # (1.2 + 1.8) / 2
     tensor(1.5000)
     """
-    _check(kind, p, bandwidth)
+    _check(question, p, bandwidth)
     cases = read_cases(probs, targets)
     rows = rows_of(probs)
     logs = rows.clamp_min(torch.finfo(rows.dtype).tiny).log()
-    return _error(cases._replace(log_probs=logs), kind, p, bandwidth, None)
+    return _error(cases._replace(log_probs=logs), question, p, bandwidth, None)
 
 
 class KDECalibration(BatchTerm):
     """The kernel-density calibration error as a term to add to a loss; see `kde_term`.
 
+    Parameters
+    ----------
+    bandwidth : float, default 0.1
+        h of the kernel.
+    question : {"canonical", "per_class", "top_label"}, default "canonical"
+        All classes together, the sum over classes; each class, their mean; or the top label.
+    p : {1, 2}, default 1
+        The power of the gap.
+    weight : Tensor, optional
+        (K,): how much a case counts by its label; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    max_cases : int, default 2048
+        At most so many cases are compared, evenly spread over those that count.
+
     >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
-    >>> KDECalibration(kind="top_label")(p.log(), torch.tensor([0, 1]))
+    >>> KDECalibration(question="top_label")(p.log(), torch.tensor([0, 1]))
     tensor(0.2500)
     """
 
     def __init__(
         self,
         bandwidth: float = 0.1,
-        kind: str = "canonical",
-        p: int = 1,
+        *,
+        question: Question = "canonical",
+        p: Literal[1, 2] = 1,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         max_cases: int = MAX_CASES,
     ) -> None:
-        super().__init__(weight, ignore_index)
-        _check(kind, p, bandwidth)
-        self.bandwidth, self.kind, self.p, self.max_cases = bandwidth, kind, p, max_cases
+        super().__init__(weight=weight, ignore_index=ignore_index)
+        _check(question, p, bandwidth)
+        self.bandwidth, self.question, self.p = bandwidth, question, p
+        self.max_cases = max_cases
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the term of logits (N, K, …) and classes or label counts."""
+        """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
         return kde_term(
-            logits, targets, self.bandwidth, self.kind, self.p, self.weight, self.ignore_index,
-            self.max_cases,
+            logits, targets, self.bandwidth, question=self.question, p=self.p,
+            weight=self.weight, ignore_index=self.ignore_index, max_cases=self.max_cases,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
         """The options."""
-        return f"bandwidth={self.bandwidth}, kind={self.kind!r}, p={self.p}"
+        return f"bandwidth={self.bandwidth}, question={self.question!r}, p={self.p}"
