@@ -382,7 +382,7 @@ def test_wrong_types_and_options() -> None:
     probs, labels = torch.tensor([[0.5, 0.5]]), torch.tensor([0])
     with pytest.raises(InvalidTypeError, match="probs: must be an array of numbers; got dtype com"):
         metrics.ECE(2).update(torch.tensor([[1j, 0]]), labels)
-    with pytest.raises(InvalidInputError, match="labels: must be whole numbers; got 0.5"):
+    with pytest.raises(InvalidInputError, match=r"labels: must be whole numbers; got 0\.5"):
         metrics.ECE(2).update(probs, torch.tensor([0.5]))
     with pytest.raises(InvalidInputError, match="weights: must have one value per case"):
         metrics.ECE(2).update(probs, labels, weights=[1.0, 2.0])

@@ -153,7 +153,9 @@ class TableMetric(Metric):
     ) -> tuple[TensorCases | None, Tensor | None]:
         """Return a batch as flat cases with their confidences; no cases where nothing counts."""
         probs = as_tensor(probs, "probs")
-        cases = (probs.shape[0], *probs.shape[2:]) if probs.ndim else ()
+        if probs.ndim == 0:
+            rules.check_probabilities_shape("probs", probs.shape)
+        cases = (probs.shape[0], *probs.shape[2:])
         labels = _label_rows(labels, tuple(probs.shape), cases, probs.device)
         weights = _per_case("weights", weights, cases, probs.device)
         confidence = _per_case("confidence", confidence, cases, probs.device)
@@ -167,7 +169,7 @@ class TableMetric(Metric):
             probs, labels = probs[kept], labels[kept]
             weights = None if weights is None else weights[kept]
             confidence = None if confidence is None else confidence[kept]
-        if probs.ndim and labels.ndim and len(probs) == len(labels) == 0:
+        if labels.ndim and len(probs) == len(labels) == 0:
             return None, None
         if weights is not None and self.validate_args and not bool(weights.any()):
             return None, None  # other batches may hold the cases that have weight
