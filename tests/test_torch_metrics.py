@@ -165,6 +165,22 @@ def test_single_labels_among_histograms() -> None:
     assert alone.compute()["epistemic_loss"].isnan()
 
 
+@pytest.mark.parametrize("estimator", ["debiased", "plugin"])
+def test_epistemic_loss_follows_the_estimator(estimator: str) -> None:
+    """The plug-in is not the unbiased one, and both are of the cases with two labels."""
+    probs = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], dtype=torch.float64)
+    metric = metrics.LabelHistogramLosses(2, bins=1, estimator=estimator, on_single="drop")
+    metric.update(probs, torch.tensor([[2, 1], [1, 0], [0, 3]]))
+    # (2/3 - 1/2)² twice, 0.2² twice; unbiased: less 2 · (2/3)(1/3)/(3 - 1), LH eqs 9-10.
+    plugin = (1 / 18 + 0.08) / 2
+    expected = plugin - (0 if estimator == "plugin" else (2 / 9) / 2)
+    got = metric.compute()
+    assert got["epistemic_loss"].item() == pytest.approx(expected, abs=close)
+    if estimator == "plugin":  # DL = EL - CL, LH eq 33, with both of the same cases
+        calibration = 2 * ((2 / 3 + 0) / 2 - (0.5 + 0.2) / 2) ** 2
+        assert got["dispersion_loss"].item() == pytest.approx(plugin - calibration, abs=close)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_auccc_is_within_its_bound(dtype: Any, where: str) -> None:
     """Fine cells: the exact area lies within the bound, and the bound is small."""

@@ -253,8 +253,9 @@ class LabelHistogramLosses(TableMetric):
         }
         values |= dict.fromkeys(self.paired, math.nan)
         if two.weight.any():
+            estimator = "plugin" if self.options["estimator"] == "plugin" else "unbiased"
             values |= {
-                "epistemic_loss": float(proper.epistemic_loss(two)),
+                "epistemic_loss": float(proper.epistemic_loss(two, estimator=estimator)),
                 "irreducible_loss": float(proper.irreducible_loss(two)),
                 "dispersion_loss": float(proper.dispersion_loss(two, **self.options)),
                 "disagreement_loss": float(proper.expected_squared_loss(differ)),

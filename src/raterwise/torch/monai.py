@@ -40,12 +40,15 @@ def monai_metric(metric: TableMetric, *, reduction: str = "pooled") -> Any:
     class MonaiMetric(base):  # type: ignore[misc, valid-type]
         """Tables of images, collected as MONAI collects numbers."""
 
+        left_out: int | dict[str, int] = 0
+
         def _compute_tensor(self, y_pred: Tensor, y: Tensor | None = None, **_: Any) -> Tensor:
             return _image_tables(metric, y_pred, y)
 
         def aggregate(self, reduction: str = reduction) -> Any:
             """Return the metric of everything so far."""
-            return _aggregate(metric, self.get_buffer(), reduction)
+            value, self.left_out = _aggregate(metric, self.get_buffer(), reduction)
+            return value
 
     return MonaiMetric()
 
@@ -70,19 +73,27 @@ def _classes(y: Tensor) -> Tensor:
     return y.long()
 
 
-def _aggregate(metric: TableMetric, buffer: Any, reduction: str) -> Any:
+Aggregated = Tensor | dict[str, Tensor]
+LeftOut = int | dict[str, int]
+
+
+def _aggregate(metric: TableMetric, buffer: Any, reduction: str) -> tuple[Aggregated, LeftOut]:
+    """Return the metric, and how many images its mean leaves out, of each value if several."""
     choose("reduction", reduction, ("pooled", "mean"))
     if not isinstance(buffer, Tensor):
         raise InvalidInputError("aggregate: no image was given yet")
     shapes = {name: table.shape for name, table in metric.tables.items()}
 
-    def value(sums: Tensor) -> Any:
+    def value(sums: Tensor) -> Aggregated:
         parts = torch.split(sums, [shape.numel() for shape in shapes.values()])
         named = zip(shapes.items(), parts, strict=True)
-        return metric.compute_from({name: part.reshape(shape) for (name, shape), part in named})
+        found: Aggregated = metric.compute_from(
+            {name: part.reshape(shape) for (name, shape), part in named}
+        )
+        return found
 
     if reduction == "pooled":
-        return value(buffer.sum(dim=0))
+        return value(buffer.sum(dim=0)), 0
     values = []
     for image in buffer:
         try:
@@ -91,6 +102,16 @@ def _aggregate(metric: TableMetric, buffer: Any, reduction: str) -> Any:
             reason = error
     if not values:
         raise reason
-    if isinstance(values[0], dict):
-        return {name: torch.stack([v[name] for v in values]).mean() for name in values[0]}
-    return torch.stack(values).mean()
+    if not isinstance(values[0], dict):
+        return _mean(values, len(buffer))
+    each = {name: _mean([v[name] for v in values], len(buffer)) for name in values[0]}
+    return {name: mean for name, (mean, _) in each.items()}, {
+        name: left_out for name, (_, left_out) in each.items()
+    }
+
+
+def _mean(values: list[Any], images: int) -> tuple[Tensor, int]:
+    """Return the mean over the images that have a value, and how many have none."""
+    known = [value for value in values if not bool(value.isnan())]
+    mean = torch.stack(known).mean() if known else torch.full_like(values[0], torch.nan)
+    return mean, images - len(known)
