@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 import torch
@@ -20,6 +20,7 @@ from raterwise.errors import (
 )
 from raterwise.labels import Labels
 from raterwise.rules import choose, positive_integer
+from raterwise.summaries import BinPlan
 from raterwise.tensors.cases import TensorCases, as_tensor, rated_cases, weighted_cases
 
 try:
@@ -27,7 +28,12 @@ try:
 except ImportError as error:
     raise missing_extra("raterwise.torch.metrics needs torchmetrics", "torch") from error
 
-__all__ = ["TableMetric"]
+__all__ = ["TableMetric", "identity"]
+
+
+def identity(plan: BinPlan) -> tuple[object, ...]:
+    """What decides the sums of a plan: the metrics that have it in common may share a table."""
+    return plan.question, plan.least_raters, plan.spread, tuple(float(edge) for edge in plan.edges)
 
 
 class TableMetric(Metric):
@@ -35,15 +41,17 @@ class TableMetric(Metric):
 
     Parameters
     ----------
-    num_classes
+    num_classes : int
         K.
-    ignore_index
+    ignore_index : int, optional
         A class that does not count, such as the pixels outside a region. Of label counts, the
         labels of that class do not, nor the cases that have no other.
-    on_unrated
-        "error", or "drop" to leave out cases with label counts that are all 0.
-    validate_args
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases with label counts that are all 0.
+    validate_args : bool, default True
         Check the values of every batch. Without it a GPU need not wait, and wrong values pass.
+    **kwargs
+        What every `torchmetrics.Metric` takes.
     """
 
     is_differentiable = False
@@ -55,7 +63,7 @@ class TableMetric(Metric):
         num_classes: int,
         *,
         ignore_index: int | None = None,
-        on_unrated: str = "error",
+        on_unrated: Literal["error", "drop"] = "error",
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -88,7 +96,22 @@ class TableMetric(Metric):
         return {name: getattr(self, state) for name, state in self._state_names.items()}
 
     def update(self, probs: Any, labels: Any, weights: Any = None) -> None:
-        """Add a batch: probabilities and classes or label counts; `weights` (N, …) of the cases."""
+        """Add a batch.
+
+        Parameters
+        ----------
+        probs : array or Tensor
+            (N, K), dense (N, K, …), or (N,) for the probability of class 1 of two.
+        labels : array, Tensor or Labels
+            Classes (N, …), or label counts (N, K, …) where several raters labelled each case.
+        weights : array or Tensor, optional
+            (N, …): of the cases; those of weight 0 are not there.
+
+        Raises
+        ------
+        InvalidInputError
+            In the words of the functions of raterwise; the state stays as it was.
+        """
         cases, _ = self._cases(probs, labels, weights)
         if cases is not None:
             self._add(cases, self.tables)

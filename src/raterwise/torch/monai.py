@@ -3,31 +3,50 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError, UndefinedMetricError, missing_extra
+from raterwise.rules import choose
 from raterwise.torch._tables import TableMetric
 
 __all__ = ["monai_metric"]
 
 
-def monai_metric(metric: TableMetric, *, reduction: str = "pooled") -> Any:
+def monai_metric(metric: TableMetric, *, reduction: Literal["pooled", "mean"] = "pooled") -> Any:
     """Return a `monai.metrics.CumulativeIterationMetric` around one of our metrics.
 
     It is called with `y_pred` (B, K, …), probabilities, or (B, 1, …), those of the foreground, and
     `y` (B, K, …), one-hot or the counts of several raters, or (B, 1, …) classes; or with lists of
-    such without the B. What it keeps is one small table per image. `aggregate` gives the metric of
-    all pixels together ("pooled"), or the mean of the images' own ("mean"), without the images that
-    have none, such as an AUCCC where every pixel is right. `ignore_index=0` of the metric leaves
-    the background out.
+    such without the B. What it keeps is one small table per image.
 
-        metric = monai_metric(metrics.ECE(num_classes=2))
-        metric(y_pred=probabilities, y=onehot)
-        metric.aggregate()
+    Parameters
+    ----------
+    metric : TableMetric
+        One of `raterwise.torch.metrics`; its `ignore_index=0` leaves the background out.
+    reduction : {"pooled", "mean"}, default "pooled"
+        `aggregate` gives the metric of all pixels together, or the mean of the images' own. The
+        mean leaves out images that have none, such as an AUCCC where every pixel is right or an
+        epistemic loss where no pixel has two raters; `metric.left_out` says how many (of each
+        value where the metric has several).
+
+    Returns
+    -------
+    CumulativeIterationMetric
+
+    Raises
+    ------
+    MissingExtraError
+        Where MONAI is not installed.
+
+    >>> from raterwise.torch.metrics import ECE
+    >>> metric = monai_metric(ECE(num_classes=2), reduction="mean")
+    >>> probabilities = torch.tensor([0.9, 0.1]).reshape(1, 2, 1, 1)
+    >>> values = metric(y_pred=probabilities, y=torch.tensor([1, 0]).reshape(1, 2, 1, 1))
+    >>> round(metric.aggregate().item(), 4), metric.left_out
+    (0.1, 0)
     """
     choose("reduction", reduction, ("pooled", "mean"))
     try:
