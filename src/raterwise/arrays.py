@@ -42,7 +42,7 @@ def as_array(values: Any, name: str) -> Array:
 def refuse_masked(values: Any, name: str) -> None:
     """Raise where some values of a masked array are hidden."""
     if isinstance(values, np.ma.MaskedArray):
-        hidden = np.ma.getmaskarray(values)  # type: ignore[no-untyped-call]
+        hidden = np.ma.getmaskarray(values)
         if hidden.any():
             raise rules.masked_values(name, int(hidden.sum()), hidden.size)
 

@@ -113,7 +113,7 @@ def _aggregate(metric: TableMetric, buffer: Any, reduction: str) -> tuple[Aggreg
 
     if reduction == "pooled":
         return value(buffer.sum(dim=0)), 0
-    values = []
+    values: list[Any] = []
     for image in buffer:
         try:
             values.append(value(image))
