@@ -223,7 +223,8 @@ def test_gradient_of_the_kernel_error(row: dict[str, Any]) -> None:
     data = golden_set(row["set"])
     probs = torch.tensor(data.probs, dtype=torch.float64, requires_grad=True)
     labels = torch.tensor(data.classes.astype(np.int64))
-    losses.kde_calibration_error(probs, labels, bandwidth=row["params"]["bandwidth"]).backward()
+    options = {"bandwidth": row["params"]["bandwidth"], "floor": 1e-10}
+    losses.kde_calibration_error(probs, labels, **options).backward()
     assert probs.grad is not None
     expected = stored(row)
     np.testing.assert_allclose(probs.grad[: len(expected)], expected, rtol=0, atol=TOLERANCE)
@@ -240,16 +241,16 @@ def test_kernel_error_of_logits(row: dict[str, Any]) -> None:
     """The same error from logits; ece-kde sums its "marginal" over the classes, we take the mean.
 
     Its canonical ratio is 0 where the kernels sum to less than 1e-10, which a narrow bandwidth
-    does to lonely cases; such values are matched where it does not come to that.
+    does to lonely cases: `floor` does the same.
     """
     kind = {"canonical": "canonical", "marginal": "per_class", "label": "top_label"}[
         row["what"].split("_")[-1]
     ]
     logits, labels = inputs(row)
     divisor = logits.shape[1] if kind == "per_class" else 1
-    value = losses.kde_term(
-        logits, labels, row["params"]["bandwidth"], question=kind, p=row["params"]["p"]
-    )
+    bandwidth, p = row["params"]["bandwidth"], row["params"]["p"]
+    floor = 1e-10 if kind == "canonical" else 0.0
+    value = losses.kde_term(logits, labels, bandwidth, question=kind, p=p, floor=floor)
     assert value.item() == pytest.approx(row["value"] / divisor, rel=0, abs=1e-9)
 
 
@@ -622,6 +623,15 @@ def test_wrong_types() -> None:
         (lambda: losses.RCR(normalization="rows"), "normalization: must be one of smooth, paper"),
         (lambda: losses.MMCE(normalization="rows"), "normalization: must be one of mean, released"),
         (lambda: losses.KDECalibration(question="all"), "question: must be one of canonical"),
+        (lambda: losses.KDECalibration(floor=-1.0), "floor: must be finite and not negative"),
+        (
+            lambda: losses.KDECalibration(question="top_label", floor=1e-10),
+            "floor: is for question=",
+        ),
+        (
+            lambda: losses.KDECalibration(question="positive")(*mixed()),
+            'question: "positive" is for 2',
+        ),
         (lambda: losses.KDECalibration(p=3), "p: must be 1 or 2; got 3"),
         (
             lambda: losses.KDECalibration(bandwidth=0),
@@ -663,18 +673,38 @@ def test_kernel_loss_is_kde_ece_of_histograms(kind: str, bandwidth: float) -> No
     expected = rw.kde_ece(probs, Labels.from_counts(counts), kind=kind, bandwidth=bandwidth)
     logits, targets = torch.tensor(probs).log(), torch.tensor(counts)
     kind = "per_class" if kind == "classwise" else kind
-    assert losses.kde_term(logits, targets, bandwidth, question=kind).item() == pytest.approx(
-        expected, abs=1e-9
-    )
-    given = losses.kde_calibration_error(torch.tensor(probs), targets, bandwidth, question=kind)
+    options = {"question": kind, "floor": 1e-10 if kind == "canonical" else 0.0}
+    term = losses.kde_term(logits, targets, bandwidth, **options)
+    assert term.item() == pytest.approx(expected, abs=1e-9)
+    given = losses.kde_calibration_error(torch.tensor(probs), targets, bandwidth, **options)
     assert given.item() == pytest.approx(expected, abs=1e-9)
+
+
+def test_kernel_loss_has_no_hidden_floor() -> None:
+    """However far apart two cases are, each is foreseen by the other; a floor says nobody is near.
+
+    Of (0.6, 0.4) labelled 0 and (0.1, 0.9) labelled 1: |0 - 0.6| + |1 - 0.4| and 0.9 + 0.9; with
+    the floor both are as if nobody were there: 0.6 + 0.4 and 0.1 + 0.9.
+    """
+    probs, labels = torch.tensor([[0.6, 0.4], [0.1, 0.9]]).double(), torch.tensor([0, 1])
+    given = losses.kde_calibration_error(probs, labels, 1e-4)
+    assert given.item() == pytest.approx((1.2 + 1.8) / 2)
+    floored = losses.kde_calibration_error(probs, labels, 1e-4, floor=1e-10)
+    assert floored.item() == pytest.approx((1.0 + 1.0) / 2)
+
+
+def test_kernel_loss_of_the_positive_class() -> None:
+    """Of two cases each is foreseen by the other alone: |0 - 0.9| and |1 - 0.4| of class 1."""
+    probs, labels = torch.tensor([[0.6, 0.4], [0.1, 0.9]]), torch.tensor([0, 1])
+    given = losses.kde_term(probs.log(), labels, 0.05, question="positive")
+    assert given.item() == pytest.approx((0.6 + 0.9) / 2, abs=1e-6)
 
 
 def test_kernel_loss_of_impossible_classes() -> None:
     """Probabilities far below the smallest that a logarithm sees are as in the metric."""
     logits = torch.tensor([[0.0, -400.0, -1.0], [-300.0, 0.0, -2.0], [-1.0, -200.0, 0.0]]).double()
     logits.requires_grad_()
-    value = losses.kde_term(logits, torch.tensor([0, 1, 1]), 0.1)
+    value = losses.kde_term(logits, torch.tensor([0, 1, 1]), 0.1, floor=1e-10)
     expected = rw.kde_ece(logits.detach().softmax(1), [0, 1, 1], kind="canonical", bandwidth=0.1)
     assert value.item() == pytest.approx(expected, abs=1e-9)
     value.backward()

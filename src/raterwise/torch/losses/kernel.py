@@ -4,8 +4,7 @@
     error = mean_j Σ_k |ratio_jk - f_jk|^p
 
 is differentiable in the predictions f and the same number as `raterwise.kde_ece`: a case weighs as
-much as it has labels, logarithms see no probability below 2.2e-16, and of all classes together
-("canonical") the sum of kernels divided by is at least 1e-10.
+much as it has labels, and logarithms see no probability below 2.2e-16.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 
 from raterwise.errors import InvalidInputError
-from raterwise.rules import choose, positive
+from raterwise.rules import at_least_zero, choose, positive
 from raterwise.torch.losses._cases import (
     Cases,
     class_weights,
@@ -33,9 +32,8 @@ from raterwise.torch.losses.pairs import MAX_CASES
 __all__ = ["KDECalibration", "kde_calibration_error", "kde_term"]
 
 LOG_EPSILON = math.log(torch.finfo(torch.float64).eps)
-LOG_DENSITY_FLOOR = math.log(1e-10)
-QUESTIONS = ("canonical", "per_class", "top_label")
-Question = Literal["canonical", "per_class", "top_label"]
+QUESTIONS = ("canonical", "per_class", "positive", "top_label")
+Question = Literal["canonical", "per_class", "positive", "top_label"]
 
 
 def _smoothed_error(
@@ -45,13 +43,13 @@ def _smoothed_error(
     weights: Tensor,
     bandwidth: float,
     p: int,
-    log_floor: float | None = None,
+    floor: float = 0.0,
 ) -> Tensor:
     """Return the mean over cases of Σ_k |ratio_k - f_k|^p over the columns of `observed`.
 
     `log_f` and `f` (M, C) are the point on the simplex, `observed` (M, C') the frequencies of its
     first C' coordinates, `weights` (M,) the mass of each case. Where the kernels of all others
-    together are below exp(`log_floor`), they are divided by that: nobody is near enough to say.
+    together are below `floor`, they are divided by that: nobody is near enough to say.
     """
     alpha = f / bandwidth
     log_norm = torch.lgamma(alpha + 1).sum(dim=1) - torch.lgamma(alpha.sum(dim=1) + f.shape[1])
@@ -59,36 +57,39 @@ def _smoothed_error(
     # The own case, and ignored ones, are left out. A finite floor keeps the softmax defined where
     # nobody else is left; such a batch has the value 0.
     alone = torch.eye(len(f), dtype=torch.bool, device=f.device) | (weights == 0)
-    floor = torch.finfo(f.dtype).min
+    nothing = torch.finfo(f.dtype).min
     mass = torch.where(weights > 0, weights, 1).log()
-    log_kernel = (log_kernel + mass).masked_fill(alone, floor)
+    log_kernel = (log_kernel + mass).masked_fill(alone, nothing)
     share = log_kernel.softmax(dim=1)
-    if log_floor is not None:
+    if floor > 0:
         density = log_kernel.logsumexp(dim=1, keepdim=True)
-        share = share * (density - log_floor).clamp_max(0).exp()
+        share = share * (density - math.log(floor)).clamp_max(0).exp()
     columns = observed.shape[1]
     gap = (share @ observed - f[:, :columns]).abs() ** p
     error = ratio((weights * gap.sum(dim=1)).sum(), weights.sum())
     return torch.where((weights > 0).sum() > 1, error, torch.zeros_like(error))
 
 
-def _error(cases: Cases, question: str, p: int, bandwidth: float, weight: Tensor | None) -> Tensor:
-    class_weights(weight, cases.log_probs.shape[1])
+def _error(
+    cases: Cases, question: str, p: int, bandwidth: float, weight: Tensor | None, floor: float
+) -> Tensor:
+    classes = cases.log_probs.shape[1]
+    class_weights(weight, classes)
     weights = cases.label_weights(weight)
     if not cases.single:
         weights = weights * cases.counts.sum(dim=1)
     if question == "canonical":
         f, observed = cases.probs, cases.frequencies
-        return _smoothed_error(
-            cases.log_probs, f, observed, weights, bandwidth, p, LOG_DENSITY_FLOOR
-        )
+        return _smoothed_error(cases.log_probs, f, observed, weights, bandwidth, p, floor)
     if question == "top_label":
         _, hit = top_label(cases)
         top = cases.log_probs.argmax(dim=1, keepdim=True)
         log_f = _against_the_rest(cases.log_probs, top)
         return _smoothed_error(log_f, log_f.exp(), hit[:, None], weights, bandwidth, p)
+    if question == "positive" and classes != 2:
+        raise InvalidInputError(f'question: "positive" is for 2 classes; got {classes}')
     errors = []
-    for k in range(cases.log_probs.shape[1]):
+    for k in (1,) if question == "positive" else range(classes):
         column = torch.full_like(cases.keep, k, dtype=torch.long)[:, None]
         log_f = _against_the_rest(cases.log_probs, column)
         observed = cases.frequencies[:, k : k + 1]
@@ -103,11 +104,14 @@ def _against_the_rest(log_probs: Tensor, column: Tensor) -> Tensor:
     return torch.cat((chosen, rest.logsumexp(dim=1, keepdim=True)), dim=1)
 
 
-def _check(question: str, p: int, bandwidth: float) -> None:
+def _check(question: str, p: int, bandwidth: float, floor: float) -> None:
     choose("question", question, QUESTIONS)
     if p not in (1, 2):
         raise InvalidInputError(f"p: must be 1 or 2; got {p!r}")
     positive("bandwidth", bandwidth)
+    at_least_zero("floor", floor)
+    if floor and question != "canonical":
+        raise InvalidInputError(f'floor: is for question="canonical"; got question="{question}"')
 
 
 @full_precision
@@ -118,6 +122,7 @@ def kde_term(
     *,
     question: Question = "canonical",
     p: Literal[1, 2] = 1,
+    floor: float = 0.0,
     weight: Tensor | None = None,
     ignore_index: int = -100,
     max_cases: int = MAX_CASES,
@@ -132,10 +137,13 @@ def kde_term(
         (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
     bandwidth : float, default 0.1
         h of the kernel.
-    question : {"canonical", "per_class", "top_label"}, default "canonical"
-        All classes together, the sum over classes; each class, their mean; or the top label.
+    question : {"canonical", "per_class", "positive", "top_label"}, default "canonical"
+        All classes together, the sum over classes; each class, their mean; class 1 of two; or the
+        top label.
     p : {1, 2}, default 1
         The power of the gap.
+    floor : float, default 0.0
+        Of "canonical": the least sum of kernels to divide by. The released code has 1e-10.
     weight : Tensor, optional
         (K,): how much a case counts by its label; by default all the same.
     ignore_index : int, default -100
@@ -154,9 +162,9 @@ def kde_term(
     >>> kde_term(p.log(), torch.tensor([0, 1]), question="top_label")  # (|1 - 0.6| + |1 - 0.9|) / 2
     tensor(0.2500)
     """
-    _check(question, p, bandwidth)
+    _check(question, p, bandwidth, floor)
     cases = subset(read_cases(logits, targets, ignore_index), max_cases)
-    return _error(cases, question, p, bandwidth, weight)
+    return _error(cases, question, p, bandwidth, weight, floor)
 
 
 @full_precision
@@ -167,6 +175,7 @@ def kde_calibration_error(
     *,
     question: Question = "canonical",
     p: Literal[1, 2] = 1,
+    floor: float = 0.0,
 ) -> Tensor:
     """Return the same of probabilities (N, K, …), differentiable in each of them.
 
@@ -180,10 +189,13 @@ def kde_calibration_error(
         (N, …) classes, or (N, K, …) label counts.
     bandwidth : float, default 0.1
         h of the kernel.
-    question : {"canonical", "per_class", "top_label"}, default "canonical"
-        All classes together, the sum over classes; each class, their mean; or the top label.
+    question : {"canonical", "per_class", "positive", "top_label"}, default "canonical"
+        All classes together, the sum over classes; each class, their mean; class 1 of two; or the
+        top label.
     p : {1, 2}, default 1
         The power of the gap.
+    floor : float, default 0.0
+        Of "canonical": the least sum of kernels to divide by. The released code has 1e-10.
 
     Returns
     -------
@@ -194,11 +206,11 @@ def kde_calibration_error(
     >>> kde_calibration_error(p, torch.tensor([0, 1]))  # (1.2 + 1.8) / 2
     tensor(1.5000)
     """
-    _check(question, p, bandwidth)
+    _check(question, p, bandwidth, floor)
     cases = read_cases(probs, targets)
     rows = rows_of(probs)
     logs = rows.clamp_min(torch.finfo(rows.dtype).tiny).log()
-    return _error(cases._replace(log_probs=logs), question, p, bandwidth, None)
+    return _error(cases._replace(log_probs=logs), question, p, bandwidth, None, floor)
 
 
 class KDECalibration(BatchTerm):
@@ -208,10 +220,13 @@ class KDECalibration(BatchTerm):
     ----------
     bandwidth : float, default 0.1
         h of the kernel.
-    question : {"canonical", "per_class", "top_label"}, default "canonical"
-        All classes together, the sum over classes; each class, their mean; or the top label.
+    question : {"canonical", "per_class", "positive", "top_label"}, default "canonical"
+        All classes together, the sum over classes; each class, their mean; class 1 of two; or the
+        top label.
     p : {1, 2}, default 1
         The power of the gap.
+    floor : float, default 0.0
+        Of "canonical": the least sum of kernels to divide by. The released code has 1e-10.
     weight : Tensor, optional
         (K,): how much a case counts by its label; by default all the same.
     ignore_index : int, default -100
@@ -230,20 +245,22 @@ class KDECalibration(BatchTerm):
         *,
         question: Question = "canonical",
         p: Literal[1, 2] = 1,
+        floor: float = 0.0,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         max_cases: int = MAX_CASES,
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index)
-        _check(question, p, bandwidth)
-        self.bandwidth, self.question, self.p = bandwidth, question, p
+        _check(question, p, bandwidth, floor)
+        self.bandwidth, self.question, self.p, self.floor = bandwidth, question, p, floor
         self.max_cases = max_cases
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
         return kde_term(
             logits, targets, self.bandwidth, question=self.question, p=self.p,
-            weight=self.weight, ignore_index=self.ignore_index, max_cases=self.max_cases,
+            floor=self.floor, weight=self.weight, ignore_index=self.ignore_index,
+            max_cases=self.max_cases,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
