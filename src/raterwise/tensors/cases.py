@@ -77,8 +77,9 @@ class TensorCases(NamedTuple):
         rules.check_probabilities_shape("probs", given.shape)
         array = _two_dimensional(given)
         classes, counts = _labels(labels, array, check, kept)
+        tolerance = row_sum_tolerance(given)
         cases = TensorCases(
-            array, classes, counts, None, row_sum_tolerance(given), given.ndim == 1, kept
+            array, classes, counts, None, tolerance, one_column=given.ndim == 1, kept=kept
         )
         if weights is None:
             return cases
@@ -121,14 +122,12 @@ class TensorCases(NamedTuple):
     def take(self, here: Tensor) -> TensorCases:
         """Return the cases where the mask `here` is true."""
         rows = here.nonzero()[:, 0]
-        return TensorCases(
-            self.probs[rows],
-            None if self.classes is None else self.classes[rows],
-            None if self.counts is None else self.counts[rows],
-            None if self.weights is None else self.weights[rows],
-            self.tolerance,
-            self.one_column,
-            rows if self.kept is None else self.kept[rows],
+        return self._replace(
+            probs=self.probs[rows],
+            classes=None if self.classes is None else self.classes[rows],
+            counts=None if self.counts is None else self.counts[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            kept=rows if self.kept is None else self.kept[rows],
         )
 
     def first(self, chosen: Tensor) -> str:
