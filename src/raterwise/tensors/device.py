@@ -67,9 +67,26 @@ def summarise(
 ) -> dict[Plan, Any]:
     """Read every case once and return the summary of each plan, as `summaries.summarise` does.
 
-    `labels` is a Labels, (N,) classes or (N, K) label counts. Sorted scores come with equal ones
-    merged, unless `merge_ties` is false: what leaves out one case at a time (the kernel-density
-    error) needs them apart.
+    Parameters
+    ----------
+    probs : Tensor
+        (N, K), or (N,) for the probability of class 1 of two.
+    labels : Labels or Tensor
+        (N,) classes or (N, K) label counts.
+    plans : sequence of plans
+        What to sum, such as `BinPlan`.
+    weights : array or Tensor, optional
+        (N,): of the cases.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+    merge_ties : bool, default True
+        Sorted scores come with equal ones merged; what leaves out one case at a time (the
+        kernel-density error) needs them apart.
+
+    Returns
+    -------
+    dict
+        The summary of each plan, on the host.
 
     >>> from raterwise.questions import Question
     >>> plan = BinPlan(Question("top_label"), bins=2)

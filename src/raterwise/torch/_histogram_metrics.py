@@ -41,7 +41,7 @@ class LabelHistogramLosses(TableMetric):
         What a bin of one case gives to a debiased calibration loss.
     on_single : {"error", "drop"}, default "error"
         What to do about cases with fewer than two labels.
-    **kwargs
+    **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
@@ -86,7 +86,7 @@ class LabelHistogramLosses(TableMetric):
         for name, plan in self.plans.items():
             channels = plan.question.channels(self.num_classes)
             bins_of = len(plan.edges) - 1
-            self.add_table(name, channels, bins_of, kernels.FIELDS, of=identity(plan))
+            self._add_table(name, channels, bins_of, kernels.FIELDS, of=identity(plan))
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         if self.on_single == "error":
@@ -95,7 +95,23 @@ class LabelHistogramLosses(TableMetric):
         add_cases(cases, plans, check=self.validate_args)
 
     def compute_from(self, tables: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the losses of the tables."""
+        """Return the losses of the tables.
+
+        Parameters
+        ----------
+        tables : mapping of str to Tensor
+            As `tables_of` gives them.
+
+        Returns
+        -------
+        dict of str to Tensor
+            Each loss by the name of its function.
+
+        >>> metric = LabelHistogramLosses(num_classes=2)
+        >>> tables = metric.tables_of([[0.9, 0.1], [0.6, 0.4]], [[2, 0], [1, 1]])
+        >>> round(metric.compute_from(tables)["irreducible_loss"].item(), 4)  # LH eq 6
+        0.5
+        """
         every, two, differ = (BinTable(tables[name].cpu().numpy()) for name in self.plans)
         if not every.weight.any():
             raise UndefinedMetricError("label histograms: undefined, no case was given yet")

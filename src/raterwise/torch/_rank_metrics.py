@@ -32,7 +32,7 @@ class AUCCC(TableMetric):
     ----------
     num_classes : int
         K.
-    **kwargs
+    **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
@@ -47,8 +47,8 @@ class AUCCC(TableMetric):
     def __init__(self, num_classes: int, **kwargs: Any) -> None:
         super().__init__(num_classes, **kwargs)
         cells = len(fine_cells()) - 1
-        self.add_table("mass", cells)
-        self.add_table("hits", cells)
+        self._add_table("mass", cells)
+        self._add_table("hits", cells)
         self._bound = math.nan
 
     def update(self, probs: Any, labels: Any, weights: Any = None, confidence: Any = None) -> None:
@@ -65,6 +65,12 @@ class AUCCC(TableMetric):
             (N, …): of the cases.
         confidence : array or Tensor, optional
             (N, …): from elsewhere, in [0, 1]; by default the largest probability.
+
+        >>> metric = AUCCC(num_classes=2)
+        >>> metric.update([[0.9, 0.1], [0.8, 0.2]], [0, 0])
+        >>> metric.update([[0.6, 0.4], [0.85, 0.15]], None)  # of another distribution
+        >>> metric.compute().item()  # of four pairs, (0.8, 0.85) is the wrong way round
+        0.75
         """
         outside = labels is None
         if outside:
@@ -102,7 +108,24 @@ class AUCCC(TableMetric):
             start = stop
 
     def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
-        """Return the area under the curve."""
+        """Return the area under the curve.
+
+        Parameters
+        ----------
+        tables : mapping of str to Tensor
+            As `tables_of` gives them.
+
+        Returns
+        -------
+        Tensor
+            One number, float64.
+
+        >>> import torch
+        >>> metric = AUCCC(num_classes=2)
+        >>> tables = metric.tables_of(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
+        >>> metric.compute_from(tables).item()
+        1.0
+        """
         mass, hits = (tables[name].cpu().numpy() for name in ("mass", "hits"))
         value = float(ranking.auccc(mass, hits))
         if math.isnan(value):

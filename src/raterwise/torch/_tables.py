@@ -50,8 +50,12 @@ class TableMetric(Metric):
         What to do about cases with label counts that are all 0.
     validate_args : bool, default True
         Check the values of every batch. Without it a GPU need not wait, and wrong values pass.
-    **kwargs
+    **kwargs : keyword arguments
         What every `torchmetrics.Metric` takes.
+
+    >>> from raterwise.torch.metrics import ECE
+    >>> issubclass(ECE, TableMetric)
+    True
     """
 
     is_differentiable = False
@@ -79,7 +83,7 @@ class TableMetric(Metric):
         self._state_names: dict[str, str] = {}
         self._of_batch = False
 
-    def add_table(self, name: str, *shape: int, of: object = None) -> None:
+    def _add_table(self, name: str, *shape: int, of: object = None) -> None:
         """Add a table of float64 sums to the state; `of` says what decides which sums they are.
 
         It is part of the state's name. A `MetricCollection` lets metrics whose states are called
@@ -111,6 +115,12 @@ class TableMetric(Metric):
         ------
         InvalidInputError
             In the words of the functions of raterwise; the state stays as it was.
+
+        >>> from raterwise.torch.metrics import ECE
+        >>> metric = ECE(num_classes=2)
+        >>> metric.update([[0.9, 0.1]], [0])
+        >>> round(metric.compute().item(), 4)
+        0.1
         """
         cases, _ = self._cases(probs, labels, weights)
         if cases is not None:
@@ -139,7 +149,22 @@ class TableMetric(Metric):
             self._of_batch = False
 
     def tables_of(self, probs: Any, labels: Any, weights: Any = None) -> dict[str, Tensor]:
-        """Return the tables of one batch, without adding them to the state."""
+        """Return the tables of one batch, without adding them to the state.
+
+        Parameters
+        ----------
+        probs, labels, weights : arrays or Tensors
+            As in `update`.
+
+        Returns
+        -------
+        dict of str to Tensor
+            Tables of sums by name; those of several batches add up.
+
+        >>> from raterwise.torch.metrics import ECE
+        >>> ECE(num_classes=2, bins=5).tables_of([0.9], [1])["sums"].shape[:2]  # channels, bins
+        torch.Size([1, 5])
+        """
         probs = as_tensor(probs, "probs")
         tables = {
             name: torch.zeros(table.shape, dtype=torch.float64, device=probs.device)
@@ -151,7 +176,24 @@ class TableMetric(Metric):
         return tables
 
     def compute(self) -> Any:
-        """Return the metric of all cases so far."""
+        """Return the metric of all cases so far.
+
+        Returns
+        -------
+        Tensor or dict of str to Tensor
+            Float64, on the device of the metric.
+
+        Raises
+        ------
+        UndefinedMetricError
+            Where there is no value, such as before the first case.
+
+        >>> from raterwise.torch.metrics import MCE
+        >>> metric = MCE(num_classes=2)
+        >>> metric.update([[0.9, 0.1], [0.6, 0.4]], [0, 1])
+        >>> round(metric.compute().item(), 4)
+        0.6
+        """
         try:
             return self.compute_from(self.tables)
         except UndefinedMetricError:
@@ -161,7 +203,24 @@ class TableMetric(Metric):
 
     @abstractmethod
     def compute_from(self, tables: Mapping[str, Tensor]) -> Any:
-        """Return the metric of tables, such as the sum of those of several batches."""
+        """Return the metric of tables, such as the sum of those of several batches.
+
+        Parameters
+        ----------
+        tables : mapping of str to Tensor
+            As `tables_of` gives them.
+
+        Returns
+        -------
+        Tensor or dict of str to Tensor
+            As `compute`.
+
+        >>> from raterwise.torch.metrics import ECE
+        >>> metric = ECE(num_classes=2)
+        >>> one, other = metric.tables_of([0.9], [1]), metric.tables_of([0.6], [0])
+        >>> round(metric.compute_from({"sums": one["sums"] + other["sums"]}).item(), 4)
+        0.35
+        """
 
     @abstractmethod
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:

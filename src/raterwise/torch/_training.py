@@ -31,7 +31,20 @@ DECAY, MILESTONES = 0.1, (1 / 2, 3 / 4)
 
 
 class Epoch(NamedTuple):
-    """How one epoch went."""
+    """How one epoch went.
+
+    Parameters
+    ----------
+    number : int
+        From 0 on.
+    train_loss : float
+        The mean over the cases.
+    validation_loss : float or None
+        That of the validation data, where there are some.
+
+    >>> Epoch(0, 0.5, None).train_loss
+    0.5
+    """
 
     number: int
     train_loss: float

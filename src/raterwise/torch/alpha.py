@@ -119,6 +119,13 @@ class AlphaHead:
         -------
         AlphaHead
             Itself.
+
+        >>> from raterwise.labels import Labels
+        >>> labels = Labels.from_counts([[0, 4], [2, 2]])
+        >>> features, probs = [[-1.0], [1.0]], [[0.5, 0.5]] * 2
+        >>> head = AlphaHead(hidden=()).fit(features, probs, labels)
+        >>> len(head.network)  # one layer
+        1
         """
         predictions = Predictions.of(probs, labels)
         predictions.labels.require_raters(2, "drop")  # some case must show how far raters agree
@@ -145,6 +152,14 @@ class AlphaHead:
         Returns
         -------
         DirichletBelief
+            Of the mean `probs`.
+
+        >>> from raterwise.labels import Labels
+        >>> labels = Labels.from_counts([[0, 4], [2, 2]])
+        >>> features, probs = [[-1.0], [1.0]], [[0.5, 0.5]] * 2
+        >>> head = AlphaHead(hidden=()).fit(features, probs, labels)
+        >>> head.predict(features, probs).mean.tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
         """
         if self.network is None:
             raise InvalidInputError("AlphaHead: must be fitted before it predicts")

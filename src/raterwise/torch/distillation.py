@@ -36,7 +36,7 @@ from raterwise.torch._inference import (
     total_cases,
 )
 from raterwise.torch._progress import Progress, Reporter
-from raterwise.torch._targets import soft_target
+from raterwise.torch._targets import confidence_loss, soft_target, soften, with_planes
 from raterwise.torch._training import (
     MILESTONES,
     Data,
@@ -51,65 +51,6 @@ __all__ = ["Epoch", "UncertaintyDistillation", "confidence_loss", "soften", "wit
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 Augment = Callable[[Tensor], Tensor]
-
-
-def soften(log_probs: Tensor, temperature: float) -> Tensor:
-    """Return softmax(log P̄ / T) over axis 1 (CCC eq 2).
-
-    Parameters
-    ----------
-    log_probs : Tensor
-        (N, K, …): log P̄.
-    temperature : float
-        T; above 1 it makes them more alike.
-
-    >>> soften(torch.tensor([[0.9, 0.1]]).log(), temperature=2.0)  # 3 : 1
-    tensor([[0.7500, 0.2500]])
-    """
-    return (log_probs / temperature).softmax(dim=1)
-
-
-def with_planes(images: Tensor, probs: Tensor) -> Tensor:
-    """Return images (N, C, …) with probabilities (N, K) as K more channels, each constant.
-
-    Parameters
-    ----------
-    images : Tensor
-        (N, C, …), floating point.
-    probs : Tensor
-        (N, K).
-
-    >>> with_planes(torch.zeros(2, 3, 4, 4), torch.ones(2, 5)).shape
-    torch.Size([2, 8, 4, 4])
-    """
-    if not images.is_floating_point():
-        raise InvalidInputError(  # as whole numbers, every probability would be 0
-            f"images: must be floating point to be joined with probabilities; got {images.dtype}"
-        )
-    spatial = images.shape[2:]
-    planes = probs.to(images).reshape(*probs.shape, *(1 for _ in spatial))
-    return torch.cat((images, planes.expand(*probs.shape, *spatial)), dim=1)
-
-
-def confidence_loss(scores: Tensor, target: Tensor) -> Tensor:
-    """Return -[P_t log s + (1 - P_t) log(1 - s)], s the sigmoid of `scores` (CCC eq 3).
-
-    Parameters
-    ----------
-    scores : Tensor
-        (N,) or (N, L): what the confidence network gives, before the sigmoid.
-    target : Tensor
-        Of the same shape: P_t.
-
-    Returns
-    -------
-    Tensor
-        The mean over cases, and over findings where there are several.
-
-    >>> confidence_loss(torch.tensor([0.0]), torch.tensor([0.8]))  # log(2) whatever P_t is
-    tensor(0.6931)
-    """
-    return functional.binary_cross_entropy_with_logits(scores.float(), target.float())
 
 
 class UncertaintyDistillation:
@@ -164,7 +105,24 @@ class UncertaintyDistillation:
     # the ensemble ----------------------------------------------------------------------------
 
     def ensemble_probabilities(self, images: Tensor, temperature: float = 1.0) -> Tensor:
-        """Return P̃ of a batch: (N, K), or (N, L) for findings; with T = 1 it is P̄."""
+        """Return P̃ of a batch (CCC eq 2).
+
+        Parameters
+        ----------
+        images : Tensor
+            (N, C, …).
+        temperature : float, default 1.0
+            T; with 1 it is P̄.
+
+        Returns
+        -------
+        Tensor
+            (N, K), or (N, L) for findings.
+
+        >>> udist = UncertaintyDistillation([nn.Linear(4, 3)], nn.Linear(4 + 3, 1))
+        >>> udist.ensemble_probabilities(torch.zeros(2, 4)).shape
+        torch.Size([2, 3])
+        """
         at = device_of(self.network)
         with torch.no_grad():
             outputs = []
@@ -200,8 +158,22 @@ class UncertaintyDistillation:
     def soft_target(self, softened: Tensor, labels: Tensor) -> Tensor:
         """Return P̃_t: the softened probability of what is actually there.
 
-        `labels` are classes (N,) or label counts (N, K), whose raters are averaged; for findings
-        (N, L) of 0 and 1, or the fraction of raters who saw each.
+        Parameters
+        ----------
+        softened : Tensor
+            (N, K) or (N, L): P̃.
+        labels : Tensor
+            Classes (N,) or label counts (N, K), whose raters are averaged; for findings (N, L) of
+            0 and 1, or the fraction of raters who saw each.
+
+        Returns
+        -------
+        Tensor
+            (N,), or (N, L) for findings.
+
+        >>> udist = UncertaintyDistillation([nn.Linear(4, 2)], nn.Linear(4 + 2, 1))
+        >>> udist.soft_target(torch.tensor([[0.7, 0.3]]), torch.tensor([1]))
+        tensor([0.3000])
         """
         return soft_target(softened, labels.to(softened.device), findings=self.task == "multilabel")
 
@@ -249,6 +221,11 @@ class UncertaintyDistillation:
         -------
         UncertaintyDistillation
             Itself; `history` says how the epochs went.
+
+        >>> udist = UncertaintyDistillation([nn.Linear(4, 3)], nn.Linear(4 + 3, 1))
+        >>> images, classes = torch.randn(8, 4), torch.randint(3, (8,))
+        >>> len(udist.fit((images, classes), epochs=2, progress=False).history)
+        2
         """
         positive_integer("epochs", epochs)
         if not isinstance(data, DataLoader):
@@ -364,8 +341,17 @@ class UncertaintyDistillation:
         probabilities : array or Tensor, optional
             What `predict_proba` gives for the same cases in the same order, where that is there
             already: the members are not asked again.
-        batch_size, progress
+        batch_size, progress : int, default 256; bool or function, default True
             As in `fit`.
+
+        Returns
+        -------
+        array of shape (N,) or (N, L)
+            In [0, 1].
+
+        >>> udist = UncertaintyDistillation([nn.Linear(4, 3)], nn.Linear(4 + 3, 1))
+        >>> udist.predict_confidence(torch.zeros(2, 4), progress=False).shape
+        (2,)
         """
         known = None if probabilities is None else torch.as_tensor(np.asarray(probabilities))
         seen = 0
@@ -386,7 +372,22 @@ class UncertaintyDistillation:
     def predict_proba(
         self, inputs: Inputs, *, batch_size: int = 256, progress: bool | Reporter = True
     ) -> NDArray[np.float64]:
-        """Return the ensemble's probabilities P̄, (N, K) or (N, L): what the confidence is about."""
+        """Return the ensemble's probabilities P̄: what the confidence is about.
+
+        Parameters
+        ----------
+        inputs, batch_size, progress : Tensor or DataLoader; int, default 256; default True
+            As in `predict_confidence`.
+
+        Returns
+        -------
+        array of shape (N, K) or (N, L)
+            Probabilities.
+
+        >>> udist = UncertaintyDistillation([nn.Linear(4, 3)], nn.Linear(4 + 3, 1))
+        >>> udist.predict_proba(torch.zeros(2, 4), progress=False).shape
+        (2, 3)
+        """
         return self._predict(inputs, batch_size, progress, self.ensemble_probabilities)
 
     def _softened(self, images: Tensor, known: Tensor | None, seen: int) -> Tensor:

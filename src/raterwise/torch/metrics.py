@@ -59,13 +59,30 @@ class _BinnedMetric(TableMetric):
         self.plan: BinPlan = row.plan(self.options)
         channels = self.plan.question.channels(self.num_classes)
         bins = len(self.plan.edges) - 1
-        self.add_table("sums", channels, bins, kernels.FIELDS, of=identity(self.plan))
+        self._add_table("sums", channels, bins, kernels.FIELDS, of=identity(self.plan))
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         add_cases(cases, {self.plan: tables["sums"]}, check=self.validate_args)
 
     def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
-        """Return the metric of the table."""
+        """Return the metric of the table.
+
+        Parameters
+        ----------
+        tables : mapping of str to Tensor
+            As `tables_of` gives them.
+
+        Returns
+        -------
+        Tensor
+            One number, float64.
+
+        >>> import torch
+        >>> metric = ECE(num_classes=2)
+        >>> tables = metric.tables_of(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
+        >>> round(metric.compute_from(tables).item(), 4)  # (0.1 + 0.6) / 2
+        0.35
+        """
         table = BinTable(tables["sums"].cpu().numpy())
         if not table.weight.any():
             raise UndefinedMetricError(f"{self.metric_name}: undefined, no case was given yet")
@@ -98,7 +115,7 @@ class ECE(_TopLabelMetric):
         What is asked of each case; "positive" is for two classes.
     per : {"annotation", "case"}, default "annotation"
         Whether every label counts once, or every case.
-    **kwargs
+    **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
@@ -126,7 +143,7 @@ class MCE(_TopLabelMetric):
         What is asked of each case; "positive" is for two classes.
     per : {"annotation", "case"}, default "annotation"
         Whether every label counts once, or every case.
-    **kwargs
+    **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
@@ -153,7 +170,7 @@ class RMSCE(_TopLabelMetric):
         What is asked of each case; "positive" is for two classes.
     per : {"annotation", "case"}, default "annotation"
         Whether every label counts once, or every case.
-    **kwargs
+    **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
@@ -189,7 +206,7 @@ class ClasswiseECE(_PerClassMetric):
         How many bins of equal width, or their edges from 0 to 1.
     per : {"annotation", "case"}, default "annotation"
         Whether every label counts once, or every case.
-    **kwargs
+    **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
@@ -214,7 +231,7 @@ class SCE(_PerClassMetric):
         How many bins of equal width, or their edges from 0 to 1.
     per : {"annotation", "case"}, default "annotation"
         Whether every label counts once, or every case.
-    **kwargs
+    **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
@@ -247,7 +264,7 @@ class RobustECE(_BinnedMetric):
         What is asked of each case; "positive" is for two classes.
     per : {"annotation", "case"}, default "annotation"
         Whether every label counts once, or every case.
-    **kwargs
+    **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
