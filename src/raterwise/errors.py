@@ -82,25 +82,54 @@ class RaterwiseError(Exception):
 
 
 class InvalidInputError(RaterwiseError, ValueError):
-    """An argument breaks a rule; the message names the argument, the rule and the value."""
+    """An argument breaks a rule; the message names the argument, the rule and the value.
+
+    >>> import raterwise as rw
+    >>> rw.ece([[0.9, 0.2]], [0])
+    Traceback (most recent call last):
+    ...
+    raterwise.errors.InvalidInputError: probs: rows must sum to 1 within 1e-04; row 0 sums to 1.1
+    """
 
 
 class InvalidTypeError(RaterwiseError, TypeError):
-    """An argument is of a kind that cannot be used, such as text where numbers are needed."""
+    """An argument is of a kind that cannot be used, such as text where numbers are needed.
+
+    >>> import raterwise as rw
+    >>> rw.fleiss_kappa([0, 1])
+    Traceback (most recent call last):
+    ...
+    raterwise.errors.InvalidTypeError: labels: must be Labels with several labels per case, as ...
+    """
 
 
 class UndefinedMetricError(RaterwiseError, ValueError):
-    """The metric has no value on these data, such as AUCCC when every case is right."""
+    """The metric has no value on these data, such as AUCCC when every case is right.
+
+    >>> import raterwise as rw
+    >>> rw.fleiss_kappa(rw.Labels.from_counts([[2, 0], [2, 0]]))
+    Traceback (most recent call last):
+    ...
+    raterwise.errors.UndefinedMetricError: fleiss_kappa: undefined, all labels of cases with ...
+    """
 
     begins_with_argument = False  # but with the name of the metric
 
 
 class MergeError(RaterwiseError, ValueError):
-    """Two summaries were made with different bins, questions or classes and cannot be added."""
+    """Two summaries were made with different bins, questions or classes and cannot be added.
+
+    >>> issubclass(MergeError, ValueError)
+    True
+    """
 
 
 class MissingExtraError(RaterwiseError, ImportError):
-    """An optional dependency is needed; the message says which extra to install."""
+    """An optional dependency is needed; the message says which extra to install.
+
+    >>> issubclass(MissingExtraError, ImportError)
+    True
+    """
 
     begins_with_argument = False
 
