@@ -26,11 +26,11 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from raterwise.engines.device import summarise
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels import _triton
 from raterwise.questions import Question
 from raterwise.summaries import BinPlan, SortedPlan
+from raterwise.tensors.device import summarise
 
 
 def predictions(

@@ -21,13 +21,14 @@ import pytest
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette"),
+    ("rules",),
     ("arrays", "kernels", "io.files"),
     ("binning", "labels", "variables"),
     ("predictions",),
     ("questions",),
     ("summaries",),
     ("metrics",),
-    ("recipes", "engines", "beliefs"),
+    ("recipes", "tensors", "beliefs"),
     ("catalog",),
     ("results", "exchangeability"),
     ("inference",),
@@ -51,7 +52,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
     "metrics": {"errors", "arrays", "binning", "kernels", "summaries"},
     "functions": {
         *("errors", "arrays", "binning", "labels", "predictions", "questions"),
-        *("kernels", "summaries", "metrics", "catalog", "engines"),
+        *("kernels", "summaries", "metrics", "catalog", "tensors"),
     },
     "plots": {"errors", "palette", "results", "curves", "stability", "planning"},
     "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability"},

@@ -15,12 +15,12 @@ import raterwise as rw
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from raterwise.engines import device  # noqa: E402
 from raterwise.functions import kernel as kernel_functions  # noqa: E402
 from raterwise.functions import measure as measuring  # noqa: E402
 from raterwise.functions import ranking  # noqa: E402
 from raterwise.kernels import _torch_kde  # noqa: E402
 from raterwise.predictions import Predictions  # noqa: E402
+from raterwise.tensors import device  # noqa: E402
 
 CASES, CLASSES = 3000, 4
 
@@ -255,7 +255,7 @@ def test_bad_confidences_on_a_gpu(put: Callable[..., Any]) -> None:
     """NaN, no cases, unequal lengths, and nothing to rank."""
     for confidence, right, message in (
         ([0.1, np.nan], [1, 0], "confidence: must not contain NaN; 1 values"),
-        ([], [], "confidence: must be"),
+        ([], [], "confidence: must hold at least one case"),
         ([0.1, 0.2], [1, 0, 1], "correct: must match confidence"),
         ([0.1, 0.2], [1.0, 1.5], r"correct: must lie in \[0, 1\]; case 1 has 1.5"),
         ([0.1, 0.2], [1, 1], "every case is right"),

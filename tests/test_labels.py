@@ -245,6 +245,32 @@ def test_cases_with_a_single_rater_are_left_out_on_request() -> None:
     assert found["ece"].dropped == 0
 
 
+SOME = rw.Labels.from_counts([[2, 1], [1, 0], [0, 3]])
+SOME_PROBS = [[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # Case 0: (2/3 - 1/2)² + (1/3 - 1/2)² = 1/18; case 1: 0.02; case 2: 0.08.
+        ({"estimator": "plugin"}, (1 / 18 + 0.02 + 0.08) / 3),
+        ({"estimator": "plugin", "on_single": "drop"}, (1 / 18 + 0.08) / 2),
+        # Less 2 · (2/3)(1/3)/(3 - 1) = 2/9 of case 0 and nothing of case 2.
+        ({"estimator": "unbiased", "on_single": "drop"}, (1 / 18 + 0.08 - 2 / 9) / 2),
+    ],
+)
+def test_plugin_and_unbiased_are_of_the_same_cases(options: Any, expected: float) -> None:
+    """Asked to drop cases with one label, the plug-in drops them as well (LH eqs 9-10)."""
+    assert rw.epistemic_loss(SOME_PROBS, SOME, **options) == pytest.approx(expected)
+
+
+def test_plugin_dispersion_of_the_cases_with_two_labels() -> None:
+    """One bin of all: EL less the squared gap of the means, over the two cases that stay."""
+    value = rw.dispersion_loss(SOME_PROBS, SOME, bins=1, estimator="plugin", on_single="drop")
+    gap = (2 / 3 + 0) / 2 - (0.5 + 0.2) / 2  # of class 0, and the opposite of class 1
+    assert value == pytest.approx((1 / 18 + 0.08) / 2 - 2 * gap**2)
+
+
 def test_nobody_has_two_raters() -> None:
     """Leaving out every case leaves nothing: an error with "drop", too."""
     y = [0, 2, 1]

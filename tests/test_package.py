@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+import warnings
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -190,3 +191,25 @@ def test_every_requirement_is_pinned_within_its_bounds() -> None:
     wrong = [str(r) for r in requirements if pinned[canonicalize_name(r.name)] not in r.specifier]
     assert wrong == []
     assert pinned["torch"] == "2.13.0"
+
+
+@pytest.mark.parametrize(
+    ("module", "kind", "fails"),
+    [
+        ("torch.jit._script", DeprecationWarning, False),
+        ("torch.jit._script", FutureWarning, True),
+        ("raterwise.labels", DeprecationWarning, True),
+        ("raterwise.torch.losses.focal", PendingDeprecationWarning, True),
+        ("test_torch_losses", DeprecationWarning, True),
+        ("raterwise.labels", UserWarning, True),
+    ],
+)
+def test_warnings_of_our_code_are_errors(module: str, kind: type[Warning], fails: bool) -> None:
+    """What another library says of its own age fails no test; anything said of ours does."""
+    with warnings.catch_warnings(record=True) as seen:
+        if fails:
+            with pytest.raises(kind):
+                warnings.warn_explicit("old", kind, "module.py", 1, module=module)
+        else:
+            warnings.warn_explicit("old", kind, "module.py", 1, module=module)
+            assert len(seen) == 1

@@ -479,7 +479,10 @@ def test_progress_tells_epoch_and_loss() -> None:
     [
         (lambda: UncertaintyDistillation([], network()), "members: must hold at least one"),
         (lambda: distillation(task="other"), "task: must be one of multiclass, multilabel"),
-        (lambda: distillation(test_temperature=0), "test_temperature: must be positive; got 0"),
+        (
+            lambda: distillation(test_temperature=0),
+            "test_temperature: must be positive",
+        ),
         (lambda: distillation().fit(data(), epochs=0), "epochs: must be at least 1; got 0"),
         (lambda: distillation().fit(data(), patience=1), "patience: needs validation data"),
         (
@@ -524,7 +527,7 @@ def test_data_without_labels() -> None:
         ),
         (
             lambda: distillation().fit((data()[0], data()[1] + 1), epochs=1),
-            "labels: must be classes 0 … 2; got 3",
+            "labels: must be classes 0 … 2; entry .* is 3",
         ),
         (
             lambda: distillation().fit((data()[0], torch.zeros(96, 3)), epochs=1),
@@ -534,7 +537,7 @@ def test_data_without_labels() -> None:
             lambda: distillation().soft_target(
                 torch.full((1, 3), 1 / 3), torch.tensor([[2, -1, 0]])
             ),
-            "labels: label counts must not be negative or NaN; got -1",
+            "labels: label counts must not be negative; case 0, class",
         ),
         (
             lambda: distillation(task="multilabel").soft_target(

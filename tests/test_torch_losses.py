@@ -11,6 +11,7 @@ findings about the originals:
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -163,8 +164,8 @@ ALL: dict[str, torch.nn.Module] = {
     "mmce": losses.MMCE(),
     "mmce, weighted": losses.MMCE(weighted=True, root=True),
     "kde": losses.KDECalibration(),
-    "kde, top label": losses.KDECalibration(kind="top_label"),
-    "kde, classwise": losses.KDECalibration(kind="classwise"),
+    "kde, top label": losses.KDECalibration(question="top_label"),
+    "kde, per class": losses.KDECalibration(question="per_class"),
     "regularized": losses.Regularized(losses.FocalLoss(1), losses.RCR(), beta=1),
 }
 every_loss = pytest.mark.parametrize("loss", ALL.values(), ids=ALL.keys())
@@ -222,7 +223,8 @@ def test_gradient_of_the_kernel_error(row: dict[str, Any]) -> None:
     data = golden_set(row["set"])
     probs = torch.tensor(data.probs, dtype=torch.float64, requires_grad=True)
     labels = torch.tensor(data.classes.astype(np.int64))
-    losses.kde_calibration_error(probs, labels, bandwidth=row["params"]["bandwidth"]).backward()
+    options = {"bandwidth": row["params"]["bandwidth"], "floor": 1e-10}
+    losses.kde_calibration_error(probs, labels, **options).backward()
     assert probs.grad is not None
     expected = stored(row)
     np.testing.assert_allclose(probs.grad[: len(expected)], expected, rtol=0, atol=TOLERANCE)
@@ -239,14 +241,16 @@ def test_kernel_error_of_logits(row: dict[str, Any]) -> None:
     """The same error from logits; ece-kde sums its "marginal" over the classes, we take the mean.
 
     Its canonical ratio is 0 where the kernels sum to less than 1e-10, which a narrow bandwidth
-    does to lonely cases; such values are matched where it does not come to that.
+    does to lonely cases: `floor` does the same.
     """
-    kind = {"canonical": "canonical", "marginal": "classwise", "label": "top_label"}[
+    kind = {"canonical": "canonical", "marginal": "per_class", "label": "top_label"}[
         row["what"].split("_")[-1]
     ]
     logits, labels = inputs(row)
-    divisor = logits.shape[1] if kind == "classwise" else 1
-    value = losses.kde_term(logits, labels, row["params"]["bandwidth"], kind, row["params"]["p"])
+    divisor = logits.shape[1] if kind == "per_class" else 1
+    bandwidth, p = row["params"]["bandwidth"], row["params"]["p"]
+    floor = 1e-10 if kind == "canonical" else 0.0
+    value = losses.kde_term(logits, labels, bandwidth, question=kind, p=p, floor=floor)
     assert value.item() == pytest.approx(row["value"] / divisor, rel=0, abs=1e-9)
 
 
@@ -549,6 +553,32 @@ def test_training_with_a_term_lowers_the_miscalibration() -> None:
     assert loss(scale * logits, labels).item() < before - 0.1
 
 
+COMMON = ["weight", "ignore_index", "max_cases", "reduction"]
+"""The options that several losses share, in the order in which all have them."""
+MODULES = [losses.FocalLoss, losses.FLSD, losses.Brier, losses.LabelSmoothing,
+           losses.HistogramCrossEntropy, losses.MDCA, losses.DCA, losses.RCR, losses.MMCE,
+           losses.KDECalibration]  # fmt: skip
+FUNCTIONS = [losses.focal_loss, losses.flsd_loss, losses.brier_loss, losses.label_smoothing_loss,
+             losses.histogram_cross_entropy, losses.mdca_term, losses.dca_term, losses.rcr_term,
+             losses.mmce_term, losses.kde_term]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "function"), list(zip(MODULES, FUNCTIONS, strict=True)))
+def test_all_losses_take_their_arguments_in_one_order(module: Any, function: Any) -> None:
+    """One option of their own may stand alone, the rest have names, the shared ones come last."""
+    own = list(inspect.signature(module).parameters.values())
+    given = list(inspect.signature(function).parameters.values())
+    assert [p.name for p in given[:2]] == ["logits", "targets"]
+    assert [(p.name, p.kind, p.default) for p in given[2:]] == [
+        (p.name, p.kind, p.default) for p in own
+    ]
+    assert sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in own) <= 1
+    names = [p.name for p in own]
+    shared = [name for name in COMMON if name in names]
+    assert names[len(names) - len(shared) :] == shared
+    assert list(inspect.signature(module.forward).parameters) == ["self", "logits", "targets"]
+
+
 # errors --------------------------------------------------------------------------------------
 
 
@@ -557,10 +587,18 @@ def test_training_with_a_term_lowers_the_miscalibration() -> None:
     [
         (torch.zeros(4), torch.zeros(4).long(), r"logits: must be \(N, K\).*got shape \(4,\)"),
         (torch.zeros(4, 1), torch.zeros(4).long(), "at least 2 classes"),
-        (torch.zeros(4, 2), torch.zeros(3).long(), r"targets: must be \(4,\).*got shape \(3,\)"),
-        (torch.zeros(4, 2), torch.zeros(4, 3), r"\(4, 2\) label counts.*got shape \(4, 3\)"),
-        (torch.zeros(4, 2), torch.full((4,), 2), "targets: must be classes 0 … 1.*got 2"),
-        (torch.zeros(4, 2), torch.full((4,), -1), "got -1"),
+        (
+            torch.zeros(4, 2),
+            torch.zeros(3).long(),
+            "targets: must match logits; got 3 labels for 4",
+        ),
+        (torch.zeros(4, 2), torch.zeros(4, 3), "must have the classes of logits; got 3 classes"),
+        (
+            torch.zeros(4, 2),
+            torch.full((4,), 2),
+            "targets: must be classes 0 … 1 or ignore_index; entry 0 is 2",
+        ),
+        (torch.zeros(4, 2), torch.full((4,), -1), "entry 0 is -1"),
     ],
 )
 def test_wrong_shapes_and_classes(
@@ -584,11 +622,26 @@ def test_wrong_types() -> None:
     [
         (lambda: losses.RCR(normalization="rows"), "normalization: must be one of smooth, paper"),
         (lambda: losses.MMCE(normalization="rows"), "normalization: must be one of mean, released"),
-        (lambda: losses.KDECalibration(kind="all"), "kind: must be one of canonical"),
+        (lambda: losses.KDECalibration(question="all"), "question: must be one of canonical"),
+        (lambda: losses.KDECalibration(floor=-1.0), "floor: must be finite and not negative"),
+        (
+            lambda: losses.KDECalibration(question="top_label", floor=1e-10),
+            "floor: is for question=",
+        ),
+        (
+            lambda: losses.KDECalibration(question="positive")(*mixed()),
+            'question: "positive" is for 2',
+        ),
         (lambda: losses.KDECalibration(p=3), "p: must be 1 or 2; got 3"),
-        (lambda: losses.KDECalibration(bandwidth=0), "bandwidth: must be positive; got 0"),
-        (lambda: losses.RCR(sigma=0.0)(*mixed()), "sigma: must be positive; got 0.0"),
-        (lambda: losses.MMCE(bandwidth=-1.0)(*mixed()), "bandwidth: must be positive; got -1.0"),
+        (
+            lambda: losses.KDECalibration(bandwidth=0),
+            "bandwidth: must be positive and finite; got 0",
+        ),
+        (lambda: losses.RCR(sigma=0.0)(*mixed()), "sigma: must be positive and finite; got 0.0"),
+        (
+            lambda: losses.MMCE(bandwidth=-1.0)(*mixed()),
+            "bandwidth: must be positive and finite; got -1.0",
+        ),
         (lambda: losses.LabelSmoothing(1.0)(*mixed()), "smoothing: must be at least 0 and below 1"),
         (lambda: losses.FocalLoss(1, reduction="all")(*mixed()), "reduction: must be one of mean"),
         (lambda: losses.Brier(weight=torch.ones(2))(*mixed()), r"weight: must have one .*\(3,\)"),
@@ -619,18 +672,39 @@ def test_kernel_loss_is_kde_ece_of_histograms(kind: str, bandwidth: float) -> No
     counts = rng.multinomial(1, [0.3, 0.3, 0.4], 33) + rng.integers(0, 4, (33, 1)) * [1, 0, 0]
     expected = rw.kde_ece(probs, Labels.from_counts(counts), kind=kind, bandwidth=bandwidth)
     logits, targets = torch.tensor(probs).log(), torch.tensor(counts)
-    assert losses.kde_term(logits, targets, bandwidth, kind).item() == pytest.approx(
-        expected, abs=1e-9
-    )
-    given = losses.kde_calibration_error(torch.tensor(probs), targets, bandwidth, kind)
+    kind = "per_class" if kind == "classwise" else kind
+    options = {"question": kind, "floor": 1e-10 if kind == "canonical" else 0.0}
+    term = losses.kde_term(logits, targets, bandwidth, **options)
+    assert term.item() == pytest.approx(expected, abs=1e-9)
+    given = losses.kde_calibration_error(torch.tensor(probs), targets, bandwidth, **options)
     assert given.item() == pytest.approx(expected, abs=1e-9)
+
+
+def test_kernel_loss_has_no_hidden_floor() -> None:
+    """However far apart two cases are, each is foreseen by the other; a floor says nobody is near.
+
+    Of (0.6, 0.4) labelled 0 and (0.1, 0.9) labelled 1: |0 - 0.6| + |1 - 0.4| and 0.9 + 0.9; with
+    the floor both are as if nobody were there: 0.6 + 0.4 and 0.1 + 0.9.
+    """
+    probs, labels = torch.tensor([[0.6, 0.4], [0.1, 0.9]]).double(), torch.tensor([0, 1])
+    given = losses.kde_calibration_error(probs, labels, 1e-4)
+    assert given.item() == pytest.approx((1.2 + 1.8) / 2)
+    floored = losses.kde_calibration_error(probs, labels, 1e-4, floor=1e-10)
+    assert floored.item() == pytest.approx((1.0 + 1.0) / 2)
+
+
+def test_kernel_loss_of_the_positive_class() -> None:
+    """Of two cases each is foreseen by the other alone: |0 - 0.9| and |1 - 0.4| of class 1."""
+    probs, labels = torch.tensor([[0.6, 0.4], [0.1, 0.9]]), torch.tensor([0, 1])
+    given = losses.kde_term(probs.log(), labels, 0.05, question="positive")
+    assert given.item() == pytest.approx((0.6 + 0.9) / 2, abs=1e-6)
 
 
 def test_kernel_loss_of_impossible_classes() -> None:
     """Probabilities far below the smallest that a logarithm sees are as in the metric."""
     logits = torch.tensor([[0.0, -400.0, -1.0], [-300.0, 0.0, -2.0], [-1.0, -200.0, 0.0]]).double()
     logits.requires_grad_()
-    value = losses.kde_term(logits, torch.tensor([0, 1, 1]), 0.1)
+    value = losses.kde_term(logits, torch.tensor([0, 1, 1]), 0.1, floor=1e-10)
     expected = rw.kde_ece(logits.detach().softmax(1), [0, 1, 1], kind="canonical", bandwidth=0.1)
     assert value.item() == pytest.approx(expected, abs=1e-9)
     value.backward()
@@ -702,8 +776,8 @@ def test_class_weights_that_are_all_zero() -> None:
         (lambda: losses.FLSD(schedule=((0.2, -5.0),)), "gamma: must be .* not negative; got -5.0"),
         (lambda: losses.Brier(reduction="average"), "reduction: .* got 'average'"),
         (lambda: losses.LabelSmoothing(1.5), "smoothing: must be at least 0 and below 1; got 1.5"),
-        (lambda: losses.RCR(sigma=-0.1), "sigma: must be positive; got -0.1"),
-        (lambda: losses.MMCE(bandwidth=0.0), "bandwidth: must be positive; got 0.0"),
+        (lambda: losses.RCR(sigma=-0.1), "sigma: must be positive and finite; got -0.1"),
+        (lambda: losses.MMCE(bandwidth=0.0), "bandwidth: must be positive and finite; got 0.0"),
         (
             lambda: losses.MMCE(max_cases=0)(torch.zeros(2, 2), torch.tensor([0, 1])),
             "max_cases: must be at least 1; got 0",
@@ -716,11 +790,11 @@ def test_class_weights_that_are_all_zero() -> None:
         ),
         (
             lambda: losses.Brier()(torch.zeros(1, 2), torch.tensor([[3, -1]])),
-            "targets: label counts must not be negative or NaN; got -1",
+            "targets: label counts must not be negative; case 0, class 1 has -1",
         ),
         (
             lambda: losses.MDCA()(torch.zeros(1, 2), torch.tensor([[1.0, math.nan]])),
-            "targets: label counts must not be negative or NaN; got nan",
+            "targets: must not contain NaN; 1 values are NaN, the first in row 0",
         ),
     ],
 )

@@ -148,7 +148,7 @@ def test_arrays_do_as_well() -> None:
 
 def test_too_few_raters_are_counted_in_the_message() -> None:
     """Which case has one label only is said."""
-    with pytest.raises(InvalidInputError, match=r"2 of 3 cases have fewer \(the first is case 1\)"):
+    with pytest.raises(InvalidInputError, match=r"2 of 3 cases have fewer \(cases 1, 2\)"):
         metrics.LabelHistogramLosses(2).update(PROBS, torch.tensor([[1, 1], [1, 0], [0, 1]]))
 
 
@@ -176,9 +176,32 @@ def test_monai_leaves_out_what_has_no_value() -> None:
     each = monai_metric(metrics.ECE(num_classes=2, ignore_index=0), reduction="mean")
     each(y_pred=foreground, y=labels)
     assert each.aggregate().item() == pytest.approx((0.2 + 0.9) / 2)
+    assert each.left_out == 1
     with pytest.raises(InvalidInputError, match=r"y: classes must be whole numbers; got 0\.5"):
         each(y_pred=foreground, y=labels * 0.5)
     each.reset()
     each(y_pred=foreground, y=labels * 0)
     with pytest.raises(UndefinedMetricError, match="no case"):
         each.aggregate()
+
+
+def test_monai_mean_of_images_that_lack_two_raters() -> None:
+    """Such an image has no epistemic loss: the mean is of the others, and says how many lack it."""
+    pytest.importorskip("monai", reason="MONAI is not installed")
+    from raterwise.torch.monai import monai_metric
+
+    probs = torch.tensor([[0.5, 0.5], [0.9, 0.1], [0.2, 0.8]], dtype=torch.float64)
+    counts = torch.tensor([[2, 1], [1, 0], [0, 3]])
+    losses = metrics.LabelHistogramLosses(2, bins=1, estimator="plugin", on_single="drop")
+    each = monai_metric(losses, reduction="mean")
+    each(y_pred=probs.reshape(3, 2, 1, 1), y=counts.reshape(3, 2, 1, 1))
+    got = each.aggregate()
+    assert got["epistemic_loss"].item() == pytest.approx((1 / 18 + 0.08) / 2)
+    assert each.left_out["epistemic_loss"] == 1
+    assert each.left_out["expected_squared_loss"] == 0
+    squared = (1 / 18 + 4 / 9) + 0.02 + 0.08  # LH eq 8
+    assert got["expected_squared_loss"].item() == pytest.approx(squared / 3)
+    each.reset()
+    each(y_pred=probs[1].reshape(1, 2, 1, 1), y=counts[1].reshape(1, 2, 1, 1))
+    assert each.aggregate()["epistemic_loss"].isnan()
+    assert each.left_out["epistemic_loss"] == 1

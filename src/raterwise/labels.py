@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise import rules
 from raterwise.arrays import as_array, as_integer_array, choose, positive_integer
 from raterwise.errors import InvalidInputError
 from raterwise.kernels._threads import in_threads
@@ -83,13 +84,16 @@ class Labels:
     ) -> Labels:
         """Return the labels of a rating matrix (N, R): one column per rater, `missing` allowed.
 
-        `missing` may be NaN, as pandas writes absent ratings.
+        `missing` may be NaN, as pandas writes absent ratings. Of a masked array, what is hidden is
+        missing.
         """
         num_classes = positive_integer("num_classes", num_classes, least=2)
-        matrix = as_array(r, "ratings")
+        hidden = np.ma.getmaskarray(r) if isinstance(r, np.ma.MaskedArray) else False
+        matrix = as_array(r.data if isinstance(r, np.ma.MaskedArray) else r, "ratings")
         if matrix.ndim != 2:
             raise InvalidInputError(f"ratings: must be (cases, raters); got shape {matrix.shape}")
         present = ~np.isnan(matrix) if missing != missing else matrix != missing
+        present &= ~np.asarray(hidden)
         case, rater = np.nonzero(present)
         label = as_integer_array(matrix[present], "ratings", ndim=1)
         ids = tuple(range(matrix.shape[1]))
@@ -102,10 +106,8 @@ class Labels:
         counts = as_integer_array(c, "counts", ndim=2)
         num_classes = positive_integer("counts.shape[1] (classes)", counts.shape[1], least=2)
         if counts.size and counts.min() < 0:
-            case, k = np.argwhere(counts < 0)[0]
-            raise InvalidInputError(
-                f"counts: must not be negative; case {case}, class {k} has {counts[case, k]}"
-            )
+            case, k = (int(i) for i in np.argwhere(counts < 0)[0])
+            raise rules.negative_count("counts", case, k, int(counts[case, k]))
         return Labels(num_classes, histogram=counts, class_names=_names(class_names, num_classes))
 
     @staticmethod
@@ -189,22 +191,17 @@ class Labels:
         if self.classes is not None and least <= 1:
             return 0  # one label each: no need to write a million ones to see it
         few = self.num_raters < least
-        if on_single == "error" and few.any():
-            raise InvalidInputError(
-                f"labels: needs at least {least} labels per case; {int(few.sum())} of {len(self)} "
-                f'cases have fewer ({self.first_named(few)}); on_single="drop" leaves them out'
-            )
-        if few.all():
-            raise InvalidInputError(
-                f"labels: needs at least {least} labels per case; no case has that many"
-            )
+        if (on_single == "error" and few.any()) or few.all():
+            raise rules.too_few_raters(
+                "labels", least, int(few.sum()), len(self), self.first_named(few),
+                dropping=on_single == "drop",
+            )  # fmt: skip
         return int(few.sum())
 
     def first_named(self, chosen: NDArray[np.bool_]) -> str:
         """How to name the first few chosen cases in a message: by id, or by row."""
-        rows = np.flatnonzero(chosen)
-        names = [str(i) if self.case_ids is None else repr(self.case_ids[i]) for i in rows[:5]]
-        return f"cases {', '.join(names)}{' …' if len(rows) > 5 else ''}"
+        ids = self.case_ids
+        return rules.first_cases(i if ids is None else repr(ids[i]) for i in np.flatnonzero(chosen))
 
     def __repr__(self) -> str:
         raters = self.num_raters
@@ -237,9 +234,7 @@ def _check_range(labels: IntArray, num_classes: int, name: str) -> None:
     parts = np.array_split(unsigned, 8 if labels.size > 1 << 16 else 1)
     if labels.size and max(in_threads(lambda i: parts[i].max(), range(len(parts)))) >= num_classes:
         row = int(np.flatnonzero((labels < 0) | (labels >= num_classes))[0])
-        raise InvalidInputError(
-            f"{name}: must be classes 0 … {num_classes - 1}; entry {row} is {labels[row]}"
-        )
+        raise rules.not_a_class(name, row, int(labels[row]), num_classes)
 
 
 def _names(names: Sequence[str] | None, num_classes: int) -> tuple[str, ...] | None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import as_array, as_float_array, choose
+from raterwise import rules
+from raterwise.arrays import as_array, as_float_array, choose, refuse_masked
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
@@ -104,19 +105,10 @@ class Predictions:
     ) -> Predictions:
         """Return checked predictions; `labels` is a Labels or (N,) integer classes."""
         array = as_float_array(probs, "probs", ndim=(1, 2))
+        rules.check_probabilities_shape("probs", array.shape)
         num_classes = 2 if array.ndim == 1 else array.shape[1]
-        if len(array) == 0:
-            raise InvalidInputError(f"probs: must hold at least one case; got shape {array.shape}")
-        if num_classes < 2:
-            raise InvalidInputError(
-                "probs: must have at least 2 classes, or be (N,) for the probability of class 1; "
-                f"got shape {array.shape}"
-            )
         checked = as_labels(labels, num_classes)
-        if len(checked) != len(array):
-            raise InvalidInputError(
-                f"labels: must match probs; got {len(checked)} labels for {len(array)} cases"
-            )
+        rules.check_number_of_cases("labels", len(checked), len(array))
         names = class_names if class_names is not None else checked.class_names
         if names is not None and len(names) != num_classes:
             raise InvalidInputError(
@@ -194,12 +186,10 @@ class Predictions:
         if not unrated.any():
             return self
         if on_unrated == "error":
-            raise InvalidInputError(
-                f"labels: every case needs a rating; {int(unrated.sum())} of {len(self)} have none "
-                f'({self.labels.first_named(unrated)}); on_unrated="drop" leaves them out'
-            )
+            first = self.labels.first_named(unrated)
+            raise rules.unrated("labels", int(unrated.sum()), len(self), first)
         if unrated.all():
-            raise InvalidInputError("labels: every case needs a rating; none has one")
+            raise rules.none_rated("labels")
         dropped = {"unrated": int(unrated.sum())}
         return self.take(~unrated, dropped=dropped).without_absent_patients()
 
@@ -212,7 +202,9 @@ class Predictions:
         predicted = np.empty(len(probs), np.int64)
         bad = kernels.read_rows(probs, self.tolerance, confidence, predicted)
         if bad >= 0:
-            raise _explain_bad_row(self.probs, start + int(bad), self.tolerance)
+            row = start + int(bad)
+            given = row if self.kept is None else int(self.kept[row])
+            raise _explain_bad_row(self.probs, row, self.tolerance, given)
         labels = self.labels
         single = labels.classes is not None
         return Rows(
@@ -259,11 +251,7 @@ def as_labels(labels: Any, num_classes: int) -> Labels:
                 "Use Labels.from_ratings for a rating matrix, Labels.from_counts for histograms"
             )
         return Labels.from_classes(array, num_classes=num_classes)
-    if labels.num_classes != num_classes:
-        raise InvalidInputError(
-            f"labels: must have the classes of probs; got {labels.num_classes} classes in labels "
-            f"and {num_classes} in probs"
-        )
+    rules.check_number_of_classes("labels", labels.num_classes, num_classes)
     return labels
 
 
@@ -272,18 +260,13 @@ def check_weights(weights: Any, cases: int) -> FloatArray | None:
     if weights is None:
         return None
     array = as_float_array(weights, "weights", ndim=1).astype(np.float64)
-    if len(array) != cases:
-        raise InvalidInputError(
-            f"weights: must have one value per case; got {len(array)} for {cases} cases"
-        )
+    rules.check_one_per_case("weights", array.shape, cases)
     bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
         case = int(np.flatnonzero(bad)[0])
-        raise InvalidInputError(
-            f"weights: must be finite and not negative; case {case} has {array[case]}"
-        )
+        raise rules.bad_weight("weights", case, float(array[case]))
     if not array.any():
-        raise InvalidInputError("weights: at least one must be positive; all are 0")
+        raise rules.no_weight("weights")
     return array
 
 
@@ -291,36 +274,47 @@ def _group_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tup
     if groups is None:
         return None, ()
     if hasattr(groups, "detach"):
-        groups = groups.detach().cpu()
-    values = np.asarray(groups)
+        groups = groups.detach().cpu().numpy()
+    refuse_masked(groups, "groups")
+    # Of a list, NumPy would make text of everything as soon as one of its names is text: "nan".
+    values = groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
     if values.shape != (cases,):
         raise InvalidInputError(
             f"groups: must name the patient of each case; got shape {values.shape} "
             f"for {cases} cases"
         )
+    unknown = _missing(values)
+    if unknown.any():
+        first = rules.first_cases(np.flatnonzero(unknown))
+        raise rules.missing_patients("groups", int(unknown.sum()), cases, first)
     known = dict.fromkeys(values.tolist())
     code = {value: i for i, value in enumerate(known)}
     codes = np.fromiter((code[value] for value in values.tolist()), np.int64, cases)
     return codes, tuple(known)
 
 
-def _explain_bad_row(probs: Array, row: int, tolerance: float) -> InvalidInputError:
-    """Say what is wrong with `row`, the first bad one of `probs`."""
-    values = np.atleast_1d(probs[row]).astype(np.float64)
-    if np.isnan(values).any():
-        total = sum(
-            int(np.isnan(probs[i : i + CHUNK_VALUES]).sum())
-            for i in range(0, len(probs), CHUNK_VALUES)
-        )
-        return InvalidInputError(
-            f"probs: must not contain NaN; {total} values are NaN, the first in row {row}"
-        )
-    outside = values[~((values >= 0) & (values <= 1))]
-    if outside.size:
-        hint = "" if np.isinf(outside[0]) else " (logits need a softmax first)"
-        return InvalidInputError(
-            f"probs: must lie in [0, 1]; row {row} holds {outside[0]:.6g}{hint}"
-        )
-    return InvalidInputError(
-        f"probs: rows must sum to 1 within {tolerance:.0e}; row {row} sums to {values.sum():.6g}"
-    )
+def _missing(values: Array) -> NDArray[np.bool_]:
+    """Say which names are None, NaN, NaT or NA."""
+    if values.dtype.kind == "O":
+        return np.fromiter((_is_missing(value) for value in values), bool, len(values))
+    if values.dtype.kind in "fcmM":
+        return np.asarray(values != values)
+    return np.zeros(len(values), bool)
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA neither equals itself nor does not
+        return True
+
+
+def _explain_bad_row(probs: Array, row: int, tolerance: float, given: int) -> InvalidInputError:
+    """Say what is wrong with `row`, the first bad one of `probs`; `given` is its number outside."""
+
+    def count_nan() -> int:
+        parts = range(0, len(probs), CHUNK_VALUES)
+        return sum(int(np.isnan(probs[i : i + CHUNK_VALUES]).sum()) for i in parts)
+
+    values = np.atleast_1d(probs[row]).astype(np.float64).tolist()
+    return rules.bad_row("probs", given, values, tolerance, count_nan)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import as_integer_array, choose
 from raterwise.datasets.mnist import LabelledImages, find_file, read_bytes
-from raterwise.errors import InvalidInputError, MissingExtraError
+from raterwise.errors import InvalidInputError, missing_extra
 
 __all__ = ["CIFAR10_CLASSES", "Cifar10N", "read_cifar10", "read_cifar10h", "read_cifar10n"]
 
@@ -104,9 +104,7 @@ def _strip(file: Path) -> NDArray[np.uint8]:
     try:
         pillow = import_module("PIL.Image")
     except ImportError as error:
-        raise MissingExtraError(
-            'read_cifar10: PNG strips need Pillow; pip install "raterwise[imaging]"'
-        ) from error
+        raise missing_extra("read_cifar10: PNG strips need Pillow", "imaging") from error
     with pillow.open(file) as picture:
         pixels = np.asarray(picture.convert("RGB"))
     if pixels.shape[1] != SIDE**2:

@@ -75,7 +75,7 @@ def kde_ece(
     if method == "cells":
         raise InvalidInputError('method: "cells" is for kind="top_label"')
     if on_gpu(probs) and probs.ndim == 2 and leave_out == "case":
-        from raterwise.engines.device_pairs import kde_of_rows
+        from raterwise.tensors.pairs import kde_of_rows
 
         return kde_of_rows(
             probs, labels_for_device(labels, probs.shape[1]), weights,

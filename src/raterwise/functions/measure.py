@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from raterwise.arrays import choose, on_gpu
@@ -31,6 +32,9 @@ def measure(
     row = find(name)
     own = row.with_defaults(options)
     plan, needed = row.plan(own), row.raters_needed(own)
+    if choose("on_single", on_single, ("error", "drop")) == "drop" and needed < row.least_raters:
+        # A plug-in can use single labels; asked to drop them, it is of the unbiased one's cases.
+        plan, needed = replace(plan, least_raters=row.least_raters), row.least_raters
     summary = None
     if on_gpu(probs) and (needed <= 1 or isinstance(labels, Labels)):
         if needed > 1:
@@ -53,7 +57,7 @@ def _on_device(
     row: Metric, plan: Plan, probs: Any, labels: Any, weights: Any, on_unrated: str
 ) -> Any:
     """Return the summary of predictions on a GPU, or None where only the host can make it."""
-    from raterwise.engines import device
+    from raterwise.tensors import device
 
     if not device.can_summarise(plan) or probs.ndim not in (1, 2):
         return None

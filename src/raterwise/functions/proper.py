@@ -112,7 +112,8 @@ def epistemic_loss(
     """Return how far the probabilities are from the true frequencies of the labels.
 
     "plugin" is 1/N Σ (μ - z)² (LH eq 9), "unbiased" subtracts 1/N Σ μ(1-μ)/(n-1) (LH eq 10), which
-    may make it negative. Needs two labels per case; `on_single="drop"` leaves out the others.
+    may make it negative. The unbiased one needs two labels per case; `on_single="drop"` leaves out
+    the others, whichever the estimator.
 
     >>> labels = Labels.from_counts([[1, 1], [2, 0]])
     >>> epistemic_loss([[0.5, 0.5], [0.8, 0.2]], labels)

@@ -93,7 +93,7 @@ def io_auroc(in_confidence: Any, out_confidence: Any) -> float:
     0.875
     """
     if on_gpu(in_confidence):
-        from raterwise.engines.tensor_cases import numbers
+        from raterwise.tensors.cases import numbers
 
         known = numbers(in_confidence, "in_confidence")
         return _area_on_gpu(known, numbers(out_confidence, "out_confidence", known))
@@ -104,7 +104,7 @@ def io_auroc(in_confidence: Any, out_confidence: Any) -> float:
 
 def _scores(confidence: Any, correct: Any, weights: Any, out_confidence: Any) -> ScoreMasses:
     if on_gpu(confidence):
-        from raterwise.engines.device import masses_of_scores
+        from raterwise.tensors.device import masses_of_scores
 
         return masses_of_scores(confidence, correct, weights, out_confidence)
     score = _numbers(confidence, "confidence").astype(np.float64)
@@ -122,7 +122,7 @@ def _scores(confidence: Any, correct: Any, weights: Any, out_confidence: Any) ->
 def _auccc_of_hits(confidence: Any, correct: Any) -> float | None:
     """Return AUCCC where every case is simply right or wrong: two plain sorts, no arg-sort."""
     if on_gpu(confidence):
-        from raterwise.engines.device import right_and_wrong
+        from raterwise.tensors.device import right_and_wrong
 
         both = right_and_wrong(confidence, correct)
         if both is None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import InvalidInputError, MissingExtraError, RaterwiseError
+from raterwise.errors import InvalidInputError, RaterwiseError, missing_extra
 from raterwise.io.files import check_can_write
 from raterwise.io.manifests import CaseFiles
 
@@ -88,9 +88,7 @@ def imaging_module(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         package = PACKAGES.get(name, name)
-        raise MissingExtraError(
-            f"this kind of image needs {package}: pip install 'raterwise[imaging]'"
-        ) from error
+        raise missing_extra(f"this kind of image needs {package}", "imaging") from error
 
 
 def read_volume(path: str | PathLike[str]) -> Volume:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from raterwise.errors import InvalidInputError, MissingExtraError
+from raterwise.errors import InvalidInputError, missing_extra
 from raterwise.palette import SERIES
 
 __all__ = [
@@ -57,9 +57,7 @@ def pyplot() -> Any:
     try:
         from matplotlib import pyplot as plt
     except ImportError as error:
-        raise MissingExtraError(
-            'figures need matplotlib; install it with: pip install "raterwise[report]"'
-        ) from error
+        raise missing_extra("figures need matplotlib", "report") from error
     return plt
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
-from raterwise.errors import MissingExtraError
+from raterwise.errors import missing_extra
 from raterwise.results import Results
 
 __all__ = [
@@ -64,10 +64,7 @@ def altair() -> Any:
         import altair as alt
         import vl_convert  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError(
-            "a report needs altair and vl-convert-python; install them with: "
-            'pip install "raterwise[report]"'
-        ) from error
+        raise missing_extra("a report needs altair and vl-convert-python", "report") from error
     return alt
 
 

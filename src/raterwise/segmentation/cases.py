@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -198,9 +197,11 @@ class Voxels:
 
     def explained(self, error: RaterwiseError) -> InvalidInputError:
         """Return an error about the values of a part with the name of the case."""
-        text = re.sub(r"\brow \d+", "a voxel", str(error)).replace("probs:", "probabilities:")
-        here = f"case {self.name}: "
-        return InvalidInputError(text if text.startswith(here) else f"{here}{text}")
+        if error.argument == "probs":
+            error = error.renamed("probabilities", "a voxel")
+        text, here = str(error), f"case {self.name}: "
+        whole = text if text.startswith(here) else f"{here}{text}"
+        return InvalidInputError(whole, argument=error.argument)
 
 
 def _checked(case: Case, name: str, num_classes: int | None, selection: Selection) -> Voxels:

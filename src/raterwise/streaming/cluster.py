@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from importlib import import_module
 from typing import Any
 
-from raterwise.errors import InvalidInputError, MissingExtraError, RaterwiseError
+from raterwise.errors import InvalidInputError, RaterwiseError, missing_extra
 from raterwise.kernels._threads import with_threads
 from raterwise.streaming.saved import Checkpoint
 from raterwise.summaries.digest import Digest, additions, merged_in_order
@@ -204,7 +204,7 @@ def _distributed() -> Any:
     try:
         return import_module("distributed")
     except ImportError as error:
-        raise MissingExtraError("a cluster needs Dask: pip install 'raterwise[dask]'") from error
+        raise missing_extra("a cluster needs Dask", "dask") from error
 
 
 def _named(function: Callable[[Any], Any], part: Any, name: str) -> Any:

@@ -5,16 +5,14 @@
 Needs the extra "torch"; nothing else in raterwise imports this package.
 """
 
-from raterwise.errors import MissingExtraError
+from raterwise.errors import missing_extra
 
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
-    raise MissingExtraError(
-        'raterwise.torch: needs PyTorch and torchmetrics; pip install "raterwise[torch]"'
-    ) from error
+    raise missing_extra("raterwise.torch needs PyTorch and torchmetrics", "torch") from error
 
 
-from raterwise.engines.device import summarise
+from raterwise.tensors.device import summarise
 
 __all__ = ["distillation", "ensembles", "losses", "metrics", "summarise"]

@@ -5,30 +5,35 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 import torch
 from torch import Tensor
 
-from raterwise.arrays import choose, positive_integer
-from raterwise.engines.tensor_cases import TensorCases, rated_cases
+from raterwise import rules
 from raterwise.errors import (
     InvalidInputError,
     InvalidTypeError,
-    MissingExtraError,
     UndefinedMetricError,
+    missing_extra,
 )
 from raterwise.labels import Labels
+from raterwise.rules import choose, positive_integer
+from raterwise.summaries import BinPlan
+from raterwise.tensors.cases import TensorCases, as_tensor, rated_cases, weighted_cases
 
 try:
     from torchmetrics import Metric
 except ImportError as error:
-    raise MissingExtraError(
-        'raterwise.torch.metrics: needs torchmetrics; pip install "raterwise[torch]"'
-    ) from error
+    raise missing_extra("raterwise.torch.metrics needs torchmetrics", "torch") from error
 
-__all__ = ["TableMetric"]
+__all__ = ["TableMetric", "identity"]
+
+
+def identity(plan: BinPlan) -> tuple[object, ...]:
+    """What decides the sums of a plan: the metrics that have it in common may share a table."""
+    return plan.question, plan.least_raters, plan.spread, tuple(float(edge) for edge in plan.edges)
 
 
 class TableMetric(Metric):
@@ -36,15 +41,21 @@ class TableMetric(Metric):
 
     Parameters
     ----------
-    num_classes
+    num_classes : int
         K.
-    ignore_index
+    ignore_index : int, optional
         A class that does not count, such as the pixels outside a region. Of label counts, the
         labels of that class do not, nor the cases that have no other.
-    on_unrated
-        "error", or "drop" to leave out cases with label counts that are all 0.
-    validate_args
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases with label counts that are all 0.
+    validate_args : bool, default True
         Check the values of every batch. Without it a GPU need not wait, and wrong values pass.
+    **kwargs : keyword arguments
+        What every `torchmetrics.Metric` takes.
+
+    >>> from raterwise.torch.metrics import ECE
+    >>> issubclass(ECE, TableMetric)
+    True
     """
 
     is_differentiable = False
@@ -56,7 +67,7 @@ class TableMetric(Metric):
         num_classes: int,
         *,
         ignore_index: int | None = None,
-        on_unrated: str = "error",
+        on_unrated: Literal["error", "drop"] = "error",
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -72,7 +83,7 @@ class TableMetric(Metric):
         self._state_names: dict[str, str] = {}
         self._of_batch = False
 
-    def add_table(self, name: str, *shape: int, of: object = None) -> None:
+    def _add_table(self, name: str, *shape: int, of: object = None) -> None:
         """Add a table of float64 sums to the state; `of` says what decides which sums they are.
 
         It is part of the state's name. A `MetricCollection` lets metrics whose states are called
@@ -89,7 +100,28 @@ class TableMetric(Metric):
         return {name: getattr(self, state) for name, state in self._state_names.items()}
 
     def update(self, probs: Any, labels: Any, weights: Any = None) -> None:
-        """Add a batch: probabilities and classes or label counts; `weights` (N, …) of the cases."""
+        """Add a batch.
+
+        Parameters
+        ----------
+        probs : array or Tensor
+            (N, K), dense (N, K, …), or (N,) for the probability of class 1 of two.
+        labels : array, Tensor or Labels
+            Classes (N, …), or label counts (N, K, …) where several raters labelled each case.
+        weights : array or Tensor, optional
+            (N, …): of the cases; those of weight 0 are not there.
+
+        Raises
+        ------
+        InvalidInputError
+            In the words of the functions of raterwise; the state stays as it was.
+
+        >>> from raterwise.torch.metrics import ECE
+        >>> metric = ECE(num_classes=2)
+        >>> metric.update([[0.9, 0.1]], [0])
+        >>> round(metric.compute().item(), 4)
+        0.1
+        """
         cases, _ = self._cases(probs, labels, weights)
         if cases is not None:
             self._add(cases, self.tables)
@@ -117,8 +149,23 @@ class TableMetric(Metric):
             self._of_batch = False
 
     def tables_of(self, probs: Any, labels: Any, weights: Any = None) -> dict[str, Tensor]:
-        """Return the tables of one batch, without adding them to the state."""
-        probs = torch.as_tensor(probs)
+        """Return the tables of one batch, without adding them to the state.
+
+        Parameters
+        ----------
+        probs, labels, weights : arrays or Tensors
+            As in `update`.
+
+        Returns
+        -------
+        dict of str to Tensor
+            Tables of sums by name; those of several batches add up.
+
+        >>> from raterwise.torch.metrics import ECE
+        >>> ECE(num_classes=2, bins=5).tables_of([0.9], [1])["sums"].shape[:2]  # channels, bins
+        torch.Size([1, 5])
+        """
+        probs = as_tensor(probs, "probs")
         tables = {
             name: torch.zeros(table.shape, dtype=torch.float64, device=probs.device)
             for name, table in self.tables.items()
@@ -129,7 +176,24 @@ class TableMetric(Metric):
         return tables
 
     def compute(self) -> Any:
-        """Return the metric of all cases so far."""
+        """Return the metric of all cases so far.
+
+        Returns
+        -------
+        Tensor or dict of str to Tensor
+            Float64, on the device of the metric.
+
+        Raises
+        ------
+        UndefinedMetricError
+            Where there is no value, such as before the first case.
+
+        >>> from raterwise.torch.metrics import MCE
+        >>> metric = MCE(num_classes=2)
+        >>> metric.update([[0.9, 0.1], [0.6, 0.4]], [0, 1])
+        >>> round(metric.compute().item(), 4)
+        0.6
+        """
         try:
             return self.compute_from(self.tables)
         except UndefinedMetricError:
@@ -139,7 +203,24 @@ class TableMetric(Metric):
 
     @abstractmethod
     def compute_from(self, tables: Mapping[str, Tensor]) -> Any:
-        """Return the metric of tables, such as the sum of those of several batches."""
+        """Return the metric of tables, such as the sum of those of several batches.
+
+        Parameters
+        ----------
+        tables : mapping of str to Tensor
+            As `tables_of` gives them.
+
+        Returns
+        -------
+        Tensor or dict of str to Tensor
+            As `compute`.
+
+        >>> from raterwise.torch.metrics import ECE
+        >>> metric = ECE(num_classes=2)
+        >>> one, other = metric.tables_of([0.9], [1]), metric.tables_of([0.6], [0])
+        >>> round(metric.compute_from({"sums": one["sums"] + other["sums"]}).item(), 4)
+        0.35
+        """
 
     @abstractmethod
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
@@ -153,8 +234,10 @@ class TableMetric(Metric):
         self, probs: Any, labels: Any, weights: Any, confidence: Any = None
     ) -> tuple[TensorCases | None, Tensor | None]:
         """Return a batch as flat cases with their confidences; no cases where nothing counts."""
-        probs = torch.as_tensor(probs).detach()
-        cases = (probs.shape[0], *probs.shape[2:]) if probs.ndim else ()
+        probs = as_tensor(probs, "probs")
+        if probs.ndim == 0:
+            rules.check_probabilities_shape("probs", probs.shape)
+        cases = (probs.shape[0], *probs.shape[2:])
         labels = _label_rows(labels, tuple(probs.shape), cases, probs.device)
         weights = _per_case("weights", weights, cases, probs.device)
         confidence = _per_case("confidence", confidence, cases, probs.device)
@@ -164,32 +247,37 @@ class TableMetric(Metric):
         if labels.ndim in (1, 2) and len(labels) == len(probs):  # others are refused below
             labels, kept = self._counted(labels)
         if kept is not None:
+            kept = kept.nonzero()[:, 0]
             probs, labels = probs[kept], labels[kept]
             weights = None if weights is None else weights[kept]
             confidence = None if confidence is None else confidence[kept]
-        if probs.ndim and labels.ndim and len(probs) == len(labels) == 0:
+        if labels.ndim and len(probs) == len(labels) == 0:
             return None, None
         if weights is not None and self.validate_args and not bool(weights.any()):
             return None, None  # other batches may hold the cases that have weight
-        found = TensorCases.of(probs, labels, weights, check=self.validate_args)
+        found = TensorCases.of(probs, labels, weights, check=self.validate_args, kept=kept)
         if found.probs.shape[1] != self.num_classes:
             raise InvalidInputError(
                 f"probs: must have num_classes = {self.num_classes} classes; "
                 f"got {found.probs.shape[1]}"
             )
-        return (rated_cases(found, "error") if self.validate_args else found), confidence
+        if not self.validate_args:
+            return found, confidence
+        if confidence is not None and found.weights is not None:
+            confidence = confidence[found.weights > 0]
+        return rated_cases(weighted_cases(found), "error"), confidence
 
     def _counted(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the labels without those of the ignored class, and which cases still count."""
         ignored = self.ignore_index
         if labels.ndim == 1:
             return labels, None if ignored is None else labels != ignored
-        kept = labels.sum(dim=1) != 0 if self.on_unrated == "drop" else None
+        kept = (labels != 0).any(dim=1) if self.on_unrated == "drop" else None
         if ignored is not None and 0 <= ignored < labels.shape[1]:
-            rated = labels.sum(dim=1) != 0
+            rated = (labels != 0).any(dim=1)
             labels = labels.clone()
             labels[:, ignored] = 0
-            others = ~rated | (labels.sum(dim=1) != 0)
+            others = ~rated | (labels != 0).any(dim=1)
             kept = others if kept is None else kept & others
         return labels, kept
 
@@ -208,7 +296,7 @@ def _label_rows(
     """Return classes as (M,) or label counts as (M, K); dense ones must have the probs' shape."""
     if isinstance(labels, Labels):
         labels = labels.classes if labels.classes is not None else labels.counts
-    tensor = torch.as_tensor(labels, device=device)
+    tensor = as_tensor(labels, "labels", device)
     if len(probs) <= 2:
         return tensor
     if tuple(tensor.shape) == probs:
@@ -217,10 +305,7 @@ def _label_rows(
     if tuple(tensor.shape) in flat:
         return tensor
     if tuple(tensor.shape) != cases:
-        raise InvalidInputError(
-            f"labels: must be {cases} classes or {probs} label counts, as probs; "
-            f"got shape {tuple(tensor.shape)}"
-        )
+        raise rules.unfit_labels("labels", tensor.shape, cases, probs, "probs")
     return tensor.reshape(-1)
 
 
@@ -230,7 +315,9 @@ def _per_case(
     """Return one number per case as (M,)."""
     if values is None:
         return None
-    tensor = torch.as_tensor(values, device=device)
+    tensor = as_tensor(values, name, device)
+    if len(cases) == 1:
+        rules.check_one_per_case(name, tensor.shape, cases[0])
     if tuple(tensor.shape) not in (cases, (math.prod(cases),)):
         raise InvalidInputError(
             f"{name}: must have one value per case, {cases}; got shape {tuple(tensor.shape)}"

@@ -46,7 +46,20 @@ def in_steps(
 
 
 class Epoch(NamedTuple):
-    """How one epoch went."""
+    """How one epoch went.
+
+    Parameters
+    ----------
+    number : int
+        From 0 on.
+    train_loss : float
+        The mean over the cases.
+    validation_loss : float or None
+        That of the validation data, where there are some.
+
+    >>> Epoch(0, 0.5, None).train_loss
+    0.5
+    """
 
     number: int
     train_loss: float

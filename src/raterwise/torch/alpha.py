@@ -7,16 +7,17 @@ features that say how sure to be in a way that is not monotonic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from raterwise.arrays import as_float_array, choose, positive_integer
+from raterwise.arrays import as_float_array
 from raterwise.beliefs import DirichletBelief
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions
+from raterwise.rules import at_least_zero, choose, positive_integer
 
 __all__ = ["AlphaHead", "dirichlet_multinomial_nll"]
 
@@ -26,6 +27,20 @@ def dirichlet_multinomial_nll(log_alpha: Tensor, probs: Tensor, counts: Tensor) 
 
     Σ_{l<n} log(α0 + l) - Σ_k Σ_{l<y_k} log(α0 f_k + l): sums of logarithms, exact for counts (the
     recurrence of LH eq 51). Classes that nobody chose take no part.
+
+    Parameters
+    ----------
+    log_alpha : Tensor
+        (N,): log α0.
+    probs : Tensor
+        (N, K): f.
+    counts : Tensor
+        (N, K): y, how many raters chose each class.
+
+    Returns
+    -------
+    Tensor
+        (N,), with a gradient.
 
     >>> half = torch.full((1, 2), 0.5, dtype=torch.float64)
     >>> dirichlet_multinomial_nll(torch.zeros(1), half, torch.tensor([[1, 1]])).exp()
@@ -47,16 +62,18 @@ class AlphaHead:
 
     Parameters
     ----------
-    hidden
+    hidden : sequence of int, default (16,)
         Widths of the hidden layers (tanh); none makes log α0 linear in the features.
-    l2
+    l2 : float, default 0.005
         λ of LH eq 50, which draws α0 towards 1.
-    weight_l2
+    weight_l2 : float, default 0.001
         Penalty on the weights of the network, against fitting the raters of these very cases.
-    weighting
-        "paper" is eq 50; "per_case" the released code's mean_i (n_i/n̄) NLL_i.
-    steps, seed
-        Of L-BFGS on all cases at once, from weights that the seed draws: the same digits each time.
+    weighting : {"paper", "per_case"}, default "paper"
+        Eq 50, or the released code's mean_i (n_i/n̄) NLL_i.
+    steps : int, default 200
+        Of L-BFGS on all cases at once.
+    seed : int, default 0
+        Of the first weights: the same digits each time.
 
     >>> labels = [[0, 4], [4, 0], [2, 2], [3, 1]]
     >>> from raterwise.labels import Labels
@@ -75,7 +92,7 @@ class AlphaHead:
         hidden: Sequence[int] = (16,),
         l2: float = 0.005,
         weight_l2: float = 1e-3,
-        weighting: str = "paper",
+        weighting: Literal["paper", "per_case"] = "paper",
         steps: int = 200,
         seed: int = 0,
     ) -> None:
@@ -87,7 +104,29 @@ class AlphaHead:
         self.network: nn.Sequential | None = None
 
     def fit(self, features: Any, probs: Any, labels: Any) -> Self:
-        """Fit the network to the labels of cases with these features and class probabilities."""
+        """Fit the network to what the raters said.
+
+        Parameters
+        ----------
+        features : array or Tensor
+            (N, D): what may say how sure to be of a case.
+        probs : array or Tensor
+            (N, K): class probabilities.
+        labels : Labels
+            Some cases need two labels.
+
+        Returns
+        -------
+        AlphaHead
+            Itself.
+
+        >>> from raterwise.labels import Labels
+        >>> labels = Labels.from_counts([[0, 4], [2, 2]])
+        >>> features, probs = [[-1.0], [1.0]], [[0.5, 0.5]] * 2
+        >>> head = AlphaHead(hidden=()).fit(features, probs, labels)
+        >>> len(head.network)  # one layer
+        1
+        """
         predictions = Predictions.of(probs, labels)
         predictions.labels.require_raters(2, "drop")  # some case must show how far raters agree
         x = _features(features, len(predictions))
@@ -101,7 +140,27 @@ class AlphaHead:
         return self
 
     def predict(self, features: Any, probs: Any) -> DirichletBelief:
-        """Return the belief: the class probabilities as they are, with the α0 found."""
+        """Return the belief: the class probabilities as they are, with the α0 found.
+
+        Parameters
+        ----------
+        features : array or Tensor
+            (N, D), as fitted.
+        probs : array or Tensor
+            (N, K): class probabilities.
+
+        Returns
+        -------
+        DirichletBelief
+            Of the mean `probs`.
+
+        >>> from raterwise.labels import Labels
+        >>> labels = Labels.from_counts([[0, 4], [2, 2]])
+        >>> features, probs = [[-1.0], [1.0]], [[0.5, 0.5]] * 2
+        >>> head = AlphaHead(hidden=()).fit(features, probs, labels)
+        >>> head.predict(features, probs).mean.tolist()
+        [[0.5, 0.5], [0.5, 0.5]]
+        """
         if self.network is None:
             raise InvalidInputError("AlphaHead: must be fitted before it predicts")
         belief = Predictions.of(probs, np.zeros(len(probs), np.int64))
@@ -165,9 +224,7 @@ class AlphaHead:
 
 
 def _penalty(name: str, value: float) -> float:
-    if not (np.isfinite(value) and value >= 0):
-        raise InvalidInputError(f"{name}: must be finite and not negative; got {value}")
-    return float(value)
+    return float(at_least_zero(name, value))
 
 
 def _probs(predictions: Predictions) -> Any:

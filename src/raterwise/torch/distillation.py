@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader
 
-from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError
+from raterwise.rules import choose, positive, positive_integer
 from raterwise.torch._inference import (
     Inputs,
     batches,
@@ -37,6 +37,7 @@ from raterwise.torch._inference import (
     total_cases,
 )
 from raterwise.torch._progress import Progress, Reporter
+from raterwise.torch._targets import confidence_loss, soft_target, soften, with_planes
 from raterwise.torch._training import Data, Epoch, Training, digest, loader_of, pair_of
 
 __all__ = ["Epoch", "UncertaintyDistillation", "confidence_loss", "soften", "with_planes"]
@@ -45,83 +46,23 @@ OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 Augment = Callable[[Tensor], Tensor]
 
 
-def soften(log_probs: Tensor, temperature: float) -> Tensor:
-    """Return softmax(log P̄ / T) over axis 1 (CCC eq 2).
-
-    >>> soften(torch.tensor([[0.9, 0.1]]).log(), temperature=2.0)  # 3 : 1
-    tensor([[0.7500, 0.2500]])
-    """
-    return (log_probs / temperature).softmax(dim=1)
-
-
-def with_planes(images: Tensor, probs: Tensor) -> Tensor:
-    """Return images (N, C, …) with probabilities (N, K) as K more channels, each constant.
-
-    >>> with_planes(torch.zeros(2, 3, 4, 4), torch.ones(2, 5)).shape
-    torch.Size([2, 8, 4, 4])
-    """
-    if not images.is_floating_point():
-        raise InvalidInputError(  # as whole numbers, every probability would be 0
-            f"images: must be floating point to be joined with probabilities; got {images.dtype}"
-        )
-    spatial = images.shape[2:]
-    planes = probs.to(images).reshape(*probs.shape, *(1 for _ in spatial))
-    return torch.cat((images, planes.expand(*probs.shape, *spatial)), dim=1)
-
-
-def confidence_loss(scores: Tensor, target: Tensor) -> Tensor:
-    """Return -[P_t log s + (1 - P_t) log(1 - s)], s the sigmoid of `scores` (CCC eq 3).
-
-    The mean over cases, and over findings where there are several.
-
-    >>> confidence_loss(torch.tensor([0.0]), torch.tensor([0.8]))  # log(2) whatever P_t is
-    tensor(0.6931)
-    """
-    return functional.binary_cross_entropy_with_logits(scores.float(), target.float())
-
-
-def _check_share(present: Tensor) -> None:
-    outside = present[~((present >= 0) & (present <= 1))]  # NaN too
-    if len(outside):
-        raise InvalidInputError(
-            f"labels: findings must be 0, 1 or a fraction of the raters; got {outside[0].item():g}"
-        )
-
-
-def _check_counts(counts: Tensor) -> None:
-    if len(wrong := counts[~(counts >= 0)]):
-        raise InvalidInputError(
-            f"labels: label counts must not be negative or NaN; got {wrong[0].item():g}"
-        )
-    if unrated := int((counts.sum(dim=1) == 0).sum()):
-        raise InvalidInputError(
-            f"labels: every case needs a rating; {unrated} of {len(counts)} in a batch have none"
-        )
-
-
-def _check_classes(labels: Tensor, classes: int) -> None:
-    outside = labels[(labels < 0) | (labels >= classes)]
-    if len(outside):
-        raise InvalidInputError(f"labels: must be classes 0 … {classes - 1}; got {int(outside[0])}")
-
-
 class UncertaintyDistillation:
     """A confidence network distilled from an ensemble.
 
     Parameters
     ----------
-    members
+    members : sequence of Module
         The M trained classifiers; they stay as they are.
-    network
+    network : Module
         The confidence network: any backbone that takes C + K channels and gives one score (a
         logit) per case, or one per finding.
-    task
-        "multiclass", one class per case; or "multilabel", L findings that are present or not.
-    train_temperature, test_temperature
-        T of eq 2 when training and when predicting; the paper has 8 and 3 for CIFAR-10.
-    output
-        Whether the members give "logits" or "probabilities".
-    seed
+    task : {"multiclass", "multilabel"}, default "multiclass"
+        One class per case, or L findings that are present or not.
+    train_temperature, test_temperature : float, default 8.0 and 3.0
+        T of eq 2 when training and when predicting; the paper's for CIFAR-10.
+    output : {"logits", "probabilities"}, default "logits"
+        What the members give.
+    seed : int, default 0
         Of the order of the cases and of whatever is random in the network.
 
     >>> members = [nn.Linear(4, 3) for _ in range(2)]
@@ -136,16 +77,15 @@ class UncertaintyDistillation:
         members: Sequence[nn.Module],
         network: nn.Module,
         *,
-        task: str = "multiclass",
+        task: Literal["multiclass", "multilabel"] = "multiclass",
         train_temperature: float = 8.0,
         test_temperature: float = 3.0,
-        output: str = "logits",
+        output: Literal["logits", "probabilities"] = "logits",
         seed: int = 0,
     ) -> None:
         check_members(members, (nn.Module,))
         for name, value in (("train", train_temperature), ("test", test_temperature)):
-            if not 0 < value < math.inf:
-                raise InvalidInputError(f"{name}_temperature: must be positive; got {value}")
+            positive(f"{name}_temperature", value)
         self.members, self.network = list(members), network
         self.task = choose("task", task, ("multiclass", "multilabel"))
         self.output = choose("output", output, ("logits", "probabilities"))
@@ -158,7 +98,24 @@ class UncertaintyDistillation:
     # the ensemble ----------------------------------------------------------------------------
 
     def ensemble_probabilities(self, images: Tensor, temperature: float = 1.0) -> Tensor:
-        """Return P̃ of a batch: (N, K), or (N, L) for findings; with T = 1 it is P̄."""
+        """Return P̃ of a batch (CCC eq 2).
+
+        Parameters
+        ----------
+        images : Tensor
+            (N, C, …).
+        temperature : float, default 1.0
+            T; with 1 it is P̄.
+
+        Returns
+        -------
+        Tensor
+            (N, K), or (N, L) for findings.
+
+        >>> udist = UncertaintyDistillation([nn.Linear(4, 3)], nn.Linear(4 + 3, 1))
+        >>> udist.ensemble_probabilities(torch.zeros(2, 4)).shape
+        torch.Size([2, 3])
+        """
         at = device_of(self.network)
         with torch.no_grad():
             outputs = []
@@ -194,30 +151,24 @@ class UncertaintyDistillation:
     def soft_target(self, softened: Tensor, labels: Tensor) -> Tensor:
         """Return P̃_t: the softened probability of what is actually there.
 
-        `labels` are classes (N,) or label counts (N, K), whose raters are averaged; for findings
-        (N, L) of 0 and 1, or the fraction of raters who saw each.
+        Parameters
+        ----------
+        softened : Tensor
+            (N, K) or (N, L): P̃.
+        labels : Tensor
+            Classes (N,) or label counts (N, K), whose raters are averaged; for findings (N, L) of
+            0 and 1, or the fraction of raters who saw each.
+
+        Returns
+        -------
+        Tensor
+            (N,), or (N, L) for findings.
+
+        >>> udist = UncertaintyDistillation([nn.Linear(4, 2)], nn.Linear(4 + 2, 1))
+        >>> udist.soft_target(torch.tensor([[0.7, 0.3]]), torch.tensor([1]))
+        tensor([0.3000])
         """
-        labels = labels.to(softened.device)
-        if self.task == "multilabel":
-            if labels.shape != softened.shape:
-                raise InvalidInputError(
-                    f"labels: must be {tuple(softened.shape)}, one per finding; "
-                    f"got shape {tuple(labels.shape)}"
-                )
-            present = labels.to(softened)
-            _check_share(present)
-            return present * softened + (1 - present) * (1 - softened)
-        if labels.shape == softened.shape:
-            counts = labels.to(softened)
-            _check_counts(counts)
-            return (counts * softened).sum(dim=1) / counts.sum(dim=1)
-        if labels.ndim != 1 or labels.is_floating_point():
-            raise InvalidInputError(
-                f"labels: must be (N,) integer classes or {tuple(softened.shape)} label counts; "
-                f"got {labels.dtype} of shape {tuple(labels.shape)}"
-            )
-        _check_classes(labels, softened.shape[1])
-        return softened.gather(1, labels.long()[:, None])[:, 0]
+        return soft_target(softened, labels.to(softened.device), findings=self.task == "multilabel")
 
     # training --------------------------------------------------------------------------------
 
@@ -240,20 +191,34 @@ class UncertaintyDistillation:
 
         Parameters
         ----------
-        data, validation
-            (images, labels) tensors, a Dataset of such pairs, or a DataLoader.
-        epochs, batch_size, learning_rate
+        data, validation : pair of Tensor, Dataset or DataLoader
+            (images, labels), or pairs of such; `validation` is optional.
+        epochs, batch_size, learning_rate : default 20, 256 and 0.001
             Of Adam; the rate is divided by ten at 1/2 and 3/4 of the epochs.
-        optimizer
+        optimizer : function, optional
             Another one: a function of the parameters.
-        augment
+        augment : function, optional
             Changes a batch of training images at random, on their device, before the members and
             the network see it.
-        patience
+        patience : int, optional
             Stop after so many epochs without a lower validation loss, and go back to the best.
-        checkpoint
+        checkpoint : path, optional
             A file that is written after every epoch and read at the beginning where it exists.
             Training that was killed and begun again gives the digits of one that was not.
+        resume : bool, default True
+            Whether to go on from the checkpoint.
+        progress : bool or function, default True
+            Show a bar; False for none, or a function of (description, fraction).
+
+        Returns
+        -------
+        UncertaintyDistillation
+            Itself; `history` says how the epochs went.
+
+        >>> udist = UncertaintyDistillation([nn.Linear(4, 3)], nn.Linear(4 + 3, 1))
+        >>> images, classes = torch.randn(8, 4), torch.randint(3, (8,))
+        >>> len(udist.fit((images, classes), epochs=2, progress=False).history)
+        2
         """
         positive_integer("epochs", epochs)
         if not isinstance(data, DataLoader):
@@ -362,8 +327,24 @@ class UncertaintyDistillation:
     ) -> NDArray[np.float64]:
         """Return the confidence s of each case, (N,), or of each finding, (N, L).
 
-        `probabilities` is what `predict_proba` gives for the same cases in the same order, where
-        that is there already: the members are not asked again.
+        Parameters
+        ----------
+        inputs : Tensor or DataLoader
+            Images (N, C, …), or batches of them in a fixed order.
+        probabilities : array or Tensor, optional
+            What `predict_proba` gives for the same cases in the same order, where that is there
+            already: the members are not asked again.
+        batch_size, progress : int, default 256; bool or function, default True
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (N,) or (N, L)
+            In [0, 1].
+
+        >>> udist = UncertaintyDistillation([nn.Linear(4, 3)], nn.Linear(4 + 3, 1))
+        >>> udist.predict_confidence(torch.zeros(2, 4), progress=False).shape
+        (2,)
         """
         known = None if probabilities is None else torch.as_tensor(np.asarray(probabilities))
         seen = 0
@@ -384,7 +365,22 @@ class UncertaintyDistillation:
     def predict_proba(
         self, inputs: Inputs, *, batch_size: int = 256, progress: bool | Reporter = True
     ) -> NDArray[np.float64]:
-        """Return the ensemble's probabilities P̄, (N, K) or (N, L): what the confidence is about."""
+        """Return the ensemble's probabilities P̄: what the confidence is about.
+
+        Parameters
+        ----------
+        inputs, batch_size, progress : Tensor or DataLoader; int, default 256; default True
+            As in `predict_confidence`.
+
+        Returns
+        -------
+        array of shape (N, K) or (N, L)
+            Probabilities.
+
+        >>> udist = UncertaintyDistillation([nn.Linear(4, 3)], nn.Linear(4 + 3, 1))
+        >>> udist.predict_proba(torch.zeros(2, 4), progress=False).shape
+        (2, 3)
+        """
         return self._predict(inputs, batch_size, progress, self.ensemble_probabilities)
 
     def _softened(self, images: Tensor, known: Tensor | None, seen: int) -> Tensor:

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -41,6 +41,7 @@ from raterwise.torch._progress import Progress, Reporter
 __all__ = ["deep_ensemble", "mc_dropout", "test_time_augmentation"]
 
 Transform = Callable[..., Tensor]
+Output = Literal["logits", "probabilities"]
 
 
 def mc_dropout(
@@ -49,7 +50,7 @@ def mc_dropout(
     samples: int = 20,
     seed: int = 0,
     *,
-    output: str = "logits",
+    output: Output = "logits",
     dropout_types: tuple[type[nn.Module], ...] = (),
     batch_size: int = 256,
     progress: bool | Reporter = True,
@@ -62,14 +63,32 @@ def mc_dropout(
 
     Parameters
     ----------
-    output
-        Whether the model gives "logits" or "probabilities", over axis 1.
-    dropout_types
+    model : Module
+        A network with dropout layers.
+    inputs : Tensor or DataLoader
+        (N, …), or batches of it; a loader must not shuffle.
+    samples : int, default 20
+        S, how many passes.
+    seed : int, default 0
+        Of the draws.
+    output : {"logits", "probabilities"}, default "logits"
+        What the model gives, over axis 1.
+    dropout_types : tuple of types, default ()
         Further layers that are random in training, such as stochastic depth.
-    batch_size
+    batch_size : int, default 256
         Of a tensor; a DataLoader has its own.
-    progress
+    progress : bool or function, default True
         Show a bar after two seconds; False for none, or a function of (description, fraction).
+
+    Returns
+    -------
+    EnsembleBelief
+        Of samples (S, N, K), on the host.
+
+    Raises
+    ------
+    InvalidInputError
+        Where the model has no dropout layer.
 
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
     >>> mc_dropout(model, torch.zeros(5, 4), samples=10).samples.shape
@@ -118,18 +137,41 @@ def test_time_augmentation(
     samples: int = 10,
     seed: int = 0,
     *,
-    output: str = "logits",
+    output: Output = "logits",
     batch_size: int = 256,
     progress: bool | Reporter = True,
 ) -> EnsembleBelief:
     """Return test-time augmentation: predictions of randomly transformed images.
 
-    `transforms` is one function of an image (C, H, W), or several applied in turn. Those that take
-    a second argument are given a `torch.Generator`; those with `set_random_state`, as MONAI's
-    have, are seeded by it; all others draw from the global generators of PyTorch, NumPy and
-    Python, which are seeded for each image and each draw and restored afterwards. So the draws of
-    an image depend on `seed` and its position alone, and not on the batches. The other parameters
-    are those of `mc_dropout`.
+    Transforms that take a second argument are given a `torch.Generator`; those with
+    `set_random_state`, as MONAI's have, are seeded by it; all others draw from the global
+    generators of PyTorch, NumPy and Python, which are seeded for each image and each draw and
+    restored afterwards. So the draws of an image depend on `seed` and its position alone, and not
+    on the batches.
+
+    Parameters
+    ----------
+    model : Module
+        A network that gives one prediction per image.
+    inputs : Tensor or DataLoader
+        (N, …), or batches of it; a loader must not shuffle.
+    transforms : function or sequence of functions
+        Of an image (C, H, W); several are applied in turn.
+    samples : int, default 10
+        S, how many draws of each image.
+    seed : int, default 0
+        Of the draws.
+    output : {"logits", "probabilities"}, default "logits"
+        What the model gives, over axis 1.
+    batch_size : int, default 256
+        Of a tensor; a DataLoader has its own.
+    progress : bool or function, default True
+        Show a bar after two seconds; False for none, or a function of (description, fraction).
+
+    Returns
+    -------
+    EnsembleBelief
+        Of samples (S, N, K), on the host.
 
     >>> model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
     >>> flip = lambda image: image.flip(-1) if torch.rand(()) < 0.5 else image
@@ -191,7 +233,7 @@ def deep_ensemble(
     inputs: Inputs,
     factory: Callable[[], nn.Module] | None = None,
     *,
-    output: str = "logits",
+    output: Output = "logits",
     state_key: str | None = None,
     device: torch.device | str | None = None,
     batch_size: int = 256,
@@ -201,16 +243,28 @@ def deep_ensemble(
 
     Parameters
     ----------
-    members
+    members : sequence of Module or path
         Models, or files of their weights, which are loaded with `weights_only=True` into a model
         that `factory` makes; one at a time, so that one is in memory.
-    state_key
+    inputs : Tensor or DataLoader
+        (N, …), or batches of it; a loader is read once per member.
+    factory : function, optional
+        Makes the model that the weights in a file are of.
+    output : {"logits", "probabilities"}, default "logits"
+        What the model gives, over axis 1.
+    state_key : str, optional
         Where in the file the weights are, such as "state_dict"; by default they are the file.
-    device
+    device : torch.device or str, optional
         Where to run models from files; others run where they are.
+    batch_size : int, default 256
+        Of a tensor; a DataLoader has its own.
+    progress : bool or function, default True
+        Show a bar after two seconds; False for none, or a function of (description, fraction).
 
-    The other parameters are those of `mc_dropout`. A DataLoader is read once per member, and must
-    not shuffle.
+    Returns
+    -------
+    EnsembleBelief
+        Of samples (S, N, K), on the host.
 
     >>> models = [nn.Linear(4, 3) for _ in range(2)]
     >>> deep_ensemble(models, torch.zeros(5, 4)).samples.shape

@@ -15,25 +15,21 @@ labels are classes (N, …) or label counts (N, K, …) where several raters lab
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
-from raterwise.arrays import choose
 from raterwise.catalog import find
-from raterwise.engines.device import add_cases
-from raterwise.engines.tensor_cases import TensorCases
-from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.errors import UndefinedMetricError
 from raterwise.kernels import _torch as kernels
-from raterwise.kernels._torch_questions import score
-from raterwise.metrics import proper, ranking
-from raterwise.metrics.kernel_cells import fine_cells
-from raterwise.questions import Question
+from raterwise.rules import positive
 from raterwise.summaries import BinPlan, BinTable
-from raterwise.torch._tables import TableMetric
+from raterwise.tensors.cases import TensorCases
+from raterwise.tensors.device import add_cases
+from raterwise.torch._histogram_metrics import LabelHistogramLosses
+from raterwise.torch._rank_metrics import AUCCC
+from raterwise.torch._tables import TableMetric, identity
 
 __all__ = [
     "AUCCC",
@@ -48,6 +44,9 @@ __all__ = [
 ]
 
 
+TopQuestion = Literal["top_label", "positive", "per_class", "predicted_class"]
+
+
 class _BinnedMetric(TableMetric):
     """One metric of the catalog over one table."""
 
@@ -60,22 +59,34 @@ class _BinnedMetric(TableMetric):
         self.plan: BinPlan = row.plan(self.options)
         channels = self.plan.question.channels(self.num_classes)
         bins = len(self.plan.edges) - 1
-        self.add_table("sums", channels, bins, kernels.FIELDS, of=_identity(self.plan))
+        self._add_table("sums", channels, bins, kernels.FIELDS, of=identity(self.plan))
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         add_cases(cases, {self.plan: tables["sums"]}, check=self.validate_args)
 
     def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
-        """Return the metric of the table."""
+        """Return the metric of the table.
+
+        Parameters
+        ----------
+        tables : mapping of str to Tensor
+            As `tables_of` gives them.
+
+        Returns
+        -------
+        Tensor
+            One number, float64.
+
+        >>> import torch
+        >>> metric = ECE(num_classes=2)
+        >>> tables = metric.tables_of(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
+        >>> round(metric.compute_from(tables).item(), 4)  # (0.1 + 0.6) / 2
+        0.35
+        """
         table = BinTable(tables["sums"].cpu().numpy())
         if not table.weight.any():
             raise UndefinedMetricError(f"{self.metric_name}: undefined, no case was given yet")
         return self._scalar(float(find(self.metric_name).over(table, self.options)))
-
-
-def _identity(plan: BinPlan) -> tuple[object, ...]:
-    """What decides the sums of a plan: the metrics that have it in common may share a table."""
-    return plan.question, plan.least_raters, plan.spread, tuple(float(edge) for edge in plan.edges)
 
 
 class _TopLabelMetric(_BinnedMetric):
@@ -83,8 +94,8 @@ class _TopLabelMetric(_BinnedMetric):
         self,
         num_classes: int,
         bins: Any = 15,
-        question: str = "top_label",
-        per: str = "annotation",
+        question: TopQuestion = "top_label",
+        per: Literal["annotation", "case"] = "annotation",
         **kwargs: Any,
     ) -> None:
         options = {"bins": bins, "question": question, "per": per}
@@ -94,6 +105,21 @@ class _TopLabelMetric(_BinnedMetric):
 class ECE(_TopLabelMetric):
     """The expected calibration error, `raterwise.ece` (RECE eq 2, MR eq 5).
 
+    Parameters
+    ----------
+    num_classes : int
+        K.
+    bins : int or array of edges, default 15
+        How many bins of equal width, or their edges from 0 to 1.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
+        What is asked of each case; "positive" is for two classes.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    **kwargs : keyword arguments
+        `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
+        `torchmetrics.Metric` takes.
+
+    >>> import torch
     >>> metric = ECE(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), torch.tensor([0, 1]))
     >>> metric.update(torch.tensor([[0.3, 0.7]]), torch.tensor([1]))
@@ -105,8 +131,23 @@ class ECE(_TopLabelMetric):
 
 
 class MCE(_TopLabelMetric):
-    """The largest gap of any bin, `raterwise.mce`.
+    """The largest gap of any bin, `raterwise.mce` (Naeini et al. 2015).
 
+    Parameters
+    ----------
+    num_classes : int
+        K.
+    bins : int or array of edges, default 15
+        How many bins of equal width, or their edges from 0 to 1.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
+        What is asked of each case; "positive" is for two classes.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    **kwargs : keyword arguments
+        `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
+        `torchmetrics.Metric` takes.
+
+    >>> import torch
     >>> metric = MCE(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), torch.tensor([0, 1]))
     >>> round(metric.compute().item(), 4)
@@ -117,8 +158,23 @@ class MCE(_TopLabelMetric):
 
 
 class RMSCE(_TopLabelMetric):
-    """The root mean squared gap, `raterwise.rms_ce`.
+    """The root mean squared gap, `raterwise.rms_ce` (Kumar et al. 2019).
 
+    Parameters
+    ----------
+    num_classes : int
+        K.
+    bins : int or array of edges, default 15
+        How many bins of equal width, or their edges from 0 to 1.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
+        What is asked of each case; "positive" is for two classes.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    **kwargs : keyword arguments
+        `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
+        `torchmetrics.Metric` takes.
+
+    >>> import torch
     >>> metric = RMSCE(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), torch.tensor([0, 1]))
     >>> round(metric.compute().item(), 4)
@@ -130,7 +186,11 @@ class RMSCE(_TopLabelMetric):
 
 class _PerClassMetric(_BinnedMetric):
     def __init__(
-        self, num_classes: int, bins: Any = 15, per: str = "annotation", **kwargs: Any
+        self,
+        num_classes: int,
+        bins: Any = 15,
+        per: Literal["annotation", "case"] = "annotation",
+        **kwargs: Any,
     ) -> None:
         super().__init__(num_classes, {"bins": bins, "per": per}, **kwargs)
 
@@ -138,6 +198,19 @@ class _PerClassMetric(_BinnedMetric):
 class ClasswiseECE(_PerClassMetric):
     """The mean over classes of the ECE of each class's probability, `raterwise.classwise_ece`.
 
+    Parameters
+    ----------
+    num_classes : int
+        K.
+    bins : int or array of edges, default 15
+        How many bins of equal width, or their edges from 0 to 1.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    **kwargs : keyword arguments
+        `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
+        `torchmetrics.Metric` takes.
+
+    >>> import torch
     >>> metric = ClasswiseECE(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 1]))
     >>> round(metric.compute().item(), 4)
@@ -150,6 +223,19 @@ class ClasswiseECE(_PerClassMetric):
 class SCE(_PerClassMetric):
     """The static calibration error over the cases predicted as each class, `raterwise.sce`.
 
+    Parameters
+    ----------
+    num_classes : int
+        K.
+    bins : int or array of edges, default 15
+        How many bins of equal width, or their edges from 0 to 1.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    **kwargs : keyword arguments
+        `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
+        `torchmetrics.Metric` takes.
+
+    >>> import torch
     >>> metric = SCE(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 1]))
     >>> round(metric.compute().item(), 4)
@@ -162,6 +248,27 @@ class SCE(_PerClassMetric):
 class RobustECE(_BinnedMetric):
     """RECE-G: ECE with each confidence spread over the bins by a Gaussian, `raterwise.robust_ece`.
 
+    RECE eqs 6-7.
+
+    Parameters
+    ----------
+    num_classes : int
+        K.
+    bins : int, default 15
+        How many bins of equal width.
+    sigma : float, default 0.1
+        The standard deviation of the Gaussian, in units of probability.
+    observed_bins_only : bool, default False
+        Leave out the bins that no confidence lies in.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default "top_label"
+        What is asked of each case; "positive" is for two classes.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    **kwargs : keyword arguments
+        `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
+        `torchmetrics.Metric` takes.
+
+    >>> import torch
     >>> metric = RobustECE(num_classes=2, sigma=1e-6)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), torch.tensor([0, 1]))
     >>> round(metric.compute().item(), 4)
@@ -176,191 +283,13 @@ class RobustECE(_BinnedMetric):
         bins: int = 15,
         sigma: float = 0.1,
         observed_bins_only: bool = False,
-        question: str = "top_label",
-        per: str = "annotation",
+        question: TopQuestion = "top_label",
+        per: Literal["annotation", "case"] = "annotation",
         **kwargs: Any,
     ) -> None:
-        if not 0 < sigma < float("inf"):
-            raise InvalidInputError(f"sigma: must be positive and finite; got {sigma}")
+        positive("sigma", sigma)
         options = {
             "bins": bins, "sigma": sigma, "observed_bins_only": observed_bins_only,
             "question": question, "per": per,
         }  # fmt: skip
         super().__init__(num_classes, options, **kwargs)
-
-
-class LabelHistogramLosses(TableMetric):
-    """The losses of label histograms, by the names of raterwise's functions (LH sections 2-4).
-
-    `compute` gives a dictionary: expected_squared_loss (eq 8), epistemic_loss (eq 10),
-    irreducible_loss, calibration_loss (eq 14), calibration_error, dispersion_loss (eq 36), and
-    disagreement_loss (eq 40), disagreement_calibration_loss and _error. Most need two labels per
-    case: with `on_single="drop"` they leave the other cases out, and are NaN where none is left.
-
-    >>> metric = LabelHistogramLosses(num_classes=2)
-    >>> metric.update(torch.tensor([[0.5, 0.5]]), torch.tensor([[2, 2]]))
-    >>> round(metric.compute()["expected_squared_loss"].item(), 4)
-    0.5
-    """
-
-    paired = (
-        "epistemic_loss", "irreducible_loss", "dispersion_loss", "disagreement_loss",
-        "disagreement_calibration_loss", "disagreement_calibration_error",
-    )  # fmt: skip
-    """Those that need two labels per case."""
-    of_every_case = ("expected_squared_loss", "calibration_loss", "calibration_error")
-
-    def __init__(
-        self,
-        num_classes: int,
-        bins: int = 15,
-        estimator: str = "debiased",
-        singletons: str = "zero",
-        on_single: str = "error",
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(num_classes, **kwargs)
-        self.on_single = choose("on_single", on_single, ("error", "drop"))
-        self.options = {
-            "estimator": choose("estimator", estimator, ("debiased", "plugin")),
-            "singletons": choose("singletons", singletons, ("zero", "plugin")),
-        }
-        self.plans = {
-            "every_case": BinPlan(Question("per_class", "case"), bins),
-            "two_labels": BinPlan(Question("per_class", "case"), bins, 2),
-            "disagreement": BinPlan(Question("disagreement", "case"), bins, 2),
-        }
-        for name, plan in self.plans.items():
-            channels = plan.question.channels(self.num_classes)
-            bins_of = len(plan.edges) - 1
-            self.add_table(name, channels, bins_of, kernels.FIELDS, of=_identity(plan))
-
-    def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
-        if self.on_single == "error":
-            raters = (
-                torch.ones(len(cases.probs)) if cases.counts is None else cases.counts.sum(dim=1)
-            )
-            few = (raters < 2).nonzero()[:, 0]
-            if len(few):
-                raise InvalidInputError(
-                    f"labels: needs at least 2 labels per case, as counts (N, K); {len(few)} of "
-                    f"{len(raters)} cases have fewer (the first is case {int(few[0])}); "
-                    'on_single="drop" leaves them out where two are needed'
-                )
-        plans: dict[BinPlan, Tensor] = {plan: tables[name] for name, plan in self.plans.items()}
-        add_cases(cases, plans, check=self.validate_args)
-
-    def compute_from(self, tables: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the losses of the tables."""
-        every, two, differ = (BinTable(tables[name].cpu().numpy()) for name in self.plans)
-        if not every.weight.any():
-            raise UndefinedMetricError("label histograms: undefined, no case was given yet")
-        values = {
-            "expected_squared_loss": float(proper.expected_squared_loss(every)),
-            "calibration_loss": float(proper.calibration_loss(every, **self.options)),
-            "calibration_error": float(proper.calibration_error(every, **self.options)),
-        }
-        values |= dict.fromkeys(self.paired, math.nan)
-        if two.weight.any():
-            values |= {
-                "epistemic_loss": float(proper.epistemic_loss(two)),
-                "irreducible_loss": float(proper.irreducible_loss(two)),
-                "dispersion_loss": float(proper.dispersion_loss(two, **self.options)),
-                "disagreement_loss": float(proper.expected_squared_loss(differ)),
-                "disagreement_calibration_loss": float(
-                    proper.calibration_loss(differ, **self.options)
-                ),
-                "disagreement_calibration_error": float(
-                    proper.calibration_error(differ, **self.options)
-                ),
-            }
-        return {name: self._scalar(value) for name, value in values.items()}
-
-    def _undefined(self) -> dict[str, Tensor]:
-        return {name: self._scalar(math.nan) for name in (*self.of_every_case, *self.paired)}
-
-
-class AUCCC(TableMetric):
-    """How well confidence separates right from wrong, `raterwise.auccc` (CCC section 2.2).
-
-    Confidences are counted in 8,348 fine cells, finest near 0 and 1 where they pile up. Two cases
-    of one cell count as tied; `bound` says by how much that can matter. With several raters every
-    label counts. `update(probs, None)` adds out-of-distribution cases, which count as wrong, and
-    `update(…, confidence=c)` takes the confidence (N,) from elsewhere, in [0, 1].
-
-    >>> metric = AUCCC(num_classes=2)
-    >>> metric.update(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]]), torch.tensor([0, 0, 1]))
-    >>> metric.compute().item(), metric.bound.item()
-    (1.0, 0.0)
-    """
-
-    higher_is_better = True
-
-    def __init__(self, num_classes: int, **kwargs: Any) -> None:
-        super().__init__(num_classes, **kwargs)
-        cells = len(fine_cells()) - 1
-        self.add_table("mass", cells)
-        self.add_table("hits", cells)
-        self._bound = math.nan
-
-    def update(self, probs: Any, labels: Any, weights: Any = None, confidence: Any = None) -> None:
-        """Add a batch; see the class for `labels=None` and `confidence`."""
-        outside = labels is None
-        if outside:
-            probs = torch.as_tensor(probs)
-            shape = (probs.shape[0], *probs.shape[2:])
-            stand_in = 1 if self.ignore_index == 0 else 0  # any class that is not ignored
-            labels = torch.full(shape, stand_in, device=probs.device)
-        cases, given = self._cases(probs, labels, weights, confidence)
-        if cases is not None:
-            self._add_scores(cases, self.tables, given, outside)
-
-    def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
-        self._add_scores(cases, tables)
-
-    def _add_scores(
-        self,
-        cases: TensorCases,
-        tables: Mapping[str, Tensor],
-        given: Tensor | None = None,
-        outside: bool = False,
-    ) -> None:
-        if given is not None and self.validate_args:
-            _check_confidence(given)
-        edges = torch.tensor(fine_cells(), dtype=torch.float64, device=cases.probs.device)
-        start = 0
-        for rows in cases.chunks(16 + 2 * self.num_classes, check=self.validate_args):
-            scored = score("top_label", "annotation", rows)
-            stop = start + len(scored.z)
-            z = scored.z[:, 0] if given is None else given[start:stop]
-            right = torch.zeros_like(scored.mu) if outside else scored.mu
-            fields = scored.weights[:, None] * torch.cat((torch.ones_like(right), right), dim=1)
-            sums = kernels.sums_by_cell(kernels.locate(z, edges), fields, len(edges) - 1)
-            tables["mass"].add_(sums[:, 0])
-            tables["hits"].add_(sums[:, 1])
-            start = stop
-
-    def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
-        """Return the area under the curve."""
-        mass, hits = (tables[name].cpu().numpy() for name in ("mass", "hits"))
-        value = float(ranking.auccc(mass, hits))
-        if math.isnan(value):
-            raise UndefinedMetricError(f"auccc: undefined, {find('auccc').undefined}")
-        right, wrong = hits, mass - hits
-        self._bound = float(0.5 * (right * wrong).sum() / (right.sum() * wrong.sum()))
-        return self._scalar(value)
-
-    @property
-    def bound(self) -> Tensor:
-        """By how much `compute` may be off: half the share of pairs that fall into one cell."""
-        self.compute()  # kept by torchmetrics; of all processes where there are several
-        return self._scalar(self._bound)
-
-
-def _check_confidence(given: Tensor) -> None:
-    outside = (~((given >= 0) & (given <= 1))).nonzero()  # NaN too
-    if len(outside):
-        case = int(outside[0, 0])
-        raise InvalidInputError(
-            f"confidence: must lie in [0, 1]; case {case} has {given[case].item():.6g}"
-        )

@@ -3,51 +3,71 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from raterwise.arrays import choose
-from raterwise.errors import InvalidInputError, MissingExtraError, UndefinedMetricError
+from raterwise.errors import InvalidInputError, UndefinedMetricError, missing_extra
+from raterwise.rules import choose
 from raterwise.torch._tables import TableMetric
 
 __all__ = ["monai_metric"]
 
 
-def monai_metric(metric: TableMetric, *, reduction: str = "pooled") -> Any:
+def monai_metric(metric: TableMetric, *, reduction: Literal["pooled", "mean"] = "pooled") -> Any:
     """Return a `monai.metrics.CumulativeIterationMetric` around one of our metrics.
 
     It is called with `y_pred` (B, K, …), probabilities, or (B, 1, …), those of the foreground, and
     `y` (B, K, …), one-hot or the counts of several raters, or (B, 1, …) classes; or with lists of
-    such without the B. What it keeps is one small table per image. `aggregate` gives the metric of
-    all pixels together ("pooled"), or the mean of the images' own ("mean"), without the images that
-    have none, such as an AUCCC where every pixel is right. `ignore_index=0` of the metric leaves
-    the background out.
+    such without the B. What it keeps is one small table per image.
 
-        metric = monai_metric(metrics.ECE(num_classes=2))
-        metric(y_pred=probabilities, y=onehot)
-        metric.aggregate()
+    Parameters
+    ----------
+    metric : TableMetric
+        One of `raterwise.torch.metrics`; its `ignore_index=0` leaves the background out.
+    reduction : {"pooled", "mean"}, default "pooled"
+        `aggregate` gives the metric of all pixels together, or the mean of the images' own. The
+        mean leaves out images that have none, such as an AUCCC where every pixel is right or an
+        epistemic loss where no pixel has two raters; `metric.left_out` says how many (of each
+        value where the metric has several).
+
+    Returns
+    -------
+    CumulativeIterationMetric
+
+    Raises
+    ------
+    MissingExtraError
+        Where MONAI is not installed.
+
+    >>> from raterwise.torch.metrics import ECE
+    >>> metric = monai_metric(ECE(num_classes=2), reduction="mean")
+    >>> probabilities = torch.tensor([0.9, 0.1]).reshape(1, 2, 1, 1)
+    >>> values = metric(y_pred=probabilities, y=torch.tensor([1, 0]).reshape(1, 2, 1, 1))
+    >>> round(metric.aggregate().item(), 4), metric.left_out
+    (0.1, 0)
     """
     choose("reduction", reduction, ("pooled", "mean"))
     try:
         base = import_module("monai.metrics").CumulativeIterationMetric
     except ImportError as error:
-        raise MissingExtraError(
-            'raterwise.torch.monai: needs MONAI; pip install "raterwise[torch]"'
-        ) from error
+        raise missing_extra("raterwise.torch.monai needs MONAI", "torch") from error
 
     # MONAI asks whether a metric is one of its own, and importing it takes seconds: the class can
     # only be made here.
     class MonaiMetric(base):  # type: ignore[misc, valid-type]
         """Tables of images, collected as MONAI collects numbers."""
 
+        left_out: int | dict[str, int] = 0
+
         def _compute_tensor(self, y_pred: Tensor, y: Tensor | None = None, **_: Any) -> Tensor:
             return _image_tables(metric, y_pred, y)
 
         def aggregate(self, reduction: str = reduction) -> Any:
             """Return the metric of everything so far."""
-            return _aggregate(metric, self.get_buffer(), reduction)
+            value, self.left_out = _aggregate(metric, self.get_buffer(), reduction)
+            return value
 
     return MonaiMetric()
 
@@ -72,20 +92,28 @@ def _classes(y: Tensor) -> Tensor:
     return y.long()
 
 
-def _aggregate(metric: TableMetric, buffer: Any, reduction: str) -> Any:
+Aggregated = Tensor | dict[str, Tensor]
+LeftOut = int | dict[str, int]
+
+
+def _aggregate(metric: TableMetric, buffer: Any, reduction: str) -> tuple[Aggregated, LeftOut]:
+    """Return the metric, and how many images its mean leaves out, of each value if several."""
     choose("reduction", reduction, ("pooled", "mean"))
     if not isinstance(buffer, Tensor):
         raise InvalidInputError("aggregate: no image was given yet")
     shapes = {name: table.shape for name, table in metric.tables.items()}
 
-    def value(sums: Tensor) -> Any:
+    def value(sums: Tensor) -> Aggregated:
         parts = torch.split(sums, [shape.numel() for shape in shapes.values()])
         named = zip(shapes.items(), parts, strict=True)
-        return metric.compute_from({name: part.reshape(shape) for (name, shape), part in named})
+        found: Aggregated = metric.compute_from(
+            {name: part.reshape(shape) for (name, shape), part in named}
+        )
+        return found
 
     if reduction == "pooled":
-        return value(buffer.sum(dim=0))
-    values = []
+        return value(buffer.sum(dim=0)), 0
+    values: list[Any] = []
     for image in buffer:
         try:
             values.append(value(image))
@@ -93,6 +121,16 @@ def _aggregate(metric: TableMetric, buffer: Any, reduction: str) -> Any:
             reason = error
     if not values:
         raise reason
-    if isinstance(values[0], dict):
-        return {name: torch.stack([v[name] for v in values]).mean() for name in values[0]}
-    return torch.stack(values).mean()
+    if not isinstance(values[0], dict):
+        return _mean(values, len(buffer))
+    each = {name: _mean([v[name] for v in values], len(buffer)) for name in values[0]}
+    return {name: mean for name, (mean, _) in each.items()}, {
+        name: left_out for name, (_, left_out) in each.items()
+    }
+
+
+def _mean(values: list[Any], images: int) -> tuple[Tensor, int]:
+    """Return the mean over the images that have a value, and how many have none."""
+    known = [value for value in values if not bool(value.isnan())]
+    mean = torch.stack(known).mean() if known else torch.full_like(values[0], torch.nan)
+    return mean, images - len(known)

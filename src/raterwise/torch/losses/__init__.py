@@ -2,7 +2,8 @@
 
 Logits are (N, K) or dense (N, K, H, W[, D]); targets are classes (N, …), of which `ignore_index`
 does not count, or label counts (N, K, …) where several raters labelled each case. They compute in
-float32 at least, also under autocast, and work under `torch.compile`.
+float32 at least, also under autocast, and work under `torch.compile`. The first option of each
+(γ, σ, the bandwidth, the smoothing) may stand alone; all others are given by name.
 
     per case, with a reduction   FocalLoss, FLSD, Brier, LabelSmoothing, HistogramCrossEntropy
     one term per batch           MDCA, DCA, RCR, MMCE, KDECalibration

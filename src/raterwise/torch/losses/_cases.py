@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import NamedTuple, ParamSpec
+from typing import Literal, NamedTuple, ParamSpec
 
 import torch
 from torch import Tensor
 
+from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.rules import choose
 
 __all__ = [
     "REDUCTIONS",
     "Cases",
-    "at_least_zero",
-    "choose",
+    "Reduction",
     "class_weights",
     "full_precision",
-    "positive",
     "ratio",
     "read_cases",
     "reduce",
@@ -31,6 +31,7 @@ Params = ParamSpec("Params")
 
 GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 REDUCTIONS = ("mean", "sum", "none")
+Reduction = Literal["mean", "sum", "none"]
 
 
 class Cases(NamedTuple):
@@ -138,16 +139,16 @@ def _check(logits: Tensor, targets: Tensor) -> None:
             f"got shape {tuple(logits.shape)}"
         )
     per_case = (logits.shape[0], *logits.shape[2:])
-    if targets.ndim == logits.ndim - 1:
-        if targets.is_floating_point():
-            raise InvalidTypeError(f"targets: classes must be integers; got {targets.dtype}")
-        if tuple(targets.shape) == per_case:
-            return
-    if tuple(targets.shape) != tuple(logits.shape):
-        raise InvalidInputError(
-            f"targets: must be {per_case} classes or {tuple(logits.shape)} label counts, as the "
-            f"logits; got shape {tuple(targets.shape)}"
-        )
+    if targets.ndim == logits.ndim - 1 and targets.is_floating_point():
+        # Not taken where they are whole: a GPU, or compiled code, cannot look.
+        raise InvalidTypeError(f"targets: classes must be integers; got {targets.dtype}")
+    if tuple(targets.shape) in (per_case, tuple(logits.shape)):
+        return
+    if logits.ndim == 2 and targets.ndim in (1, 2):
+        if targets.ndim == 2:
+            rules.check_number_of_classes("targets", targets.shape[1], logits.shape[1], "logits")
+        rules.check_number_of_cases("targets", len(targets), len(logits), "logits")
+    raise rules.unfit_labels("targets", targets.shape, per_case, logits.shape, "logits")
 
 
 def _can_look_at(values: Tensor) -> bool:
@@ -160,16 +161,17 @@ def _check_range(labels: Tensor, classes: int) -> None:
         return
     low, high = (int(bound) for bound in torch.aminmax(labels))
     if low < 0 or high >= classes:
-        raise InvalidInputError(
-            f"targets: must be classes 0 … {classes - 1} or ignore_index; "
-            f"got {low if low < 0 else high}"
-        )
+        entry = int(((labels < 0) | (labels >= classes)).nonzero()[0, 0])
+        raise rules.not_a_class("targets", entry, int(labels[entry]), classes, " or ignore_index")
 
 
 def _check_counts(counts: Tensor) -> None:
-    if _can_look_at(counts) and not bool((counts >= 0).all()):  # NaN too
-        bad = counts[~(counts >= 0)][0].item()
-        raise InvalidInputError(f"targets: label counts must not be negative or NaN; got {bad:g}")
+    if not _can_look_at(counts) or bool((counts >= 0).all()):
+        return
+    case, k = (int(i) for i in (~(counts >= 0)).nonzero()[0])
+    if bool(counts.isnan().any()):
+        raise rules.contains_nan("targets", int(counts.isnan().sum()), case)
+    raise rules.negative_count("targets", case, k, counts[case, k].item())
 
 
 def class_weights(weight: Tensor | None, classes: int) -> None:
@@ -181,27 +183,6 @@ def class_weights(weight: Tensor | None, classes: int) -> None:
     if weight is not None and _can_look_at(weight) and not bool((weight >= 0).all()):
         bad = weight[~(weight >= 0)][0].item()
         raise InvalidInputError(f"weight: must not be negative or NaN; got {bad:g}")
-
-
-def at_least_zero(name: str, value: float) -> float:
-    """Return `value` when it is finite and not negative."""
-    if not 0 <= value < math.inf:
-        raise InvalidInputError(f"{name}: must be finite and not negative; got {value}")
-    return value
-
-
-def positive(name: str, value: float) -> float:
-    """Return `value` when it is positive."""
-    if not value > 0:
-        raise InvalidInputError(f"{name}: must be positive; got {value}")
-    return value
-
-
-def choose(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    """Return `value` when it is one of `allowed`; otherwise say what is."""
-    if value not in allowed:
-        raise InvalidInputError(f"{name}: must be one of {', '.join(allowed)}; got {value!r}")
-    return value
 
 
 def reduce(

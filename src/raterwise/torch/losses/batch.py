@@ -31,11 +31,25 @@ def top_label(cases: Cases) -> tuple[Tensor, Tensor]:
 
 @full_precision
 def mdca_term(
-    logits: Tensor, targets: Tensor, weight: Tensor | None = None, ignore_index: int = -100
+    logits: Tensor, targets: Tensor, *, weight: Tensor | None = None, ignore_index: int = -100
 ) -> Tensor:
     """Return 1/K Σ_k |mean_i p_ik - mean_i 1[label_i = k]| (Hebbalaguppe et al. 2022, eq 5).
 
-    `weight` (K,) weighs the classes in the mean over k.
+    Parameters
+    ----------
+    logits : Tensor
+        (N, K, …): of each class, before the softmax.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+    weight : Tensor, optional
+        (K,): how much each class counts in the mean over classes; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+
+    Returns
+    -------
+    Tensor
+        One number, with a gradient.
 
     >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
@@ -49,11 +63,25 @@ def mdca_term(
 
 @full_precision
 def dca_term(
-    logits: Tensor, targets: Tensor, weight: Tensor | None = None, ignore_index: int = -100
+    logits: Tensor, targets: Tensor, *, weight: Tensor | None = None, ignore_index: int = -100
 ) -> Tensor:
     """Return |mean confidence - accuracy| of the batch (Liang et al. 2020, eq 3).
 
-    `weight` (K,) weighs the cases by their label.
+    Parameters
+    ----------
+    logits : Tensor
+        (N, K, …): of each class, before the softmax.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+    weight : Tensor, optional
+        (K,): how much a case counts by its label; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+
+    Returns
+    -------
+    Tensor
+        One number, with a gradient.
 
     >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
@@ -72,7 +100,7 @@ class BatchTerm(nn.Module):
 
     weight: Tensor | None
 
-    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100) -> None:
+    def __init__(self, *, weight: Tensor | None = None, ignore_index: int = -100) -> None:
         super().__init__()
         self.ignore_index = ignore_index
         self.register_buffer("weight", weight)
@@ -81,6 +109,13 @@ class BatchTerm(nn.Module):
 class MDCA(BatchTerm):
     """The multi-class difference of confidence and accuracy; see `mdca_term`.
 
+    Parameters
+    ----------
+    weight : Tensor, optional
+        (K,): how much each class counts in the mean over classes; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+
     >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> MDCA()(p.log(), torch.tensor([0, 1]))
@@ -88,12 +123,19 @@ class MDCA(BatchTerm):
     """
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the term of logits (N, K, …) and classes or label counts."""
-        return mdca_term(logits, targets, self.weight, self.ignore_index)
+        """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
+        return mdca_term(logits, targets, weight=self.weight, ignore_index=self.ignore_index)
 
 
 class DCA(BatchTerm):
     """The difference of mean confidence and accuracy; see `dca_term`.
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        (K,): how much a case counts by its label; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
 
     >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
@@ -102,5 +144,5 @@ class DCA(BatchTerm):
     """
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the term of logits (N, K, …) and classes or label counts."""
-        return dca_term(logits, targets, self.weight, self.ignore_index)
+        """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
+        return dca_term(logits, targets, weight=self.weight, ignore_index=self.ignore_index)

@@ -12,6 +12,15 @@ class Regularized(nn.Module):
 
     The paper trains with `Regularized(FocalLoss(gamma=1), RCR(), beta=1)`.
 
+    Parameters
+    ----------
+    application : Module
+        The loss that trains the network, called as `application(logits, targets)`.
+    regulariser : Module
+        The calibration term to add, called alike.
+    beta : float, default 1.0
+        How much of the term to add.
+
     >>> import torch
     >>> from raterwise.torch.losses import MDCA, HistogramCrossEntropy
     >>> loss = Regularized(HistogramCrossEntropy(), MDCA(), beta=2)
@@ -24,7 +33,7 @@ class Regularized(nn.Module):
         self.application, self.regulariser, self.beta = application, regulariser, beta
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the sum of both for logits (N, K, …) and classes or label counts."""
+        """Return the sum of both for logits (N, K, …) and classes (N, …) or label counts."""
         loss: Tensor = self.application(logits, targets)
         term: Tensor = self.regulariser(logits, targets)
         return loss + self.beta * term

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from raterwise.rules import at_least_zero, choose
 from raterwise.torch.losses._cases import (
     REDUCTIONS,
-    at_least_zero,
-    choose,
+    Reduction,
     full_precision,
     read_cases,
     reduce,
@@ -35,15 +35,34 @@ def focal_loss(
     logits: Tensor,
     targets: Tensor,
     gamma: float = 1.0,
+    *,
     weight: Tensor | None = None,
     ignore_index: int = -100,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
     """Return -(1 - p_t)^γ log p_t, with p_t the probability of the label (Lin et al. 2017, eq 4).
 
-    `targets` are classes (N, …) or label counts (N, K, …); a case that raters disagree about
-    counts the mean over its raters. `weight` (K,) and `reduction` are as in
-    `torch.nn.CrossEntropyLoss`, which this is for γ = 0.
+    A case that raters disagree about counts the mean over its raters.
+
+    Parameters
+    ----------
+    logits : Tensor
+        (N, K, …): of each class, before the softmax.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+    gamma : float, default 1.0
+        How much less a case counts that is already right; 0 is cross-entropy.
+    weight : Tensor, optional
+        (K,): how much a label of each class counts; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+
+    Returns
+    -------
+    Tensor
+        A number, or with `reduction="none"` one for each case, (N, …).
 
     >>> logits = torch.tensor([[0.0, 0.0]])
     >>> round(focal_loss(logits, torch.tensor([1]), gamma=2).item(), 4)  # log(2) / 4
@@ -60,16 +79,37 @@ def flsd_loss(
     logits: Tensor,
     targets: Tensor,
     gamma: float = 3.0,
+    *,
     schedule: Sequence[tuple[float, float]] = FLSD_53,
     weight: Tensor | None = None,
     ignore_index: int = -100,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
     """Return the focal loss with a sample-dependent γ (FLSD, Mukhoti et al. 2020).
 
-    `schedule` lists (bound, γ): the first bound that p_t is below decides, and `gamma` holds from
-    the last bound on. The default is FLSD-53: γ = 5 for p_t < 0.2 and 3 for the rest; with
-    `gamma=2` it is FLSD-532.
+    The default is FLSD-53: γ = 5 for p_t < 0.2 and 3 for the rest; with `gamma=2` it is FLSD-532.
+
+    Parameters
+    ----------
+    logits : Tensor
+        (N, K, …): of each class, before the softmax.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+    gamma : float, default 3.0
+        The exponent from the last bound of the schedule on.
+    schedule : sequence of (float, float), default FLSD_53
+        Pairs (bound, γ): the first bound that p_t is below decides.
+    weight : Tensor, optional
+        (K,): how much a label of each class counts; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+
+    Returns
+    -------
+    Tensor
+        A number, or with `reduction="none"` one for each case, (N, …).
 
     >>> p = torch.tensor([[0.1, 0.9], [0.25, 0.75], [0.5, 0.5]])
     >>> flsd_loss(p.log(), torch.tensor([0, 0, 0]), gamma=2, reduction="none")
@@ -89,6 +129,17 @@ def flsd_loss(
 class FocalLoss(nn.Module):
     """The focal loss -(1 - p_t)^γ log p_t; see `focal_loss`.
 
+    Parameters
+    ----------
+    gamma : float, default 1.0
+        How much less a case counts that is already right; 0 is cross-entropy.
+    weight : Tensor, optional
+        (K,): how much a label of each class counts; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+
     >>> FocalLoss(gamma=2)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     tensor(0.1733)
     """
@@ -98,20 +149,23 @@ class FocalLoss(nn.Module):
     def __init__(
         self,
         gamma: float = 1.0,
+        *,
         weight: Tensor | None = None,
         ignore_index: int = -100,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__()
         self.gamma, self.ignore_index = at_least_zero("gamma", gamma), ignore_index
-        self.reduction = choose("reduction", reduction, REDUCTIONS)
+        choose("reduction", reduction, REDUCTIONS)
+        self.reduction = reduction
         self.register_buffer("weight", weight)
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of logits (N, K, …) and classes or label counts."""
+        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
         return focal_loss(
-            logits, targets, self.gamma, self.weight, self.ignore_index, self.reduction
-        )
+            logits, targets, self.gamma,
+            weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
+        )  # fmt: skip
 
     def extra_repr(self) -> str:
         """The options."""
@@ -120,6 +174,19 @@ class FocalLoss(nn.Module):
 
 class FLSD(nn.Module):
     """The focal loss with a sample-dependent γ, by default FLSD-53; see `flsd_loss`.
+
+    Parameters
+    ----------
+    gamma : float, default 3.0
+        The exponent from the last bound of the schedule on.
+    schedule : sequence of (float, float), default FLSD_53
+        Pairs (bound, γ): the first bound that p_t is below decides.
+    weight : Tensor, optional
+        (K,): how much a label of each class counts; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     >>> p = torch.tensor([[0.1, 0.9]])
     >>> FLSD()(p.log(), torch.tensor([0]))  # 0.9^5 log(10)
@@ -131,24 +198,26 @@ class FLSD(nn.Module):
     def __init__(
         self,
         gamma: float = 3.0,
+        *,
         schedule: Sequence[tuple[float, float]] = FLSD_53,
         weight: Tensor | None = None,
         ignore_index: int = -100,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__()
         self.gamma, self.ignore_index = at_least_zero("gamma", gamma), ignore_index
-        self.reduction = choose("reduction", reduction, REDUCTIONS)
+        choose("reduction", reduction, REDUCTIONS)
+        self.reduction = reduction
         self.schedule = tuple(
             (float(bound), at_least_zero("gamma", float(value))) for bound, value in schedule
         )
         self.register_buffer("weight", weight)
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of logits (N, K, …) and classes or label counts."""
+        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
         return flsd_loss(
-            logits, targets, self.gamma, self.schedule, self.weight, self.ignore_index,
-            self.reduction,
+            logits, targets, self.gamma, schedule=self.schedule,
+            weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
         )  # fmt: skip
 
     def extra_repr(self) -> str:

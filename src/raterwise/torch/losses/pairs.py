@@ -6,15 +6,16 @@ used, evenly spread.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from raterwise.rules import choose, positive
 from raterwise.torch.losses._cases import (
-    choose,
     class_weights,
     full_precision,
-    positive,
     ratio,
     read_cases,
     subset,
@@ -33,7 +34,8 @@ def rcr_term(
     logits: Tensor,
     targets: Tensor,
     sigma: float = 0.1,
-    normalization: str = "smooth",
+    *,
+    normalization: Literal["smooth", "paper"] = "smooth",
     weight: Tensor | None = None,
     ignore_index: int = -100,
     max_cases: int = MAX_CASES,
@@ -49,7 +51,29 @@ def rcr_term(
                    Then mean_j z_jk is mean_i C_ik / N whatever σ is; while every class has a
                    label in the batch the term is the constant (1 - 1/N)/K, without gradient.
 
-    As σ → 0 or ∞ the smooth term is MDCA. `weight` (K,) weighs the classes in the mean over k.
+    As σ → 0 or ∞ the smooth term is MDCA.
+
+    Parameters
+    ----------
+    logits : Tensor
+        (N, K, …): of each class, before the softmax.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+    sigma : float, default 0.1
+        The standard deviation of the Gaussian, in units of probability.
+    normalization : {"smooth", "paper"}, default "smooth"
+        A weighted mean, or eq 9 as printed.
+    weight : Tensor, optional
+        (K,): how much each class counts in the mean over classes; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    max_cases : int, default 2048
+        At most so many cases are compared, evenly spread over those that count.
+
+    Returns
+    -------
+    Tensor
+        One number, with a gradient.
 
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> rcr_term(p.log(), torch.tensor([0, 1]), sigma=1e-3)
@@ -91,10 +115,11 @@ def _smoothed_sums(probs: Tensor, keep: Tensor, sigma: float, normalization: str
 def mmce_term(
     logits: Tensor,
     targets: Tensor,
+    bandwidth: float = 0.4,
+    *,
     weighted: bool = False,
     root: bool = False,
-    bandwidth: float = 0.4,
-    normalization: str = "mean",
+    normalization: Literal["mean", "released"] = "mean",
     weight: Tensor | None = None,
     ignore_index: int = -100,
     max_cases: int = MAX_CASES,
@@ -109,6 +134,32 @@ def mmce_term(
     `weighted=True` divides the sums over right and over wrong cases by their own numbers m and n,
     so that the few wrong ones count (Kumar et al. 2018, section 3.2). Much released code then
     divides by them a second time: `normalization="released"` is that, always with the root.
+
+    Parameters
+    ----------
+    logits : Tensor
+        (N, K, …): of each class, before the softmax.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+    bandwidth : float, default 0.4
+        Of the Laplacian kernel, in units of confidence.
+    weighted : bool, default False
+        Divide the sums over right and over wrong cases by their own numbers.
+    root : bool, default False
+        MMCE itself instead of its square.
+    normalization : {"mean", "released"}, default "mean"
+        Of `weighted=True`: the paper's, or that of much released code.
+    weight : Tensor, optional
+        (K,): how much a case counts by its label; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    max_cases : int, default 2048
+        At most so many cases are compared, evenly spread over those that count.
+
+    Returns
+    -------
+    Tensor
+        One number, with a gradient.
 
     >>> p = torch.tensor([[0.9, 0.1], [0.9, 0.1]])
     >>> mmce_term(p.log(), torch.tensor([0, 1]))  # ((0.1 - 0.9) / 2)²
@@ -154,6 +205,19 @@ def _released(right: Tensor, wrong: Tensor, m: Tensor, n: Tensor, kernel: Tensor
 class RCR(BatchTerm):
     """The robust calibration regulariser of RECE eqs 8-9; see `rcr_term`.
 
+    Parameters
+    ----------
+    sigma : float, default 0.1
+        The standard deviation of the Gaussian, in units of probability.
+    normalization : {"smooth", "paper"}, default "smooth"
+        A weighted mean, or eq 9 as printed.
+    weight : Tensor, optional
+        (K,): how much each class counts in the mean over classes; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    max_cases : int, default 2048
+        At most so many cases are compared, evenly spread over those that count.
+
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> RCR(sigma=1e-3)(p.log(), torch.tensor([0, 1]))
     tensor(0.2500)
@@ -162,21 +226,22 @@ class RCR(BatchTerm):
     def __init__(
         self,
         sigma: float = 0.1,
-        normalization: str = "smooth",
+        *,
+        normalization: Literal["smooth", "paper"] = "smooth",
         weight: Tensor | None = None,
         ignore_index: int = -100,
         max_cases: int = MAX_CASES,
     ) -> None:
-        super().__init__(weight, ignore_index)
+        super().__init__(weight=weight, ignore_index=ignore_index)
         choose("normalization", normalization, ("smooth", "paper"))
         self.sigma = positive("sigma", sigma)
         self.normalization, self.max_cases = normalization, max_cases
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the term of logits (N, K, …) and classes or label counts."""
+        """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
         return rcr_term(
-            logits, targets, self.sigma, self.normalization, self.weight, self.ignore_index,
-            self.max_cases,
+            logits, targets, self.sigma, normalization=self.normalization,
+            weight=self.weight, ignore_index=self.ignore_index, max_cases=self.max_cases,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
@@ -187,6 +252,23 @@ class RCR(BatchTerm):
 class MMCE(BatchTerm):
     """The maximum mean calibration error, squared, plain or weighted; see `mmce_term`.
 
+    Parameters
+    ----------
+    bandwidth : float, default 0.4
+        Of the Laplacian kernel, in units of confidence.
+    weighted : bool, default False
+        Divide the sums over right and over wrong cases by their own numbers.
+    root : bool, default False
+        MMCE itself instead of its square.
+    normalization : {"mean", "released"}, default "mean"
+        Of `weighted=True`: the paper's, or that of much released code.
+    weight : Tensor, optional
+        (K,): how much a case counts by its label; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    max_cases : int, default 2048
+        At most so many cases are compared, evenly spread over those that count.
+
     >>> p = torch.tensor([[0.9, 0.1], [0.9, 0.1]])
     >>> MMCE()(p.log(), torch.tensor([0, 1]))
     tensor(0.1600)
@@ -194,27 +276,29 @@ class MMCE(BatchTerm):
 
     def __init__(
         self,
+        bandwidth: float = 0.4,
+        *,
         weighted: bool = False,
         root: bool = False,
-        bandwidth: float = 0.4,
-        normalization: str = "mean",
+        normalization: Literal["mean", "released"] = "mean",
         weight: Tensor | None = None,
         ignore_index: int = -100,
         max_cases: int = MAX_CASES,
     ) -> None:
-        super().__init__(weight, ignore_index)
+        super().__init__(weight=weight, ignore_index=ignore_index)
         choose("normalization", normalization, ("mean", "released"))
         self.weighted, self.root = weighted, root
         self.bandwidth = positive("bandwidth", bandwidth)
         self.normalization, self.max_cases = normalization, max_cases
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the term of logits (N, K, …) and classes or label counts."""
+        """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
         return mmce_term(
-            logits, targets, self.weighted, self.root, self.bandwidth, self.normalization,
-            self.weight, self.ignore_index, self.max_cases,
+            logits, targets, self.bandwidth, weighted=self.weighted, root=self.root,
+            normalization=self.normalization, weight=self.weight, ignore_index=self.ignore_index,
+            max_cases=self.max_cases,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
         """The options."""
-        return f"weighted={self.weighted}, root={self.root}, bandwidth={self.bandwidth}"
+        return f"bandwidth={self.bandwidth}, weighted={self.weighted}, root={self.root}"

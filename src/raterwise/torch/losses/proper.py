@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from torch import Tensor, nn
 
 from raterwise.errors import InvalidInputError
+from raterwise.rules import choose
 from raterwise.torch.losses._cases import (
     REDUCTIONS,
-    choose,
+    Reduction,
     full_precision,
     read_cases,
     reduce,
@@ -27,13 +30,32 @@ __all__ = [
 def brier_loss(
     logits: Tensor,
     targets: Tensor,
+    *,
     weight: Tensor | None = None,
     ignore_index: int = -100,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
     """Return Σ_k (p_k - 1[label = k])², the mean over the raters of a case (LH eq 8).
 
     Never halved, also for two classes: `raterwise.expected_squared_loss` of the same batch.
+
+    Parameters
+    ----------
+    logits : Tensor
+        (N, K, …): of each class, before the softmax.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+    weight : Tensor, optional
+        (K,): how much a label of each class counts; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+
+    Returns
+    -------
+    Tensor
+        A number, or with `reduction="none"` one for each case, (N, …).
 
     >>> import torch
     >>> brier_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
@@ -49,14 +71,32 @@ def brier_loss(
 def histogram_cross_entropy(
     logits: Tensor,
     targets: Tensor,
+    *,
     weight: Tensor | None = None,
     ignore_index: int = -100,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
     """Return -1/Σ_i n_i Σ_i Σ_k y_ik log p_ik, every annotation counting once (LH eq 82).
 
-    `targets` are label counts y (N, K, …), or classes. `reduction="sum"` leaves the division out;
-    "none" is -Σ_k y_k log p_k of each case.
+    `reduction="sum"` leaves the division out; "none" is -Σ_k y_k log p_k of each case.
+
+    Parameters
+    ----------
+    logits : Tensor
+        (N, K, …): of each class, before the softmax.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+    weight : Tensor, optional
+        (K,): how much a label of each class counts; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+
+    Returns
+    -------
+    Tensor
+        A number, or with `reduction="none"` one for each case, (N, …).
 
     >>> import torch
     >>> counts = torch.tensor([[3, 0], [0, 1]])
@@ -74,14 +114,35 @@ def label_smoothing_loss(
     logits: Tensor,
     targets: Tensor,
     smoothing: float = 0.1,
+    *,
     weight: Tensor | None = None,
     ignore_index: int = -100,
-    reduction: str = "mean",
+    reduction: Reduction = "mean",
 ) -> Tensor:
     """Return cross-entropy with 1 - α on the label and α/(K-1) on each other class.
 
     The convention of RECE's released code. `torch.nn.CrossEntropyLoss(label_smoothing=ε)` gives
     the label its share of ε too: it is this loss with α = ε (K-1)/K.
+
+    Parameters
+    ----------
+    logits : Tensor
+        (N, K, …): of each class, before the softmax.
+    targets : Tensor
+        (N, …) classes, or (N, K, …) label counts where several raters labelled each case.
+    smoothing : float, default 0.1
+        α, the share of the label that goes to the other classes; at least 0 and below 1.
+    weight : Tensor, optional
+        (K,): how much a label of each class counts; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+
+    Returns
+    -------
+    Tensor
+        A number, or with `reduction="none"` one for each case, (N, …).
 
     >>> import torch
     >>> label_smoothing_loss(torch.tensor([[0.0, 0.0, 0.0]]), torch.tensor([1]))  # log(3)
@@ -101,6 +162,12 @@ def _check_smoothing(smoothing: float) -> None:
         raise InvalidInputError(f"smoothing: must be at least 0 and below 1; got {smoothing}")
 
 
+class _Options(TypedDict):
+    weight: Tensor | None
+    ignore_index: int
+    reduction: Reduction
+
+
 class _PerCaseLoss(nn.Module):
     """What the losses here share: class weights, an ignored class, a reduction."""
 
@@ -108,14 +175,23 @@ class _PerCaseLoss(nn.Module):
 
     def __init__(
         self,
+        *,
         weight: Tensor | None = None,
         ignore_index: int = -100,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
         super().__init__()
         self.ignore_index = ignore_index
-        self.reduction = choose("reduction", reduction, REDUCTIONS)
+        choose("reduction", reduction, REDUCTIONS)
+        self.reduction = reduction
         self.register_buffer("weight", weight)
+
+    def _options(self) -> _Options:
+        return {
+            "weight": self.weight,
+            "ignore_index": self.ignore_index,
+            "reduction": self.reduction,
+        }
 
     def extra_repr(self) -> str:
         """The options."""
@@ -125,18 +201,36 @@ class _PerCaseLoss(nn.Module):
 class Brier(_PerCaseLoss):
     """The Brier loss Σ_k (p_k - 1[label = k])²; see `brier_loss`.
 
+    Parameters
+    ----------
+    weight : Tensor, optional
+        (K,): how much a label of each class counts; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
+
     >>> import torch
     >>> Brier()(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     tensor(0.5000)
     """
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of logits (N, K, …) and classes or label counts."""
-        return brier_loss(logits, targets, self.weight, self.ignore_index, self.reduction)
+        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
+        return brier_loss(logits, targets, **self._options())
 
 
 class HistogramCrossEntropy(_PerCaseLoss):
     """Cross-entropy of label histograms, every annotation counting once (LH eq 82).
+
+    Parameters
+    ----------
+    weight : Tensor, optional
+        (K,): how much a label of each class counts; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     >>> import torch
     >>> logits, counts = torch.zeros(1, 2), torch.tensor([[3, 1]])
@@ -145,14 +239,23 @@ class HistogramCrossEntropy(_PerCaseLoss):
     """
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of logits (N, K, …) and label counts or classes."""
-        return histogram_cross_entropy(
-            logits, targets, self.weight, self.ignore_index, self.reduction
-        )
+        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
+        return histogram_cross_entropy(logits, targets, **self._options())
 
 
 class LabelSmoothing(_PerCaseLoss):
     """Cross-entropy with a smoothed label; see `label_smoothing_loss`.
+
+    Parameters
+    ----------
+    smoothing : float, default 0.1
+        α, the share of the label that goes to the other classes; at least 0 and below 1.
+    weight : Tensor, optional
+        (K,): how much a label of each class counts; by default all the same.
+    ignore_index : int, default -100
+        The class that does not count, such as the pixels outside a region.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
     >>> import torch
     >>> LabelSmoothing(0.1)(torch.zeros(1, 3), torch.tensor([1]))
@@ -162,19 +265,18 @@ class LabelSmoothing(_PerCaseLoss):
     def __init__(
         self,
         smoothing: float = 0.1,
+        *,
         weight: Tensor | None = None,
         ignore_index: int = -100,
-        reduction: str = "mean",
+        reduction: Reduction = "mean",
     ) -> None:
-        super().__init__(weight, ignore_index, reduction)
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         _check_smoothing(smoothing)
         self.smoothing = smoothing
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of logits (N, K, …) and classes or label counts."""
-        return label_smoothing_loss(
-            logits, targets, self.smoothing, self.weight, self.ignore_index, self.reduction
-        )
+        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
+        return label_smoothing_loss(logits, targets, self.smoothing, **self._options())
 
     def extra_repr(self) -> str:
         """The options."""

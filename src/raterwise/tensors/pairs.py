@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from raterwise.engines.tensor_cases import TensorCases, rated_cases
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels._torch_kde import canonical_kde, score_kde
 from raterwise.metrics import bandwidth as choice
 from raterwise.summaries.cells import fine_cells
+from raterwise.tensors.cases import TensorCases, rated_cases, weighted_cases
 
 __all__ = ["kde_of_rows"]
 
@@ -39,7 +39,8 @@ def kde_of_rows(
     >>> kde_of_rows(probs, torch.tensor([1, 0]), None, kind="canonical", **options)
     1.5
     """
-    rows, masses = _rows(rated_cases(TensorCases.of(probs, labels, weights), on_unrated))
+    cases = weighted_cases(TensorCases.of(probs, labels, weights))
+    rows, masses = _rows(rated_cases(cases, on_unrated))
     total = masses.sum(dim=1)
     if len(rows) < 2:
         raise UndefinedMetricError(

@@ -1,7 +1,7 @@
 """One pass over predictions that are tensors, on the device where they are.
 
 The tables come out as those of `summaries.summarise`, up to the order of additions; only they, and
-not the predictions, are copied to the host. Nothing here is imported unless a tensor is given.
+not the predictions, are copied to the host.
 """
 
 from __future__ import annotations
@@ -16,18 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from raterwise.engines.tensor_cases import (
-    TensorCases,
-    explain_bad_row,
-    hits_of,
-    numbers,
-    rated_cases,
-    weighted_cases,
-    weights_of,
-)
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels import _triton
-from raterwise.kernels._torch_questions import PER_CASE_SCORES, Scored, TensorRows, score
 from raterwise.questions import QUESTIONS, ScoredCases
 from raterwise.summaries import (
     BinPlan,
@@ -37,6 +27,15 @@ from raterwise.summaries import (
     SortedScores,
     one_pass,
 )
+from raterwise.tensors.cases import (
+    TensorCases,
+    hits_of,
+    numbers,
+    rated_cases,
+    weighted_cases,
+    weights_of,
+)
+from raterwise.tensors.questions import PER_CASE_SCORES, Scored, TensorRows, score
 
 __all__ = [
     "add_cases",
@@ -68,9 +67,26 @@ def summarise(
 ) -> dict[Plan, Any]:
     """Read every case once and return the summary of each plan, as `summaries.summarise` does.
 
-    `labels` is a Labels, (N,) classes or (N, K) label counts. Sorted scores come with equal ones
-    merged, unless `merge_ties` is false: what leaves out one case at a time (the kernel-density
-    error) needs them apart.
+    Parameters
+    ----------
+    probs : Tensor
+        (N, K), or (N,) for the probability of class 1 of two.
+    labels : Labels or Tensor
+        (N,) classes or (N, K) label counts.
+    plans : sequence of plans
+        What to sum, such as `BinPlan`.
+    weights : array or Tensor, optional
+        (N,): of the cases.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+    merge_ties : bool, default True
+        Sorted scores come with equal ones merged; what leaves out one case at a time (the
+        kernel-density error) needs them apart.
+
+    Returns
+    -------
+    dict
+        The summary of each plan, on the host.
 
     >>> from raterwise.questions import Question
     >>> plan = BinPlan(Question("top_label"), bins=2)
@@ -78,7 +94,7 @@ def summarise(
     >>> summarise(probs, torch.tensor([0, 0]), [plan])[plan].table.positive
     array([[0., 1.]])
     """
-    cases = weighted_cases(rated_cases(TensorCases.of(probs, labels, weights), on_unrated))
+    cases = rated_cases(weighted_cases(TensorCases.of(probs, labels, weights)), on_unrated)
     classes = cases.probs.shape[1]
     binned: dict[Any, Tensor] = {plan: _zeros(plan, cases) for plan in plans if plan.kind == "bins"}
     ranked: dict[Any, list[Scored]] = {p: [] for p in plans if p.kind == "scores"}
@@ -153,7 +169,7 @@ def _added_directly(cases: TensorCases, plan: BinPlan, table: Tensor, check: boo
     else:
         return False
     if check and (bad := int(first_bad)) < len(probs):
-        raise explain_bad_row(probs, bad, cases.tolerance)
+        raise cases.bad_row(bad)
     table += sums
     return True
 

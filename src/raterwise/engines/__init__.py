@@ -1,1 +1,0 @@
-"""Where a pass over the predictions runs: here in threads, or on a cluster."""

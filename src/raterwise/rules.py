@@ -1,0 +1,272 @@
+"""What is checked and how it is said, from plain numbers: arrays and tensors share it.
+
+Whoever holds the data finds the first offence in its own way (a compiled loop, a pass on a GPU)
+and asks here for the words. Each function returns the error, for the caller to raise; those
+called `check_…`, `choose` and the like need nothing but scalars and raise it themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from numbers import Integral
+from typing import Any
+
+from raterwise.errors import InvalidInputError, InvalidTypeError
+
+__all__ = [
+    "FIRST_NAMED",
+    "at_least_zero",
+    "bad_row",
+    "bad_weight",
+    "check_dimensions",
+    "check_number_of_cases",
+    "check_number_of_classes",
+    "check_one_per_case",
+    "check_probabilities_shape",
+    "choose",
+    "contains_nan",
+    "first_cases",
+    "masked_values",
+    "missing_patients",
+    "negative_count",
+    "no_weight",
+    "none_rated",
+    "not_a_class",
+    "not_numbers",
+    "not_whole",
+    "positive",
+    "positive_integer",
+    "too_few_raters",
+    "unfit_labels",
+    "unrated",
+]
+
+Shape = Sequence[int]
+FIRST_NAMED = 5
+"""How many of the offending cases a message names."""
+
+
+def first_cases(names: Iterable[object]) -> str:
+    """How to name the first few of some cases.
+
+    >>> first_cases([3, 7]), first_cases(range(8))
+    ('cases 3, 7', 'cases 0, 1, 2, 3, 4 …')
+    """
+    some = list(islice(names, FIRST_NAMED + 1))
+    more = " …" if len(some) > FIRST_NAMED else ""
+    return f"cases {', '.join(str(name) for name in some[:FIRST_NAMED])}{more}"
+
+
+# options ------------------------------------------------------------------------------------------
+
+
+def choose(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    """Return `value` when it is one of `allowed`; otherwise say what is."""
+    if value not in allowed:
+        raise InvalidInputError(f"{name}: must be one of {', '.join(allowed)}; got {value!r}")
+    return value
+
+
+def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
+    """Return `value` as an int of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InvalidTypeError(f"{name}: must be a whole number; got {value!r}")
+    if value < least:
+        raise InvalidInputError(f"{name}: must be at least {least}; got {value}")
+    return int(value)
+
+
+def positive(name: str, value: float) -> float:
+    """Return `value` when it is positive and finite."""
+    if not 0 < value < math.inf:
+        raise InvalidInputError(f"{name}: must be positive and finite; got {value}")
+    return value
+
+
+def at_least_zero(name: str, value: float) -> float:
+    """Return `value` when it is finite and not negative."""
+    if not 0 <= value < math.inf:
+        raise InvalidInputError(f"{name}: must be finite and not negative; got {value}")
+    return value
+
+
+# arrays of any kind -------------------------------------------------------------------------------
+
+
+def not_numbers(name: str, dtype: object, first: object = None) -> InvalidTypeError:
+    """Values of a kind that is no number."""
+    kind = str(dtype).removeprefix("torch.")
+    seen = "" if first is None else f" (first value {first!r})"
+    return InvalidTypeError(f"{name}: must be an array of numbers; got dtype {kind}{seen}")
+
+
+def masked_values(name: str, masked: int, size: int) -> InvalidTypeError:
+    """An array of which some values are hidden: leaving them in or out would both be a guess."""
+    return InvalidTypeError(
+        f"{name}: must not be a masked array with hidden values; {masked} of {size} are masked. "
+        "Leave these cases out, or fill them in with .filled(…)"
+    )
+
+
+def check_dimensions(name: str, shape: Shape, allowed: tuple[int, ...]) -> None:
+    """Raise where an array has not one of the allowed numbers of dimensions."""
+    if len(shape) not in allowed:
+        words = " or ".join(f"{n}-dimensional" for n in allowed)
+        raise InvalidInputError(f"{name}: must be {words}; got shape {tuple(shape)}")
+
+
+def check_one_per_case(name: str, shape: Shape, cases: int) -> None:
+    """Raise where there is not one value for each case."""
+    check_dimensions(name, shape, (1,))
+    if shape[0] != cases:
+        raise InvalidInputError(
+            f"{name}: must have one value per case; got {shape[0]} for {cases} cases"
+        )
+
+
+def contains_nan(name: str, missing: int, row: int | None = None) -> InvalidInputError:
+    """Values that are not there."""
+    place = None if row is None else f"row {row}"
+    first = "" if place is None else f", the first in {place}"
+    return InvalidInputError(
+        f"{name}: must not contain NaN; {missing} values are NaN{first}", where=place
+    )
+
+
+def not_whole(name: str, value: float, missing: int) -> InvalidInputError:
+    """Numbers that should be whole: the first that is not, and how many are NaN."""
+    if missing:
+        return InvalidInputError(f"{name}: must be whole numbers; {missing} are NaN")
+    if math.isinf(value):
+        return InvalidInputError(f"{name}: must be whole numbers; some are infinite")
+    return InvalidInputError(f"{name}: must be whole numbers; got {value:.6g}")
+
+
+# probabilities ------------------------------------------------------------------------------------
+
+
+def check_probabilities_shape(name: str, shape: Shape) -> None:
+    """Raise where probabilities are not (N, K) or (N,) with a case and two classes at least."""
+    check_dimensions(name, shape, (1, 2))
+    if shape[0] == 0:
+        raise InvalidInputError(f"{name}: must hold at least one case; got shape {tuple(shape)}")
+    if len(shape) == 2 and shape[1] < 2:
+        raise InvalidInputError(
+            f"{name}: must have at least 2 classes, or be (N,) for the probability of class 1; "
+            f"got shape {tuple(shape)}"
+        )
+
+
+def bad_row(
+    name: str, row: int, values: Sequence[float], tolerance: float, count_nan: Callable[[], int]
+) -> InvalidInputError:
+    """What is wrong with the first bad row; `count_nan` looks at all of them.
+
+    >>> print(bad_row("probs", 3, [1.5, -0.5], 1e-4, lambda: 0))
+    probs: must lie in [0, 1]; row 3 holds 1.5 (logits need a softmax first)
+    """
+    if any(math.isnan(value) for value in values):
+        return contains_nan(name, count_nan(), row)
+    place = f"row {row}"
+    outside = [value for value in values if not 0 <= value <= 1]
+    if outside:
+        hint = "" if math.isinf(outside[0]) else " (logits need a softmax first)"
+        text = f"{name}: must lie in [0, 1]; {place} holds {outside[0]:.6g}{hint}"
+    else:
+        total = math.fsum(values)
+        text = f"{name}: rows must sum to 1 within {tolerance:.0e}; {place} sums to {total:.6g}"
+    return InvalidInputError(text, where=place)
+
+
+# labels -------------------------------------------------------------------------------------------
+
+
+def not_a_class(
+    name: str, entry: int, value: float, classes: int, besides: str = ""
+) -> InvalidInputError:
+    """A label that is no class; `besides` says what else it may be."""
+    return InvalidInputError(
+        f"{name}: must be classes 0 … {classes - 1}{besides}; entry {entry} is {value:.6g}"
+    )
+
+
+def negative_count(name: str, case: int, k: int, value: float) -> InvalidInputError:
+    """A number of labels below 0."""
+    return InvalidInputError(
+        f"{name}: label counts must not be negative; case {case}, class {k} has {value:.6g}"
+    )
+
+
+def check_number_of_cases(name: str, got: int, cases: int, probs: str = "probs") -> None:
+    """Raise where labels and probabilities are not of the same cases."""
+    if got != cases:
+        raise InvalidInputError(f"{name}: must match {probs}; got {got} labels for {cases} cases")
+
+
+def check_number_of_classes(name: str, got: int, classes: int, probs: str = "probs") -> None:
+    """Raise where labels and probabilities are not of the same classes."""
+    if got != classes:
+        raise InvalidInputError(
+            f"{name}: must have the classes of {probs}; got {got} classes in {name} "
+            f"and {classes} in {probs}"
+        )
+
+
+def unfit_labels(
+    name: str, shape: Shape, per_case: Shape, probs: Shape, like: str
+) -> InvalidInputError:
+    """Labels that are neither one class per case nor label counts, of dense cases or plain ones."""
+    return InvalidInputError(
+        f"{name}: must be {tuple(per_case)} classes or {tuple(probs)} label counts, as {like}; "
+        f"got shape {tuple(shape)}"
+    )
+
+
+def unrated(name: str, number: int, cases: int, first: str) -> InvalidInputError:
+    """Cases that nobody rated; `first` names some of them."""
+    return InvalidInputError(
+        f"{name}: every case needs a rating; {number} of {cases} have none ({first}); "
+        'on_unrated="drop" leaves them out'
+    )
+
+
+def none_rated(name: str) -> InvalidInputError:
+    """No case was rated."""
+    return InvalidInputError(f"{name}: every case needs a rating; none has one")
+
+
+def too_few_raters(
+    name: str, least: int, number: int, cases: int, first: str, *, dropping: bool
+) -> InvalidInputError:
+    """Cases with fewer labels than a metric needs; all of them where they would be left out."""
+    need = f"{name}: needs at least {least} labels per case"
+    if dropping:
+        return InvalidInputError(f"{need}; no case has that many")
+    return InvalidInputError(
+        f'{need}; {number} of {cases} cases have fewer ({first}); on_single="drop" leaves them out'
+    )
+
+
+# weights and patients -----------------------------------------------------------------------------
+
+
+def bad_weight(name: str, case: int, value: float) -> InvalidInputError:
+    """A weight that is negative or no number."""
+    return InvalidInputError(
+        f"{name}: must be finite and not negative; case {case} has {value:.6g}"
+    )
+
+
+def no_weight(name: str) -> InvalidInputError:
+    """Weights that are all 0."""
+    return InvalidInputError(f"{name}: at least one must be positive; all are 0")
+
+
+def missing_patients(name: str, number: int, cases: int, first: str) -> InvalidInputError:
+    """Cases of an unknown patient: they would all be taken for one."""
+    return InvalidInputError(
+        f"{name}: must name the patient of each case; {number} of {cases} are NaN or None "
+        f"({first}). Give each unknown patient a name of its own, or leave these cases out"
+    )
