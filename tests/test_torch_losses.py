@@ -163,8 +163,8 @@ ALL: dict[str, torch.nn.Module] = {
     "mmce": losses.MMCE(),
     "mmce, weighted": losses.MMCE(weighted=True, root=True),
     "kde": losses.KDECalibration(),
-    "kde, top label": losses.KDECalibration(kind="top_label"),
-    "kde, classwise": losses.KDECalibration(kind="classwise"),
+    "kde, top label": losses.KDECalibration(question="top_label"),
+    "kde, per class": losses.KDECalibration(question="per_class"),
     "regularized": losses.Regularized(losses.FocalLoss(1), losses.RCR(), beta=1),
 }
 every_loss = pytest.mark.parametrize("loss", ALL.values(), ids=ALL.keys())
@@ -222,7 +222,8 @@ def test_gradient_of_the_kernel_error(row: dict[str, Any]) -> None:
     data = golden_set(row["set"])
     probs = torch.tensor(data.probs, dtype=torch.float64, requires_grad=True)
     labels = torch.tensor(data.classes.astype(np.int64))
-    losses.kde_calibration_error(probs, labels, bandwidth=row["params"]["bandwidth"]).backward()
+    options = {"bandwidth": row["params"]["bandwidth"], "floor": 1e-10}
+    losses.kde_calibration_error(probs, labels, **options).backward()
     assert probs.grad is not None
     expected = stored(row)
     np.testing.assert_allclose(probs.grad[: len(expected)], expected, rtol=0, atol=TOLERANCE)
@@ -239,14 +240,16 @@ def test_kernel_error_of_logits(row: dict[str, Any]) -> None:
     """The same error from logits; ece-kde sums its "marginal" over the classes, we take the mean.
 
     Its canonical ratio is 0 where the kernels sum to less than 1e-10, which a narrow bandwidth
-    does to lonely cases; such values are matched where it does not come to that.
+    does to lonely cases: `floor` does the same.
     """
-    kind = {"canonical": "canonical", "marginal": "classwise", "label": "top_label"}[
+    question = {"canonical": "canonical", "marginal": "per_class", "label": "top_label"}[
         row["what"].split("_")[-1]
     ]
     logits, labels = inputs(row)
-    divisor = logits.shape[1] if kind == "classwise" else 1
-    value = losses.kde_term(logits, labels, row["params"]["bandwidth"], kind, row["params"]["p"])
+    divisor = logits.shape[1] if question == "per_class" else 1
+    bandwidth, p = row["params"]["bandwidth"], row["params"]["p"]
+    floor = 1e-10 if question == "canonical" else 0.0
+    value = losses.kde_term(logits, labels, bandwidth, question, p, floor=floor)
     assert value.item() == pytest.approx(row["value"] / divisor, rel=0, abs=1e-9)
 
 
@@ -584,7 +587,10 @@ def test_wrong_types() -> None:
     [
         (lambda: losses.RCR(normalization="rows"), "normalization: must be one of smooth, paper"),
         (lambda: losses.MMCE(normalization="rows"), "normalization: must be one of mean, released"),
-        (lambda: losses.KDECalibration(kind="all"), "kind: must be one of canonical"),
+        (lambda: losses.KDECalibration(question="all"), "question: must be one of canonical"),
+        (lambda: losses.KDECalibration(floor=-1.0), "floor: must be finite and not negative"),
+        (lambda: losses.KDECalibration(0.1, "top_label", floor=1e-10), "floor: is for question="),
+        (lambda: losses.KDECalibration(0.1, "positive")(*mixed()), 'question: "positive" is for 2'),
         (lambda: losses.KDECalibration(p=3), "p: must be 1 or 2; got 3"),
         (lambda: losses.KDECalibration(bandwidth=0), "bandwidth: must be positive; got 0"),
         (lambda: losses.RCR(sigma=0.0)(*mixed()), "sigma: must be positive; got 0.0"),
@@ -610,19 +616,28 @@ def test_labels_of_raterwise_serve_as_targets() -> None:
 # what goes wrong in training --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["canonical", "classwise", "top_label"])
-@pytest.mark.parametrize("bandwidth", [0.5, 0.01])
-def test_kernel_loss_is_kde_ece_of_histograms(kind: str, bandwidth: float) -> None:
+@pytest.mark.parametrize("question", ["canonical", "per_class", "top_label"])
+@pytest.mark.parametrize("bandwidth", [0.5, 0.01, 1e-4])
+def test_kernel_loss_is_kde_ece_of_histograms(question: Any, bandwidth: float) -> None:
     """Cases with many labels weigh more, isolated and saturated ones are as in the metric."""
     rng = np.random.default_rng(0)
     probs = np.vstack((rng.dirichlet(np.ones(3), 30), np.eye(3) * 0.98 + 0.02 / 3))
     counts = rng.multinomial(1, [0.3, 0.3, 0.4], 33) + rng.integers(0, 4, (33, 1)) * [1, 0, 0]
-    expected = rw.kde_ece(probs, Labels.from_counts(counts), kind=kind, bandwidth=bandwidth)
+    expected = rw.kde_ece(probs, Labels.from_counts(counts), question, bandwidth=bandwidth)
     logits, targets = torch.tensor(probs).log(), torch.tensor(counts)
-    assert losses.kde_term(logits, targets, bandwidth, kind).item() == pytest.approx(
+    assert losses.kde_term(logits, targets, bandwidth, question).item() == pytest.approx(
         expected, abs=1e-9
     )
-    given = losses.kde_calibration_error(torch.tensor(probs), targets, bandwidth, kind)
+    given = losses.kde_calibration_error(torch.tensor(probs), targets, bandwidth, question)
+    assert given.item() == pytest.approx(expected, abs=1e-9)
+
+
+def test_kernel_loss_of_the_positive_class() -> None:
+    """Of two classes, the probability of class 1, as in the metric."""
+    z = np.random.default_rng(1).random(40)
+    probs, labels = np.stack((1 - z, z), axis=1), np.arange(40) % 2
+    expected = rw.kde_ece(z, labels, question="positive", bandwidth=0.05)
+    given = losses.kde_term(torch.tensor(probs).log(), torch.tensor(labels), 0.05, "positive")
     assert given.item() == pytest.approx(expected, abs=1e-9)
 
 
@@ -631,7 +646,8 @@ def test_kernel_loss_of_impossible_classes() -> None:
     logits = torch.tensor([[0.0, -400.0, -1.0], [-300.0, 0.0, -2.0], [-1.0, -200.0, 0.0]]).double()
     logits.requires_grad_()
     value = losses.kde_term(logits, torch.tensor([0, 1, 1]), 0.1)
-    expected = rw.kde_ece(logits.detach().softmax(1), [0, 1, 1], kind="canonical", bandwidth=0.1)
+    probs = logits.detach().softmax(1)
+    expected = rw.kde_ece(probs, [0, 1, 1], question="canonical", bandwidth=0.1)
     assert value.item() == pytest.approx(expected, abs=1e-9)
     value.backward()
     assert logits.grad is not None and bool(logits.grad.isfinite().all())

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from raterwise.arrays import choose
+from raterwise.binning import unit_in_last_place
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels._torch_questions import TensorRows
@@ -40,6 +41,8 @@ class TensorCases(NamedTuple):
     counts: Tensor | None
     weights: Tensor | None
     tolerance: float
+    rounding: float = 0.0
+    """One unit in the last place of the type that the probabilities came in."""
 
     @staticmethod
     def of(probs: Tensor, labels: Any, weights: Any = None, *, check: bool = True) -> TensorCases:
@@ -50,7 +53,8 @@ class TensorCases(NamedTuple):
         """
         array = _probabilities(probs)
         classes, counts = _labels(labels, array)
-        cases = TensorCases(array, classes, counts, None, row_sum_tolerance(probs))
+        tolerance, rounding = row_sum_tolerance(probs), _rounding(probs.dtype)
+        cases = TensorCases(array, classes, counts, None, tolerance, rounding)
         if check:
             _check_labels(cases)
         if weights is None:
@@ -66,7 +70,10 @@ class TensorCases(NamedTuple):
             assert self.counts is not None
             labels = Labels(classes, histogram=self.counts.long().numpy())
         weights = None if self.weights is None else self.weights.numpy()
-        return Predictions(self.probs.numpy(), labels, weights=weights, tolerance=self.tolerance)
+        return Predictions(
+            self.probs.numpy(), labels, weights=weights, tolerance=self.tolerance,
+            given_rounding=self.rounding,
+        )  # fmt: skip
 
     def chunks(self, values_per_row: int, *, check: bool = True) -> Iterator[TensorRows]:
         """Yield the cases in chunks, their probabilities checked."""
@@ -85,6 +92,12 @@ class TensorCases(NamedTuple):
                 None if self.counts is None else self.counts[part].double(),
                 None if self.weights is None else self.weights[part],
             )
+
+
+def _rounding(dtype: torch.dtype) -> float:
+    """As for arrays, which a bfloat16 tensor becomes one of as float32."""
+    numpy_types = {torch.float64: "float64", torch.float16: "float16"}
+    return unit_in_last_place(numpy_types.get(dtype, "float32"))
 
 
 def _probabilities(probs: Tensor) -> Tensor:
@@ -189,6 +202,7 @@ def weighted_cases(cases: TensorCases) -> TensorCases:
         None if cases.counts is None else cases.counts[here],
         cases.weights[here],
         cases.tolerance,
+        cases.rounding,
     )
 
 

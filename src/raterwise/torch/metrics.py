@@ -30,9 +30,9 @@ from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels._torch_questions import score
 from raterwise.metrics import proper, ranking
-from raterwise.metrics.kernel_cells import fine_cells
 from raterwise.questions import Question
 from raterwise.summaries import BinPlan, BinTable
+from raterwise.summaries.cells import fine_cells, fine_cells_for
 from raterwise.torch._tables import TableMetric
 
 __all__ = [
@@ -327,7 +327,9 @@ class AUCCC(TableMetric):
     ) -> None:
         if given is not None and self.validate_args:
             _check_confidence(given)
-        edges = torch.tensor(fine_cells(), dtype=torch.float64, device=cases.probs.device)
+        rounding = cases.rounding if given is None else 0.0
+        cells = fine_cells_for(rounding)
+        edges = torch.tensor(cells, dtype=torch.float64, device=cases.probs.device)
         start = 0
         for rows in cases.chunks(16 + 2 * self.num_classes, check=self.validate_args):
             scored = score("top_label", "annotation", rows)

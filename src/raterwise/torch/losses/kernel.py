@@ -4,8 +4,7 @@
     error = mean_j Σ_k |ratio_jk - f_jk|^p
 
 is differentiable in the predictions f and the same number as `raterwise.kde_ece`: a case weighs as
-much as it has labels, logarithms see no probability below 2.2e-16, and of all classes together
-("canonical") the sum of kernels divided by is at least 1e-10.
+much as it has labels, and logarithms see no probability below 2.2e-16.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ from raterwise.torch.losses.pairs import MAX_CASES
 __all__ = ["KDECalibration", "kde_calibration_error", "kde_term"]
 
 LOG_EPSILON = math.log(torch.finfo(torch.float64).eps)
-LOG_DENSITY_FLOOR = math.log(1e-10)
-KINDS = ("canonical", "classwise", "top_label")
+QUESTIONS = ("canonical", "per_class", "positive", "top_label")
 
 
 def _smoothed_error(
@@ -44,13 +42,13 @@ def _smoothed_error(
     weights: Tensor,
     bandwidth: float,
     p: int,
-    log_floor: float | None = None,
+    floor: float = 0.0,
 ) -> Tensor:
     """Return the mean over cases of Σ_k |ratio_k - f_k|^p over the columns of `observed`.
 
     `log_f` and `f` (M, C) are the point on the simplex, `observed` (M, C') the frequencies of its
     first C' coordinates, `weights` (M,) the mass of each case. Where the kernels of all others
-    together are below exp(`log_floor`), they are divided by that: nobody is near enough to say.
+    together are below `floor`, they are divided by that: nobody is near enough to say.
     """
     alpha = f / bandwidth
     log_norm = torch.lgamma(alpha + 1).sum(dim=1) - torch.lgamma(alpha.sum(dim=1) + f.shape[1])
@@ -58,36 +56,39 @@ def _smoothed_error(
     # The own case, and ignored ones, are left out. A finite floor keeps the softmax defined where
     # nobody else is left; such a batch has the value 0.
     alone = torch.eye(len(f), dtype=torch.bool, device=f.device) | (weights == 0)
-    floor = torch.finfo(f.dtype).min
+    nothing = torch.finfo(f.dtype).min
     mass = torch.where(weights > 0, weights, 1).log()
-    log_kernel = (log_kernel + mass).masked_fill(alone, floor)
+    log_kernel = (log_kernel + mass).masked_fill(alone, nothing)
     share = log_kernel.softmax(dim=1)
-    if log_floor is not None:
+    if floor > 0:
         density = log_kernel.logsumexp(dim=1, keepdim=True)
-        share = share * (density - log_floor).clamp_max(0).exp()
+        share = share * (density - math.log(floor)).clamp_max(0).exp()
     columns = observed.shape[1]
     gap = (share @ observed - f[:, :columns]).abs() ** p
     error = ratio((weights * gap.sum(dim=1)).sum(), weights.sum())
     return torch.where((weights > 0).sum() > 1, error, torch.zeros_like(error))
 
 
-def _error(cases: Cases, kind: str, p: int, bandwidth: float, weight: Tensor | None) -> Tensor:
-    class_weights(weight, cases.log_probs.shape[1])
+def _error(
+    cases: Cases, question: str, p: int, bandwidth: float, weight: Tensor | None, floor: float
+) -> Tensor:
+    classes = cases.log_probs.shape[1]
+    class_weights(weight, classes)
     weights = cases.label_weights(weight)
     if not cases.single:
         weights = weights * cases.counts.sum(dim=1)
-    if kind == "canonical":
+    if question == "canonical":
         f, observed = cases.probs, cases.frequencies
-        return _smoothed_error(
-            cases.log_probs, f, observed, weights, bandwidth, p, LOG_DENSITY_FLOOR
-        )
-    if kind == "top_label":
+        return _smoothed_error(cases.log_probs, f, observed, weights, bandwidth, p, floor)
+    if question == "top_label":
         _, hit = top_label(cases)
         top = cases.log_probs.argmax(dim=1, keepdim=True)
         log_f = _against_the_rest(cases.log_probs, top)
         return _smoothed_error(log_f, log_f.exp(), hit[:, None], weights, bandwidth, p)
+    if question == "positive" and classes != 2:
+        raise InvalidInputError(f'question: "positive" is for 2 classes; got {classes}')
     errors = []
-    for k in range(cases.log_probs.shape[1]):
+    for k in (1,) if question == "positive" else range(classes):
         column = torch.full_like(cases.keep, k, dtype=torch.long)[:, None]
         log_f = _against_the_rest(cases.log_probs, column)
         observed = cases.frequencies[:, k : k + 1]
@@ -102,11 +103,15 @@ def _against_the_rest(log_probs: Tensor, column: Tensor) -> Tensor:
     return torch.cat((chosen, rest.logsumexp(dim=1, keepdim=True)), dim=1)
 
 
-def _check(kind: str, p: int, bandwidth: float) -> None:
-    choose("kind", kind, KINDS)
+def _check(question: str, p: int, bandwidth: float, floor: float) -> None:
+    choose("question", question, QUESTIONS)
     if p not in (1, 2):
         raise InvalidInputError(f"p: must be 1 or 2; got {p!r}")
     positive("bandwidth", bandwidth)
+    if not (math.isfinite(floor) and floor >= 0):
+        raise InvalidInputError(f"floor: must be finite and not negative; got {floor}")
+    if floor and question != "canonical":
+        raise InvalidInputError(f'floor: is for question="canonical"; got question="{question}"')
 
 
 @full_precision
@@ -114,32 +119,39 @@ def kde_term(
     logits: Tensor,
     targets: Tensor,
     bandwidth: float = 0.1,
-    kind: str = "canonical",
+    question: str = "canonical",
     p: int = 1,
     weight: Tensor | None = None,
     ignore_index: int = -100,
     max_cases: int = MAX_CASES,
+    floor: float = 0.0,
 ) -> Tensor:
     """Return the kernel-density calibration error of a batch of logits.
 
-    `kind` is "canonical" (all classes together, the sum over classes), "classwise" (each class,
-    their mean) or "top_label". Of a dense output at most `max_cases` pixels are used, evenly
-    spread. `weight` (K,) weighs the cases by their label.
+    `question` is "canonical" (all classes together, the sum over classes), "per_class" (each
+    class, their mean), "positive" (class 1 of two) or "top_label". Of a dense output at most
+    `max_cases` pixels are used, evenly spread. `weight` (K,) weighs the cases by their label.
+    `floor`, of "canonical", is the least sum of kernels to divide by; the released code has 1e-10.
 
     Of two cases each is foreseen by the other alone:
 
     >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
-    >>> kde_term(p.log(), torch.tensor([0, 1]), kind="top_label")  # (|1 - 0.6| + |1 - 0.9|) / 2
+    >>> kde_term(p.log(), torch.tensor([0, 1]), question="top_label")  # (0.4 + 0.1) / 2
     tensor(0.2500)
     """
-    _check(kind, p, bandwidth)
+    _check(question, p, bandwidth, floor)
     cases = subset(read_cases(logits, targets, ignore_index), max_cases)
-    return _error(cases, kind, p, bandwidth, weight)
+    return _error(cases, question, p, bandwidth, weight, floor)
 
 
 @full_precision
 def kde_calibration_error(
-    probs: Tensor, targets: Tensor, bandwidth: float = 0.1, kind: str = "canonical", p: int = 1
+    probs: Tensor,
+    targets: Tensor,
+    bandwidth: float = 0.1,
+    question: str = "canonical",
+    p: int = 1,
+    floor: float = 0.0,
 ) -> Tensor:
     """Return the same of probabilities (N, K, …), differentiable in each of them.
 
@@ -149,41 +161,43 @@ def kde_calibration_error(
     >>> kde_calibration_error(p, torch.tensor([0, 1]))  # (1.2 + 1.8) / 2
     tensor(1.5000)
     """
-    _check(kind, p, bandwidth)
+    _check(question, p, bandwidth, floor)
     cases = read_cases(probs, targets)
     rows = rows_of(probs)
     logs = rows.clamp_min(torch.finfo(rows.dtype).tiny).log()
-    return _error(cases._replace(log_probs=logs), kind, p, bandwidth, None)
+    return _error(cases._replace(log_probs=logs), question, p, bandwidth, None, floor)
 
 
 class KDECalibration(BatchTerm):
     """The kernel-density calibration error as a term to add to a loss; see `kde_term`.
 
     >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
-    >>> KDECalibration(kind="top_label")(p.log(), torch.tensor([0, 1]))
+    >>> KDECalibration(question="top_label")(p.log(), torch.tensor([0, 1]))
     tensor(0.2500)
     """
 
     def __init__(
         self,
         bandwidth: float = 0.1,
-        kind: str = "canonical",
+        question: str = "canonical",
         p: int = 1,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         max_cases: int = MAX_CASES,
+        floor: float = 0.0,
     ) -> None:
         super().__init__(weight, ignore_index)
-        _check(kind, p, bandwidth)
-        self.bandwidth, self.kind, self.p, self.max_cases = bandwidth, kind, p, max_cases
+        _check(question, p, bandwidth, floor)
+        self.bandwidth, self.question, self.p = bandwidth, question, p
+        self.max_cases, self.floor = max_cases, floor
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the term of logits (N, K, …) and classes or label counts."""
         return kde_term(
-            logits, targets, self.bandwidth, self.kind, self.p, self.weight, self.ignore_index,
-            self.max_cases,
+            logits, targets, self.bandwidth, self.question, self.p, self.weight, self.ignore_index,
+            self.max_cases, self.floor,
         )  # fmt: skip
 
     def extra_repr(self) -> str:
         """The options."""
-        return f"bandwidth={self.bandwidth}, kind={self.kind!r}, p={self.p}"
+        return f"bandwidth={self.bandwidth}, question={self.question!r}, p={self.p}"
