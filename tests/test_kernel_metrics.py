@@ -280,8 +280,8 @@ def test_one_thread_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", lambda t: (started.append(t), start(t)))
     monkeypatch.setattr(_threads, "_pool", lambda: started.append("pool") or pytest.fail("a pool"))
     z, hits, _ = sample(3000, 3.0, 4)
+    rw.evaluate(z, hits.astype(int), metrics=["kde_ece"], threads=1, resamples=20)
     with with_threads(1):
-        rw.evaluate(z, hits.astype(int), metrics=["kde_ece"], threads=1, resamples=20)
         rw.kde_ece(z, hits.astype(int), question="canonical")
     assert started == []
 
