@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import raterwise as rw
+from raterwise.binning import edges_for
 from raterwise.kernels import _tiles as tiles
 from raterwise.kernels._threads import in_threads
 from raterwise.predictions import Predictions
@@ -32,9 +33,13 @@ def rows_of(
 
 
 def numpy_table(z: Any, hit: Any, bins: int) -> Any:
-    """Sum the eight fields with NumPy's own search and counts."""
+    """Sum the eight fields with NumPy's own search and counts.
+
+    A float32 within one unit in its last place, 2^-24, of an edge counts as on it.
+    """
+    unit = 2.0**-24 if z.dtype == np.float32 else 0.0
     z, hit = z.astype(np.float64), hit.astype(np.float64)
-    place = np.searchsorted(np.linspace(0, 1, bins + 1), z, side="right") - 1
+    place = np.searchsorted(np.linspace(0, 1, bins + 1) - unit, z, side="right") - 1
     place = np.minimum(place, bins - 1)
     one = np.ones(len(z))
     fields = (one, one, one, z, hit, (hit - z) ** 2, hit, 0 * one)
@@ -115,8 +120,12 @@ def test_a_doubtful_row_is_noticed_wherever_it_stands(value: float, dtype: Any) 
 def test_edges_that_a_product_does_not_find_are_left_to_others() -> None:
     """Other edges than the usual ones, or too many, have no fast loop."""
     probs = np.ones((1, 2), np.float32)
-    assert tiles.has_usual_edges(probs, np.linspace(0, 1, 16))
-    assert not tiles.has_usual_edges(probs, np.array([0, 0.3, 1]))
+    usual = edges_for(np.linspace(0, 1, 16), 2.0**-24)
+    assert tiles.has_usual_edges(probs, usual)
+    assert not tiles.has_usual_edges(probs, np.linspace(0, 1, 16))
+    assert tiles.has_usual_edges(probs.astype(np.float64), np.linspace(0, 1, 16))
+    assert not tiles.has_usual_edges(probs.astype(np.float64), usual)
+    assert not tiles.has_usual_edges(probs, edges_for(np.array([0, 0.3, 1]), 2.0**-24))
     assert not tiles.has_usual_edges(probs, np.linspace(0, 1, 5041))
     assert not tiles.has_usual_edges(probs.astype(np.float16), np.linspace(0, 1, 16))
 

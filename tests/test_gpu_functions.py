@@ -23,6 +23,8 @@ from raterwise.predictions import Predictions  # noqa: E402
 from raterwise.tensors import device  # noqa: E402
 
 CASES, CLASSES = 3000, 4
+# Scores from 1e-20 to 1, whose density no bandwidth of the grid fits.
+pytestmark = pytest.mark.filterwarnings("ignore:kde_ece. the bandwidth chosen:UserWarning")
 
 
 @pytest.fixture(
@@ -95,10 +97,10 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "robust_ece": rw.robust_ece,
     "kde_ece": lambda *a, **k: rw.kde_ece(*a, bandwidth=0.02, **k),
     "kde_ece from cells": lambda *a, **k: rw.kde_ece(*a, bandwidth=0.02, method="cells", **k),
-    "classwise kde_ece": lambda *a, **k: rw.kde_ece(*a, kind="classwise", **k),
-    "canonical kde_ece": lambda *a, **k: rw.kde_ece(*a, kind="canonical", **k),
+    "kde_ece per class": lambda *a, **k: rw.kde_ece(*a, question="per_class", **k),
+    "canonical kde_ece": lambda *a, **k: rw.kde_ece(*a, question="canonical", **k),
     "canonical squares": lambda *a, **k: rw.kde_ece(
-        *a, kind="canonical", p=2, bandwidth=0.003, **k
+        *a, question="canonical", p=2, bandwidth=0.003, **k
     ),
     "smooth_ece": rw.smooth_ece,
     "ks_error": rw.ks_error,

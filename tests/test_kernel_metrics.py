@@ -6,17 +6,21 @@ calculation, and numbers printed by relplot.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import betaln, logsumexp
+from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import beta, norm
 
+import raterwise as rw
 from golden import KDE, GoldenValue, find, values
 from raterwise.errors import UndefinedMetricError
+from raterwise.kernels import _threads
+from raterwise.kernels._threads import with_threads
 from raterwise.metrics import kernel
 from raterwise.metrics.bandwidth import (
     BANDWIDTHS,
@@ -125,7 +129,7 @@ def test_released_values_to_the_last_digits(golden: GoldenValue) -> None:
     elif golden.what == "ECE_KDE_marginal":
         ours = data.num_classes * classwise_kde(data.probs, hits, **options)
     else:
-        ours = canonical_kde(data.probs, hits, **options)
+        ours = canonical_kde(data.probs, hits, floor=1e-10, **options)
     assert ours == golden.approx(1e-13)
 
 
@@ -190,10 +194,11 @@ def test_lonely_cases_are_compared_with_their_nearest() -> None:
     # |0 - 0.1| and |1 - 0.9|
     assert top_label_kde(z, hits, np.ones(2), bandwidth=1e-5) == pytest.approx(0.1, abs=1e-15)
     probs, onehot = np.array([[0.9, 0.1], [0.1, 0.9]]), np.eye(2)[[1, 0]]
-    free = canonical_kde(probs, onehot, bandwidth=1e-5, density_floor=0)
+    free = canonical_kde(probs, onehot, bandwidth=1e-5)
     assert free == pytest.approx(0.2, abs=1e-12)
     # Below the floor the ratio is nearly zero: every case errs by its own probabilities.
-    assert canonical_kde(probs, onehot, bandwidth=1e-5) == pytest.approx(1.0, abs=1e-12)
+    floored = canonical_kde(probs, onehot, bandwidth=1e-5, floor=1e-10)
+    assert floored == pytest.approx(1.0, abs=1e-12)
 
 
 def test_all_scores_equal() -> None:
@@ -252,22 +257,33 @@ def test_cases_of_no_mass_do_not_count() -> None:
     assert more == pytest.approx(top_label_kde(z, hits, masses, bandwidth=0.01), abs=1e-15)
 
 
-def test_threads_and_order_do_not_change_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_order_do_not_change_a_digit() -> None:
     """One worker or many: the same bits."""
     z, hits, masses = sample(3000, 3.0, 4)
     probs = np.column_stack((z, 1 - z))
     onehot = np.column_stack((hits, 1 - hits))
-    many = (
-        top_label_kde(z, hits, masses, bandwidth=0.01),
-        canonical_kde(probs, onehot, bandwidth=0.01),
-        beta_kde_from_cells(score_cells(z, hits, masses), bandwidth=0.01),
-    )
-    monkeypatch.setattr(kernel.os, "cpu_count", lambda: 1)
-    assert many == (
-        top_label_kde(z, hits, masses, bandwidth=0.01),
-        canonical_kde(probs, onehot, bandwidth=0.01),
-        beta_kde_from_cells(score_cells(z, hits, masses), bandwidth=0.01),
-    )
+    found = []
+    for threads in (4, 1):
+        with with_threads(threads):
+            found.append((
+                top_label_kde(z, hits, masses, bandwidth=0.01),
+                canonical_kde(probs, onehot, bandwidth=0.01),
+                beta_kde_from_cells(score_cells(z, hits, masses), bandwidth=0.01),
+            ))  # fmt: skip
+    assert found[0] == found[1]
+
+
+def test_one_thread_is_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It starts none, in the choice of the bandwidth, the value and the interval alike."""
+    started: list[Any] = []
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda t: (started.append(t), start(t)))
+    monkeypatch.setattr(_threads, "_pool", lambda: started.append("pool") or pytest.fail("a pool"))
+    z, hits, _ = sample(3000, 3.0, 4)
+    rw.evaluate(z, hits.astype(int), metrics=["kde_ece"], threads=1, resamples=20)
+    with with_threads(1):
+        rw.kde_ece(z, hits.astype(int), question="canonical")
+    assert started == []
 
 
 # from cells ---------------------------------------------------------------------------------
@@ -472,3 +488,152 @@ def test_smooth_ece_from_cells() -> None:
     residuals = cells.mu[used] - cells.w[used] * means
     exact = smooth_ece(z, hits - z, masses)
     assert smooth_ece(means, residuals, cells.w[used]) == pytest.approx(exact, abs=1e-6)
+
+
+# the public function ----------------------------------------------------------------------------
+
+
+def equation(probs: Array, labels: Array, h: float, weights: Array, p: int = 1) -> float:
+    """Eq 8 for all classes together, in logarithms, case by case."""
+    hits = np.eye(probs.shape[1])[labels] * weights[:, None]
+    total = 0.0
+    for j in range(len(probs)):
+        log_kernel = dirichlet_logs(probs, h, j) + np.log(weights)
+        log_kernel[j] = -np.inf
+        share = np.exp(log_kernel - logsumexp(log_kernel))
+        ratio = share @ (hits / weights[:, None])
+        total += weights[j] * (np.abs(ratio - probs[j]) ** p).sum()
+    return float(total / weights.sum())
+
+
+def dirichlet_logs(probs: Array, h: float, j: int) -> Array:
+    """Log-density at case j of the Dirichlet kernel of every case."""
+    a = probs / h
+    norm = gammaln((a + 1).sum(axis=1)) - gammaln(a + 1).sum(axis=1)
+    return norm + a @ logs(probs[j])
+
+
+@pytest.mark.parametrize("h", [1e-4, 0.003, 0.1])
+def test_canonical_has_no_floor_unless_told(h: float) -> None:
+    """The equation, where densities underflow as well; the scale of the weights does not matter."""
+    random = np.random.default_rng(12)
+    probs = random.dirichlet(np.full(4, 0.6), size=60)
+    labels = random.integers(0, 4, 60)
+    weights = random.choice([1.0, 2.0, 0.5], size=60)
+    found = rw.kde_ece(probs, labels, "canonical", bandwidth=h, weights=weights)
+    assert found == pytest.approx(equation(probs, labels, h, weights), abs=1e-9)
+    small = rw.kde_ece(probs, labels, "canonical", bandwidth=h, weights=1e-6 * weights)
+    assert small == pytest.approx(found, abs=1e-12)
+    floored = rw.kde_ece(probs, labels, "canonical", bandwidth=h, weights=weights, floor=1e-10)
+    assert (abs(floored - found) > 0.05) == (h < 0.05)
+
+
+def test_questions_of_the_kernel_error() -> None:
+    """Each question against the estimator of its score; per class is the mean over classes."""
+    random = np.random.default_rng(2)
+    z = random.random(200)
+    y = (random.random(200) < z).astype(int)
+    probs, ones = np.stack((1 - z, z), axis=1), np.ones(200)
+    of_one = top_label_kde(z, y.astype(float), ones, bandwidth=0.02)
+    of_zero = top_label_kde(1 - z, 1.0 - y, ones, bandwidth=0.02)
+    right = (probs.argmax(axis=1) == y).astype(float)
+    of_top = top_label_kde(probs.max(axis=1), right, ones, bandwidth=0.02)
+    found = {q: rw.kde_ece(probs, y, q, bandwidth=0.02) for q in ("top_label", "positive")}
+    assert found == {"top_label": pytest.approx(of_top), "positive": pytest.approx(of_one)}
+    per_class = rw.kde_ece(probs, y, question="per_class", bandwidth=0.02)
+    assert per_class == pytest.approx((of_one + of_zero) / 2)
+    assert rw.kde_ece(z, y, question="positive", bandwidth=0.02) == pytest.approx(of_one)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"question": "classwise"}, "question: must be one of top_label, positive, per_class, can"),
+        (
+            {"floor": -1.0, "question": "canonical"},
+            "floor: must be finite and not negative; got -1",
+        ),
+        ({"floor": 1e-10}, 'floor: is for question="canonical"; got question="top_label"'),
+        ({"method": "cells", "question": "canonical"}, 'method: "cells" is for one score'),
+    ],
+)
+def test_options_of_the_kernel_error(options: dict[str, Any], message: str) -> None:
+    """What it does not know it refuses."""
+    with pytest.raises(ValueError, match=message):
+        rw.kde_ece([0.2, 0.8], [0, 1], bandwidth=0.1, **options)
+
+
+def test_the_positive_kernel_error_is_for_two_classes() -> None:
+    """As every question about the positive class."""
+    with pytest.raises(ValueError, match='question: "positive" is for 2 classes; probs has 3'):
+        rw.kde_ece(np.full((4, 3), 1 / 3), [0, 1, 2, 0], question="positive", bandwidth=0.1)
+
+
+@pytest.mark.parametrize("question", ["top_label", "positive", "per_class", "canonical"])
+@pytest.mark.parametrize("h", [1e-5, 0.02, 1.0])
+def test_zero_and_one_are_finite_for_every_question(question: Any, h: float) -> None:
+    """Predictions of exactly 0 and 1, right and wrong."""
+    z = np.array([0, 0, 1, 1, 0.5, 0.25, 1e-300, 1 - 1e-16])
+    value = rw.kde_ece(z, [0, 1, 1, 0, 1, 0, 0, 1], question=question, bandwidth=h)
+    assert 0 <= value <= 2
+
+
+# mass points ------------------------------------------------------------------------------------
+
+
+def saturated_map(seed: int, digits: float) -> tuple[Array, Array, float]:
+    """A probability map of which 82 % is exactly 0, rounded to 1/digits, its labels, its error."""
+    random = np.random.default_rng(seed)
+    z = np.where(random.random(40_000) < 0.82, 0, random.beta(0.8, 0.8, size=40_000))
+    z = np.round(z * digits) / digits
+    truth = z**1.6
+    return z, (random.random(40_000) < truth).astype(int), float(np.abs(truth - z).mean())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("digits", [255, 2**30])
+def test_a_map_of_zeros_does_not_widen_the_kernel(seed: int, digits: float) -> None:
+    """The bandwidth is that of the other pixels, and the error near the true one.
+
+    With the zeros in the likelihood the widest bandwidth won, and the error was 2.5 times as large.
+    """
+    z, y, truth = saturated_map(seed, digits)
+    inside = z[(z > 0) & (z < 1)]
+    assert select_bandwidth(z) == select_bandwidth(inside) < 0.1
+    value = rw.kde_ece(z, y, question="positive", method="cells")
+    assert value == pytest.approx(truth, rel=0.35)
+    ones = np.r_[1 - z, np.ones(20_000)]
+    assert select_bandwidth(ones) == pytest.approx(select_bandwidth(1 - inside))
+
+
+def test_certain_rows_do_not_choose_the_bandwidth_of_all_classes() -> None:
+    """Rows that are certain of a class are mass points of the simplex."""
+    random = np.random.default_rng(0)
+    probs = random.dirichlet([3, 2, 2], size=300)
+    chosen = select_dirichlet_bandwidth(probs)
+    certain = np.eye(3)[random.integers(0, 3, 1500)]
+    assert select_dirichlet_bandwidth(np.concatenate((certain, probs))) == chosen
+    assert select_dirichlet_bandwidth(certain) in BANDWIDTHS
+
+
+def test_a_bandwidth_at_the_end_of_the_grid_warns() -> None:
+    """Scores of one digit have no density: the function says so, and a given bandwidth is quiet."""
+    random = np.random.default_rng(3)
+    z = np.round(random.random(2000), 1)
+    y = (random.random(2000) < z).astype(int)
+    chosen = select_bandwidth(z)
+    assert chosen.at_end and chosen == 1.0
+    for question in ("positive", "per_class"):
+        with pytest.warns(UserWarning, match="kde_ece: the bandwidth chosen by likelihood, 1, is"):
+            rw.kde_ece(z, y, question=question)
+    rw.kde_ece(z, y, question="positive", bandwidth=1.0)
+    smooth = select_bandwidth(random.beta(3, 2, size=2000))
+    assert not smooth.at_end and smooth.warning is None
+    assert not select_bandwidth(np.full(5, 0.5)).at_end  # nothing depends on it
+
+
+def test_the_smallest_bandwidth_warns_as_well() -> None:
+    """Rows that differ in the twelfth digit."""
+    rows = 0.5 + 1e-12 * np.random.default_rng(0).normal(size=(40, 1)) * np.array([[1, -1]])
+    with pytest.warns(UserWarning, match="1e-05, is the smallest that was tried"):
+        rw.kde_ece(rows, np.arange(40) % 2, question="canonical")

@@ -74,7 +74,7 @@ def naive_sweep(probs: Array, counts: Counts) -> float:
     """Roelofs et al. 2022, algorithm 1: add equal-mass bins while the frequencies increase."""
     scores, outcome = oracle.top_label(probs, counts)
     best = [list(range(len(scores)))]
-    for bins in range(2, len(set(scores)) + 1):
+    for bins in range(2, len(scores) + 1):
         groups = oracle.equal_mass_members(scores, bins)
         frequency = [mean([outcome[i] for i in group]) for group in groups]
         if (np.diff(frequency) < -1e-9).any():

@@ -522,3 +522,20 @@ def test_order_of_the_cases_of_an_ordinary_set() -> None:
     shuffled: Problem = problem.take(order)
     expected = values(problem.probs, problem.labels)
     assert values(shuffled.probs, shuffled.labels) == pytest.approx(expected, rel=1e-12, abs=1e-14)
+
+
+# the sweep of equal-mass bins -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1, 3.0])
+def test_the_sweep_goes_on_to_as_many_bins_as_cases(scale: float) -> None:
+    """Three distinct scores, twenty cases: ten equal-mass bins tell them apart, three do not.
+
+    16 cases at 0.3, 4 right; 2 at 0.4, 1 right; 2 at 0.9, 1 right: gaps 0.8, 0.2 and 0.8 of 20.
+    """
+    z = np.repeat([0.3, 0.4, 0.9], [16, 2, 2])
+    labels = np.r_[np.ones(4, int), np.zeros(12, int), 0, 1, 0, 1]
+    found = rw.ece_sweep(z, labels, question="positive", weights=np.full(20, scale))
+    assert found == pytest.approx((0.8 + 0.2 + 0.8) / 20)
+    repeated = rw.ece_sweep(np.repeat(z, 3), np.repeat(labels, 3), question="positive")
+    assert repeated == pytest.approx(found)

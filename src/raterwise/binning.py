@@ -2,6 +2,12 @@
 
 The edges of M equal bins are `numpy.linspace(0, 1, M + 1)`, the floats that NumPy's own histogram
 and most of the field's software use, so that a score exactly on an edge falls where it does there.
+
+A float64 score is taken exactly. A float16 or float32 score within one unit in the last place of
+its type of an edge counts as on it: 0.15 as float32, or as 1 - 0.85 in float32, is 0.15 rounded,
+and the pixels of 8-bit images, k / 255, lie on edges by the million. The unit is that of the
+numbers just below 1, which is what a complement is rounded by, whatever its own size. Scores are
+not touched: they are compared with edges that are lower by the unit (`edges_for`).
 """
 
 from __future__ import annotations
@@ -18,10 +24,12 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 __all__ = [
     "MAX_BINS",
     "bin_edges",
+    "edges_for",
     "equal_edges",
     "equal_mass_cuts",
     "equal_mass_edges",
     "locate",
+    "unit_in_last_place",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -56,6 +64,31 @@ def bin_edges(bins: Any) -> FloatArray:
     if edges[0] != 0 or edges[-1] != 1:
         raise InvalidInputError(f"bins: edges must run from 0 to 1; got {edges[0]} … {edges[-1]}")
     return edges
+
+
+def unit_in_last_place(dtype: Any) -> float:
+    """Return the distance of numbers of a type just below 1; 0 for float64, which is exact.
+
+    >>> unit_in_last_place(np.float32) == 2.0**-24, unit_in_last_place("float16") == 2.0**-11
+    (True, True)
+    """
+    kind = np.dtype(dtype)
+    return float(np.finfo(kind).epsneg) if kind.kind == "f" and kind.itemsize < 8 else 0.0
+
+
+def edges_for(edges: FloatArray, rounding: float) -> FloatArray:
+    """Return the edges that scores rounded by up to `rounding` are compared with.
+
+    Between edges closer than twice that, a score belongs to the nearest one.
+
+    >>> locate(np.float32([0.15]).astype(float), edges_for(equal_edges(20), 2.0**-24))
+    array([3])
+    """
+    if rounding == 0:
+        return edges
+    lower = edges.copy()
+    lower[1:] -= np.minimum(rounding, np.diff(edges) / 2)
+    return lower
 
 
 def locate(scores: FloatArray, edges: FloatArray) -> NDArray[np.intp]:

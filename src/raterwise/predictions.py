@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from raterwise import rules
 from raterwise.arrays import as_array, as_float_array, choose, refuse_masked
+from raterwise.binning import unit_in_last_place
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
@@ -48,6 +49,8 @@ class Rows:
     """(n,): the resampling unit of each case; None where there is one for all."""
     case_values: Mapping[str, FloatArray] = field(default_factory=dict)
     """Further numbers that each case has, such as the disagreement that a belief predicts."""
+    rounding: float = 0.0
+    """One unit in the last place of the type that the probabilities came in."""
 
     def with_raters(self, least: int) -> Rows:
         """Return the cases that at least `least` raters labelled."""
@@ -62,10 +65,10 @@ class Rows:
         chosen: dict[str, Any] = {
             name: None if (value := getattr(self, name)) is None else value[rows]
             for name in self.__dataclass_fields__
-            if name not in ("start", "case_values")
+            if name not in ("start", "case_values", "rounding")
         }
         values = {name: value[rows] for name, value in self.case_values.items()}
-        taken = Rows(**chosen, start=self.start, case_values=values)
+        taken = Rows(**chosen, start=self.start, case_values=values, rounding=self.rounding)
         return taken if units is None else replace(taken, units=units)
 
 
@@ -91,6 +94,8 @@ class Predictions:
     dropped: dict[str, int] = field(default_factory=dict)
     kept: NDArray[np.int64] | None = None
     """(N,): which of the cases given these are; None where they are all of them."""
+    given_rounding: float | None = None
+    """The unit in the last place of what the probabilities were made of, where that is known."""
 
     @staticmethod
     def of(
@@ -140,6 +145,12 @@ class Predictions:
     def num_classes(self) -> int:
         """K."""
         return 2 if self.probs.ndim == 1 else int(self.probs.shape[1])
+
+    @property
+    def rounding(self) -> float:
+        """How near below an edge a score counts as on it: see `raterwise.binning`."""
+        known = self.given_rounding
+        return unit_in_last_place(self.probs.dtype) if known is None else known
 
     @cached_property
     def chunk_rows(self) -> int:
@@ -217,6 +228,7 @@ class Predictions:
             weights=None if self.weights is None else self.weights[start:stop],
             start=start,
             case_values=self._case_values(start, stop),
+            rounding=self.rounding,
         )
 
     def _case_values(self, start: int, stop: int) -> Mapping[str, FloatArray]:

@@ -57,6 +57,8 @@ class ScoredCases:
     """(n,): the channel of the case where it is not the column."""
     units: NDArray[np.int64] = field(default_factory=lambda: NO_INDEX)
     """(n,): the resampling unit."""
+    rounding: float = 0.0
+    """How near below an edge a score counts as on it: see `raterwise.binning`."""
 
     def take(self, rows: NDArray[Any], units: NDArray[np.int64] = NO_INDEX) -> ScoredCases:
         """Return the chosen cases, in the resampling units given."""
@@ -101,6 +103,7 @@ class Question:
             v,
             channel=rows.predicted if self.name == "predicted_class" else NO_INDEX,
             units=NO_INDEX if rows.units is None else rows.units,
+            rounding=rows.rounding,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from raterwise.arrays import as_float_array, positive_integer
-from raterwise.binning import bin_edges
+from raterwise.binning import bin_edges, edges_for
 from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import measure
 from raterwise.metrics.calibration import mixture_responsibilities
@@ -263,7 +263,8 @@ def robust_ece_mixture(
         mixtures = _fit_mixtures(samples, rows.predicted, predictions, components, seed)
     shares, means, sds = (_mixture(values, len(predictions)) for values in mixtures)
     share = mixture_responsibilities(shares, means, sds, bins)
-    table = _spread(scored.z[:, 0], scored.mu[:, 0], scored.weights, share, bins)
+    compared = edges_for(bin_edges(bins), scored.rounding)
+    table = _spread(scored.z[:, 0], scored.mu[:, 0], scored.weights, share, compared)
     return float(robust_ece_formula(table, observed_bins_only=observed_bins_only))
 
 
@@ -276,12 +277,12 @@ def _mixture(values: Any, cases: int) -> Any:
     return array
 
 
-def _spread(z: Any, mu: Any, weights: Any, share: Any, bins: int) -> BinTable:
+def _spread(z: Any, mu: Any, weights: Any, share: Any, edges: Any) -> BinTable:
     from raterwise.kernels import _numba as kernels
 
-    sums = np.zeros((1, bins, kernels.FIELDS))
+    sums = np.zeros((1, len(edges) - 1, kernels.FIELDS))
     none = np.empty(0, np.int64)
-    kernels.add_soft_bin_sums(z, mu, weights, share, none, bin_edges(bins), sums)
+    kernels.add_soft_bin_sums(z, mu, weights, share, none, edges, sums)
     return BinTable(sums)
 
 

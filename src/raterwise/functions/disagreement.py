@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import as_float_array, choose, positive_integer
+from raterwise.binning import unit_in_last_place
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.functions.measure import check_estimator
 from raterwise.labels import Labels
@@ -185,7 +186,8 @@ def _table(
         raise InvalidTypeError(
             f"labels: must be a Labels with {order} labels per case; got {type(labels).__name__}"
         )
-    z = as_float_array(predicted, name, ndim=(1, 2)).astype(np.float64)
+    given = as_float_array(predicted, name, ndim=(1, 2))
+    z = given.astype(np.float64)
     z = z[:, None] if z.ndim == 1 else z
     _check_probabilities(z, name, len(labels))
     choose("on_single", on_single, ("error", "drop"))
@@ -197,6 +199,7 @@ def _table(
         np.ascontiguousarray(z[enough]),
         observed(labels.counts[enough]),
         np.ones(int(enough.sum())) if w is None else w[enough],
+        rounding=unit_in_last_place(given.dtype),
     )
     plan = BinPlan(Question("disagreement", "case"), bins)
     return BinSums.of_scored(plan, scored, channels=z.shape[1]).table

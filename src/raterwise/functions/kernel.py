@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, Literal
 
 import numpy as np
 
 from raterwise.arrays import choose, on_gpu
+from raterwise.catalog import find
 from raterwise.errors import InvalidInputError
-from raterwise.functions.measure import labels_for_device, measure
+from raterwise.functions.measure import labels_for_device, measure, summary_for, value_of
 from raterwise.predictions import Predictions
 from raterwise.summaries import KeptSample, SamplePlan
 from raterwise.summaries.one_pass import summarise
 
 __all__ = ["kde_ece", "smooth_ece"]
 
-KINDS = ("top_label", "classwise", "canonical")
+QUESTIONS = ("top_label", "positive", "per_class", "canonical")
 
 
 def kde_ece(
     probs: Any,
     labels: Any,
-    kind: str = "top_label",
+    question: Literal["top_label", "positive", "per_class", "canonical"] = "top_label",
     p: int = 1,
     bandwidth: float | None = None,
     weights: Any = None,
     *,
-    leave_out: str = "case",
-    method: str = "auto",
+    floor: float = 0.0,
+    leave_out: Literal["case", "copy"] = "case",
+    method: Literal["auto", "exact", "cells"] = "auto",
     seed: int = 0,
-    on_unrated: str = "error",
+    on_unrated: Literal["error", "drop"] = "error",
 ) -> float:
     """Return the kernel-density calibration error: mean |ratio - predicted|^p, without the root.
 
@@ -39,72 +42,138 @@ def kde_ece(
 
     Parameters
     ----------
-    kind
-        "top_label": confidence against being right. "classwise": each class's probability, the
-        mean over classes. "canonical": all classes together, the sum over classes.
-    bandwidth
-        Of the kernel; by default the one of the largest leave-one-out likelihood on a grid.
-    leave_out
+    probs : array of shape (N, K), or (N,) for the probability of class 1
+        Predicted probabilities. Exactly 0 and 1 are moved inside by 2.2e-16 where a logarithm
+        sees them, so that the value is finite.
+    labels : Labels, or array of N classes
+        What the raters said.
+    question : {"top_label", "positive", "per_class", "canonical"}, default "top_label"
+        "top_label": confidence against being right. "positive": the probability of class 1, for
+        two classes. "per_class": each class's probability, the mean over classes. "canonical": all
+        classes together, the sum over classes.
+    p : {1, 2}, default 1
+        Power of the gap.
+    bandwidth : float, optional
+        Of the kernel; by default the one of the largest leave-one-out likelihood on a grid from
+        1e-5 to 1, chosen on the predictions between 0 and 1: those of exactly 0 and 1 are mass
+        points. A choice at either end of the grid warns.
+    weights : array of shape (N,), optional
+        Case weights.
+    floor : float, default 0
+        Of "canonical": the smallest sum of kernels by which is divided. 1e-10 is what the released
+        code does; the value then depends on the scale of the weights.
+    leave_out : {"case", "copy"}, default "case"
         "copy" leaves out one label instead of the case, as software that repeats rows does.
-    method
-        Of "top_label": "exact" over pairs of cases, "cells" over fine cells of the score in time
+    method : {"auto", "exact", "cells"}, default "auto"
+        Of one score: "exact" over pairs of cases, "cells" over fine cells of the score in time
         that does not grow with the square of the cases, "auto" exact up to 20,000 cases.
         `evaluate` reports the bound on the error of cells.
-    seed
-        Of the cases that the automatic bandwidth is chosen on, where there are very many.
+    seed : int, default 0
+        Of the cases that the bandwidth of "canonical" is chosen on, where there are very many.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do with cases that nobody rated.
 
-    Probabilities of exactly 0 and 1 are moved inside by 2.2e-16 where a logarithm sees them.
+    Returns
+    -------
+    float
+        0 is perfect.
 
+    Raises
+    ------
+    UndefinedMetricError
+        Where there are fewer than two cases.
+
+    See Also
+    --------
+    ece, smooth_ece
+
+    References
+    ----------
+    Popordanoska, Sayer, Blaschko. A consistent and differentiable Lp canonical calibration error
+    estimator. NeurIPS 2022.
+
+    Examples
+    --------
     Of two cases each is foreseen by the other alone, and both are right:
 
-    >>> round(kde_ece([[0.6, 0.4], [0.1, 0.9]], [0, 1]), 4)
+    >>> round(kde_ece([[0.6, 0.4], [0.1, 0.9]], [0, 1], bandwidth=0.1), 4)
     0.25
     """
-    choose("kind", kind, KINDS)
+    _check(question, p, bandwidth, floor, leave_out, method)
+    if question in ("top_label", "positive"):
+        row = find("kde_ece")
+        own = row.with_defaults(
+            {"question": question, "p": p, "bandwidth": bandwidth, "leave_out": leave_out,
+             "method": method}
+        )  # fmt: skip
+        summary = summary_for(row, own, probs, labels, weights, on_unrated)
+        assert row.settle is not None
+        settled = row.settle(summary, own)
+        _told(settled["bandwidth"])
+        return value_of(row, settled, summary)
+    options: dict[str, Any] = {"question": question, "p": p, "bandwidth": bandwidth}
+    options |= {"floor": floor, "seed": seed}
+    if on_gpu(probs) and probs.ndim == 2 and leave_out == "case":
+        from raterwise.tensors.pairs import kde_of_rows
+
+        known = labels_for_device(labels, probs.shape[1])
+        return kde_of_rows(probs, known, weights, on_unrated=on_unrated, told=_told, **options)
+    predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
+    plan = SamplePlan()
+    rows = summarise(predictions, [plan])[plan].in_order
+    return _of_rows(rows, leave_out=leave_out, **options)
+
+
+def _check(
+    question: str, p: int, bandwidth: float | None, floor: float, leave_out: str, method: str
+) -> None:
+    choose("question", question, QUESTIONS)
     choose("leave_out", leave_out, ("case", "copy"))
     choose("method", method, ("auto", "exact", "cells"))
     if p not in (1, 2):
         raise InvalidInputError(f"p: must be 1 or 2; got {p!r}")
     if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0):
         raise InvalidInputError(f"bandwidth: must be positive and finite; got {bandwidth}")
-    if kind == "top_label":
-        return measure(
-            "kde_ece", probs, labels, weights, on_unrated,
-            p=p, bandwidth=bandwidth, leave_out=leave_out, method=method,
-        )  # fmt: skip
-    if method == "cells":
-        raise InvalidInputError('method: "cells" is for kind="top_label"')
-    if on_gpu(probs) and probs.ndim == 2 and leave_out == "case":
-        from raterwise.tensors.pairs import kde_of_rows
+    if not (np.isfinite(floor) and floor >= 0):
+        raise InvalidInputError(f"floor: must be finite and not negative; got {floor}")
+    if floor and question != "canonical":
+        raise InvalidInputError(f'floor: is for question="canonical"; got question="{question}"')
+    if method == "cells" and question not in ("top_label", "positive"):
+        raise InvalidInputError(
+            f'method: "cells" is for one score, question="top_label" or "positive"; '
+            f'got question="{question}"'
+        )
 
-        return kde_of_rows(
-            probs, labels_for_device(labels, probs.shape[1]), weights,
-            kind=kind, p=p, bandwidth=bandwidth, seed=seed, on_unrated=on_unrated,
-        )  # fmt: skip
-    predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
-    plan = SamplePlan()
-    rows = summarise(predictions, [plan])[plan].in_order
-    return _of_rows(rows, kind, p, bandwidth, leave_out, seed)
+
+def _told(bandwidth: float) -> float:
+    """Return the bandwidth after warning of one at the end of the grid."""
+    if warning := getattr(bandwidth, "warning", None):  # one that was given has none
+        warnings.warn(warning, UserWarning, stacklevel=3)
+    return bandwidth
 
 
 def _of_rows(
-    rows: KeptSample, kind: str, p: int, bandwidth: float | None, leave_out: Any, seed: int
+    rows: KeptSample,
+    question: str,
+    p: int,
+    bandwidth: float | None,
+    floor: float,
+    leave_out: Any,
+    seed: int,
 ) -> float:
-    from raterwise.metrics import bandwidth as choice
     from raterwise.metrics import kernel
+    from raterwise.metrics.bandwidth import select_bandwidth, select_dirichlet_bandwidth
 
     mass = rows.masses.sum(axis=1)
     probs, masses, mass = rows.probs[mass > 0], rows.masses[mass > 0], mass[mass > 0]
-    if kind == "canonical":
-        h = (
-            choice.select_dirichlet_bandwidth(probs, mass, seed=seed)
-            if bandwidth is None
-            else bandwidth
+    if question == "canonical":
+        h = select_dirichlet_bandwidth(probs, mass, seed=seed) if bandwidth is None else bandwidth
+        return kernel.canonical_kde(
+            probs, masses, p=p, bandwidth=_told(h), leave_out=leave_out, floor=floor
         )
-        return kernel.canonical_kde(probs, masses, p=p, bandwidth=h, leave_out=leave_out)
     each: Any = bandwidth
     if bandwidth is None:
-        each = [choice.select_bandwidth(column, mass) for column in probs.T]
+        each = [_told(select_bandwidth(column, mass)) for column in probs.T]
     return kernel.classwise_kde(probs, masses, p=p, bandwidth=each, leave_out=leave_out)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions, as_labels, check_weights
 from raterwise.summaries import Plan, summarise
 
-__all__ = ["check_estimator", "labels_for_device", "measure"]
+__all__ = ["check_estimator", "labels_for_device", "measure", "summary_for", "value_of"]
 
 
 def measure(
@@ -31,6 +32,20 @@ def measure(
     """
     row = find(name)
     own = row.with_defaults(options)
+    summary = summary_for(row, own, probs, labels, weights, on_unrated, on_single)
+    return value_of(row, own, summary)
+
+
+def summary_for(
+    row: Metric,
+    own: Mapping[str, Any],
+    probs: Any,
+    labels: Any,
+    weights: Any,
+    on_unrated: str = "error",
+    on_single: str = "error",
+) -> Any:
+    """Return the summary that a metric with these options is a formula over."""
     plan, needed = row.plan(own), row.raters_needed(own)
     if choose("on_single", on_single, ("error", "drop")) == "drop" and needed < row.least_raters:
         # A plug-in can use single labels; asked to drop them, it is of the unbiased one's cases.
@@ -47,9 +62,14 @@ def measure(
         predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
         predictions.labels.require_raters(needed, on_single)
         summary = summarise(predictions, [plan])[plan]
+    return summary
+
+
+def value_of(row: Metric, own: Mapping[str, Any], summary: Any) -> float:
+    """Return the metric of its summary."""
     value = row.estimate(summary, own)
     if math.isnan(value):
-        raise UndefinedMetricError(f"{name}: undefined, {row.undefined}")
+        raise UndefinedMetricError(f"{row.name}: undefined, {row.undefined}")
     return value
 
 

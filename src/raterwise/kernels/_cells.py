@@ -19,7 +19,10 @@ UNIT_FIELDS = 4
 
 @njit(inline="always")
 def _cell_of(score: float, edges: Array, first: Array) -> int:
-    """Return the fine cell of a score: its equal cell by a product, then by halving within."""
+    """Return the fine cell of a score: its equal cell by a product, then by halving within.
+
+    `edges` are those that scores of its type are compared with.
+    """
     last = len(edges) - 2
     if score >= edges[last]:  # where saturated confidences are
         return last
@@ -41,11 +44,13 @@ def _cell_of(score: float, edges: Array, first: Array) -> int:
 
 @njit(nogil=True, cache=True)
 def add_cell_sums(
-    z: Array, mu: Array, weights: Array, channel: Array, unit: Array, edges: Array, first: Array,
-    coarse_of: Array, fine: Array, lowest: Array, highest: Array, per_unit: Array,
+    z: Array, mu: Array, weights: Array, channel: Array, unit: Array, edges: Array,
+    compared: Array, first: Array, coarse_of: Array, fine: Array, lowest: Array, highest: Array,
+    per_unit: Array,
 ) -> None:  # fmt: skip
     """Add scored cases (n, C) to the fine cells and to the coarse cells of their units.
 
+    Cells are found by the edges that scores are `compared` with; distances are from the true ones.
     `fine` is (channels, cells, FINE_FIELDS), `lowest` and `highest` (channels, cells) are the
     extreme distances from the lower edge, `per_unit` is (units, channels, coarse, UNIT_FIELDS).
     `channel` and `unit` may be empty: channel = column, one unit.
@@ -60,7 +65,7 @@ def add_cell_sums(
         for column in range(columns):
             c = channel[i] if has_channel else column
             score, m = float(z[i, column]), mu[i, column]
-            at = _cell_of(score, edges, first)
+            at = _cell_of(score, compared, first)
             d = score - edges[at]
             wd, wm = w * d, w * m
             fine[c, at, 0] += 1.0

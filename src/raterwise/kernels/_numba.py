@@ -1,6 +1,6 @@
 """CPU loops over chunks of cases: float64 sums whatever the input type, the GIL released.
 
-Compiled on first use and cached on disk. Threads run them over chunks (see `engines.local`);
+Compiled on first use and cached on disk. Threads run them over chunks (see `summaries.one_pass`);
 `parallel=True` would cost seconds of compilation and buy nothing.
 """
 

@@ -12,8 +12,8 @@ one width or another. Five ideas carry it:
 * **Rows are folded, not transposed.** A row is cut into pieces of 16, 8, 4, 2 and 1 classes;
   pieces of several rows fill a vector, and adding even to odd lanes halves the pieces until a
   lane is a row.
-* **A product instead of a search.** A float32 times the number of bins is exact in float64, and
-  its whole part is the bin.
+* **A product instead of a search.** A float32, plus the unit by which a score may be below an edge
+  and count as on it, times the number of bins is exact in float64, and its whole part is the bin.
 * **Doubt is somebody else's job.** Anything odd (NaN, a negative, -0.0, a sum that is off by
   nearly the tolerance) raises a flag, and the caller reads those rows again, slowly and exactly.
 * **Copies of every sum.** Saturated confidences all fall in one bin, and each addition would wait
@@ -57,6 +57,9 @@ CACHE_LINE, AHEAD = 64, 4096
 """Bytes. The processor does not look ahead beyond a page of memory; asking a page early does."""
 DOUBT = 0.9
 """Which part of the tolerance a sum in the array's own precision may use without a second look."""
+
+UNIT = 2.0**-24
+"""One unit in the last place of a float32: so near below an edge a score counts as on it."""
 
 INDEX_BITS = 5
 INT32, INT64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
@@ -167,13 +170,18 @@ def _fold_rows(lanes: _Lanes, load: Callable[[int, int], Value], classes: int) -
 def _bin_of(lanes: _Lanes, z: Value, bins: Value) -> Value:
     """Return the bin of each score, of `bins` equal ones with usual edges.
 
-    A float32 times M is exact in float64, so its whole part is the bin. A float64 times M may
-    round across an edge, and the edges themselves, i times 1 / M, decide.
+    A float32 times M is exact in float64, and so is z M + u M with its unit in the last place u:
+    the whole part is the bin. A float64 times M may round across an edge, and the edges
+    themselves, i times 1 / M, decide.
     """
     builder = lanes.builder
     scalar = builder.sitofp(bins, DOUBLE)
     whole = ir.VectorType(INT32, ROWS)
-    index = builder.fptosi(builder.fmul(z, lanes.splat(scalar)), whole)
+    product = builder.fmul(z, lanes.splat(scalar))
+    if lanes.width == 32:
+        unit = builder.fmul(scalar, ir.Constant(DOUBLE, UNIT))
+        product = builder.fadd(product, lanes.splat(unit), flags=("contract",))
+    index = builder.fptosi(product, whole)
     if lanes.width == 64:
         doubles = ir.VectorType(DOUBLE, ROWS)
         step = lanes.splat(builder.fdiv(ir.Constant(DOUBLE, 1.0), scalar))
@@ -326,8 +334,9 @@ def has_usual_edges(probs: Array, edges: Array) -> bool:
 def are_usual(edges: tuple[float, ...], width: int) -> bool:
     """Say whether `_bin_of` puts every float of that width where these edges do.
 
-    For float64 the edges must be i times 1 / M. For float32 the first score of bin i must be the
-    first one with z M >= i, a product that float64 holds exactly.
+    For float64 the edges must be i times 1 / M. For float32, for which edges are lower by `UNIT`,
+    the first score of bin i must be the first one with (z + UNIT) M >= i, which float64 holds
+    exactly.
     """
     bins, lower = len(edges) - 1, np.array(edges[:-1])
     index = np.arange(bins)
@@ -336,7 +345,8 @@ def are_usual(edges: tuple[float, ...], width: int) -> bool:
     first = lower.astype(np.float32)
     first = np.where(first < lower, np.nextafter(first, np.float32(2)), first)
     before = np.nextafter(first, np.float32(-1)).astype(np.float64)
-    return bool(((first.astype(np.float64) * bins >= index) & (before * bins < index)).all())
+    reached = (first.astype(np.float64) + UNIT) * bins >= index
+    return bool((reached & ((before + UNIT) * bins < index))[1:].all())
 
 
 Loop = Callable[[Array, Array, int, float, Array], bool]

@@ -155,17 +155,24 @@ def gaussian_shares(means: Tensor, sigma: float, edges: Tensor) -> Tensor:
 
 
 def add_soft_bin_sums(
-    z: Tensor, mu: Tensor, weights: Tensor, sigma: float, edges: Tensor, table: Tensor
+    z: Tensor,
+    mu: Tensor,
+    weights: Tensor,
+    sigma: float,
+    edges: Tensor,
+    compared: Tensor,
+    table: Tensor,
 ) -> None:
     """Add scored cases (n,) to `table` (bins, FIELDS), spread over the bins by a Gaussian.
 
-    The first field counts the cases whose score itself lies in the bin.
+    The first field counts the cases whose score itself lies in the bin, by the edges that scores
+    of this type are compared with.
     """
     w, bins = weights.double(), len(edges) - 1
     if _triton.can_run(z) and bins <= _triton.MOST_BINS:
-        table += _triton.soft_bin_sums(z, mu, w, sigma, edges)
+        table += _triton.soft_bin_sums(z, mu, w, sigma, edges, compared)
         return
-    table[:, :1] += sums_by_cell(locate(z, edges), (w > 0).double()[:, None], bins)
+    table[:, :1] += sums_by_cell(locate(z, compared), (w > 0).double()[:, None], bins)
     fields = torch.stack((w, w * z.double(), w * mu), dim=1)
     table[:, [1, 3, 4]] += block_products(gaussian_shares(z, sigma, edges), fields)
 

@@ -21,7 +21,7 @@ EPSILON = torch.finfo(torch.float64).eps
 
 
 def canonical_kde(
-    probs: Tensor, hits: Tensor, p: int, bandwidth: float, density_floor: float = 1e-10
+    probs: Tensor, hits: Tensor, p: int, bandwidth: float, floor: float = 0.0
 ) -> float:
     """Return the mean of Σ_k |ratio_jk - f_jk|^p over cases (n, K), each left out of its own.
 
@@ -30,8 +30,9 @@ def canonical_kde(
     masses = hits.sum(dim=1)
     columns = torch.cat((masses[:, None], hits), dim=1)
     sums, shift = _pair_sums(probs, probs.clamp_min(EPSILON).log(), columns, bandwidth)
-    floor = (torch.tensor(density_floor).log() - shift).clamp_max(700).exp()
-    ratio = sums[:, 1:] / torch.maximum(sums[:, 0], floor)[:, None]
+    # The sums are relative to exp(shift); a floor of 0 has the logarithm -inf and changes nothing.
+    least = (torch.tensor(floor, dtype=shift.dtype).log() - shift).clamp_max(700).exp()
+    ratio = sums[:, 1:] / torch.maximum(sums[:, 0], least)[:, None]
     distance = ((ratio - probs).abs() ** p).sum(dim=1)
     return float((masses @ distance / masses.sum()).item())
 

@@ -187,11 +187,16 @@ def bin_sums(
     return partial.sum(dim=0)[..., : len(edges) - 1].transpose(1, 2)
 
 
-def soft_bin_sums(z: Tensor, mu: Tensor, weights: Tensor, sigma: float, edges: Tensor) -> Tensor:
-    """Return the table (bins, FIELDS) of scores (n,) spread over the bins by a Gaussian."""
+def soft_bin_sums(
+    z: Tensor, mu: Tensor, weights: Tensor, sigma: float, edges: Tensor, compared: Tensor
+) -> Tensor:
+    """Return the table (bins, FIELDS) of scores (n,) spread over the bins by a Gaussian.
+
+    The first field counts the scores in each bin by the edges that they are `compared` with.
+    """
     rows, bins = len(z), len(edges) - 1
     width = _padded(bins + 1)
-    lower, upper, _ = _open_edges(edges, z.dtype)
+    lower, upper, _ = _open_edges(compared, z.dtype)
     nowhere = lower.new_full((width - len(lower),), float("inf"))
     lower, upper = torch.cat((lower, nowhere)), torch.cat((upper, nowhere))
     step = _rows_kept(width)

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from raterwise.kernels._numba import FIELDS
+from raterwise.kernels._tiles import UNIT
 
 __all__ = [
     "QUESTION_CODES",
@@ -138,9 +139,11 @@ def add_binary_voxels(
     """Add voxels of two classes to `table` (channels, bins, FIELDS).
 
     `positive` (n,) is the probability of class 1 and `votes` (n,) how many of the raters, all of
-    whom rated every voxel, chose it. The bins are equal ones; with `whole_bins` the whole part of
-    z × bins is known to be the bin, otherwise the product may round across an edge.
+    whom rated every voxel, chose it. The bins are equal ones, `edges` what scores of this type are
+    compared with; with `whole_bins` the whole part of (z + UNIT) × bins, of float32 z, is known to
+    be the bin, otherwise the product may round across an edge.
     """
+    nearly = UNIT * table.shape[1] if whole_bins else 0.0
     channels, bins, _ = table.shape
     said = _frequencies(raters, question)
     z, mu = np.empty(BLOCK), np.empty(BLOCK)
@@ -154,7 +157,7 @@ def add_binary_voxels(
             for j in range(size):
                 i = start + j
                 row = _score(positive[i], votes[i], said, question, c, j, z, mu)
-                b = min(np.int32(z[j] * bins), np.int32(bins - 1))
+                b = min(np.int32(z[j] * bins + nearly), np.int32(bins - 1))
                 if not whole_bins:
                     b += (b + 1 < bins) & (z[j] >= edges[b + 1])
                     b -= z[j] < edges[b]

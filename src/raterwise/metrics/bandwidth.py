@@ -13,11 +13,20 @@ Cases with *equal* predictions are left out together. A tie is a spike in the de
 smallest bandwidth would always fit best, and a case that appears once per rater is a tie with
 itself; without its ties, a prediction is judged by how well its distinct neighbours foresee it.
 
+Probabilities of exactly 0 and 1 (rows: certainty of one class) are mass points, not a density: no
+kernel foresees them but a very wide one, and a map of which 82 % is 0 would take the widest there
+is. So they are left out, and the bandwidth is chosen on the continuous part; where fewer than two
+distinct predictions lie between 0 and 1, on all of them. The error itself counts every case.
+
+A choice at either end of the grid says so (`Bandwidth.at_end`): the best one may lie beyond.
+
 Reference: Popordanoska et al. (2022), section 4; Habbema, Hermans, van den Broek. A stepwise
 discriminant analysis program using density estimation. COMPSTAT 1974.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +41,7 @@ from raterwise.metrics.kernel_cells import cells_of, fine_cells, sum_by_cell
 
 __all__ = [
     "BANDWIDTHS",
+    "Bandwidth",
     "best_dirichlet_bandwidth",
     "dirichlet_log_likelihood",
     "dirichlet_sample",
@@ -48,6 +58,39 @@ MAX_POINTS = 2_000
 """At how many cases the Dirichlet likelihood is evaluated, at most."""
 MAX_CENTRES = 20_000
 """From how many cases the Dirichlet density is estimated, at most."""
+
+
+class Bandwidth(float):
+    """A bandwidth that was chosen, and whether the likelihood was still rising at its place.
+
+    >>> Bandwidth(0.01).warning is None, Bandwidth(1.0, at_end=True).at_end
+    (True, True)
+    """
+
+    at_end: bool
+
+    def __new__(cls, value: float, at_end: bool = False) -> Bandwidth:
+        """Return the number with its mark."""
+        chosen = super().__new__(cls, value)
+        chosen.at_end = at_end
+        return chosen
+
+    @property
+    def warning(self) -> str | None:
+        """What a person should know about it."""
+        if not self.at_end:
+            return None
+        which = "smallest" if self == BANDWIDTHS[0] else "largest"
+        return (
+            f"kde_ece: the bandwidth chosen by likelihood, {self:.3g}, is the {which} that was "
+            "tried, so the value depends on where the search ended; give bandwidth="
+        )
+
+
+def _best(log_likelihood: Callable[[float], float]) -> Bandwidth:
+    values = [log_likelihood(float(h)) for h in BANDWIDTHS]
+    best = int(np.argmax(values))
+    return Bandwidth(BANDWIDTHS[best], at_end=best in (0, len(BANDWIDTHS) - 1))
 
 
 def score_log_likelihood(scores: FloatArray, masses: FloatArray, bandwidth: float) -> float:
@@ -67,7 +110,7 @@ def score_log_likelihood(scores: FloatArray, masses: FloatArray, bandwidth: floa
     return float(np.dot(masses, log_density) / masses.sum())
 
 
-def select_bandwidth(scores: FloatArray, masses: FloatArray | None = None) -> float:
+def select_bandwidth(scores: FloatArray, masses: FloatArray | None = None) -> Bandwidth:
     """Choose the bandwidth of one score; scores in the same fine cell count as equal.
 
     The cells (`fine_cells`) make the choice the same in memory and from a stream, and quick for
@@ -80,16 +123,20 @@ def select_bandwidth(scores: FloatArray, masses: FloatArray | None = None) -> fl
     return select_bandwidth_from_cells(sum_by_cell(cell, masses), sum_by_cell(cell, offsets))
 
 
-def select_bandwidth_from_cells(mass: FloatArray, offset: FloatArray) -> float:
-    """Choose the bandwidth from the sums of w and of w (z - lower edge) over the fine cells."""
+def select_bandwidth_from_cells(mass: FloatArray, offset: FloatArray) -> Bandwidth:
+    """Choose the bandwidth from the sums of w and of w (z - lower edge) over the fine cells.
+
+    The first and the last cell, which end 2.2e-16 from 0 and 1, are those of the mass points.
+    """
     used = np.flatnonzero(mass > 0)
-    masses = mass[used]
-    scores = fine_cells()[used] + offset[used] / masses
+    inside = used[(used > 0) & (used < len(mass) - 1)]
+    used = inside if len(inside) >= 2 else used
     # A single cell: every bandwidth foresees nothing and changes nothing; take the smoothest.
     if len(used) < 2:
-        return float(BANDWIDTHS[-1])
-    values = [score_log_likelihood(scores, masses, float(h)) for h in BANDWIDTHS]
-    return float(BANDWIDTHS[int(np.argmax(values))])
+        return Bandwidth(BANDWIDTHS[-1])
+    masses = mass[used]
+    scores = fine_cells()[used] + offset[used] / masses
+    return _best(lambda h: score_log_likelihood(scores, masses, h))
 
 
 def dirichlet_log_likelihood(
@@ -111,14 +158,19 @@ def dirichlet_log_likelihood(
     return float(np.dot(weights, log_density) / weights.sum())
 
 
-def dirichlet_sample(cases: int, seed: int) -> NDArray[np.int64]:
-    """Return which of so many cases, in random order, the bandwidth is chosen on."""
-    return np.random.default_rng(seed).permutation(cases)[:MAX_CENTRES]
+def dirichlet_sample(certain: NDArray[np.bool_], seed: int) -> NDArray[np.int64]:
+    """Return which cases, in random order, the bandwidth is chosen on.
+
+    `certain` (N,) are the mass points, which take no part unless there is little else.
+    """
+    cases = np.flatnonzero(~certain)
+    cases = cases if len(cases) >= 2 else np.arange(len(certain))
+    return cases[np.random.default_rng(seed).permutation(len(cases))[:MAX_CENTRES]]
 
 
 def select_dirichlet_bandwidth(
     probs: FloatArray, masses: FloatArray | None = None, *, seed: int = 0
-) -> float:
+) -> Bandwidth:
     """Choose the bandwidth for K classes together, at no more than MAX_POINTS sampled cases.
 
     Beyond MAX_CENTRES cases the density is estimated from a sample as well; both samples depend
@@ -126,14 +178,13 @@ def select_dirichlet_bandwidth(
     """
     masses = np.ones(len(probs)) if masses is None else masses
     counted = np.flatnonzero(masses > 0)
-    order = counted[dirichlet_sample(len(counted), seed)]
+    order = counted[dirichlet_sample(probs[counted].max(axis=1) == 1, seed)]
     return best_dirichlet_bandwidth(probs[order], masses[order])
 
 
-def best_dirichlet_bandwidth(rows: FloatArray, masses: FloatArray) -> float:
+def best_dirichlet_bandwidth(rows: FloatArray, masses: FloatArray) -> Bandwidth:
     """Choose the bandwidth by the likelihood of the first MAX_POINTS of sampled cases."""
     if (rows == rows[0]).all():
-        return float(BANDWIDTHS[-1])
+        return Bandwidth(BANDWIDTHS[-1])
     points = np.arange(min(len(rows), MAX_POINTS))
-    values = [dirichlet_log_likelihood(rows, masses, float(h), points) for h in BANDWIDTHS]
-    return float(BANDWIDTHS[int(np.argmax(values))])
+    return _best(lambda h: dirichlet_log_likelihood(rows, masses, h, points))

@@ -99,16 +99,21 @@ def sweep_edges(scores: ScoreMasses) -> FloatArray:
     """Return the most equal-mass bins whose observed frequencies still increase.
 
     Bins are added until the frequencies of the bins are no longer monotonic (Roelofs et al. 2022,
-    Mitigating bias in calibration error estimation, algorithm 1), or there are MAX_BINS of them.
+    Mitigating bias in calibration error estimation, algorithm 1), or there are as many as cases
+    or MAX_BINS of them. Equal scores share a bin, so as many bins as cases are a bin for each
+    distinct score, and so are more: the search may end where that is reached.
     """
     mass, hits = np.cumsum(scores.mass), np.cumsum(scores.hits)
     best = 1
-    for bins in range(2, min(len(scores.score), MAX_BINS) + 1):
+    for bins in range(2, MAX_BINS + 1):
         last = np.append(equal_mass_cuts(mass, bins), len(mass) - 1)
         frequency = np.diff(hits[last], prepend=0) / np.diff(mass[last], prepend=0)
         if (np.diff(frequency) < -1e-12).any():
             break
         best = bins
+        # With so many, each score has the mass of a bin or more, and every bin ends at a score.
+        if bins * scores.mass.min() >= mass[-1]:
+            break
     return equal_mass_edges(scores.score, scores.mass, best)
 
 

@@ -22,9 +22,7 @@ error estimator. NeurIPS 2022. arXiv:2210.07810.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -32,6 +30,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln
 
 from raterwise.errors import UndefinedMetricError
+from raterwise.kernels._threads import in_threads
 
 __all__ = ["LeaveOut", "canonical_kde", "classwise_kde", "top_label_kde"]
 
@@ -42,16 +41,9 @@ EPSILON = float(np.finfo(np.float64).eps)
 _BLOCK = 512  # evaluation points per task: fixed, so that digits do not depend on the threads
 
 
-def in_threads(task: Callable[[int, int], None], size: int) -> None:
+def in_blocks(task: Callable[[int, int], None], size: int) -> None:
     """Call task(start, stop) on blocks of `size` rows; every block writes its own rows."""
-    starts = range(0, size, _BLOCK)
-    workers = min(len(starts), os.cpu_count() or 1)
-    if workers <= 1:
-        for start in starts:
-            task(start, min(start + _BLOCK, size))
-        return
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(lambda start: task(start, min(start + _BLOCK, size)), starts))
+    in_threads(lambda start: task(start, min(start + _BLOCK, size)), range(0, size, _BLOCK))
 
 
 # --- one score: the Beta kernel --------------------------------------------------------------
@@ -104,7 +96,7 @@ def sum_beta_kernels(
     def task(start: int, stop: int) -> None:
         beta_sums(c, g, s, peaks, mass, hits, alone, cut, start, stop, shift, own, out)
 
-    in_threads(task, n)
+    in_blocks(task, n)
     return KernelSums(out[0], out[1], own, shift)
 
 
@@ -251,7 +243,7 @@ def sum_dirichlet_kernels(
             a, g, group, hits, log_f, sorted_group, cut, start, stop, sorted_shift, sorted_out
         )
 
-    in_threads(task, len(points))
+    in_blocks(task, len(points))
     shift, out = np.empty_like(sorted_shift), np.empty_like(sorted_out)
     shift[order], out[:, order] = sorted_shift, sorted_out
     return out, shift
@@ -264,7 +256,7 @@ def canonical_kde(
     p: int = 1,
     bandwidth: float,
     leave_out: LeaveOut = "case",
-    density_floor: float = 1e-10,
+    floor: float = 0.0,
 ) -> float:
     """KDE-ECE of all classes together: mean of sum_k |ratio_jk - f_jk|^p, Dirichlet kernel.
 
@@ -276,9 +268,9 @@ def canonical_kde(
         p: power of the error.
         bandwidth: width of the Dirichlet kernel.
         leave_out: as in `top_label_kde`.
-        density_floor: smallest sum of kernels by which is divided. A case so far from all others
-            that theirs is below the released estimator's 1e-10 is compared with (nearly) zero
-            instead of with its distant neighbours; 0 switches this off.
+        floor: smallest sum of kernels by which is divided. With the 1e-10 of the released
+            estimator, a case far from all others is compared with (nearly) zero instead of with
+            its distant neighbours, and the value depends on the scale of the masses.
 
     Reference: Popordanoska et al. (2022), eq 8.
 
@@ -298,10 +290,10 @@ def canonical_kde(
     columns = np.column_stack((masses, hits))
     sums, shift = sum_dirichlet_kernels(probs, columns, probs, bandwidth, cases, cases)
     if leave_out == "case":
-        mass = np.maximum(sums[0], _floor(density_floor, shift))
+        mass = np.maximum(sums[0], _floor(floor, shift))
         distance = np.abs((sums[1:] / mass).T - probs) ** p
         return float(np.dot(masses, distance.sum(axis=1)) / masses.sum())
-    return _leave_canonical_copy_out(probs, hits, sums, shift, bandwidth, p, density_floor)
+    return _leave_canonical_copy_out(probs, hits, sums, shift, bandwidth, p, floor)
 
 
 def _floor(density: float, shift: FloatArray) -> FloatArray:
@@ -314,7 +306,7 @@ def _floor(density: float, shift: FloatArray) -> FloatArray:
 
 def _leave_canonical_copy_out(
     probs: FloatArray, hits: FloatArray, sums: FloatArray, shift: FloatArray,
-    bandwidth: float, p: int, density_floor: float,
+    bandwidth: float, p: int, floor: float,
 ) -> float:  # fmt: skip
     """Add the own case's other annotations to the sums, for each label that may be left out."""
     a = probs / bandwidth
@@ -324,7 +316,7 @@ def _leave_canonical_copy_out(
     scale = np.where(masses > 1, np.maximum(shift, own), shift)
     kernel = np.where(masses > 1, np.exp(np.minimum(own - scale, 0)), 0.0)
     sums = sums * np.exp(shift - scale)
-    mass = np.maximum(sums[0] + kernel * (masses - 1), _floor(density_floor, scale))
+    mass = np.maximum(sums[0] + kernel * (masses - 1), _floor(floor, scale))
     total = 0.0
     for k in range(hits.shape[1]):
         others = hits.copy()

@@ -18,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import polygamma
 
+from raterwise.binning import unit_in_last_place
 from raterwise.errors import UndefinedMetricError
-from raterwise.metrics.kernel import BetaTerms, FloatArray, beta_terms, cutoff, in_threads
-from raterwise.summaries.cells import cells_of, fine_cells
+from raterwise.metrics.kernel import BetaTerms, FloatArray, beta_terms, cutoff, in_blocks
+from raterwise.summaries.cells import cells_of, fine_cells, fine_cells_for
 
 __all__ = ["ScoreCells", "beta_kde_from_cells", "cells_of", "fine_cells", "score_cells"]
+
+FLOAT32_UNIT = unit_in_last_place(np.float32)
 
 
 def sum_by_cell(cell: NDArray[np.int64], term: FloatArray) -> FloatArray:
@@ -81,10 +84,12 @@ def _central(cells: ScoreCells) -> _Cells:
     edges = fine_cells()
     cases, w, ww, mu, mumu, wmu, d, dd, mud, mudd = (np.asarray(x)[used] for x in cells)
     low, width = edges[used], np.diff(edges)[used]
-    mean = np.clip(d / w, 0, width)
+    below = low - fine_cells_for(FLOAT32_UNIT)[used]  # where a float32 counts as on the edge
+    mean = np.clip(d / w, -below, width)
     several = cases > 1
-    reach = np.where(several, np.maximum(mean, width - mean), 0.0)
-    variance = np.where(several, np.clip(dd / w - mean**2, 0, mean * (width - mean)), 0.0)
+    reach = np.where(several, np.maximum(mean + below, width - mean), 0.0)
+    largest = (mean + below) * (width - mean)
+    variance = np.where(several, np.clip(dd / w - mean**2, 0, largest), 0.0)
     frequency = np.clip(mu / w, 0, 1)
     return _Cells(
         z=low + mean, reach=reach, cases=cases, mass=w, variance=variance, hits=mu,
@@ -127,7 +132,7 @@ def _cell_sums(cells: _Cells, terms: BetaTerms, bends: FloatArray, bandwidth: fl
     def task(start: int, stop: int) -> None:
         beta_cell_sums(c, g, bends, s, peaks, moments, alone, cut, start, stop, shift, own, out)
 
-    in_threads(task, n)
+    in_blocks(task, n)
     return _CellSums(*(*out, own))
 
 

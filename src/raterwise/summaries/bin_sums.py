@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.binning import bin_edges
+from raterwise.binning import bin_edges, edges_for, unit_in_last_place
 from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.questions import PerCaseScore, Question, ScoredCases
@@ -185,7 +185,8 @@ class BinPlan:
         from raterwise.kernels import _tiles as kernels
 
         many = probs.shape[1] > kernels.MOST_CLASSES
-        if many or not kernels.has_usual_edges(probs, self.edges):
+        compared = edges_for(self.edges, predictions.rounding)
+        if many or not kernels.has_usual_edges(probs, compared):
             return None
         loops = {"top_label": kernels.top_label_loop, "per_class": kernels.per_class_loop}
         add = loops[self.question.name](probs.shape[1])
@@ -356,7 +357,8 @@ class BinSums:
 
         if votes.raters < self.plan.least_raters:
             return self
-        question, edges = self.plan.question, self.plan.edges
+        question, rounding = self.plan.question, unit_in_last_place(votes.positive.dtype)
+        edges = edges_for(self.plan.edges, rounding)
         if self.plan.spread is not None:
             self.take_in(votes.scored(question))
             return self
@@ -381,7 +383,7 @@ class BinSums:
         """Add scored cases in place."""
         from raterwise.kernels import _numba as kernels
 
-        plan = self.plan
+        plan, compared = self.plan, edges_for(self.plan.edges, scored.rounding)
         if plan.spread is not None:
             z = scored.z.astype(np.float64)
             share = np.empty((len(z), len(plan.edges) - 1))
@@ -389,18 +391,18 @@ class BinSums:
                 sd = np.full((len(z), 1), plan.spread)
                 kernels.gaussian_shares(z[:, c : c + 1], sd, np.ones_like(sd), plan.edges, share)
                 kernels.add_soft_bin_sums(
-                    z[:, c], scored.mu[:, c], scored.weights, share, scored.units, plan.edges,
+                    z[:, c], scored.mu[:, c], scored.weights, share, scored.units, compared,
                     self.sums[:, c],
                 )  # fmt: skip
             return
         kernels.add_bin_sums(
             scored.z, scored.mu, scored.v, scored.weights, scored.channel, scored.units,
-            plan.edges, self.sums,
+            compared, self.sums,
         )  # fmt: skip
 
 
 def _whole_bins(dtype: Any, edges: tuple[float, ...]) -> bool:
-    """Tell whether the whole part of z × bins is the bin, for every float32 z."""
+    """Tell whether `add_binary_voxels` finds the bin of every float32 z by a product."""
     from raterwise.kernels import _tiles
 
     return bool(dtype == np.float32) and _tiles.are_usual(edges, 32)

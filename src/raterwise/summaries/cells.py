@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.binning import edges_for
 from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.questions import Question, ScoredCases
@@ -24,7 +25,7 @@ from raterwise.summaries.votes import Votes
 if TYPE_CHECKING:
     from raterwise.summaries.contract import Metric, Options
 
-__all__ = ["CellPlan", "CellSums", "cells_of", "coarse_cells", "fine_cells"]
+__all__ = ["CellPlan", "CellSums", "cells_of", "coarse_cells", "fine_cells", "fine_cells_for"]
 
 FloatArray = NDArray[np.float64]
 
@@ -59,6 +60,27 @@ def fine_cells() -> FloatArray:
     lower = np.concatenate(tail)
     edges = np.concatenate((np.arange(EQUAL_CELLS + 1) / EQUAL_CELLS, lower, 1 - lower))
     edges = np.unique(edges)
+    edges.setflags(write=False)
+    return edges
+
+
+@lru_cache(maxsize=4)
+def fine_cells_for(rounding: float) -> FloatArray:
+    """Return the edges that scores rounded by up to `rounding` are compared with.
+
+    As for bins (`raterwise.binning.edges_for`), of which i / 5040 may be an edge; the tail cells
+    between are finer than the rounding. So are all cells for a float16, which is taken exactly.
+
+    >>> at, score = cells_of(np.array(0.2)), float(1 - np.float32(0.8))
+    >>> bool(fine_cells_for(2.0**-24)[at] <= score < fine_cells()[at])
+    True
+    """
+    fine = fine_cells()
+    if rounding > 0.5 / EQUAL_CELLS:
+        return fine
+    equal = _tables()[0]
+    edges = fine.copy()
+    edges[equal] = edges_for(fine, rounding)[equal]
     edges.setflags(write=False)
     return edges
 
@@ -150,7 +172,9 @@ class CellSums:
     fine: FloatArray
     """(channels, cells, fields): see `kernels._cells.FINE_FIELDS`."""
     lowest: FloatArray
-    """(channels, cells): the least z - lower edge; infinite where the cell is empty."""
+    """(channels, cells): the least z - lower edge; infinite where the cell is empty.
+
+    Below 0 where a score of few digits counts as on the edge: see `raterwise.binning`."""
     highest: FloatArray
     per_unit: FloatArray
     """(units, channels, coarse cells, fields)."""
@@ -227,8 +251,9 @@ class CellSums:
 
         first, coarse_of = _tables()
         kernels.add_cell_sums(
-            scored.z, scored.mu, scored.weights, scored.channel, scored.units, fine_cells(), first,
-            coarse_of, self.fine, self.lowest, self.highest, self.per_unit,
+            scored.z, scored.mu, scored.weights, scored.channel, scored.units, fine_cells(),
+            fine_cells_for(scored.rounding), first, coarse_of, self.fine, self.lowest,
+            self.highest, self.per_unit,
         )  # fmt: skip
 
     @property

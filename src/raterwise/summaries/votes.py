@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.binning import unit_in_last_place
 from raterwise.predictions import Rows
 from raterwise.questions import PerCaseScore, Question, ScoredCases
 
@@ -32,7 +33,8 @@ class Votes:
         code = kernels.QUESTION_CODES[question.name]
         kernels.score_binary_voxels(self.positive, self.chosen, self.raters, code, z, mu)
         weight = float(self.raters) if question.per == "annotation" else 1.0
-        return ScoredCases(z, mu, np.full(len(self.positive), weight))
+        rounding = unit_in_last_place(self.positive.dtype)
+        return ScoredCases(z, mu, np.full(len(self.positive), weight), rounding=rounding)
 
     def rows(self) -> Rows:
         """Return one row per number of votes, weighted by how many voxels have it."""

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from raterwise import rules
 from raterwise.arrays import as_array
+from raterwise.binning import unit_in_last_place
 from raterwise.errors import InvalidInputError
 from raterwise.kernels import _torch as kernels
 from raterwise.labels import Labels
@@ -34,6 +35,12 @@ __all__ = [
 
 HOST_CHUNK, DEVICE_CHUNK = 1 << 21, 1 << 27
 """How many float64 numbers the work on a chunk may need: 16 MB for caches, 1 GB on a GPU."""
+
+
+def _rounding(dtype: torch.dtype) -> float:
+    """As for arrays, which a bfloat16 tensor becomes one of as float32."""
+    numpy_types = {torch.float64: "float64", torch.float16: "float16"}
+    return unit_in_last_place(numpy_types.get(dtype, "float32"))
 
 
 def as_tensor(values: Any, name: str, device: torch.device | None = None) -> Tensor:
@@ -58,6 +65,8 @@ class TensorCases(NamedTuple):
     """Whether (N,) probabilities of class 1 were given: messages speak of these."""
     kept: Tensor | None = None
     """(N,): which of the cases given these are; None where they are all of them."""
+    rounding: float = 0.0
+    """One unit in the last place of the type that the probabilities came in."""
 
     @staticmethod
     def of(
@@ -79,8 +88,9 @@ class TensorCases(NamedTuple):
         classes, counts = _labels(labels, array, check, kept)
         tolerance = row_sum_tolerance(given)
         cases = TensorCases(
-            array, classes, counts, None, tolerance, one_column=given.ndim == 1, kept=kept
-        )
+            array, classes, counts, None, tolerance, one_column=given.ndim == 1, kept=kept,
+            rounding=_rounding(given.dtype),
+        )  # fmt: skip
         if weights is None:
             return cases
         return cases._replace(weights=weights_of(weights, array[:, 0], check=check, kept=kept))
@@ -99,6 +109,7 @@ class TensorCases(NamedTuple):
             weights=None if self.weights is None else self.weights.numpy(),
             tolerance=self.tolerance,
             kept=None if self.kept is None else self.kept.numpy(),
+            given_rounding=self.rounding,
         )
 
     def chunks(self, values_per_row: int, *, check: bool = True) -> Iterator[TensorRows]:

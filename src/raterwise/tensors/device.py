@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from raterwise.binning import edges_for
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels import _triton
 from raterwise.questions import QUESTIONS, ScoredCases
@@ -131,7 +132,7 @@ def add_cases(cases: TensorCases, tables: Mapping[BinPlan, Tensor], *, check: bo
         width += min(max(table.shape[1] for table in tables.values()), kernels.FEW_BINS)
     for rows in cases.chunks(width, check=check):
         for plan, table in tables.items():
-            add_rows(plan, rows, table)
+            add_rows(plan, rows, table, cases.rounding)
 
 
 def has_cpu_loops() -> bool:
@@ -154,7 +155,7 @@ def _added_directly(cases: TensorCases, plan: BinPlan, table: Tensor, check: boo
         and table[..., 0].numel() <= _triton.MOST_CELLS
     ):
         return False
-    question, edges = plan.question.name, edges_of(plan, probs.device)
+    question, edges = plan.question.name, edges_of(plan, probs.device, cases.rounding)
     few = len(edges) - 1 <= _triton.MOST_BINS
     if question == "top_label" and few:
         sums, first_bad = _triton.top_label_sums(probs, labels, edges, cases.tolerance)
@@ -181,26 +182,30 @@ def _zeros(plan: BinPlan, cases: TensorCases) -> Tensor:
 
 
 @lru_cache(maxsize=64)
-def edges_of(plan: BinPlan, device: torch.device) -> Tensor:
-    """Return the bins' edges on a device; the same tensor each time, which spares a copy."""
-    return torch.tensor(plan.edges, dtype=torch.float64, device=device)
+def edges_of(plan: BinPlan, device: torch.device, rounding: float = 0.0) -> Tensor:
+    """Return the edges that scores with that rounding are compared with, on a device.
+
+    It is the same tensor each time, which spares a copy.
+    """
+    return torch.tensor(edges_for(plan.edges, rounding), dtype=torch.float64, device=device)
 
 
-def add_rows(plan: BinPlan, rows: TensorRows, table: Tensor) -> None:
-    """Add a chunk to `table` (channels, bins, fields) in place."""
+def add_rows(plan: BinPlan, rows: TensorRows, table: Tensor, rounding: float) -> None:
+    """Add a chunk, whose probabilities have that rounding, to `table` (channels, bins, fields)."""
     rows = rows.with_raters(plan.least_raters)
     if len(rows.probs) == 0:
         return
     scored = score(plan.question.name, plan.question.per, rows)
-    edges = edges_of(plan, table.device)
+    compared = edges_of(plan, table.device, rounding)
     if plan.spread is None:
         kernels.add_bin_sums(
-            scored.z, scored.mu, scored.v, scored.weights, scored.channel, edges, table
+            scored.z, scored.mu, scored.v, scored.weights, scored.channel, compared, table
         )
         return
+    edges = edges_of(plan, table.device)
     for c in range(scored.z.shape[1]):
         kernels.add_soft_bin_sums(
-            scored.z[:, c], scored.mu[:, c], scored.weights, plan.spread, edges, table[c]
+            scored.z[:, c], scored.mu[:, c], scored.weights, plan.spread, edges, compared, table[c]
         )
 
 

@@ -6,6 +6,7 @@ class, or a sample of rows of limited size.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,17 +27,21 @@ def kde_of_rows(
     labels: Any,
     weights: Any,
     *,
-    kind: str,
+    question: str,
     p: int,
     bandwidth: float | None,
+    floor: float = 0.0,
     seed: int,
     on_unrated: str,
+    told: Callable[[float], float] = lambda bandwidth: bandwidth,
 ) -> float:
-    """Return the "classwise" or "canonical" KDE-ECE; `labels` is a Labels or (N,) classes.
+    """Return the "per_class" or "canonical" KDE-ECE; `labels` is a Labels or (N,) classes.
+
+    `told` is called with each bandwidth before it is used.
 
     >>> probs = torch.tensor([[0.25, 0.75], [0.75, 0.25]])
     >>> options = {"p": 1, "bandwidth": 0.1, "seed": 0, "on_unrated": "error"}
-    >>> kde_of_rows(probs, torch.tensor([1, 0]), None, kind="canonical", **options)
+    >>> kde_of_rows(probs, torch.tensor([1, 0]), None, question="canonical", **options)
     1.5
     """
     cases = weighted_cases(TensorCases.of(probs, labels, weights))
@@ -46,13 +51,13 @@ def kde_of_rows(
         raise UndefinedMetricError(
             f"kde_ece: needs at least two cases, to compare one with the others; got {len(rows)}"
         )
-    if kind == "canonical":
+    if question == "canonical":
         chosen = _bandwidth_of_rows(rows, total, seed) if bandwidth is None else bandwidth
-        return canonical_kde(rows, masses, p, chosen)
+        return canonical_kde(rows, masses, p, told(chosen), floor)
     errors = []
     for score, hits in zip(rows.T, masses.T, strict=True):
         chosen = _bandwidth_of_score(score, total) if bandwidth is None else bandwidth
-        errors.append(score_kde(score, hits, total, p, chosen))
+        errors.append(score_kde(score, hits, total, p, told(chosen)))
     return sum(errors) / len(errors)
 
 
@@ -72,7 +77,8 @@ def _rows(cases: TensorCases) -> tuple[Tensor, Tensor]:
 
 
 def _bandwidth_of_rows(rows: Tensor, total: Tensor, seed: int) -> float:
-    order = torch.as_tensor(choice.dirichlet_sample(len(rows), seed), device=rows.device)
+    certain = (rows.amax(dim=1) == 1).cpu().numpy()
+    order = torch.as_tensor(choice.dirichlet_sample(certain, seed), device=rows.device)
     return choice.best_dirichlet_bandwidth(rows[order].cpu().numpy(), total[order].cpu().numpy())
 
 

@@ -13,7 +13,7 @@ from raterwise.catalog import find
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.kernels import _torch as kernels
 from raterwise.metrics import ranking
-from raterwise.metrics.kernel_cells import fine_cells
+from raterwise.summaries.cells import fine_cells, fine_cells_for
 from raterwise.tensors.cases import TensorCases, as_tensor
 from raterwise.tensors.questions import score
 from raterwise.torch._tables import TableMetric
@@ -94,7 +94,8 @@ class AUCCC(TableMetric):
     ) -> None:
         if given is not None and self.validate_args:
             _check_confidence(given)
-        edges = torch.tensor(fine_cells(), dtype=torch.float64, device=cases.probs.device)
+        cells = fine_cells_for(cases.rounding if given is None else 0.0)
+        edges = torch.tensor(cells, dtype=torch.float64, device=cases.probs.device)
         start = 0
         for rows in cases.chunks(16 + 2 * self.num_classes, check=self.validate_args):
             scored = score("top_label", "annotation", rows)
