@@ -8,7 +8,7 @@ interval: by test inversion for non-negative errors, by bootstrap for the rest.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -63,6 +63,8 @@ class Metric:
     """The curve that its table shows: "top_label", "per_class", "disagreement", "thresholds"."""
     settle: Callable[[Any, Options], Options] | None = None
     """The options with those that follow from the data chosen, once for many subsets of it."""
+    notice: Callable[[Any, Options], str | None] | None = None
+    """What to say of options that were chosen from the data, such as a bandwidth, if anything."""
     label_loss: Callable[[Rows], NDArray[Any]] | None = None
     """What each label would add, (n, K), where the metric is a mean over labels."""
     tags: frozenset[str] = frozenset()
@@ -83,10 +85,20 @@ class Metric:
         """Whether it compares raters with each other."""
         return self.least_raters > 1 or "of_pairs" in self.tags
 
-    def raters_needed(self, options: Options) -> int:
-        """Return how many labels each case needs; the plugin of a class's probability needs one."""
+    def raters_needed(self, options: Options, on_single: str = "error") -> int:
+        """Return how many labels each case needs; the plugin of a class's probability needs one.
+
+        Asked to drop single labels, it is of the same cases as the unbiased estimate.
+        """
         plugin = options.get("estimator") == "plugin" and "plugin_needs_one" in self.tags
-        return 1 if plugin else self.least_raters
+        return 1 if plugin and on_single == "error" else self.least_raters
+
+    def plan_of(self, options: Options, on_single: str = "error") -> Any:
+        """Return the plan of the cases that have as many labels as are needed."""
+        plan, needed = self.plan(options), self.raters_needed(options, on_single)
+        if needed <= getattr(plan, "least_raters", needed):
+            return plan
+        return replace(plan, least_raters=needed)
 
     def by_class(self, options: Options) -> bool:
         """Tell whether it is asked of every class."""
@@ -360,7 +372,7 @@ _ROWS = (
         "lower", "Popordanoska et al. 2022; MR section 2.2",
         plan=recipes.sorted_scores, prepare=recipes.smoothed(recipes.beta_smoother),
         formula=recipes.kde_norm, formula_options=("p",), exact=recipes.kde_with_bound,
-        settle=recipes.with_bandwidth,
+        settle=recipes.with_bandwidth, notice=recipes.about_bandwidth,
         of_cells=cell_bounds.kde_of_cells, questions=_ONE, tags=frozenset({"kernel", "of_cases"}),
         options={
             "question": "top_label", "per": "annotation", "p": 1, "bandwidth": None,

@@ -75,7 +75,7 @@ def judge(
     require = require or digest.facts.require_raters
     estimates: dict[str, Estimate] = {}
     rated: dict[str, Any] = {}
-    asked = request.asked
+    asked, on_single = request.asked, request.settings.on_single
     for row in request.rows:
         estimates[row.name] = blank(row)
         if row.name not in asked:
@@ -83,7 +83,7 @@ def judge(
             continue
         own = asked[row.name][1]
         try:
-            dropped = require(row.raters_needed(own), request.settings.on_single)
+            dropped = require(row.raters_needed(own, on_single), on_single)
         except RaterwiseError as error:
             estimates[row.name] = replace(blank(row), undefined=str(error))
             continue
@@ -145,6 +145,8 @@ def results_of(
     }
     curves = {} if pass_ is None else curves_of(pass_, judged.asked, facts.class_names)
     warnings = warnings_about(digest, judged.asked, settings, judged.estimates)
+    if pass_ is not None:
+        warnings += tuple(pass_.notices(judged.asked))
     return Results(
         dict(judged.estimates),
         data=about,

@@ -34,6 +34,7 @@ from raterwise.summaries import (
 __all__ = [
     "Options",
     "Prepare",
+    "about_bandwidth",
     "agreement_plan",
     "beta_smoother",
     "binned",
@@ -233,6 +234,14 @@ def with_bandwidth(summary: SortedScores, options: Options) -> Options:
         return options
     score, mass, _ = summary.cases()
     return {**options, "bandwidth": select_bandwidth(score, mass)}
+
+
+def about_bandwidth(summary: Any, options: Options) -> str | None:
+    """Return what is to say of a bandwidth that lies at the end of its grid."""
+    if options["bandwidth"] is not None:
+        return None
+    chosen = with_bandwidth(summary.scores(), options)["bandwidth"]
+    return getattr(chosen, "warning", None)
 
 
 def kde_norm(table: BinTable, p: int) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 from raterwise.binning import bin_edges
 from raterwise.catalog import CATALOG, Metric, find
 from raterwise.errors import InvalidInputError
-from raterwise.inference.passes import PAIRS, Asked
+from raterwise.inference.passes import PAIRS
 from raterwise.inference.settings import Settings
 from raterwise.recipes import Options
 
@@ -98,8 +98,13 @@ class Request:
         }
 
     def plans(self, *, bounded: bool = False) -> list[Any]:
-        """Return what to keep of the cases, in memory that does not grow if it is `bounded`."""
-        return plans_of(self.asked, bounded=bounded)
+        """Return what to keep of the cases, in memory that does not grow if it is `bounded`.
+
+        Also how far raters agree, for the noise of a calibrated model.
+        """
+        on_single = self.settings.on_single
+        plans = [row.plan_of(own, on_single) for row, own in self.asked.values()]
+        return list(dict.fromkeys([*(p.bounded() if bounded else p for p in plans), PAIRS]))
 
     def only(self, metrics: Sequence[str]) -> Request:
         """Return the request for some of the metrics."""
@@ -113,12 +118,6 @@ class Request:
     def as_options(self) -> dict[str, Any]:
         """Return what results say of how they were made."""
         return {**self.shared, "options": dict(self.own), **asdict(self.settings)}
-
-
-def plans_of(asked: Asked, *, bounded: bool = False) -> list[Any]:
-    """Return what to keep of the cases for some metrics, and to know how far raters agree."""
-    plans = [row.plan(own) for row, own in asked.values()]
-    return list(dict.fromkeys([*(p.bounded() if bounded else p for p in plans), PAIRS]))
 
 
 def rows_of(metrics: Metrics, *, belief: bool = False) -> list[Metric]:

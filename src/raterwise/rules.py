@@ -244,8 +244,9 @@ def too_few_raters(
     need = f"{name}: needs at least {least} labels per case"
     if dropping:
         return InvalidInputError(f"{need}; no case has that many")
+    some = f" ({first})" if first else ""
     return InvalidInputError(
-        f'{need}; {number} of {cases} cases have fewer ({first}); on_single="drop" leaves them out'
+        f'{need}; {number} of {cases} cases have fewer{some}; on_single="drop" leaves them out'
     )
 
 

@@ -51,9 +51,8 @@ class OneLineErrors(TyperGroup):
         except BrokenPipeError:
             raise  # `raterwise … | head` is nobody's mistake; the program below handles it
         except (RaterwiseError, OSError) as error:
-            typer.echo(
-                f"{self.program}: {' '.join(as_options(_in_words(error)).split())}", err=True
-            )
+            said = as_options(_in_words(error), getattr(error, "argument", None))
+            typer.echo(f"{self.program}: {' '.join(said.split())}", err=True)
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             typer.echo(f"{self.program}: interrupted", err=True)

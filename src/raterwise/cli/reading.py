@@ -14,6 +14,7 @@ from typing import Any, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise import rules
 from raterwise.cli import options
 from raterwise.cli.options import OnProblem, comma_list
 from raterwise.errors import InvalidInputError
@@ -274,10 +275,8 @@ def _with_labels(cases: Cases, source: Path | None, tables: TableOptions, rated:
     unrated = labels.num_raters == 0
     if unrated.any():
         if rated == "all" and tables.on_unrated is OnProblem.error:
-            raise InvalidInputError(
-                f"labels: every case needs a rating; {int(unrated.sum())} of {len(labels)} have "
-                f'none ({labels.first_named(unrated)}); on_unrated="drop" leaves them out'
-            )
+            number, first = int(unrated.sum()), labels.first_named(unrated)
+            raise rules.unrated("labels", number, len(labels), first)
         rows, labels = rows[~unrated], labels.take(~unrated)
         dropped["unrated"] = int(unrated.sum())
     return replace(cases, rated=rows, labels=labels, dropped=dropped)

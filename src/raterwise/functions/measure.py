@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from raterwise.arrays import choose, on_gpu
@@ -46,10 +45,8 @@ def summary_for(
     on_single: str = "error",
 ) -> Any:
     """Return the summary that a metric with these options is a formula over."""
-    plan, needed = row.plan(own), row.raters_needed(own)
-    if choose("on_single", on_single, ("error", "drop")) == "drop" and needed < row.least_raters:
-        # A plug-in can use single labels; asked to drop them, it is of the unbiased one's cases.
-        plan, needed = replace(plan, least_raters=row.least_raters), row.least_raters
+    choose("on_single", on_single, ("error", "drop"))
+    plan, needed = row.plan_of(own, on_single), row.raters_needed(own, on_single)
     summary = None
     if on_gpu(probs) and (needed <= 1 or isinstance(labels, Labels)):
         if needed > 1:

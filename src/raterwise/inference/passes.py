@@ -6,7 +6,7 @@ resampled ones. A pass is made of a digest, wherever that came from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -60,7 +60,10 @@ class Pass:
         self.settings = settings
         self.facts = digest.facts
         self.digest = digest
-        self._plans = {name: _plan_in(digest, row, own) for name, (row, own) in asked.items()}
+        self._plans = {
+            name: _plan_in(digest, row, row.plan_of(own, settings.on_single))
+            for name, (row, own) in asked.items()
+        }
         if missing := [name for name, plan in self._plans.items() if plan is None]:
             raise InvalidInputError(
                 f"metrics: these were not summarised, or with other options: {', '.join(missing)}"
@@ -128,6 +131,13 @@ class Pass:
         """Return how many cases each score of `summary` stands for; None where each is one."""
         counts: FloatArray | None = self._kept(row).case_counts
         return counts
+
+    def notices(self, asked: Asked) -> Iterator[str]:
+        """Yield what is to say of options that were chosen from the data."""
+        for row, own in asked.values():
+            said = None if row.notice is None else row.notice(self._kept(row), own)
+            if said:
+                yield f"{row.title}: {said}"
 
     def _kept(self, row: Metric) -> Any:
         return self.digest.summaries[self._plans[row.name]]
@@ -229,11 +239,10 @@ class Pass:
         return self._plans[row.name], row.prepare, repr(own.get("bins"))
 
 
-def _plan_in(digest: Digest, row: Metric, own: Options) -> Any:
+def _plan_in(digest: Digest, row: Metric, plan: Any) -> Any:
     """Return the plan of a metric whose summary the digest has: its own, or one of cells.
 
     A kernel compares every score with every other: where there are cells, it takes those.
     """
-    plan = row.plan(own)
     either = (plan.bounded(), plan) if "kernel" in row.tags else (plan, plan.bounded())
     return next((p for p in either if p in digest.summaries), None)

@@ -167,10 +167,11 @@ class Reduction:
 
     def _curves(self, digest: Digest) -> tuple[dict[str, Any], Any]:
         """Return the reliability curves of all voxels together, and the metrics with a value."""
+        on_single = self.request.request.settings.on_single
         rated = {
             name: (row, own)
             for name, (row, own) in self.request.request.asked.items()
-            if digest.facts.too_few(row.raters_needed(own)) < digest.facts.cases
+            if digest.facts.too_few(row.raters_needed(own, on_single)) < digest.facts.cases
         }
         drawn = {name: rated[name] for name in self.request.drawn if name in rated}
         pass_ = Pass(digest, drawn, self.request.request.settings)

@@ -55,11 +55,11 @@ class ImageRequest:
         """Return what to keep of an image of so many voxels."""
         if self.reduction == "pooled":
             return self.request.plans(bounded=True)
-        exact = voxels <= EXACT_VOXELS
-        plans = [
-            row.plan(own) if exact and "kernel" not in row.tags else row.plan(own).bounded()
-            for row, own in self.request.asked.values()
-        ]
+        exact, on_single = voxels <= EXACT_VOXELS, self.request.settings.on_single
+        plans = []
+        for row, own in self.request.asked.values():
+            plan = row.plan_of(own, on_single)
+            plans.append(plan if exact and "kernel" not in row.tags else plan.bounded())
         return list(dict.fromkeys(plans))
 
     def digest(self, case: Case, num_classes: int | None = None, number: int = 0) -> Digest:
@@ -108,7 +108,9 @@ class CaseValues:
         pass_ = Pass(digest, asked.request.asked, settings)
         for name, (row, own) in asked.request.asked.items():
             try:
-                digest.facts.require_raters(row.raters_needed(own), settings.on_single)
+                digest.facts.require_raters(
+                    row.raters_needed(own, settings.on_single), settings.on_single
+                )
                 value, bound = pass_.value(row, own)
             except RaterwiseError as error:
                 values[name] = (float("nan"), None, str(error))

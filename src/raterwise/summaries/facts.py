@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import InvalidInputError, MergeError
+from raterwise import rules
+from raterwise.errors import MergeError
 from raterwise.predictions import Predictions
 from raterwise.summaries.fingerprint import Fingerprint
 
@@ -236,16 +237,9 @@ class Facts:
 
     def require_raters(self, least: int, on_single: str) -> int:
         """Return how many cases have too few labels; with "error" there may be none."""
-        few, what = self.too_few(least), "voxels" if self.images else "cases"
-        if few and on_single == "error":
-            raise InvalidInputError(
-                f"labels: needs at least {least} labels per case; {few} of {self.cases} {what} "
-                'have fewer; on_single="drop" leaves them out'
-            )
-        if few == self.cases:
-            raise InvalidInputError(
-                f"labels: needs at least {least} labels per case; no case has that many"
-            )
+        few, dropping = self.too_few(least), on_single == "drop"
+        if (few and not dropping) or few == self.cases:
+            raise rules.too_few_raters("labels", least, few, self.cases, "", dropping=dropping)
         return few
 
     def as_data(self) -> dict[str, Any]:
