@@ -213,11 +213,11 @@ def _centres(cells: BinTable) -> tuple[Array, Array]:
 
 def kde_with_bound(summary: SortedScores, options: Options) -> tuple[float, float]:
     """Return the KDE-ECE of one score and a bound on its error, 0 where it is exact."""
-    from raterwise.metrics import bandwidth, kernel, kernel_cells
+    from raterwise.metrics import kernel, kernel_cells
 
     score, mass, hits = summary.cases()
-    p, given, method = options["p"], options["bandwidth"], options["method"]
-    chosen = bandwidth.select_bandwidth(score, mass) if given is None else float(given)
+    p, method = options["p"], options["method"]
+    chosen = float(with_bandwidth(summary, options)["bandwidth"])
     if method == "exact" or (method == "auto" and len(score) <= EXACT_KDE_CASES):
         leave_out = options["leave_out"]
         exact = kernel.top_label_kde(score, hits, mass, p=p, bandwidth=chosen, leave_out=leave_out)
@@ -232,8 +232,10 @@ def with_bandwidth(summary: SortedScores, options: Options) -> Options:
 
     if options["bandwidth"] is not None:
         return options
-    score, mass, _ = summary.cases()
-    return {**options, "bandwidth": select_bandwidth(score, mass)}
+    if "bandwidth" not in summary.tables:
+        score, mass, _ = summary.cases()
+        summary.tables["bandwidth"] = select_bandwidth(score, mass)
+    return {**options, "bandwidth": summary.tables["bandwidth"]}
 
 
 def about_bandwidth(summary: Any, options: Options) -> str | None:
