@@ -229,7 +229,7 @@ def confidences() -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("name", ["auccc", "aurc", "augrc"])
 def test_ranks_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
     """Right or wrong, fractions of raters, weights, other kinds of `correct`."""
-    function = getattr(rw, name)
+    function = getattr(rw.confidence, name)
     confidence, right, _ = confidences()
     partly = np.where(right, 0.75, 0.25)
     for correct in (right, right.astype(np.float32), right.astype(int), partly):
@@ -244,12 +244,14 @@ def test_ranks_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
 def test_cases_from_elsewhere_on_a_gpu(put: Callable[..., Any]) -> None:
     """AUCCC with out-of-distribution cases, their AUROC, and the curve."""
     confidence, right, outside = confidences()
-    expected = rw.auccc(confidence, right, outside)
-    assert rw.auccc(put(confidence), put(right), put(outside)) == pytest.approx(expected)
-    expected = rw.io_auroc(confidence, outside)
-    assert rw.io_auroc(put(confidence), put(outside)) == pytest.approx(expected, abs=1e-12)
-    expected = rw.ccc_curve(confidence, right, out_confidence=outside).area
-    found = rw.ccc_curve(put(confidence), put(right), out_confidence=put(outside)).area
+    expected = rw.confidence.auccc(confidence, right, outside)
+    assert rw.confidence.auccc(put(confidence), put(right), put(outside)) == pytest.approx(expected)
+    expected = rw.confidence.io_auroc(confidence, outside)
+    assert rw.confidence.io_auroc(put(confidence), put(outside)) == pytest.approx(
+        expected, abs=1e-12
+    )
+    expected = rw.confidence.ccc_curve(confidence, right, outside=outside).area
+    found = rw.confidence.ccc_curve(put(confidence), put(right), outside=put(outside)).area
     assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -263,7 +265,7 @@ def test_bad_confidences_on_a_gpu(put: Callable[..., Any]) -> None:
         ([0.1, 0.2], [1, 1], "every case is right"),
     ):
         with pytest.raises(ValueError, match=message):
-            rw.auccc(put(np.array(confidence)), put(np.array(right)))
+            rw.confidence.auccc(put(np.array(confidence)), put(np.array(right)))
 
 
 def test_cases_without_weight_on_a_gpu(put: Callable[..., Any]) -> None:
