@@ -22,7 +22,7 @@ import pytest
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette", "choices"),
     ("rules",),
-    ("arrays", "kernels", "io.files"),
+    ("arrays", "kernels", "io.files", "ratings"),
     ("binning", "labels", "variables"),
     ("predictions",),
     ("questions",),
