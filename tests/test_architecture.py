@@ -29,7 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("summaries",),
     ("metrics",),
     ("recipes", "tensors", "beliefs"),
-    ("catalog", "confidence"),
+    ("catalog", "confidence", "curve_tables"),
     ("results", "exchangeability"),
     ("inference",),
     ("curves", "request"),

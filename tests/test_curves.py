@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import raterwise as rw
+from raterwise.curve_tables import MOST_THRESHOLDS
 from raterwise.curves import (
     MOST_CLASSES,
-    MOST_THRESHOLDS,
     ReliabilityCurve,
     ThresholdCurve,
     _wilson,

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
 from raterwise.arrays import as_array, as_integer_array, choose, positive_integer
+from raterwise.choices import OnSingle
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.kernels._threads import in_threads
 from raterwise.ratings import Ratings
@@ -70,7 +71,7 @@ class Labels:
 
     @staticmethod
     def from_classes(
-        y: Any, num_classes: int, *, class_names: Sequence[str] | None = None
+        y: ArrayLike, num_classes: int, *, class_names: Sequence[str] | None = None
     ) -> Labels:
         """Return the labels of cases with one rater each.
 
@@ -100,7 +101,11 @@ class Labels:
 
     @staticmethod
     def from_ratings(
-        r: Any, num_classes: int, missing: float = -1, *, class_names: Sequence[str] | None = None
+        r: ArrayLike,
+        num_classes: int,
+        missing: float = -1,
+        *,
+        class_names: Sequence[str] | None = None,
     ) -> Labels:
         """Return the labels of a rating matrix: one row per case, one column per rater.
 
@@ -141,7 +146,7 @@ class Labels:
         return _from_triplets(ratings, len(matrix), num_classes, class_names, None)
 
     @staticmethod
-    def from_counts(c: Any, *, class_names: Sequence[str] | None = None) -> Labels:
+    def from_counts(c: ArrayLike, *, class_names: Sequence[str] | None = None) -> Labels:
         """Return the labels of histograms: how many raters chose each class.
 
         Parameters
@@ -171,9 +176,9 @@ class Labels:
 
     @staticmethod
     def from_long(
-        items: Any,
-        raters: Any,
-        classes: Any,
+        items: Iterable[Hashable],
+        raters: Iterable[Hashable],
+        classes: ArrayLike,
         num_classes: int,
         *,
         class_names: Sequence[str] | None = None,
@@ -319,7 +324,7 @@ class Labels:
             case_ids=None if self.case_ids is None else tuple(self.case_ids[i] for i in rows),
         )
 
-    def require_raters(self, least: int, on_single: str = "error") -> int:
+    def require_raters(self, least: int, on_single: OnSingle = "error") -> int:
         """Return how many cases have fewer than `least` labels.
 
         Parameters
