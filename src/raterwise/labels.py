@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
 from raterwise.arrays import as_array, as_integer_array, choose, positive_integer
-from raterwise.choices import OnSingle
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.kernels._threads import in_threads
 from raterwise.ratings import Ratings
@@ -324,7 +323,7 @@ class Labels:
             case_ids=None if self.case_ids is None else tuple(self.case_ids[i] for i in rows),
         )
 
-    def require_raters(self, least: int, on_single: OnSingle = "error") -> int:
+    def require_raters(self, least: int, on_single: str = "error") -> int:
         """Return how many cases have fewer than `least` labels.
 
         Parameters
