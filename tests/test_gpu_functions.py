@@ -15,9 +15,9 @@ import raterwise as rw
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+from raterwise import confidence as of_confidence  # noqa: E402
 from raterwise.functions import kernel as kernel_functions  # noqa: E402
 from raterwise.functions import measure as measuring  # noqa: E402
-from raterwise.functions import ranking  # noqa: E402
 from raterwise.kernels import _torch_kde  # noqa: E402
 from raterwise.predictions import Predictions  # noqa: E402
 from raterwise.tensors import device  # noqa: E402
@@ -46,7 +46,7 @@ def putting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         return isinstance(values, torch.Tensor)
 
     monkeypatch.setattr(measuring, "on_gpu", is_tensor)
-    monkeypatch.setattr(ranking, "on_gpu", is_tensor)
+    monkeypatch.setattr(of_confidence, "on_gpu", is_tensor)
     monkeypatch.setattr(kernel_functions, "on_gpu", is_tensor)
     monkeypatch.setattr(_torch_kde, "POINTS", 700)
     monkeypatch.setattr(_torch_kde, "CENTRES", 900)
@@ -253,6 +253,18 @@ def test_cases_from_elsewhere_on_a_gpu(put: Callable[..., Any]) -> None:
     expected = rw.confidence.ccc_curve(confidence, right, outside=outside).area
     found = rw.confidence.ccc_curve(put(confidence), put(right), outside=put(outside)).area
     assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["auccc", "aurc", "augrc"])
+def test_ranks_of_probabilities_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
+    """The metric as such, with a confidence of one's own, and with cases from elsewhere."""
+    random, function = np.random.default_rng(2), getattr(rw, name)
+    probs, y = random.dirichlet(np.ones(CLASSES), CASES), random.integers(0, CLASSES, CASES)
+    own, outside = random.random(CASES), random.random(500)
+    for options in ({}, {"confidence": own}, {"outside": outside}):
+        there = {key: put(value) for key, value in options.items()}
+        expected = function(probs, y, **options)
+        assert function(put(probs), put(y), **there) == pytest.approx(expected, abs=1e-12)
 
 
 def test_bad_confidences_on_a_gpu(put: Callable[..., Any]) -> None:

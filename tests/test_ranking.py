@@ -72,6 +72,8 @@ def test_several_raters_against_scikit_learn() -> None:
     each = np.repeat(1 / labels.num_raters, labels.num_raters)
     expected = roc_auc_score(hits, confidence, sample_weight=each)
     assert rw.auccc(probs, labels, per="case") == pytest.approx(expected, rel=1e-10)
+    results = rw.evaluate(probs, labels, "auccc", per="case", resamples=0)
+    assert results["auccc"].value == pytest.approx(expected, rel=1e-10)
 
 
 def test_a_score_of_two_classes_is_not_a_confidence() -> None:
@@ -83,6 +85,8 @@ def test_a_score_of_two_classes_is_not_a_confidence() -> None:
     area = roc_auc_score(y, probs[:, 1])
     assert abs(area - expected) > 0.05
     assert rw.auccc(probs[:, 1], y, question="positive") == pytest.approx(area, **SAME)
+    results = rw.evaluate(probs, y, "auccc", question="positive", resamples=0)
+    assert results["auccc"].value == pytest.approx(area, **SAME)
 
 
 @pytest.mark.parametrize("name", AREAS)
