@@ -63,7 +63,6 @@ PENDING = {
     "evaluate",
     "evaluate_multilabel",
     "evaluate_stream",
-    "kde_ece",
     "planning.Design",
     "planning.StudyPlan",
     "planning.StudyPlan.advice",

@@ -284,19 +284,20 @@ def _disagreement_table(
 ) -> BinTable:
     _check_labels(labels, 2)
     z = as_float_array(predicted, "predicted", ndim=(1, 2))
+    rounding = unit_in_last_place(z.dtype)
     if z.ndim == 2:
-        z = _of_class_probabilities(predicted, labels, z.shape)
+        z, rounding = _of_class_probabilities(predicted, labels, z.shape)
 
     def observed(counts: NDArray[Any]) -> NDArray[np.float64]:
         return disagreement_frequency(counts)[:, None]
 
-    return _table(z[:, None], labels, 2, observed, bins, weights, on_single)
+    return _table(z[:, None], rounding, labels, 2, observed, bins, weights, on_single)
 
 
 def _of_class_probabilities(
     predicted: Any, labels: Labels, shape: tuple[int, ...]
-) -> NDArray[np.float64]:
-    """Return 1 - Σ_k p_k² of each case, by the rules for class probabilities."""
+) -> tuple[NDArray[np.float64], float]:
+    """Return 1 - Σ_k p_k² of each case and its rounding, by the rules for class probabilities."""
     if shape != (len(labels), labels.num_classes):
         raise InvalidInputError(
             "predicted: must be (N,) probabilities that two raters differ, or class probabilities "
@@ -307,7 +308,7 @@ def _of_class_probabilities(
     except InvalidInputError as error:
         raise InvalidInputError("predicted" + str(error).removeprefix("probs")) from None
     probs = rows.probs.astype(np.float64)
-    return np.asarray(np.clip(1 - (probs * probs).sum(axis=1), 0, 1))
+    return np.clip(1 - (probs * probs).sum(axis=1), 0, 1), rows.rounding
 
 
 def _statistic_table(
@@ -332,7 +333,8 @@ def _statistic_table(
     def observed(counts: NDArray[Any]) -> NDArray[np.float64]:
         return disagreement.mean_statistic(statistic, counts, order, z.shape[1])
 
-    return _table(z, labels, order, observed, bins, weights, on_single)
+    rounding = unit_in_last_place(z.dtype)
+    return _table(z, rounding, labels, order, observed, bins, weights, on_single)
 
 
 def _check_labels(labels: Any, order: int) -> None:
@@ -360,6 +362,7 @@ def _check_sums(z: NDArray[np.float64], tolerance: float) -> None:
 
 def _table(
     given: NDArray[Any],
+    rounding: float,
     labels: Labels,
     order: int,
     observed: Callable[[NDArray[Any]], NDArray[np.float64]],
@@ -368,7 +371,7 @@ def _table(
     on_single: str,
 ) -> BinTable:
     """Return the table of predicted probabilities against observed frequencies of a statistic."""
-    z, rounding = given.astype(np.float64), unit_in_last_place(given.dtype)
+    z = given.astype(np.float64)
     _check_probabilities(z, len(labels))
     choose("on_single", on_single, ("error", "drop"))
     labels.require_raters(order, on_single)
