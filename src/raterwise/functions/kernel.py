@@ -116,11 +116,12 @@ def kde_ece(
         return value_of(row, settled, summary)
     options: dict[str, Any] = {"question": question, "p": p, "bandwidth": bandwidth}
     options |= {"floor": floor, "seed": seed}
-    if on_gpu(probs) and probs.ndim == 2 and leave_out == "case":
+    tensor: Any = probs
+    if on_gpu(probs) and tensor.ndim == 2 and leave_out == "case":
         from raterwise.tensors.pairs import kde_of_rows
 
-        known = labels_for_device(labels, probs.shape[1])
-        return kde_of_rows(probs, known, weights, on_unrated=on_unrated, told=_told, **options)
+        known = labels_for_device(labels, tensor.shape[1])
+        return kde_of_rows(tensor, known, weights, on_unrated=on_unrated, told=_told, **options)
     predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
     plan = SamplePlan()
     rows = summarise(predictions, [plan])[plan].in_order
