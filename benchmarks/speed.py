@@ -172,10 +172,10 @@ def ranks(cases: int, turns: int) -> Iterator[Row]:
     confidence = random.beta(5, 1.5, cases).astype(np.float32)
     right = random.random(cases) < confidence
     tensor, said = torch.from_numpy(confidence), torch.from_numpy(right.astype(np.int64))
-    task = f"`auccc`, N = 10^{int(np.log10(cases))}"
+    task = f"`confidence.auccc`, N = 10^{int(np.log10(cases))}"
 
     def ours() -> float:
-        return rw.auccc(confidence, right)
+        return rw.confidence.auccc(confidence, right)
 
     peers: dict[str, Task] = {
         "scikit-learn": lambda: float(roc_auc_score(right, confidence)),

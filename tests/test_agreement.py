@@ -125,38 +125,38 @@ def test_kappa_and_cases_with_a_single_label() -> None:
 def test_kappa_does_not_depend_on_the_scale_of_the_weights() -> None:
     """Weights that sum to one give what equal weights give."""
     labels = Labels.from_counts(FIVE_RATERS)
-    assert fleiss_kappa(labels, np.full(10, 0.1)) == pytest.approx(fleiss_kappa(labels))
+    assert fleiss_kappa(labels, weights=np.full(10, 0.1)) == pytest.approx(fleiss_kappa(labels))
 
 
 # Krippendorff's alpha -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("level", "published", "digits"),
+    ("scale", "published", "digits"),
     [
         ("nominal", 0.743, 0.743421052631579),
         ("ordinal", 0.815, 0.8153875037548814),
         ("interval", 0.849, 0.8491071428571428),
     ],
 )
-def test_alpha_of_four_observers(level: str, published: float, digits: float) -> None:
+def test_alpha_of_four_observers(scale: str, published: float, digits: float) -> None:
     """Krippendorff's published values, and the digits of the package krippendorff 0.9.0."""
-    alpha = krippendorff_alpha(four_observers(), level)
+    alpha = krippendorff_alpha(four_observers(), scale)
     assert round(alpha, 3) == published
     assert alpha == pytest.approx(digits, rel=1e-12)
 
 
 @pytest.mark.parametrize(
-    ("level", "digits"),
+    ("scale", "digits"),
     [
         ("nominal", 0.3119691119691119),
         ("ordinal", 0.3723932994250332),
         ("interval", 0.3690526315789474),
     ],
 )
-def test_alpha_of_unequal_numbers_of_raters(level: str, digits: float) -> None:
+def test_alpha_of_unequal_numbers_of_raters(scale: str, digits: float) -> None:
     """Digits of krippendorff 0.9.0 (`value_counts=`); one of the cases has a single label."""
-    assert krippendorff_alpha(Labels.from_counts(UNEQUAL), level) == pytest.approx(digits)
+    assert krippendorff_alpha(Labels.from_counts(UNEQUAL), scale) == pytest.approx(digits)
 
 
 def test_coincidences_of_four_observers() -> None:
@@ -186,13 +186,13 @@ def test_ordinal_distance_depends_on_how_often_classes_occur() -> None:
         assert alpha == pytest.approx(1 - (n - 1) * 2 * far / by_chance)
 
 
-@pytest.mark.parametrize("level", agreement.LEVELS)
-def test_a_class_that_nobody_uses_changes_nothing(level: str) -> None:
+@pytest.mark.parametrize("scale", agreement.SCALES)
+def test_a_class_that_nobody_uses_changes_nothing(scale: str) -> None:
     """A sixth class after the last leaves alpha as it is."""
     counts = four_observers().counts
     wider = Labels.from_counts(np.pad(counts, ((0, 0), (0, 1))))
-    assert krippendorff_alpha(wider, level) == pytest.approx(
-        krippendorff_alpha(four_observers(), level)
+    assert krippendorff_alpha(wider, scale) == pytest.approx(
+        krippendorff_alpha(four_observers(), scale)
     )
 
 
@@ -206,9 +206,9 @@ def test_nominal_alpha_is_kappa_corrected_for_sample_size(ratings: Array) -> Non
 
 
 def test_ordinal_and_nominal_agree_on_two_classes() -> None:
-    """With two classes there is one distance, and it cancels: all levels give the same."""
+    """With two classes there is one distance, and it cancels: all scales give the same."""
     labels = Labels.from_counts([[2, 1], [0, 3], [4, 0], [1, 1]])
-    values = [krippendorff_alpha(labels, level) for level in agreement.LEVELS]
+    values = [krippendorff_alpha(labels, scale) for scale in agreement.SCALES]
     assert values == pytest.approx([values[0]] * 3)
 
 
@@ -224,7 +224,7 @@ def test_alpha_needs_pairs_and_weights_that_are_repetitions() -> None:
         krippendorff_alpha(Labels.from_classes([0, 1], num_classes=2))
     with pytest.raises(UndefinedMetricError, match="sum to 1 "):
         krippendorff_alpha(Labels.from_counts([[2, 0], [0, 2]]), weights=[0.25, 0.25])
-    with pytest.raises(InvalidInputError, match="level: must be one of nominal, ordinal, interval"):
+    with pytest.raises(InvalidInputError, match="scale: must be one of nominal, ordinal, interval"):
         krippendorff_alpha(four_observers(), "ratio")
 
 
@@ -236,10 +236,10 @@ MEASURES = [
     *[
         pytest.param(
             agreement.coincidence_sums,
-            lambda o, level=level: agreement.krippendorff_from_coincidences(o, level),
-            id=level,
+            lambda o, scale=scale: agreement.krippendorff_from_coincidences(o, scale),
+            id=scale,
         )
-        for level in agreement.LEVELS
+        for scale in agreement.SCALES
     ],
 ]
 
@@ -284,13 +284,13 @@ def test_nominal_measures_ignore_the_names_of_classes(
     )
 
 
-@pytest.mark.parametrize("level", agreement.LEVELS)
-def test_reversing_the_scale_changes_nothing(level: str) -> None:
-    """Counting the classes from the other end keeps every level of alpha."""
+@pytest.mark.parametrize("scale", agreement.SCALES)
+def test_reversing_the_scale_changes_nothing(scale: str) -> None:
+    """Counting the classes from the other end keeps alpha on every scale."""
     backwards = Labels.from_counts(np.array(UNEQUAL)[:, ::-1])
     forwards = Labels.from_counts(UNEQUAL)
-    assert krippendorff_alpha(backwards, level) == pytest.approx(
-        krippendorff_alpha(forwards, level)
+    assert krippendorff_alpha(backwards, scale) == pytest.approx(
+        krippendorff_alpha(forwards, scale)
     )
 
 

@@ -20,16 +20,16 @@ import pytest
 # its own, and its own package; never its neighbours in the line, never what comes later. A dotted
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "palette"),
+    ("errors", "palette", "choices"),
     ("rules",),
-    ("arrays", "kernels", "io.files"),
+    ("arrays", "kernels", "io.files", "ratings"),
     ("binning", "labels", "variables"),
     ("predictions",),
     ("questions",),
     ("summaries",),
     ("metrics",),
     ("recipes", "tensors", "beliefs"),
-    ("catalog",),
+    ("catalog", "confidence", "curve_tables"),
     ("results", "exchangeability"),
     ("inference",),
     ("curves", "request"),
@@ -51,8 +51,8 @@ KNOWS_ONLY: dict[str, set[str]] = {
     "kernels": {"errors"},
     "metrics": {"errors", "arrays", "binning", "kernels", "summaries"},
     "functions": {
-        *("errors", "arrays", "binning", "labels", "predictions", "questions"),
-        *("kernels", "summaries", "metrics", "catalog", "tensors"),
+        *("errors", "choices", "arrays", "binning", "labels", "predictions", "questions"),
+        *("kernels", "summaries", "metrics", "catalog", "tensors", "confidence"),
     },
     "plots": {"errors", "palette", "results", "curves", "stability", "planning"},
     "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability"},

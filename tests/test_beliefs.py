@@ -20,7 +20,7 @@ from raterwise.beliefs import (
     PointBelief,
 )
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.functions.proper import epistemic_loss
+from raterwise.functions.histograms import epistemic_loss
 from raterwise.labels import Labels
 
 ALPHA_VALUES = Path(__file__).parent / "fixtures" / "lh_alpha" / "values.npz"

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import raterwise as rw
+from raterwise.curve_tables import MOST_THRESHOLDS
 from raterwise.curves import (
     MOST_CLASSES,
-    MOST_THRESHOLDS,
     ReliabilityCurve,
     ThresholdCurve,
     _wilson,
@@ -125,14 +125,14 @@ def test_a_thinned_curve_keeps_points_of_the_whole() -> None:
     p = random.uniform(0.5, 1, 10_000)
     hits = (random.random(10_000) < p).astype(int)
     thin = threshold_curve(p, hits)
-    whole = rw.ccc_curve(p, hits)
+    whole = rw.confidence.ccc_curve(p, hits)
     assert len(thin.thresholds) <= MOST_THRESHOLDS
     assert thin.thresholds[0] == np.inf and thin.thresholds[-1] == p.min()
     for i in (1, 50, len(thin.thresholds) - 1):
         at = thin.thresholds[i]
         assert thin.correct_accepts[i] == whole.at(at)["correct_accepts"]
         assert thin.accepted_cases[i] == (p >= at).sum()
-    assert thin.area == pytest.approx(rw.auccc(p, hits), abs=1e-3)
+    assert thin.area == pytest.approx(rw.confidence.auccc(p, hits), abs=1e-3)
 
 
 def test_bands_cover_the_truth() -> None:

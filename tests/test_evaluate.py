@@ -57,10 +57,11 @@ def test_values_are_those_of_the_functions(name: str, results: rw.Results) -> No
     disagreement = 1 - (probs**2).sum(axis=1)
     function = getattr(rw, name)
     if name in ("auccc", "aurc", "augrc"):
-        expected = function(probs.max(axis=1), agree, **per_annotation)
-    elif name.startswith("disagreement"):
-        expected = function(disagreement, labels)
-    elif CATALOG[name].group == "Rater agreement":
+        plain = getattr(rw.confidence, name)(probs.max(axis=1), agree, **per_annotation)
+        assert results[name].value == pytest.approx(plain, rel=1e-12)
+    if name.startswith("disagreement"):
+        assert function(disagreement, labels) == pytest.approx(function(probs, labels), rel=1e-12)
+    if CATALOG[name].group == "Rater agreement":
         found = function(labels)
         expected = getattr(found, "value", found)
     elif name == "irreducible_loss":

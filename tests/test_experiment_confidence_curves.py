@@ -434,7 +434,7 @@ def test_resamples_are_cases_repeated() -> None:
     formulas = (judging.ranking.auccc, judging.ranking.aurc)
     for scores in (confidence, confidence + 1e-3 * random.random(60)):  # without ties
         found = judging._measured(scores, [(correct, f) for f in formulas], times)
-        for part, public in zip(found, (rw.auccc, rw.aurc), strict=True):
+        for part, public in zip(found, (rw.confidence.auccc, rw.confidence.aurc), strict=True):
             expected = [public(scores[row], correct[row]) for row in rows]
             assert part == pytest.approx(expected, abs=1e-12)
 
@@ -468,7 +468,7 @@ def test_judging_a_folder(trained: Path, tmp_path: Path) -> None:
         top, predicted = (part.numpy() for part in p.max(dim=1))
         q = torch.from_numpy(cascade.arrays["logits.out.chest X-rays"]).double().softmax(dim=2)
         out = q.mean(dim=0).amax(dim=1).numpy()
-        expected.append(rw.auccc(top, predicted == cascade.classes, out_confidence=out))
+        expected.append(rw.confidence.auccc(top, predicted == cascade.classes, outside=out))
     value = found[0]["values"]["ensemble"]["auccc, chest X-rays"]
     assert value["each"] == pytest.approx(expected, abs=1e-12)
     text = (trained / "tables.md").read_text(encoding="utf-8")

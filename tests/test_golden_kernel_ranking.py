@@ -170,7 +170,7 @@ def confidence_and_correct(data: GoldenSet, confidence: str) -> tuple[Array, Arr
 def test_auccc(golden: GoldenValue) -> None:
     """CCC section 2.2: the ROC area of confidence for being right; ties count one half."""
     confidence, correct = confidence_and_correct(golden.data, golden.params["confidence"])
-    assert rw.auccc(confidence, correct) == golden.approx()
+    assert rw.confidence.auccc(confidence, correct) == golden.approx()
 
 
 @values("AUCCC", "AUCCC_ties", repository=SKLEARN)
@@ -183,7 +183,7 @@ def test_auccc_with_several_raters_and_strangers(golden: GoldenValue) -> None:
     assert oracle.auccc(confidence, correct) == golden.approx()
     half = len(confidence) // 2
     _, agreement = oracle.top_label(golden.data.probs, golden.data.counts)
-    mine = rw.auccc(confidence[:half], agreement[:half], out_confidence=confidence[half:])
+    mine = rw.confidence.auccc(confidence[:half], agreement[:half], outside=confidence[half:])
     expected = oracle.auccc(confidence[:half], agreement[:half], confidence[half:])
     assert mine == pytest.approx(expected, rel=0, abs=1e-12)
 
@@ -194,7 +194,7 @@ def test_out_of_distribution_auroc(golden: GoldenValue) -> None:
     logits = golden.data["logits"]
     half = len(logits) // 2
     score = confidence_of if golden.what == "OOD_AUROC_confidence" else negative_entropy_of
-    assert rw.io_auroc(score(logits[:half]), score(logits[half:] / 3)) == golden.approx()
+    assert rw.confidence.io_auroc(score(logits[:half]), score(logits[half:] / 3)) == golden.approx()
 
 
 def softmax(logits: Array) -> Array:
@@ -222,9 +222,9 @@ def test_risk_coverage_areas(golden: GoldenValue) -> None:
     _, agreement = oracle.top_label(data.probs, data.counts)
     for right in (correct, agreement):
         expected = oracle.aurc(confidence, 1 - right)
-        assert rw.aurc(confidence, right) == pytest.approx(expected, rel=0, abs=1e-12)
+        assert rw.confidence.aurc(confidence, right) == pytest.approx(expected, rel=0, abs=1e-12)
         expected = oracle.augrc_by_pairs(confidence, 1 - right)
-        assert rw.augrc(confidence, right) == pytest.approx(expected, rel=0, abs=1e-12)
+        assert rw.confidence.augrc(confidence, right) == pytest.approx(expected, rel=0, abs=1e-12)
 
 
 @values("AUCCC_ties", repository=SKLEARN)
@@ -233,7 +233,7 @@ def test_generalised_risk_coverage_area_with_ties(golden: GoldenValue) -> None:
     confidence, correct = confidence_and_correct(golden.data, golden.params["confidence"])
     accuracy = correct.mean()
     expected = accuracy * (1 - accuracy) * (1 - golden.value) + (1 - accuracy) ** 2 / 2
-    assert rw.augrc(confidence, correct) == pytest.approx(expected, rel=0, abs=1e-12)
+    assert rw.confidence.augrc(confidence, correct) == pytest.approx(expected, rel=0, abs=1e-12)
     pairs = oracle.augrc_by_pairs(confidence, 1 - correct)
     assert pairs == pytest.approx(expected, rel=0, abs=1e-12)
 

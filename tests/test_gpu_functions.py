@@ -15,9 +15,9 @@ import raterwise as rw
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+from raterwise import confidence as of_confidence  # noqa: E402
 from raterwise.functions import kernel as kernel_functions  # noqa: E402
 from raterwise.functions import measure as measuring  # noqa: E402
-from raterwise.functions import ranking  # noqa: E402
 from raterwise.kernels import _torch_kde  # noqa: E402
 from raterwise.predictions import Predictions  # noqa: E402
 from raterwise.tensors import device  # noqa: E402
@@ -46,7 +46,7 @@ def putting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         return isinstance(values, torch.Tensor)
 
     monkeypatch.setattr(measuring, "on_gpu", is_tensor)
-    monkeypatch.setattr(ranking, "on_gpu", is_tensor)
+    monkeypatch.setattr(of_confidence, "on_gpu", is_tensor)
     monkeypatch.setattr(kernel_functions, "on_gpu", is_tensor)
     monkeypatch.setattr(_torch_kde, "POINTS", 700)
     monkeypatch.setattr(_torch_kde, "CENTRES", 900)
@@ -229,7 +229,7 @@ def confidences() -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize("name", ["auccc", "aurc", "augrc"])
 def test_ranks_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
     """Right or wrong, fractions of raters, weights, other kinds of `correct`."""
-    function = getattr(rw, name)
+    function = getattr(rw.confidence, name)
     confidence, right, _ = confidences()
     partly = np.where(right, 0.75, 0.25)
     for correct in (right, right.astype(np.float32), right.astype(int), partly):
@@ -244,13 +244,27 @@ def test_ranks_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
 def test_cases_from_elsewhere_on_a_gpu(put: Callable[..., Any]) -> None:
     """AUCCC with out-of-distribution cases, their AUROC, and the curve."""
     confidence, right, outside = confidences()
-    expected = rw.auccc(confidence, right, outside)
-    assert rw.auccc(put(confidence), put(right), put(outside)) == pytest.approx(expected)
-    expected = rw.io_auroc(confidence, outside)
-    assert rw.io_auroc(put(confidence), put(outside)) == pytest.approx(expected, abs=1e-12)
-    expected = rw.ccc_curve(confidence, right, out_confidence=outside).area
-    found = rw.ccc_curve(put(confidence), put(right), out_confidence=put(outside)).area
+    expected = rw.confidence.auccc(confidence, right, outside)
+    assert rw.confidence.auccc(put(confidence), put(right), put(outside)) == pytest.approx(expected)
+    expected = rw.confidence.io_auroc(confidence, outside)
+    assert rw.confidence.io_auroc(put(confidence), put(outside)) == pytest.approx(
+        expected, abs=1e-12
+    )
+    expected = rw.confidence.ccc_curve(confidence, right, outside=outside).area
+    found = rw.confidence.ccc_curve(put(confidence), put(right), outside=put(outside)).area
     assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["auccc", "aurc", "augrc"])
+def test_ranks_of_probabilities_on_a_gpu(name: str, put: Callable[..., Any]) -> None:
+    """The metric as such, with a confidence of one's own, and with cases from elsewhere."""
+    random, function = np.random.default_rng(2), getattr(rw, name)
+    probs, y = random.dirichlet(np.ones(CLASSES), CASES), random.integers(0, CLASSES, CASES)
+    own, outside = random.random(CASES), random.random(500)
+    for options in ({}, {"confidence": own}, {"outside": outside}):
+        there = {key: put(value) for key, value in options.items()}
+        expected = function(probs, y, **options)
+        assert function(put(probs), put(y), **there) == pytest.approx(expected, abs=1e-12)
 
 
 def test_bad_confidences_on_a_gpu(put: Callable[..., Any]) -> None:
@@ -263,7 +277,7 @@ def test_bad_confidences_on_a_gpu(put: Callable[..., Any]) -> None:
         ([0.1, 0.2], [1, 1], "every case is right"),
     ):
         with pytest.raises(ValueError, match=message):
-            rw.auccc(put(np.array(confidence)), put(np.array(right)))
+            rw.confidence.auccc(put(np.array(confidence)), put(np.array(right)))
 
 
 def test_cases_without_weight_on_a_gpu(put: Callable[..., Any]) -> None:

@@ -9,6 +9,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.model_selection import train_test_split
+from sklearn.utils import indexable
 
 import raterwise as rw
 from strategies import Problem, problems
@@ -315,3 +317,57 @@ def test_unrated_cases_take_weights_and_patients_along() -> None:
     expected = rw.brier(PROBS[[0, 2]], labels.take([0, 2]), weights=[1, 3])
     assert found["brier"].value == pytest.approx(expected)
     assert found.data["patients"] == 2
+
+
+# As an array with a row per case ----------------------------------------------------------------
+
+
+def test_labels_are_indexed_like_an_array() -> None:
+    """Slices, rows, masks and rows from the end, with ratings and ids; twice is twice."""
+    labels = rw.Labels.from_long(*long_table(RATINGS), num_classes=3)
+    assert labels.shape == (3, 3) and len(labels) == 3
+    for rows in (slice(1, None), [1, 2], np.array([False, True, True]), (-2, -1), range(1, 3)):
+        chosen = labels[rows if not isinstance(rows, tuple) else list(rows)]
+        assert chosen.counts.tolist() == COUNTS[1:].tolist()
+        assert chosen.case_ids == ("case 1", "case 2")
+        assert chosen.ratings is not None
+        assert chosen.ratings.case.tolist() == [0, 0, 1]
+    assert labels[[2, 2]].counts.tolist() == COUNTS[[2, 2]].tolist()
+    assert len(labels[[]]) == 0
+    assert rw.Labels.from_classes([2, 0, 1], num_classes=3)[-1:].classes.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "message"),
+    [
+        (1, rw.InvalidTypeError, r"rows: must be a slice.*labels\[i:i\+1\] is one case.*got 1"),
+        ((1, 2), rw.InvalidTypeError, "rows: must be a slice"),
+        ([3], rw.InvalidInputError, "rows: must be rows of 3 cases, or a mask; index 3"),
+        ([True], rw.InvalidInputError, "rows: must be rows of 3 cases, or a mask; boolean"),
+    ],
+)
+def test_rows_that_are_not_there(rows: Any, kind: type[Exception], message: str) -> None:
+    """One number is a case or its histogram: refused rather than guessed; so are absent rows."""
+    with pytest.raises(kind, match=message):
+        rw.Labels.from_counts(COUNTS)[rows]
+    with pytest.raises(TypeError, match="not iterable"):
+        list(rw.Labels.from_counts(COUNTS))  # type: ignore[call-overload]
+
+
+def test_labels_go_through_scikit_learn() -> None:
+    """`indexable` takes them, `train_test_split` splits them beside the probabilities."""
+    random = np.random.default_rng(0)
+    probs, ratings = random.dirichlet(np.ones(3), 40), random.integers(-1, 3, (40, 4))
+    ratings[:, 0] = np.arange(40) % 3
+    labels = rw.Labels.from_ratings(ratings, num_classes=3)
+    assert indexable(probs, labels)[1] is labels
+    left, right, rows, others, first, second = train_test_split(
+        probs, np.arange(40), labels, test_size=0.25, random_state=0, stratify=labels.majority()
+    )
+    assert isinstance(first, rw.Labels) and (len(first), len(second)) == (30, 10)
+    for part, chosen, given_probs in ((first, rows, left), (second, others, right)):
+        assert part.counts.tolist() == labels.counts[chosen].tolist()
+        expected = rw.ece(probs[chosen], rw.Labels.from_ratings(ratings[chosen], num_classes=3))
+        assert rw.ece(given_probs, part) == expected
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        train_test_split(probs[:-1], labels)

@@ -55,14 +55,17 @@ VOCABULARY = {
         "multi_rater",
     ],
     "calibration without bins": ["kde_ece", "smooth_ece", "ks_error"],
-    "ranking": ["ccc_curve", "auccc", "aurc", "augrc", "io_auroc"],
+    "ranking": ["ccc_curve", "auccc", "aurc", "augrc", "confidence"],
     "agreement of the raters": ["fleiss_kappa", "krippendorff_alpha", "exchangeability_test"],
     "everything at once": ["evaluate", "evaluate_multilabel", "evaluate_stream"],
     "stability": ["stability"],
 }
 NAMES = [name for names in VOCABULARY.values() for name in names]
 # Modules on purpose.
-MODULES_BY_NAME = {"curves", "planning", "plots", "report", "segmentation", "stability"}
+MODULES_BY_NAME = {
+    *("confidence", "curves", "datasets", "planning", "plots", "report", "segmentation"),
+    *("stability", "torch", "worklist"),
+}
 
 HEAVY = ["torch", "numba", "matplotlib", "dask", "pyarrow", "sklearn", "pandas"]
 
@@ -100,7 +103,7 @@ def test_all_is_the_public_api() -> None:
         if not name.startswith("_") and getattr(value, "__module__", "").startswith("raterwise")
     }
     assert public - set(names) == set()
-    assert set(names) <= set(dir(raterwise))
+    assert set(dir(raterwise)) == {*names, "__version__"}
 
 
 def test_public_functions_are_not_hidden_by_modules_of_the_same_name() -> None:

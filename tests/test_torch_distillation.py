@@ -170,9 +170,9 @@ def test_it_learns_where_the_ensemble_is_wrong() -> None:
     udist.fit((images[:400], classes[:400]), epochs=15, batch_size=32, learning_rate=1e-2)
     test, truth = images[400:], classes[400:].numpy()
     right = udist.predict_proba(test).argmax(axis=1) == truth
-    assert rw.auccc(udist.predict_proba(test).max(axis=1), right) == 0.5
+    assert rw.confidence.auccc(udist.predict_proba(test).max(axis=1), right) == 0.5
     confidence = udist.predict_confidence(test)
-    assert rw.auccc(confidence, right) > 0.98
+    assert rw.confidence.auccc(confidence, right) > 0.98
     # At its best s is P_t: 0.9 where class 0 is true, 0.1 where it is not; between them at 0.
     assert np.median(confidence[right]) == pytest.approx(0.9, abs=0.08)
     assert np.median(confidence[~right]) == pytest.approx(0.1, abs=0.08)

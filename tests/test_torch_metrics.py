@@ -188,7 +188,7 @@ def test_auccc_is_within_its_bound(dtype: Any, where: str) -> None:
     metric = metrics.AUCCC(num_classes=4).to(where)
     for part in (slice(0, 700), slice(700, 2000)):
         metric.update(torch.tensor(probs[part]).to(where), torch.tensor(classes[part]).to(where))
-    exact = rw.auccc(probs.max(axis=1), probs.argmax(axis=1) == classes)
+    exact = rw.auccc(probs, classes)
     bound = metric.bound.item()
     assert abs(metric.compute().item() - exact) <= bound + 1e-12
     assert bound < 0.02  # most of it is confidences that round to 1, and are tied indeed
@@ -202,7 +202,7 @@ def test_auccc_with_coarse_ties_is_wrong_by_no_more_than_its_bound() -> None:
     metric = metrics.AUCCC(num_classes=2)
     confidence = torch.tensor([right, wrong], dtype=torch.float64)
     metric.update(torch.tensor([0.1, 0.9]), torch.tensor([0, 0]), confidence=confidence)
-    assert rw.auccc([right, wrong], [1, 0]) == 1
+    assert rw.confidence.auccc([right, wrong], [1, 0]) == 1
     assert metric.compute().item() == 0.5
     assert metric.bound.item() == 0.5
 
@@ -214,9 +214,11 @@ def test_auccc_of_several_raters_and_outside_cases() -> None:
     metric = metrics.AUCCC(num_classes=2)
     metric.update(probs, counts)
     metric.update(torch.tensor([[0.6, 0.4], [0.7, 0.3]]), None)
-    expected = rw.auccc(
+    expected = rw.confidence.auccc(
         [0.9, 0.7, 0.55, 0.6, 0.7], [0.75, 1.0, 0.25, 0.0, 0.0], weights=[4, 2, 4, 1, 1]
     )
+    same = rw.auccc(probs, rw.Labels.from_counts(counts), outside=[[0.6, 0.4], [0.7, 0.3]])
+    assert same == pytest.approx(expected, abs=1e-12)
     assert metric.compute().item() == pytest.approx(expected, abs=metric.bound.item() + 1e-12)
 
 

@@ -142,9 +142,9 @@ def test_float16_does_not_overflow(question: str) -> None:
 def risk_coverage(confidence: Array, correct: Array) -> dict[str, float]:
     """Return the three numbers that depend on the order of the cases by confidence."""
     return {
-        "auccc": rw.auccc(confidence, correct),
-        "aurc": rw.aurc(confidence, correct),
-        "augrc": rw.augrc(confidence, correct),
+        "auccc": rw.confidence.auccc(confidence, correct),
+        "aurc": rw.confidence.aurc(confidence, correct),
+        "augrc": rw.confidence.augrc(confidence, correct),
     }
 
 
@@ -167,9 +167,9 @@ def test_tied_cases_in_any_order_have_the_same_risks() -> None:
 def test_all_cases_tied() -> None:
     """One confidence for all: no order to reward, so AUCCC is 1/2 and AURC the error rate."""
     confidence, correct = np.full(10, 0.5), np.arange(10) % 5 > 0
-    assert rw.auccc(confidence, correct) == pytest.approx(0.5)
-    assert rw.aurc(confidence, correct) == pytest.approx(0.2)
-    assert rw.augrc(confidence, correct) == pytest.approx(0.1)
+    assert rw.confidence.auccc(confidence, correct) == pytest.approx(0.5)
+    assert rw.confidence.aurc(confidence, correct) == pytest.approx(0.2)
+    assert rw.confidence.augrc(confidence, correct) == pytest.approx(0.1)
 
 
 def test_ties_for_the_top_label_go_to_the_lowest_class() -> None:
@@ -297,7 +297,7 @@ def test_weights_that_are_none(weights: Any, message: str) -> None:
     with pytest.raises(rw.InvalidInputError, match=message):
         rw.ece(GOOD, [0, 1, 0], weights=weights)
     with pytest.raises(rw.InvalidInputError, match=message):
-        rw.auccc([0.9, 0.8, 0.7], [1, 0, 1], weights=weights)
+        rw.confidence.auccc([0.9, 0.8, 0.7], [1, 0, 1], weights=weights)
     with pytest.raises(rw.InvalidInputError, match=message):
         rw.evaluate(GOOD, [0, 1, 0], weights=weights)
 
@@ -313,7 +313,7 @@ def test_a_case_of_weight_zero_is_left_out_of_ranks_and_statistics() -> None:
     weights, kept = np.array([1.0, 0, 1, 1, 0, 1]), [0, 2, 3, 5]
     confidence = np.array([0.9, 0.8, 0.8, 0.6, 0.3, 0.2])
     correct = np.array([1.0, 0, 1, 0, 1, 0])
-    for function in (rw.auccc, rw.aurc, rw.augrc):
+    for function in (rw.confidence.auccc, rw.confidence.aurc, rw.confidence.augrc):
         expected = function(confidence[kept], correct[kept])
         assert function(confidence, correct, weights=weights) == pytest.approx(expected)
     labels = ordinary(6).labels
@@ -380,11 +380,11 @@ def test_all_right_and_all_wrong(right: bool) -> None:
     confidence = [0.9, 0.8, 0.6]
     correct = [right] * 3
     said = "every case is right" if right else "every case is wrong"
-    for function in (rw.auccc, rw.ccc_curve):
+    for function in (rw.confidence.auccc, rw.confidence.ccc_curve):
         with pytest.raises(rw.UndefinedMetricError, match=f"undefined, {said}"):
             function(confidence, correct)
-    assert rw.aurc(confidence, correct) == pytest.approx(0 if right else 1)
-    assert rw.augrc(confidence, correct) == pytest.approx(0 if right else 0.5)
+    assert rw.confidence.aurc(confidence, correct) == pytest.approx(0 if right else 1)
+    assert rw.confidence.augrc(confidence, correct) == pytest.approx(0 if right else 0.5)
 
 
 def test_one_class_present() -> None:
@@ -451,7 +451,9 @@ def test_the_layout_of_confidences_does_not_matter(form: str) -> None:
     confidence, correct = random.random(60), random.integers(0, 2, 60).astype(float)
     expected = risk_coverage(confidence, correct)
     assert risk_coverage(change(confidence), change(correct)) == expected
-    assert rw.io_auroc(change(confidence), change(correct)) == rw.io_auroc(confidence, correct)
+    assert rw.confidence.io_auroc(change(confidence), change(correct)) == rw.confidence.io_auroc(
+        confidence, correct
+    )
     labels = ordinary(60).labels
     mine = rw.disagreement_loss(change(confidence), labels)
     assert mine == rw.disagreement_loss(confidence, labels)

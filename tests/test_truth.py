@@ -301,21 +301,23 @@ def test_auccc_of_two_normals(distance: float) -> None:
     correct = np.repeat([1, 0], [30_000, 20_000])
     expected = 0.5 * math.erfc(-distance / 2)
     tolerance = 3 * 0.5 / math.sqrt(20_000)
-    assert rw.auccc(confidence, correct) == pytest.approx(expected, abs=tolerance)
-    assert rw.auccc(right, np.ones(30_000), out_confidence=wrong) == pytest.approx(
+    assert rw.confidence.auccc(confidence, correct) == pytest.approx(expected, abs=tolerance)
+    assert rw.confidence.auccc(right, np.ones(30_000), outside=wrong) == pytest.approx(
         expected, abs=tolerance
     )
-    assert rw.io_auroc(right, wrong) == pytest.approx(expected, abs=tolerance)
-    assert rw.ccc_curve(confidence, correct).area == pytest.approx(expected, abs=tolerance)
+    assert rw.confidence.io_auroc(right, wrong) == pytest.approx(expected, abs=tolerance)
+    assert rw.confidence.ccc_curve(confidence, correct).area == pytest.approx(
+        expected, abs=tolerance
+    )
 
 
 def test_risks_of_a_confidence_that_says_nothing() -> None:
     """Independent of being right: AURC is the error rate e, AUGRC e/2, AUCCC 1/2."""
     random = np.random.default_rng(0)
     confidence, correct = random.random(100_000), random.random(100_000) < 0.7
-    assert rw.auccc(confidence, correct) == pytest.approx(0.5, abs=0.01)
-    assert rw.aurc(confidence, correct) == pytest.approx(0.3, abs=0.01)
-    assert rw.augrc(confidence, correct) == pytest.approx(0.15, abs=0.005)
+    assert rw.confidence.auccc(confidence, correct) == pytest.approx(0.5, abs=0.01)
+    assert rw.confidence.aurc(confidence, correct) == pytest.approx(0.3, abs=0.01)
+    assert rw.confidence.augrc(confidence, correct) == pytest.approx(0.15, abs=0.005)
 
 
 def test_risks_of_a_confidence_that_knows() -> None:
@@ -323,17 +325,19 @@ def test_risks_of_a_confidence_that_knows() -> None:
     correct = np.arange(100_000) >= 30_000
     confidence = np.arange(100_000) / 100_000
     e = 0.3
-    assert rw.auccc(confidence, correct) == 1
-    assert rw.augrc(confidence, correct) == pytest.approx(e**2 / 2)
+    assert rw.confidence.auccc(confidence, correct) == 1
+    assert rw.confidence.augrc(confidence, correct) == pytest.approx(e**2 / 2)
     expected = e + (1 - e) * math.log(1 - e)
-    assert rw.aurc(confidence, correct) == pytest.approx(expected, abs=1e-4)
+    assert rw.confidence.aurc(confidence, correct) == pytest.approx(expected, abs=1e-4)
 
 
 def test_fractions_of_raters_count_as_so_many_cases() -> None:
     """A case that 2 of 3 raters call right is two right cases and one wrong one."""
     confidence, correct = np.array([0.9, 0.6, 0.3]), np.array([1.0, 2 / 3, 0.0])
     rows, hits = np.repeat(confidence, 3), np.array([1, 1, 1, 1, 1, 0, 0, 0, 0])
-    functions: list[Callable[..., Any]] = [rw.auccc, rw.augrc]
+    functions: list[Callable[..., Any]] = [rw.confidence.auccc, rw.confidence.augrc]
     for function in functions:
         assert function(confidence, correct) == pytest.approx(function(rows, hits))
-    assert rw.aurc(confidence, correct, weights=[3, 3, 3]) == pytest.approx(rw.aurc(rows, hits))
+    assert rw.confidence.aurc(confidence, correct, weights=[3, 3, 3]) == pytest.approx(
+        rw.confidence.aurc(rows, hits)
+    )

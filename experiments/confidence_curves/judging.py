@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from experiments.confidence_curves.tables import METHODS, PAIRS, TEMPERED, as_markdown
 from experiments.kept import fingerprint, kept, write_json
+from raterwise.confidence import auccc
 from raterwise.datasets import read_cifar10h
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.functions.ranking import auccc
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.intervals import percentile_interval
 from raterwise.inference.settings import Progress
@@ -317,7 +317,7 @@ def _by_temperature(
                     auccc(
                         judgement.confidence,
                         judgement.predicted == cascade.classes,
-                        out_confidence=None if kind is None else judgement.outside[kind],
+                        outside=None if kind is None else judgement.outside[kind],
                     )
                     for judgement, cascade in zip(found, cascades, strict=True)
                 ]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from experiments.confidence_curves.judging import Cascade, Judgement, load_cascades
 from experiments.confidence_curves.tables import METHODS
 from raterwise import plots
+from raterwise.confidence import ccc_curve
 from raterwise.curves import ThresholdCurve
-from raterwise.functions.ranking import ccc_curve
 
 IMAGE = Path(__file__).parents[2] / "docs" / "images" / "distillation_ccc.png"
 SHOWN = ("ensemble", "softened", "udist", "udist, held out")
@@ -58,7 +58,7 @@ def curve_of(judgement: Judgement, classes: NDArray[np.int64], kind: str | None)
     """Return the CCC curve of one confidence, with cases from elsewhere where there are some."""
     outside = None if kind is None else judgement.outside[kind]
     correct = judgement.predicted == classes
-    curve = ccc_curve(judgement.confidence, correct, out_confidence=outside)
+    curve = ccc_curve(judgement.confidence, correct, outside=outside)
     accepted = curve.correct_accepts + curve.incorrect_accepts
     return ThresholdCurve(**vars(curve), accepted_cases=accepted).thinned()
 

@@ -10,7 +10,7 @@ results = rw.evaluate(probs, labels, groups=patients)     # all, with intervals
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from raterwise import curves, planning, segmentation, stability
+from raterwise import confidence, curves, planning, segmentation, stability, worklist
 from raterwise.beliefs import (
     DirichletBelief,
     DirichletMixtureBelief,
@@ -37,10 +37,7 @@ from raterwise.functions.calibration import (
     ece_sweep,
     ks_error,
     mce,
-    multi_rater,
     rms_ce,
-    robust_ece,
-    robust_ece_mixture,
     sce,
 )
 from raterwise.functions.disagreement import (
@@ -50,20 +47,19 @@ from raterwise.functions.disagreement import (
     statistic_calibration_loss,
     statistic_loss,
 )
-from raterwise.functions.kernel import kde_ece, smooth_ece
-from raterwise.functions.proper import (
-    accuracy,
-    brier,
+from raterwise.functions.histograms import (
     calibration_error,
     calibration_loss,
     dispersion_loss,
     epistemic_loss,
     expected_squared_loss,
     irreducible_loss,
-    nll,
-    ranked_probability_score,
 )
-from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve, io_auroc
+from raterwise.functions.kernel import kde_ece, smooth_ece
+from raterwise.functions.proper import accuracy, brier, nll, ranked_probability_score
+from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve
+from raterwise.functions.raters import multi_rater
+from raterwise.functions.robust import robust_ece, robust_ece_mixture
 from raterwise.labels import Labels
 from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions
@@ -71,7 +67,7 @@ from raterwise.results import Estimate, Results
 from raterwise.streaming.evaluation import evaluate_stream
 
 if TYPE_CHECKING:
-    from raterwise import plots, report
+    from raterwise import datasets, plots, report
     from raterwise.calibrators.alpha import AlphaCalibration
     from raterwise.calibrators.cross_validation import MatrixScalingCV, VectorScalingCV
     from raterwise.calibrators.nonparametric import (
@@ -129,7 +125,9 @@ __all__ = [
     "ccc_curve",
     "classwise_ece",
     "compare",
+    "confidence",
     "curves",
+    "datasets",
     "disagreement_calibration_error",
     "disagreement_calibration_loss",
     "disagreement_loss",
@@ -143,7 +141,6 @@ __all__ = [
     "exchangeability_test",
     "expected_squared_loss",
     "fleiss_kappa",
-    "io_auroc",
     "irreducible_loss",
     "kde_ece",
     "krippendorff_alpha",
@@ -164,6 +161,8 @@ __all__ = [
     "stability",
     "statistic_calibration_loss",
     "statistic_loss",
+    "torch",
+    "worklist",
 ]
 
 # Calibrators are scikit-learn estimators; it is imported when one of them is asked for.
@@ -180,8 +179,8 @@ _LATER = {
     "VectorScalingCV": "cross_validation",
 }
 
-# What draws and what writes pages comes when somebody draws or writes.
-_MODULES_LATER = {"plots", "report"}
+# Modules that need an extra or read files come when somebody asks for them.
+_MODULES_LATER = {"datasets", "plots", "report", "torch"}
 
 
 def __getattr__(name: str) -> Any:
@@ -193,4 +192,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

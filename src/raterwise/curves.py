@@ -9,19 +9,22 @@ numbers, come for free with the tables that the metrics share, and pass through 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import choose
 from raterwise.catalog import Metric, find
+from raterwise.choices import OnSingle, Per
+from raterwise.curve_tables import ReliabilityCurve, ThresholdCurve
 from raterwise.errors import InvalidInputError
 from raterwise.inference import intervals
 from raterwise.inference.draws import digest_in_memory
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.settings import Settings
+from raterwise.labels import Labels
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
 from raterwise.summaries import BinTable, SortedScores
@@ -29,7 +32,6 @@ from raterwise.summaries import BinTable, SortedScores
 __all__ = [
     "ReliabilityCurve",
     "ThresholdCurve",
-    "curves_of",
     "reliability_curve",
     "threshold_curve",
 ]
@@ -38,121 +40,67 @@ FloatArray = NDArray[np.float64]
 
 MOST_CLASSES = 30
 """For how many classes, those with the most labels, a result keeps a reliability curve."""
-MOST_THRESHOLDS = 200
-"""How many points of a threshold curve a result keeps."""
-
-
-@dataclass(frozen=True, eq=False)
-class ReliabilityCurve:
-    """Predicted against observed frequency, bin by bin; NaN where a bin is empty."""
-
-    name: str
-    """What the event is: "top label", a class, "disagreement"."""
-    edges: FloatArray
-    """(bins + 1,)."""
-    cases: FloatArray
-    share: FloatArray
-    """The bin's part of all weight."""
-    predicted: FloatArray
-    observed: FloatArray
-    low: FloatArray
-    """Of the interval of the observed frequency; NaN where there was no resampling."""
-    high: FloatArray
-    level: float
-    gap: float
-    """Predicted minus observed, over all cases: positive is over-confident."""
-    gap_low: float
-    gap_high: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, None for NaN."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> ReliabilityCurve:
-        """Return the curve that `to_dict` wrote down."""
-        return ReliabilityCurve(**{key: _array(value) for key, value in content.items()})
-
-
-@dataclass(frozen=True, eq=False)
-class ThresholdCurve(CCCCurve):
-    """What is accepted and rejected when confidence >= threshold is accepted.
-
-    Counts are of annotations, as in AUCCC: a prediction that two of three raters share is right
-    twice and wrong once.
-    """
-
-    accepted_cases: FloatArray
-    rate_low: FloatArray | None = None
-    """Of the interval of the part of the right predictions that is accepted (the CCC's y) where as
-    many of the wrong ones are; None where there was no resampling."""
-    rate_high: FloatArray | None = None
-    risk_low: FloatArray | None = None
-    """Of the interval of the risk at this threshold; None where there was no resampling."""
-    risk_high: FloatArray | None = None
-
-    @property
-    def coverage(self) -> FloatArray:
-        """The part of the annotations whose prediction is accepted."""
-        accepted = self.correct_accepts + self.incorrect_accepts
-        return np.asarray(accepted / (self.correct_accepts[-1] + self.incorrect_accepts[-1]))
-
-    @property
-    def risk(self) -> FloatArray:
-        """The part of the accepted that is wrong; NaN where nothing is accepted."""
-        accepted = self.correct_accepts + self.incorrect_accepts
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.incorrect_accepts / np.where(accepted > 0, accepted, np.nan))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, None for the infinite threshold; bands where there are."""
-        columns = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: _plain(column) for name, column in columns.items() if column is not None}
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> ThresholdCurve:
-        """Return the curve that `to_dict` wrote down."""
-        columns = {key: _array(value) for key, value in content.items()}
-        columns["thresholds"] = np.where(
-            np.isnan(columns["thresholds"]), np.inf, columns["thresholds"]
-        )
-        return ThresholdCurve(**columns)
-
-    def thinned(self, most: int = MOST_THRESHOLDS) -> ThresholdCurve:
-        """Return at most so many of the points, evenly spread over the coverage, ends included."""
-        if len(self.thresholds) <= most:
-            return self
-        wanted = np.linspace(0, 1, most)
-        kept = np.unique(np.searchsorted(self.coverage, wanted).clip(max=len(self.coverage) - 1))
-        columns = {f.name: getattr(self, f.name) for f in fields(self)}
-        return ThresholdCurve(
-            **{name: column[kept] for name, column in columns.items() if column is not None}
-        )
 
 
 def reliability_curve(
-    probs: Any,
-    labels: Any,
-    question: str = "top_label",
-    bins: int = 15,
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    question: Literal["top_label", "positive", "per_class", "disagreement"] = "top_label",
+    bins: int | ArrayLike = 15,
     *,
     of_class: int | None = None,
-    per: str = "annotation",
-    weights: Any = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
     groups: Any = None,
     class_names: Sequence[str] | None = None,
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    on_single: str = "error",
+    on_single: OnSingle = "error",
 ) -> ReliabilityCurve:
     """Return predicted against observed frequencies of an event (LH Fig 1, RECE Fig 1).
 
-    The question is "top_label", "positive", "disagreement", or "per_class" with `of_class`. The
-    interval of a bin is Wilson's, of as many cases as carry the information that resampling whole
-    patients (or cases) finds in it; the design effect is that of all bins together, which a single
-    bin is too small to tell.
+    The interval of a bin is Wilson's, of as many cases as carry the information that resampling
+    whole patients (or cases) finds in it; the design effect is that of all bins together, which a
+    single bin is too small to tell.
 
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    question : {"top_label", "positive", "per_class", "disagreement"}, default "top_label"
+        Is the predicted class right; of two classes, is it class 1; is it class `of_class`; do two
+        raters differ.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1.
+    of_class : int, default None
+        The class that "per_class" asks about.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    groups : sequence of length N, default None
+        The patient of each case.
+    class_names : sequence of str, default None
+        A name for each class.
+    resamples : int, default 1000
+        How many, for the intervals; 0 for none.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of the resamples.
+    on_single : {"error", "drop"}, default "error"
+        What "disagreement" does about cases with fewer than two labels.
+
+    Returns
+    -------
+    ReliabilityCurve
+        Predicted and observed frequency, bin by bin.
+
+    Examples
+    --------
     >>> curve = reliability_curve([0.9, 0.9, 0.9, 0.2], [1, 1, 0, 0], bins=2, resamples=0)
     >>> curve.cases.tolist(), float(curve.predicted[1]), float(curve.observed[1])
     ([0.0, 4.0], 0.875, 0.75)
@@ -187,10 +135,10 @@ def reliability_curve(
 
 
 def threshold_curve(
-    probs: Any,
-    labels: Any,
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
     *,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     groups: Any = None,
     resamples: int = 1000,
     level: float = 0.95,
@@ -203,6 +151,34 @@ def threshold_curve(
     ones are. That of the risk is Wilson's, of as many cases as the accepted ones are worth, as in
     `reliability_curve`: where a few accepted cases are all right, resampling them shows no risk.
 
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    groups : sequence of length N, default None
+        The patient of each case.
+    resamples : int, default 1000
+        How many, for the bands; 0 for none.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of the resamples.
+
+    Returns
+    -------
+    ThresholdCurve
+        What is accepted and rejected at each threshold, and how surely.
+
+    See Also
+    --------
+    raterwise.ccc_curve : every threshold, without bands.
+
+    Examples
+    --------
     >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
     >>> curve = threshold_curve(probs, [0, 1, 1, 1], resamples=0)
     >>> curve.at(0.75)["correct_accepts"], curve.coverage.tolist(), float(curve.risk[-1])
@@ -355,18 +331,3 @@ def _with_bands(
 
 def _class_name(names: Sequence[str] | None, index: int) -> str:
     return f"class {index}" if names is None else names[index]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value]
-    number = float(value)
-    return number if np.isfinite(number) else None
-
-
-def _array(value: Any) -> Any:
-    if isinstance(value, list):
-        return np.array([np.nan if item is None else item for item in value], np.float64)
-    return np.nan if value is None else value

@@ -72,6 +72,20 @@ class RaterwiseError(Exception):
     def renamed(self, argument: str, where: str | None = None) -> Self:
         """Return the error in the words of somebody who calls the argument, or the place, other.
 
+        Parameters
+        ----------
+        argument : str
+            What they call it.
+        where : str, default None
+            What they call the place, if the error names one.
+
+        Returns
+        -------
+        RaterwiseError
+            Of the same kind.
+
+        Examples
+        --------
         >>> error = InvalidInputError("probs: must not be NaN; row 3 is", where="row 3")
         >>> str(error.renamed("probabilities", "a voxel"))
         'probabilities: must not be NaN; a voxel is'
@@ -150,4 +164,8 @@ def missing_extra(need: str, extra: str) -> MissingExtraError:
 
 
 class RaterwiseWarning(UserWarning):
-    """Something to know about a result that holds all the same; errors are RaterwiseError."""
+    """Something to know about a result that holds all the same; errors are RaterwiseError.
+
+    >>> issubclass(RaterwiseWarning, UserWarning)
+    True
+    """

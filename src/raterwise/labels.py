@@ -8,12 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
 from raterwise.arrays import as_array, as_integer_array, choose, positive_integer
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.kernels._threads import in_threads
+from raterwise.ratings import Ratings
 
 __all__ = ["Labels", "Ratings"]
 
@@ -22,33 +23,30 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Ratings:
-    """Single ratings with the identity of the rater: one entry per (case, rater, label)."""
-
-    case: IntArray
-    rater: IntArray
-    label: IntArray
-    rater_ids: tuple[Hashable, ...]
-
-    def take(self, indices: IntArray) -> Ratings:
-        """Return the ratings of the chosen cases; a case chosen twice keeps its ratings twice."""
-        order = np.argsort(self.case, kind="stable")
-        first = np.searchsorted(self.case[order], indices, side="left")
-        last = np.searchsorted(self.case[order], indices, side="right")
-        lengths = last - first
-        new_case = np.repeat(np.arange(len(indices)), lengths)
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        rows = order[np.repeat(first, lengths) + within]
-        return Ratings(new_case, self.rater[rows], self.label[rows], self.rater_ids)
-
-
-@dataclass(frozen=True, eq=False)
 class Labels:
     """The labels of N cases by any number of raters, K classes.
 
     Made by `from_classes`, `from_ratings`, `from_counts` or `from_long`. Single labels are kept
-    as they come, and the histogram (N, K) is made only when somebody asks for it.
+    as they come, and the histogram (N, K) is made only when somebody asks for it. `len`, `shape`
+    and indexing work as for an array with a row per case, so that scikit-learn can split it.
 
+    Attributes
+    ----------
+    num_classes : int
+        K.
+    classes : array of shape (N,) or None
+        The label of each case where every case has exactly one.
+    histogram : array of shape (N, K) or None
+        How many raters chose each class, where there are several; `counts` is there always.
+    ratings : Ratings or None
+        Who said what, where that is known.
+    class_names : tuple of str or None
+        A name for each class.
+    case_ids : tuple or None
+        What the cases are called.
+
+    Examples
+    --------
     >>> labels = Labels.from_ratings([[0, 1, 1], [2, 2, -1]], num_classes=3)
     >>> labels.counts
     array([[1, 2, 0],
@@ -57,6 +55,8 @@ class Labels:
     array([3, 2])
     >>> labels.majority()
     array([1, 2])
+    >>> labels.shape, len(labels), labels[1:].counts.tolist()
+    ((2, 3), 2, [[0, 0, 2]])
     """
 
     num_classes: int
@@ -70,9 +70,29 @@ class Labels:
 
     @staticmethod
     def from_classes(
-        y: Any, num_classes: int, *, class_names: Sequence[str] | None = None
+        y: ArrayLike, num_classes: int, *, class_names: Sequence[str] | None = None
     ) -> Labels:
-        """Return the labels of cases with one rater each: `y` is (N,), classes 0 … K-1."""
+        """Return the labels of cases with one rater each.
+
+        Parameters
+        ----------
+        y : array-like of shape (N,)
+            The class of each case, 0 … K-1.
+        num_classes : int
+            K, at least 2.
+        class_names : sequence of str, default None
+            A name for each class.
+
+        Returns
+        -------
+        Labels
+            With one label per case.
+
+        Examples
+        --------
+        >>> Labels.from_classes([0, 2, 1], num_classes=3)
+        Labels(3 cases, 3 classes, 1-1 raters a case)
+        """
         num_classes = positive_integer("num_classes", num_classes, least=2)
         classes = as_integer_array(y, "labels", ndim=1)
         _check_range(classes, num_classes, "labels")
@@ -80,12 +100,36 @@ class Labels:
 
     @staticmethod
     def from_ratings(
-        r: Any, num_classes: int, missing: float = -1, *, class_names: Sequence[str] | None = None
+        r: ArrayLike,
+        num_classes: int,
+        missing: float = -1,
+        *,
+        class_names: Sequence[str] | None = None,
     ) -> Labels:
-        """Return the labels of a rating matrix (N, R): one column per rater, `missing` allowed.
+        """Return the labels of a rating matrix: one row per case, one column per rater.
 
-        `missing` may be NaN, as pandas writes absent ratings. Of a masked array, what is hidden is
-        missing.
+        Parameters
+        ----------
+        r : array-like of shape (N, R)
+            The class that each rater gave each case.
+        num_classes : int
+            K, at least 2.
+        missing : float, default -1
+            What stands for no rating; may be NaN, as pandas writes absent ratings.
+            Of a masked array, what is hidden is missing.
+        class_names : sequence of str, default None
+            A name for each class.
+
+        Returns
+        -------
+        Labels
+            Which know who said what.
+
+        Examples
+        --------
+        >>> Labels.from_ratings([[0, 1, 1], [2, 2, -1]], num_classes=3).counts
+        array([[1, 2, 0],
+               [0, 0, 2]])
         """
         num_classes = positive_integer("num_classes", num_classes, least=2)
         hidden = np.ma.getmaskarray(r) if isinstance(r, np.ma.MaskedArray) else False
@@ -101,8 +145,27 @@ class Labels:
         return _from_triplets(ratings, len(matrix), num_classes, class_names, None)
 
     @staticmethod
-    def from_counts(c: Any, *, class_names: Sequence[str] | None = None) -> Labels:
-        """Return the labels of histograms (N, K): how many raters chose each class."""
+    def from_counts(c: ArrayLike, *, class_names: Sequence[str] | None = None) -> Labels:
+        """Return the labels of histograms: how many raters chose each class.
+
+        Parameters
+        ----------
+        c : array-like of shape (N, K)
+            Whole numbers, not negative.
+        class_names : sequence of str, default None
+            A name for each class.
+
+        Returns
+        -------
+        Labels
+            Which do not know who said what.
+
+        Examples
+        --------
+        >>> Labels.from_counts([[2, 1], [0, 3]]).frequencies.round(2)
+        array([[0.67, 0.33],
+               [0.  , 1.  ]])
+        """
         counts = as_integer_array(c, "counts", ndim=2)
         num_classes = positive_integer("counts.shape[1] (classes)", counts.shape[1], least=2)
         if counts.size and counts.min() < 0:
@@ -112,18 +175,41 @@ class Labels:
 
     @staticmethod
     def from_long(
-        items: Any,
-        raters: Any,
-        classes: Any,
+        items: Iterable[Hashable],
+        raters: Iterable[Hashable],
+        classes: ArrayLike,
         num_classes: int,
         *,
         class_names: Sequence[str] | None = None,
         order: Iterable[Hashable] | None = None,
     ) -> Labels:
-        """Return the labels of a table with one row per rating; items and raters may be any ids.
+        """Return the labels of a table with one row per rating.
 
-        Cases come in the order of `order`, or in the order in which items first appear;
-        `labels.case_ids` says which is which. The identity of the raters is kept.
+        Parameters
+        ----------
+        items : sequence
+            The case of each rating, by any id.
+        raters : sequence
+            The rater of each rating, by any id.
+        classes : array-like
+            The class of each rating, 0 … K-1.
+        num_classes : int
+            K, at least 2.
+        class_names : sequence of str, default None
+            A name for each class.
+        order : iterable, default None
+            The ids of the cases in the order wanted; otherwise that in which items first appear.
+
+        Returns
+        -------
+        Labels
+            Which know who said what; `case_ids` says which case is which.
+
+        Examples
+        --------
+        >>> labels = Labels.from_long(["a", "b", "a"], ["ann", "ann", "bob"], [0, 1, 1], 2)
+        >>> labels.case_ids, labels.counts.tolist()
+        (('a', 'b'), [[1, 1], [0, 1]])
         """
         num_classes = positive_integer("num_classes", num_classes, least=2)
         label = as_integer_array(classes, "classes", ndim=1)
@@ -143,6 +229,25 @@ class Labels:
         held = self.classes if self.classes is not None else self.histogram
         assert held is not None
         return len(held)
+
+    # With `__getitem__` alone Python would try to iterate by 0, 1, 2 ….
+    __iter__ = None
+
+    def __getitem__(self, rows: Any) -> Labels:
+        """Return the labels of the chosen cases, as `take`; `labels[i:i+1]` is one case."""
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            rows = rows[0]  # as scikit-learn asks for the rows of an array
+        if isinstance(rows, tuple) or (not isinstance(rows, slice) and np.ndim(rows) != 1):
+            raise InvalidTypeError(
+                "rows: must be a slice, a list or array of rows, or a mask (labels[i:i+1] is one "
+                f"case); got {rows!r}"
+            )
+        return self.take(rows)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, K)."""
+        return len(self), self.num_classes
 
     @cached_property
     def counts(self) -> IntArray:
@@ -169,14 +274,47 @@ class Labels:
             return np.asarray(self.counts / self.num_raters[:, None], np.float64)
 
     def majority(self) -> IntArray:
-        """(N,): the class most raters chose; ties go to the lowest class."""
+        """Return the class most raters chose; ties go to the lowest class.
+
+        Returns
+        -------
+        array of shape (N,)
+            Classes 0 … K-1.
+
+        Examples
+        --------
+        >>> Labels.from_counts([[1, 2], [1, 1]]).majority()
+        array([1, 0])
+        """
         return np.asarray(self.classes if self.classes is not None else self.counts.argmax(axis=1))
 
     def take(self, indices: Any) -> Labels:
-        """Return the labels of the chosen cases, in the order chosen."""
-        rows = np.asarray(indices)
-        if rows.dtype == bool:
-            rows = np.flatnonzero(rows)
+        """Return the labels of the chosen cases, in the order chosen.
+
+        Parameters
+        ----------
+        indices : slice, array-like of rows, or mask of shape (N,)
+            Rows count from the end where they are negative.
+
+        Returns
+        -------
+        Labels
+            With the ratings and ids of the chosen cases.
+
+        Examples
+        --------
+        >>> Labels.from_classes([0, 1, 2], num_classes=3).take([2, 0]).classes
+        array([2, 0])
+        """
+        chosen = indices if isinstance(indices, slice) else np.asarray(indices)
+        if not isinstance(chosen, slice) and chosen.size == 0:
+            chosen = chosen.astype(np.int64)  # of an empty list NumPy makes floats
+        try:
+            rows = np.arange(len(self))[chosen]
+        except IndexError as error:
+            raise InvalidInputError(
+                f"rows: must be rows of {len(self)} cases, or a mask; {error}"
+            ) from None
         return replace(
             self,
             classes=None if self.classes is None else self.classes[rows],
@@ -186,7 +324,30 @@ class Labels:
         )
 
     def require_raters(self, least: int, on_single: str = "error") -> int:
-        """Return how many cases have fewer than `least` labels; with "error" there may be none."""
+        """Return how many cases have fewer than `least` labels.
+
+        Parameters
+        ----------
+        least : int
+            How many labels a case needs.
+        on_single : {"error", "drop"}, default "error"
+            "error" allows no case with fewer; "drop" only counts them.
+
+        Returns
+        -------
+        int
+            The number of cases with fewer.
+
+        Raises
+        ------
+        InvalidInputError
+            Where there are such cases and there may be none, or where there are no others.
+
+        Examples
+        --------
+        >>> Labels.from_counts([[1, 1], [1, 0]]).require_raters(2, "drop")
+        1
+        """
         choose("on_single", on_single, ("error", "drop"))
         if self.classes is not None and least <= 1:
             return 0  # one label each: no need to write a million ones to see it
@@ -199,7 +360,23 @@ class Labels:
         return int(few.sum())
 
     def first_named(self, chosen: NDArray[np.bool_]) -> str:
-        """How to name the first few chosen cases in a message: by id, or by row."""
+        """Return how to name the first few chosen cases in a message: by id, or by row.
+
+        Parameters
+        ----------
+        chosen : array of bool of shape (N,)
+            Which cases.
+
+        Returns
+        -------
+        str
+            At most five of them.
+
+        Examples
+        --------
+        >>> Labels.from_counts([[1, 1], [0, 0]]).first_named(np.array([False, True]))
+        'cases 1'
+        """
         ids = self.case_ids
         return rules.first_cases(i if ids is None else repr(ids[i]) for i in np.flatnonzero(chosen))
 

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,22 +37,44 @@ FIXED = ("rank", "case", "disagreement", "expected_gain", "top_class", "top_prob
 
 @dataclass(frozen=True, eq=False)
 class Worklist:
-    """Cases, the most worthwhile first, with what would be believed after each answer."""
+    """Cases, the most worthwhile first, with what would be believed after each answer.
+
+    Attributes
+    ----------
+    by : str
+        What the cases are sorted by.
+    case_ids : tuple
+        What they are called.
+    class_names : tuple of str
+        A name for each class.
+    rows : array of shape (M,)
+        Where each case stands in the belief.
+    disagreement : array of shape (M,)
+        The probability that two raters differ.
+    expected_gain : array of shape (M,)
+        By how much one more label is expected to lower the epistemic loss.
+    probs : array of shape (M, K)
+        What is believed now.
+    posterior : array of shape (M, K, K)
+        [i, k] is what would be believed of case i if the expert said class k; NaN where the belief
+        rules that answer out.
+
+    Examples
+    --------
+    >>> from raterwise import DirichletBelief
+    >>> found = worklist(DirichletBelief([[0.5, 0.5], [0.9, 0.1]], [1.0, 1.0]), ["a", "b"])
+    >>> found.case_ids, found.top_class.tolist(), found.top_class_after.tolist()
+    (('a', 'b'), [0, 0], [[0, 1], [0, 1]])
+    """
 
     by: str
     case_ids: tuple[Hashable, ...]
     class_names: tuple[str, ...]
     rows: IntArray
-    """(M,): where each case stands in the belief."""
     disagreement: FloatArray
-    """(M,): the probability that two raters differ."""
     expected_gain: FloatArray
-    """(M,): by how much one more label is expected to lower the epistemic loss."""
     probs: FloatArray
-    """(M, K): what is believed now."""
     posterior: FloatArray
-    """(M, K, K): [i, k] is what would be believed of case i if the expert said class k; NaN where
-    the belief rules that answer out."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -69,7 +91,20 @@ class Worklist:
         return np.where(ruled_out, -1, np.nan_to_num(self.posterior).argmax(axis=2))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return one flat record per case: what `to_csv` writes, in its order."""
+        """Return one flat record per case: what `to_csv` writes, in its order.
+
+        Returns
+        -------
+        list of dict
+            Keys are the columns.
+
+        Examples
+        --------
+        >>> from raterwise import DirichletBelief
+        >>> (record,) = worklist(DirichletBelief([[0.5, 0.5]], [1.0])).records()
+        >>> record["expected_gain"], record["if_1_prob_1"]
+        (0.125, 0.75)
+        """
         top, after = self.top_class, self.top_class_after
         names = self.class_names
         found = []
@@ -93,7 +128,25 @@ class Worklist:
         return found
 
     def to_csv(self, path: str | PathLike[str]) -> Path:
-        """Write one line per case, whole or not at all."""
+        """Write one line per case, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+
+        Returns
+        -------
+        Path
+            The file written.
+
+        Examples
+        --------
+        >>> from raterwise import DirichletBelief
+        >>> found = worklist(DirichletBelief([[0.5, 0.5]], [1.0]))
+        >>> found.to_csv(getfixture("tmp_path") / "list.csv").name
+        'list.csv'
+        """
         text = io.StringIO()
         rows = self.records()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
@@ -106,6 +159,23 @@ class Worklist:
         """Read a list that `to_csv` wrote: cases are called by text, `rows` are the ranks.
 
         What is not in the file is what it was sorted by; it is found again where it can be told.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to read.
+
+        Returns
+        -------
+        Worklist
+            The same list.
+
+        Examples
+        --------
+        >>> from raterwise import DirichletBelief
+        >>> found = worklist(DirichletBelief([[0.5, 0.5]], [1.0]), ["a"])
+        >>> Worklist.from_csv(found.to_csv(getfixture("tmp_path") / "list.csv")).case_ids
+        ('a',)
         """
         header, *lines = _read_lines(Path(path))
         # After the fixed columns: K probabilities, then for every answer a class and K of them.
@@ -131,7 +201,7 @@ class Worklist:
 def worklist(
     belief: Belief,
     case_ids: Sequence[Hashable] | None = None,
-    by: str = "gain",
+    by: Literal["gain", "disagreement"] = "gain",
     top: int | None = None,
     *,
     class_names: Sequence[str] | None = None,
@@ -140,18 +210,31 @@ def worklist(
 
     Parameters
     ----------
-    belief
+    belief : PointBelief, EnsembleBelief, DirichletBelief or DirichletMixtureBelief
         What is believed of the cases, after the labels that are already there
         (`belief.posterior(labels)`).
-    case_ids
+    case_ids : sequence, default None
         Their names; the row numbers if left out.
-    by
+    by : {"gain", "disagreement"}, default "gain"
         "gain": how much one more label is expected to lower the epistemic loss
         (`belief.expected_gain()`); "disagreement": how likely two raters are to differ
         (LH eqs 17, 19). Equal cases come in the order of the other, then in the order given.
-    top
+    top : int, default None
         How many cases to list; all if left out.
+    class_names : sequence of str, default None
+        A name for each class; the numbers 0 … K-1 if left out.
 
+    Returns
+    -------
+    Worklist
+        The cases, the most worthwhile first.
+
+    See Also
+    --------
+    raterwise.AlphaCalibration : makes a belief from raters' labels.
+
+    Examples
+    --------
     >>> from raterwise import DirichletBelief
     >>> belief = DirichletBelief([[0.5, 0.5], [0.9, 0.1]], concentration=[19.0, 1.0])
     >>> found = worklist(belief, ["known to divide readers", "never seen the like"])

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import as_float_array, positive_integer
+from raterwise.arrays import positive_integer
+from raterwise.beliefs.checks import (
+    checked_concentration,
+    checked_probs,
+    checked_samples,
+    checked_weights,
+)
 from raterwise.beliefs.members import Members
 from raterwise.beliefs.statistics import StatisticProbability, statistic_probability
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.metrics.dirichlet import shares
-from raterwise.predictions import Predictions, as_labels
+from raterwise.predictions import as_labels
 
 __all__ = [
     "Belief",
@@ -26,12 +32,16 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
-LEAST, MOST = 1e-250, 1e250
-"""The range of a concentration: beyond it a Dirichlet is a point, or one of the corners."""
-
 
 class Belief:
-    """A distribution over the class probabilities ζ of each case; what the four kinds share."""
+    """A distribution over the class probabilities ζ of each case; what the four kinds share.
+
+    Examples
+    --------
+    >>> belief = DirichletBelief([[0.5, 0.5], [0.9, 0.1]], concentration=[1.0, 9.0])
+    >>> len(belief), belief.num_classes, belief.mean[1].tolist()
+    (2, 2, [0.9, 0.1])
+    """
 
     _members: Members
 
@@ -51,18 +61,45 @@ class Belief:
     def disagreement(self) -> FloatArray:
         """Return the probability that two raters differ, E[1 - Σ_k ζ_k²] (LH eqs 17, 19, 71-73).
 
+        Returns
+        -------
+        array of shape (N,)
+            Less than 1 - Σ_k mean_k² where the belief is wide.
+
+        See Also
+        --------
+        raterwise.disagreement_loss : judges it.
+
+        Examples
+        --------
         >>> DirichletBelief([[0.5, 0.5]], [1.0]).disagreement()
         array([0.25])
         """
         return self._members.disagreement()
 
-    def posterior(self, labels: Any) -> Self:
-        """Return the belief after expert labels, of the same kind (LH eqs 18, 79, 81).
+    def posterior(self, labels: Labels | ArrayLike) -> Self:
+        """Return the belief after expert labels (LH eqs 18, 79, 81).
 
-        `labels` is a Labels, with any number of labels per case and none where nothing is new, or
-        (N,) classes. Members of an ensemble or mixture are reweighted by the product of their
-        probabilities of the labels. A point is certain already, and learns nothing.
+        Members of an ensemble or mixture are reweighted by the product of their probabilities of
+        the labels. A point is certain already, and learns nothing.
 
+        Parameters
+        ----------
+        labels : Labels or array-like of shape (N,)
+            Any number of labels per case, and none where nothing is new; or one class per case.
+
+        Returns
+        -------
+        Belief
+            Of the same kind.
+
+        Raises
+        ------
+        InvalidInputError
+            Where no member of an ensemble thinks the labels of a case possible.
+
+        Examples
+        --------
         >>> DirichletBelief([[0.5, 0.5]], [1.0]).posterior([1]).mean
         array([[0.25, 0.75]])
         """
@@ -77,8 +114,19 @@ class Belief:
         """Return how much one more label is expected to lower the epistemic loss of each case.
 
         E‖m - ζ‖² - E‖m' - ζ‖² with the means m before and m' after the label, under the belief
-        itself: Σ_k ‖Cov(ζ_k, ζ)‖² / m_k, a sum over the K possible answers. It is 0 for a point.
+        itself: Σ_k ‖Cov(ζ_k, ζ)‖² / m_k, a sum over the K possible answers.
 
+        Returns
+        -------
+        array of shape (N,)
+            0 for a point.
+
+        See Also
+        --------
+        raterwise.worklist.worklist : sorts the cases by it.
+
+        Examples
+        --------
         >>> EnsembleBelief([[[0.9, 0.1]], [[0.2, 0.8]]]).expected_gain().round(4)
         array([0.1213])
         """
@@ -86,11 +134,11 @@ class Belief:
 
     def statistic(
         self,
-        statistic: Callable[..., Any] | str,
+        statistic: Callable[..., Any] | Literal["disagreement", "unanimity"],
         order: int,
         *,
         values: int = 1,
-        method: str = "auto",
+        method: Literal["auto", "exact", "sampling"] = "auto",
         samples: int = 2000,
         seed: int = 0,
     ) -> StatisticProbability:
@@ -98,15 +146,34 @@ class Belief:
 
         Parameters
         ----------
-        statistic
+        statistic : callable, "disagreement" or "unanimity"
             "disagreement" (the labels are not all the same) or "unanimity" (they are), which have
             a closed form; or a function of the labels as `raterwise.statistic_loss` takes it: 0 or
             1, or one of 0 … M-1 where `values` is M.
-        method
-            "exact" enumerates the histograms of the labels; "sampling" draws `samples` sets of
-            labels per case from `seed` and gives a standard error; "auto" is exact up to 20,000
-            histograms, or fewer where cases and members are many.
+        order : int
+            Of how many labels φ is a statistic.
+        values : int, default 1
+            How many values φ has; 1 stands for yes or no.
+        method : {"auto", "exact", "sampling"}, default "auto"
+            "exact" enumerates the histograms of the labels; "sampling" draws sets of labels and
+            gives a standard error; "auto" is exact up to 20,000 histograms, or fewer where cases
+            and members are many.
+        samples : int, default 2000
+            How many sets of labels to draw for each case.
+        seed : int, default 0
+            Of the draws.
 
+        Returns
+        -------
+        StatisticProbability
+            The probability for each case, its standard error, and how it was found.
+
+        See Also
+        --------
+        raterwise.statistic_loss : judges it.
+
+        Examples
+        --------
         >>> belief = DirichletBelief([[0.5, 0.5]], [1.0])
         >>> belief.statistic("disagreement", order=2).values
         array([0.25])
@@ -124,21 +191,68 @@ class Belief:
         )
 
     def judged_by(self, labels: Labels) -> dict[str, FloatArray]:
-        """Return what `evaluate` asks of a belief, case by case, given the raters' labels."""
+        """Return what `evaluate` asks of a belief, case by case, given the raters' labels.
+
+        Parameters
+        ----------
+        labels : Labels
+            What the raters said.
+
+        Returns
+        -------
+        dict of str to array of shape (N,)
+            Predicted disagreement, and the epistemic loss before and after an expert's label.
+
+        Examples
+        --------
+        >>> belief = DirichletBelief([[0.5, 0.5]], [1.0])
+        >>> sorted(belief.judged_by(Labels.from_counts([[2, 1]])))[0]
+        'disagreement'
+        """
         from raterwise.beliefs.evaluation import case_values
 
         return case_values(self, labels)
 
     def sample(self, n: int, seed: int = 0) -> FloatArray:
-        """Return n draws of the class probabilities of every case, (n, N, K).
+        """Return draws of the class probabilities of every case.
 
+        Parameters
+        ----------
+        n : int
+            How many draws.
+        seed : int, default 0
+            Of the draws.
+
+        Returns
+        -------
+        array of shape (n, N, K)
+            Class probabilities.
+
+        Examples
+        --------
         >>> PointBelief([[0.2, 0.8]]).sample(1, seed=0)
         array([[[0.2, 0.8]]])
         """
         return self._members.sample(positive_integer("n", n), np.random.default_rng(seed))
 
-    def take(self, indices: Any) -> Self:
-        """Return the belief about the chosen cases, in the order chosen."""
+    def take(self, indices: ArrayLike) -> Self:
+        """Return the belief about the chosen cases, in the order chosen.
+
+        Parameters
+        ----------
+        indices : array-like of int or bool
+            Rows, or a mask of shape (N,).
+
+        Returns
+        -------
+        Belief
+            Of the same kind.
+
+        Examples
+        --------
+        >>> PointBelief([[0.2, 0.8], [0.5, 0.5]]).take([1]).mean
+        array([[0.5, 0.5]])
+        """
         return self._of(self._members.take(np.asarray(indices)))
 
     @classmethod
@@ -155,12 +269,19 @@ class Belief:
 class PointBelief(Belief):
     """Certainty about the class probabilities: what a bare prediction says (δ(ζ - f), LH 5.2).
 
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+
+    Examples
+    --------
     >>> PointBelief([[0.5, 0.5], [1.0, 0.0]]).disagreement()
     array([0.5, 0. ])
     """
 
-    def __init__(self, probs: Any) -> None:
-        checked = _checked_probs(probs, "probs")
+    def __init__(self, probs: ArrayLike) -> None:
+        checked = checked_probs(probs, "probs")
         self._members = Members(
             checked[None], np.full((1, len(checked)), np.inf), np.ones((1, len(checked)))
         )
@@ -169,19 +290,29 @@ class PointBelief(Belief):
 class EnsembleBelief(Belief):
     """Several predictions of each case, S of them, one of which is right (LH eq 80).
 
-    `samples` is (S, N, K), from Monte-Carlo dropout, test-time augmentation or several networks;
-    `weights` is (S,) or (S, N), equal if left out.
+    Parameters
+    ----------
+    samples : array-like of shape (S, N, K)
+        From Monte-Carlo dropout, test-time augmentation or several networks.
+    weights : array-like of shape (S,) or (S, N), default None
+        Of the members, summing to 1; equal if left out.
 
+    See Also
+    --------
+    raterwise.torch.ensembles : makes such samples.
+
+    Examples
+    --------
     >>> belief = EnsembleBelief([[[0.9, 0.1]], [[0.2, 0.8]]])
     >>> belief.posterior([1]).weights.round(3)  # 0.1 : 0.8
     array([[0.111],
            [0.889]])
     """
 
-    def __init__(self, samples: Any, weights: Any = None) -> None:
-        checked = _checked_samples(samples)
+    def __init__(self, samples: ArrayLike, weights: ArrayLike | None = None) -> None:
+        checked = checked_samples(samples)
         points = np.broadcast_to(np.inf, checked.shape[:2])
-        self._members = Members(checked, points, _checked_weights(weights, checked))
+        self._members = Members(checked, points, checked_weights(weights, checked))
 
     @property
     def samples(self) -> FloatArray:
@@ -197,16 +328,27 @@ class EnsembleBelief(Belief):
 class DirichletBelief(Belief):
     """A Dirichlet distribution with mean f and concentration α0: Dir(ζ | α0 f) (LH eq 78).
 
-    The larger the concentration (N,), the surer; `AlphaCalibration` finds it from the raters.
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        f; (N,) are the probabilities of class 1 of two.
+    concentration : float or array-like of shape (N,)
+        α0: the larger, the surer.
 
+    See Also
+    --------
+    raterwise.AlphaCalibration : finds the concentration from the raters.
+
+    Examples
+    --------
     >>> belief = DirichletBelief([[0.5, 0.5]], concentration=[4.0])
     >>> belief.posterior(Labels.from_counts([[3, 0]])).concentration
     array([7.])
     """
 
-    def __init__(self, probs: Any, concentration: Any) -> None:
-        checked = _checked_probs(probs, "probs")
-        alpha = _checked_concentration(concentration, (len(checked),))
+    def __init__(self, probs: ArrayLike, concentration: float | ArrayLike) -> None:
+        checked = checked_probs(probs, "probs")
+        alpha = checked_concentration(concentration, (len(checked),))
         self._members = Members(checked[None], alpha[None], np.ones((1, len(checked))))
 
     @property
@@ -219,6 +361,13 @@ class DirichletBelief(Belief):
 
         It is 1/(α0 + 1) of the expected epistemic loss (1 - Σ_k f_k²)/(α0 + 1).
 
+        Returns
+        -------
+        array of shape (N,)
+            Largest where the belief is wide.
+
+        Examples
+        --------
         >>> DirichletBelief([[0.5, 0.5], [0.9, 0.1]], [1.0, 1.0]).expected_gain()
         array([0.125, 0.045])
         """
@@ -229,10 +378,20 @@ class DirichletBelief(Belief):
 class DirichletMixtureBelief(Belief):
     """An ensemble whose members are Dirichlet distributions: Σ_s w_s Dir(ζ | α_s f_s).
 
-    `samples` is (S, N, K), `concentration` (S, N), `weights` (S,) or (S, N), equal if left out. The
-    mixture is conjugate, so its posterior is exact: each member becomes Dir(α_s f_s + y) and its
-    weight is multiplied by DirMult(y | α_s f_s).
+    The mixture is conjugate, so its posterior is exact: each member becomes Dir(α_s f_s + y) and
+    its weight is multiplied by DirMult(y | α_s f_s).
 
+    Parameters
+    ----------
+    samples : array-like of shape (S, N, K)
+        The means of the members.
+    concentration : float or array-like of shape (S, N)
+        Of each member: the larger, the surer.
+    weights : array-like of shape (S,) or (S, N), default None
+        Of the members, summing to 1; equal if left out.
+
+    Examples
+    --------
     >>> samples = [[[0.9, 0.1]], [[0.2, 0.8]]]
     >>> belief = DirichletMixtureBelief(samples, concentration=[[1.0], [9.0]])
     >>> belief.posterior([1]).concentration
@@ -240,10 +399,15 @@ class DirichletMixtureBelief(Belief):
            [10.]])
     """
 
-    def __init__(self, samples: Any, concentration: Any, weights: Any = None) -> None:
-        checked = _checked_samples(samples)
-        alpha = _checked_concentration(concentration, checked.shape[:2])
-        self._members = Members(checked, alpha, _checked_weights(weights, checked))
+    def __init__(
+        self,
+        samples: ArrayLike,
+        concentration: float | ArrayLike,
+        weights: ArrayLike | None = None,
+    ) -> None:
+        checked = checked_samples(samples)
+        alpha = checked_concentration(concentration, checked.shape[:2])
+        self._members = Members(checked, alpha, checked_weights(weights, checked))
 
     @property
     def samples(self) -> FloatArray:
@@ -259,59 +423,3 @@ class DirichletMixtureBelief(Belief):
     def weights(self) -> FloatArray:
         """(S, N): the weight of each member, summing to 1 for each case."""
         return self._members.weights
-
-
-def _checked_probs(values: Any, name: str) -> FloatArray:
-    """Return class probabilities (N, K) by the rules of Predictions, said of `name`."""
-    try:
-        zeros = np.zeros(len(values) if np.ndim(values) else 0, np.int64)
-        rows = Predictions.of(values, zeros).read(0, len(zeros))
-    except InvalidInputError as error:
-        raise InvalidInputError(name + str(error).removeprefix("probs")) from None
-    return np.asarray(rows.probs, np.float64)
-
-
-def _checked_samples(values: Any) -> FloatArray:
-    samples = as_float_array(values, "samples", ndim=(2, 3))
-    if len(samples) == 0:
-        raise InvalidInputError(f"samples: must hold at least one member; got {samples.shape}")
-    # Members as they were given: 16-bit tensors, whose rows may sum less exactly, are one by dtype.
-    given = values if hasattr(values, "dtype") else samples
-    return np.stack([_checked_probs(member, f"samples[{s}]") for s, member in enumerate(given)])
-
-
-def _checked_weights(values: Any, samples: FloatArray) -> FloatArray:
-    """Return member weights (S, N): for each case they are probabilities over the members."""
-    members, cases, _ = samples.shape
-    if values is None:
-        return np.broadcast_to(1 / members, (members, cases))
-    weights = as_float_array(values, "weights", ndim=(1, 2))
-    if weights.shape not in ((members,), (members, cases)):
-        raise InvalidInputError(
-            f"weights: must be {(members,)} or {(members, cases)}, members first; "
-            f"got shape {weights.shape}"
-        )
-    weights = np.broadcast_to(weights if weights.ndim == 2 else weights[:, None], (members, cases))
-    # A lone member must have weight 1; beside one of weight 0 the same rule says so.
-    padded = np.vstack((weights, np.zeros(cases))) if members == 1 else weights
-    return _checked_probs(padded.T, "weights").T[:members]
-
-
-def _checked_concentration(values: Any, shape: tuple[int, ...]) -> FloatArray:
-    alpha = as_float_array(values, "concentration", ndim=(0, len(shape))).astype(np.float64)
-    if alpha.shape not in ((), shape):
-        raise InvalidInputError(
-            f"concentration: must be one number, or of shape {shape} like the predictions; "
-            f"got shape {alpha.shape}"
-        )
-    if missing := int(np.isnan(alpha).sum()):
-        raise InvalidInputError(f"concentration: must not contain NaN; {missing} values are NaN")
-    alpha = np.broadcast_to(alpha, shape)
-    outside = ~((alpha >= LEAST) & (alpha <= MOST))
-    if outside.any():
-        first = tuple(int(i) for i in np.argwhere(outside)[0])
-        raise InvalidInputError(
-            f"concentration: must lie between {LEAST:g} and {MOST:g}; "
-            f"case {first[-1]} has {alpha[first]:g}"
-        )
-    return np.asarray(alpha)

@@ -31,7 +31,24 @@ CHUNK_VALUES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class StatisticProbability:
-    """The probability of a statistic of n labels for each case, and how exact it is."""
+    """The probability of a statistic of n labels for each case, and how exact it is.
+
+    Attributes
+    ----------
+    values : array of shape (N,) or (N, M)
+        The probability of φ = 1, or of each of its M values.
+    standard_error : array of the same shape
+        0 where the probability is exact.
+    method : str
+        "closed form", "enumeration" or "sampling".
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> found = rw.DirichletBelief([[0.5, 0.5]], [1.0]).statistic("unanimity", order=2)
+    >>> found.values, found.method
+    (array([0.75]), 'closed form')
+    """
 
     values: FloatArray
     """(N,) the probability of φ = 1, or (N, M) of each of its M values."""

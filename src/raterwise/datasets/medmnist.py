@@ -23,16 +23,43 @@ PARTS = ("train", "val", "test")
 
 
 class MedMnistPart(NamedTuple):
-    """The images of one part of the split, and what is on them."""
+    """The images of one part of the split, and what is on them.
+
+    Attributes
+    ----------
+    images : array of shape (N, H, W), (N, H, W, 3) in colour, or (N, D, H, W) of the volumes
+        Of unsigned bytes.
+    labels : array of shape (N,) or (N, L)
+        Classes, or zeros and ones where an image has several findings.
+
+    Examples
+    --------
+    >>> MedMnistPart(np.zeros((2, 28, 28), np.uint8), np.array([0, 1])).labels
+    array([0, 1])
+    """
 
     images: NDArray[np.uint8]
-    """(N, H, W), or (N, H, W, 3) in colour, or (N, D, H, W) of the volumes."""
     labels: NDArray[np.int64]
-    """(N,) classes, or (N, L) zeros and ones where an image has several findings."""
 
 
 class MedMnist(NamedTuple):
-    """A data set of MedMNIST in its official split."""
+    """A data set of MedMNIST in its official split.
+
+    Attributes
+    ----------
+    train : MedMnistPart
+        To train on.
+    validation : MedMnistPart
+        To choose by.
+    test : MedMnistPart
+        To judge with.
+
+    Examples
+    --------
+    >>> part = MedMnistPart(np.zeros((2, 28, 28), np.uint8), np.array([0, 1]))
+    >>> len(MedMnist(part, part, part).test.labels)
+    2
+    """
 
     train: MedMnistPart
     validation: MedMnistPart
@@ -42,6 +69,18 @@ class MedMnist(NamedTuple):
 def read_medmnist(npz: str | PathLike[str]) -> MedMnist:
     """Return what an official file of MedMNIST holds: `train_images`, `train_labels`, ….
 
+    Parameters
+    ----------
+    npz : str or path
+        The file, such as breastmnist.npz.
+
+    Returns
+    -------
+    MedMnist
+        Images and labels of the three parts.
+
+    Examples
+    --------
     >>> images, labels = np.zeros((4, 28, 28), np.uint8), np.array([[0], [1], [1], [0]], np.uint8)
     >>> file = getfixture("tmp_path") / "tinymnist.npz"
     >>> np.savez(

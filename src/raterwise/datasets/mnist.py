@@ -12,7 +12,7 @@ import math
 import zlib
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,23 @@ PARTS = {"train": "train", "test": "t10k"}
 
 
 class LabelledImages(NamedTuple):
-    """Images of 8 bits and their classes, in the order of the files."""
+    """Images of 8 bits and their classes, in the order of the files.
+
+    Attributes
+    ----------
+    images : array of shape (N, H, W), or (N, H, W, 3) in colour
+        Of unsigned bytes.
+    classes : array of shape (N,)
+        What each image shows.
+
+    Examples
+    --------
+    >>> LabelledImages(np.zeros((2, 28, 28), np.uint8), np.array([7, 1])).classes
+    array([7, 1])
+    """
 
     images: NDArray[np.uint8]
-    """(N, H, W), or (N, H, W, 3) in colour."""
     classes: NDArray[np.int64]
-    """(N,)."""
 
 
 def find_file(folder: str | PathLike[str], *names: str) -> Path:
@@ -71,6 +82,18 @@ def read_idx(path: str | PathLike[str]) -> NDArray[np.uint8]:
     The format: two zero bytes, the type (8 for unsigned bytes), the number of axes, the length of
     each axis as four bytes with the highest first, and then the values.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    array of uint8
+        Of the shape that the file says.
+
+    Examples
+    --------
     >>> file = getfixture("tmp_path") / "two-by-three"
     >>> _ = file.write_bytes(bytes([0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6]))
     >>> read_idx(file)
@@ -97,11 +120,32 @@ def read_idx(path: str | PathLike[str]) -> NDArray[np.uint8]:
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 
 
-def read_mnist(folder: str | PathLike[str], part: str = "train") -> LabelledImages:
-    """Return the images (N, 28, 28) and digits of MNIST, `part` "train" or "test".
+def read_mnist(
+    folder: str | PathLike[str], part: Literal["train", "test"] = "train"
+) -> LabelledImages:
+    """Return the images and digits of MNIST.
 
-    The folder holds the four files under the names that their authors gave them, such as
-    train-images-idx3-ubyte or train-images-idx3-ubyte.gz.
+    Parameters
+    ----------
+    folder : str or path
+        Holds the four files under the names that their authors gave them, such as
+        train-images-idx3-ubyte or train-images-idx3-ubyte.gz.
+    part : {"train", "test"}, default "train"
+        Which images.
+
+    Returns
+    -------
+    LabelledImages
+        Images (N, 28, 28) and digits (N,).
+
+    Examples
+    --------
+    >>> folder, one = getfixture("tmp_path"), [0, 0, 0, 1]
+    >>> pixel, digit = [0, 0, 8, 3, *one, *one, *one, 255], [0, 0, 8, 1, *one, 7]
+    >>> _ = (folder / "t10k-images-idx3-ubyte").write_bytes(bytes(pixel))
+    >>> _ = (folder / "t10k-labels-idx1-ubyte").write_bytes(bytes(digit))
+    >>> read_mnist(folder, "test").classes
+    array([7])
     """
     name = PARTS[choose("part", part, tuple(PARTS))]
     files = [find_file(folder, f"{name}-{kind}-ubyte") for kind in ("images-idx3", "labels-idx1")]

@@ -6,11 +6,14 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from raterwise.arrays import choose, on_gpu
 from raterwise.catalog import find
+from raterwise.choices import OneScore, OnUnrated, Per
 from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import labels_for_device, measure, summary_for, value_of
+from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries import KeptSample, SamplePlan
 from raterwise.summaries.one_pass import summarise
@@ -21,13 +24,13 @@ QUESTIONS = ("top_label", "positive", "per_class", "canonical")
 
 
 def kde_ece(
-    probs: Any,
-    labels: Any,
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
     question: Literal["top_label", "positive", "per_class", "canonical"] = "top_label",
     p: int = 1,
     bandwidth: float | None = None,
-    weights: Any = None,
     *,
+    weights: ArrayLike | None = None,
     floor: float = 0.0,
     leave_out: Literal["case", "copy"] = "case",
     method: Literal["auto", "exact", "cells"] = "auto",
@@ -113,11 +116,12 @@ def kde_ece(
         return value_of(row, settled, summary)
     options: dict[str, Any] = {"question": question, "p": p, "bandwidth": bandwidth}
     options |= {"floor": floor, "seed": seed}
-    if on_gpu(probs) and probs.ndim == 2 and leave_out == "case":
+    tensor: Any = probs
+    if on_gpu(probs) and tensor.ndim == 2 and leave_out == "case":
         from raterwise.tensors.pairs import kde_of_rows
 
-        known = labels_for_device(labels, probs.shape[1])
-        return kde_of_rows(probs, known, weights, on_unrated=on_unrated, told=_told, **options)
+        known = labels_for_device(labels, tensor.shape[1])
+        return kde_of_rows(tensor, known, weights, on_unrated=on_unrated, told=_told, **options)
     predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
     plan = SamplePlan()
     rows = summarise(predictions, [plan])[plan].in_order
@@ -178,18 +182,49 @@ def _of_rows(
 
 
 def smooth_ece(
-    probs: Any,
-    labels: Any,
-    question: str = "top_label",
-    per: str = "annotation",
-    weights: Any = None,
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    question: OneScore = "top_label",
+    per: Per = "annotation",
     *,
-    on_unrated: str = "error",
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return SmoothECE: the gap after smoothing by a reflected Gaussian (Błasiok & Nakkiran 2024).
+    """Return SmoothECE: the gap after smoothing by a reflected Gaussian.
 
     Its bandwidth is where bandwidth and error are equal, so nothing has to be chosen.
 
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    question : {"top_label", "positive"}, default "top_label"
+        Is the predicted class right; or, of two classes, is it class 1.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 is perfect calibration; lower is better.
+
+    See Also
+    --------
+    ece : with bins.
+    kde_ece : with another kernel.
+
+    References
+    ----------
+    Błasiok & Nakkiran, Smooth ECE: principled reliability diagrams via kernel smoothing, ICLR 2024.
+
+    Examples
+    --------
     >>> round(smooth_ece([[0.5, 0.5]] * 4, [0, 0, 0, 1]), 4)
     0.25
     """

@@ -1,6 +1,7 @@
 """Does confidence separate right from wrong? (CCC), and risk against coverage.
 
-Confidence may be any number: only its order counts.
+From class probabilities and labels, as every other metric; `raterwise.confidence` has the same for
+those who have confidences and hits.
 """
 
 from __future__ import annotations
@@ -8,178 +9,339 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import as_array, as_float_array, on_gpu
+from raterwise.arrays import as_float_array, choose
+from raterwise.choices import OneScore, OnUnrated, Per
+from raterwise.confidence import curve_of, numbers_of, with_outside
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.kernels._threads import in_threads
+from raterwise.functions.measure import measure
+from raterwise.labels import Labels
 from raterwise.metrics import ranking
-from raterwise.predictions import check_weights
+from raterwise.metrics.ranking import CCCCurve
+from raterwise.predictions import Predictions
+from raterwise.questions import Question
 from raterwise.summaries import ScoreMasses
 
-__all__ = ["auccc", "augrc", "aurc", "ccc_curve", "io_auroc"]
+__all__ = ["auccc", "augrc", "aurc", "ccc_curve"]
 
 
 def ccc_curve(
-    confidence: Any, correct: Any, weights: Any = None, *, out_confidence: Any = None
-) -> ranking.CCCCurve:
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    question: OneScore = "top_label",
+    on_unrated: OnUnrated = "error",
+) -> CCCCurve:
     """Return the confidence-classification characteristic curve (CCC section 2.2).
 
-    `correct` (N,) is whether each prediction is right, or the fraction of raters who say so; a
-    case then counts partly as right and partly as wrong. Out-of-distribution cases, if any, count
-    as wrong whatever was predicted.
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    confidence : array-like of shape (N,), default None
+        Ranks the cases instead of the largest probability; any number that is higher where the
+        model is surer. What is predicted still follows from `probs`.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities, of which the
+        largest counts. Whatever was predicted for them is wrong; each counts once.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    question : {"top_label", "positive"}, default "top_label"
+        Is the predicted class right; or, of two classes, is it class 1.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
 
-    >>> curve = ccc_curve([0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1])
-    >>> curve.at(0.7)["correct_accept_rate"], curve.at(0.7)["correct_reject_rate"]
-    (0.6666666666666666, 1.0)
-    >>> round(curve.area, 4)
-    0.6667
+    Returns
+    -------
+    CCCCurve
+        Counts and rates at every threshold, from the highest confidence down; counts are of
+        annotations, or of cases with `per="case"`.
+
+    Raises
+    ------
+    UndefinedMetricError
+        Where every prediction is right, or every one is wrong.
+
+    See Also
+    --------
+    auccc : the area under the curve.
+    raterwise.curves.threshold_curve : with intervals.
+
+    Examples
+    --------
+    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
+    >>> curve = ccc_curve(probs, [0, 1, 1, 1])
+    >>> curve.at(0.75)["correct_accepts"], curve.at(0.75)["incorrect_accepts"]
+    (2.0, 0.0)
+    >>> curve.area
+    1.0
     """
-    scores = _scores(confidence, correct, weights, out_confidence)
-    right, wrong = scores.hits.sum(), (scores.mass - scores.hits).sum()
-    _require_both("ccc_curve", float(right), float(wrong))
-    return ranking.ccc_curve(scores.score, scores.mass, scores.hits)
+    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
+    return curve_of("ccc_curve", scores)
 
 
-def auccc(confidence: Any, correct: Any, out_confidence: Any = None, weights: Any = None) -> float:
+def auccc(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    question: OneScore = "top_label",
+    on_unrated: OnUnrated = "error",
+) -> float:
     """Return the area under the CCC curve: P(right is more confident than wrong), ties half.
 
-    >>> auccc([0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1])
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case. With several raters a case is partly right
+        and partly wrong.
+    confidence : array-like of shape (N,), default None
+        Ranks the cases instead of the largest probability; any number that is higher where the
+        model is surer. What is predicted still follows from `probs`.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities, of which the
+        largest counts. Whatever was predicted for them is wrong; each counts once.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    question : {"top_label", "positive"}, default "top_label"
+        Is the predicted class right; or, of two classes, is it class 1: the area under the ROC.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0.5 for a confidence that says nothing, 1 where every right prediction stands above every
+        wrong one (CCC section 2.2).
+
+    Raises
+    ------
+    UndefinedMetricError
+        Where every prediction is right, or every one is wrong.
+
+    See Also
+    --------
+    raterwise.confidence.auccc : from confidences and hits, without probabilities.
+
+    Examples
+    --------
+    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]]
+    >>> auccc(probs, [0, 1, 1, 0])
     0.6666666666666666
-    >>> auccc([0.9, 0.8], [1, 1], out_confidence=[0.8, 0.1])
-    0.875
+    >>> auccc(probs, [0, 1, 1, 0], outside=[0.5, 0.5])  # 5 right pairs and 2 halves of 9
+    0.7777777777777778
     """
-    if weights is None and out_confidence is None:
-        fast = _auccc_of_hits(confidence, correct)
-        if fast is not None:
-            return fast
-    scores = _scores(confidence, correct, weights, out_confidence)
-    right, wrong = scores.hits.sum(), (scores.mass - scores.hits).sum()
-    _require_both("auccc", float(right), float(wrong))
-    return float(ranking.auccc(scores.mass, scores.hits))
+    if confidence is None and outside is None:
+        return _measure("auccc", probs, labels, per, weights, question, on_unrated)
+    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
+    value = float(ranking.auccc(scores.mass, scores.hits))
+    if np.isnan(value):
+        raise UndefinedMetricError(
+            "auccc: undefined, every prediction is right, or every one is wrong"
+        )
+    return value
 
 
-def aurc(confidence: Any, correct: Any, weights: Any = None) -> float:
-    """Return the area under the risk-coverage curve (Geifman & El-Yaniv 2017).
+def aurc(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    question: OneScore = "top_label",
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the area under the risk-coverage curve: the error rate among the most confident.
 
-    The mean over i of the error rate among the i most confident cases. Tied cases are taken in
-    random order, in expectation; weights count how often a case stands.
+    The mean over i of the error rate among the i most confident predictions. Tied ones are taken
+    in random order, in expectation.
 
-    >>> round(aurc([0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1]), 4)
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    confidence : array-like of shape (N,), default None
+        Ranks the cases instead of the largest probability.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities, of which the
+        largest counts. Whatever was predicted for them is wrong; each counts once.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    question : {"top_label", "positive"}, default "top_label"
+        Is the predicted class right; or, of two classes, is it class 1.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 where every prediction is right; lower is better.
+
+    See Also
+    --------
+    raterwise.confidence.aurc : from confidences and hits, without probabilities.
+
+    References
+    ----------
+    Geifman & El-Yaniv, Selective classification for deep neural networks, NeurIPS 2017.
+
+    Examples
+    --------
+    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]]
+    >>> round(aurc(probs, [0, 1, 1, 0]), 4)  # (0 + 0 + 1/3 + 1/4) / 4
     0.1458
     """
-    scores = _scores(confidence, correct, weights, None)
+    if confidence is None and outside is None:
+        return _measure("aurc", probs, labels, per, weights, question, on_unrated)
+    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
     return float(ranking.aurc(scores.mass, scores.hits))
 
 
-def augrc(confidence: Any, correct: Any, weights: Any = None) -> float:
-    """Return the area under the generalised risk-coverage curve (Traub et al. 2024).
+def augrc(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    question: OneScore = "top_label",
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the area under the generalised risk-coverage curve.
 
-    The mean, over coverages, of the probability that a case is accepted and wrong.
+    The mean, over coverages, of the probability that a prediction is accepted and wrong.
 
-    >>> augrc([0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1])
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    confidence : array-like of shape (N,), default None
+        Ranks the cases instead of the largest probability.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities, of which the
+        largest counts. Whatever was predicted for them is wrong; each counts once.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    question : {"top_label", "positive"}, default "top_label"
+        Is the predicted class right; or, of two classes, is it class 1.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 where every prediction is right, 0.5 where every one is wrong; lower is better.
+
+    See Also
+    --------
+    raterwise.confidence.augrc : from confidences and hits, without probabilities.
+
+    References
+    ----------
+    Traub et al., Overcoming common flaws in the evaluation of selective classification systems,
+    NeurIPS 2024.
+
+    Examples
+    --------
+    >>> augrc([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]], [0, 1, 1, 0])
     0.09375
     """
-    scores = _scores(confidence, correct, weights, None)
+    if confidence is None and outside is None:
+        return _measure("augrc", probs, labels, per, weights, question, on_unrated)
+    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
     return float(ranking.augrc(scores.mass, scores.hits))
 
 
-def io_auroc(in_confidence: Any, out_confidence: Any) -> float:
-    """Return how well confidence tells in- from out-of-distribution cases (CCC section 4.3).
-
-    P(an in-distribution case is more confident than an out-of-distribution one), ties half.
-
-    >>> io_auroc([0.9, 0.5], [0.5, 0.1])
-    0.875
-    """
-    if on_gpu(in_confidence):
-        from raterwise.tensors.cases import numbers
-
-        known = numbers(in_confidence, "in_confidence")
-        return _area_on_gpu(known, numbers(out_confidence, "out_confidence", known))
-    inside = _numbers(in_confidence, "in_confidence")
-    outside = _numbers(out_confidence, "out_confidence")
-    return _area(np.sort(inside), np.sort(outside))
+def _measure(
+    name: str, probs: Any, labels: Any, per: str, weights: Any, question: str, on_unrated: str
+) -> float:
+    choose("question", question, ("top_label", "positive"))
+    return measure(name, probs, labels, weights, on_unrated, question=question, per=per)
 
 
-def _scores(confidence: Any, correct: Any, weights: Any, out_confidence: Any) -> ScoreMasses:
-    if on_gpu(confidence):
-        from raterwise.tensors.device import masses_of_scores
-
-        return masses_of_scores(confidence, correct, weights, out_confidence)
-    score = _numbers(confidence, "confidence").astype(np.float64)
-    hits = _correct(correct, len(score))
-    mass = check_weights(weights, len(score))
-    mass = np.ones(len(score)) if mass is None else mass
-    if out_confidence is not None:
-        outside = _numbers(out_confidence, "out_confidence").astype(np.float64)
-        score = np.concatenate((score, outside))
-        hits = np.concatenate((hits, np.zeros(len(outside))))
-        mass = np.concatenate((mass, np.ones(len(outside))))
-    return ScoreMasses.of(score, mass, hits * mass)
-
-
-def _auccc_of_hits(confidence: Any, correct: Any) -> float | None:
-    """Return AUCCC where every case is simply right or wrong: two plain sorts, no arg-sort."""
-    if on_gpu(confidence):
-        from raterwise.tensors.device import right_and_wrong
-
-        both = right_and_wrong(confidence, correct)
-        if both is None:
-            return None
-        _require_both("auccc", float(len(both[0])), float(len(both[1])))
-        return _area_on_gpu(*both)
-    score = _numbers(confidence, "confidence")
-    given = as_array(correct, "correct")
-    if given.dtype == bool and given.shape == score.shape:
-        right = given
-    else:
-        hits = _correct(correct, len(score))
-        right = hits == 1
-        if not (right | (hits == 0)).all():
-            return None
-    number = int(right.sum())
-    _require_both("auccc", float(number), float(len(right) - number))
-    chosen = (right, ~right)
-    upper, lower = in_threads(lambda i: np.sort(score[chosen[i]]), range(2))
-    return _area(upper, lower)
+def _masses(
+    probs: Any,
+    labels: Any,
+    confidence: Any,
+    outside: Any,
+    per: str,
+    weights: Any,
+    question: str,
+    on_unrated: str,
+) -> ScoreMasses:
+    """Return the sorted scores of the cases, in distribution and out of it."""
+    choose("question", question, ("top_label", "positive"))
+    for name, given in (("confidence", confidence), ("outside", outside)):
+        if given is not None and question != "top_label":
+            raise InvalidInputError(f'{name}: goes with question="top_label"; got {question!r}')
+    predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
+    asked = Question(question, per)
+    asked.channels(predictions.num_classes)
+    size = predictions.chunk_rows
+    parts = [
+        asked.score(predictions.read(start, min(start + size, len(predictions))))
+        for start in range(0, len(predictions), size)
+    ]
+    score, hits = (np.concatenate([getattr(p, key)[:, 0] for p in parts]) for key in ("z", "mu"))
+    mass = np.concatenate([part.weights for part in parts])
+    if confidence is not None:
+        score = _confidence(confidence, predictions, len(probs))
+    others = None if outside is None else _outside(outside, predictions, confidence is not None)
+    return with_outside(score.astype(np.float64), mass, hits * mass, others)
 
 
-def _area(upper: NDArray[Any], lower: NDArray[Any]) -> float:
-    """Return P(upper > lower) + half of the ties, of two sorted samples."""
-    from raterwise.kernels import _numba as kernels
-
-    return float(kernels.concordance(upper, lower) / (len(upper) * len(lower)))
-
-
-def _area_on_gpu(upper: Any, lower: Any) -> float:
-    from raterwise.kernels._torch import concordance
-
-    return concordance(upper, lower) / (len(upper) * len(lower))
+def _confidence(values: Any, predictions: Predictions, given: int) -> NDArray[Any]:
+    """Return the confidences of the cases that count; `given` is how many there were at first."""
+    score = numbers_of(values, "confidence")
+    if len(score) != given:
+        raise InvalidInputError(f"confidence: must match probs; got {len(score)} for {given} cases")
+    return score if predictions.kept is None else score[predictions.kept]
 
 
-def _numbers(values: Any, name: str) -> NDArray[Any]:
-    array = as_float_array(values, name, ndim=1)
-    if len(array) == 0:
-        raise InvalidInputError(f"{name}: must hold at least one case; got none")
-    if missing := int(np.isnan(array).sum()):
-        raise InvalidInputError(f"{name}: must not contain NaN; {missing} values are NaN")
-    return array.astype(np.float32) if array.dtype == np.float16 else array
-
-
-def _correct(correct: Any, cases: int) -> NDArray[np.float64]:
-    hits = as_float_array(correct, "correct", ndim=1).astype(np.float64)
-    if len(hits) != cases:
-        raise InvalidInputError(f"correct: must match confidence; got {len(hits)} for {cases}")
-    outside = ~((hits >= 0) & (hits <= 1))
-    if outside.any():
-        case = int(np.flatnonzero(outside)[0])
-        raise InvalidInputError(f"correct: must lie in [0, 1]; case {case} has {hits[case]}")
-    return hits
-
-
-def _require_both(name: str, right: float, wrong: float) -> None:
-    if right <= 0:
-        raise UndefinedMetricError(f"{name}: undefined, every case is wrong")
-    if wrong <= ranking.NOTHING * right:
-        raise UndefinedMetricError(f"{name}: undefined, every case is right")
+def _outside(values: Any, predictions: Predictions, ranked_otherwise: bool) -> NDArray[np.float64]:
+    """Return the confidences of outside cases, which may be given by their class probabilities."""
+    array = as_float_array(values, "outside", ndim=(1, 2))
+    if array.ndim == 1:
+        return numbers_of(array, "outside").astype(np.float64)
+    if ranked_otherwise:
+        raise InvalidInputError(
+            "outside: must be (M,) confidences of the same kind as confidence; "
+            f"got shape {array.shape}"
+        )
+    if array.shape[1] != predictions.num_classes:
+        raise InvalidInputError(
+            f"outside: must be (M,), or (M, {predictions.num_classes}) as probs; "
+            f"got shape {array.shape}"
+        )
+    try:
+        rows = Predictions.of(values, np.zeros(len(array), np.int64)).read(0, len(array))
+    except InvalidInputError as error:
+        raise InvalidInputError("outside" + str(error).removeprefix("probs")) from None
+    return rows.confidence

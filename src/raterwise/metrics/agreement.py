@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from raterwise.arrays import choose
 
 __all__ = [
-    "LEVELS",
+    "SCALES",
     "coincidence_sums",
     "fleiss_from_sums",
     "fleiss_sums",
@@ -25,7 +25,7 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
 
-LEVELS = ("nominal", "ordinal", "interval")
+SCALES = ("nominal", "ordinal", "interval")
 NO_UNITS = np.empty(0, np.int64)
 
 
@@ -49,22 +49,22 @@ def coincidence_sums(
     return table[0] if units is None else table
 
 
-def krippendorff_from_coincidences(coincidences: FloatArray, level: str) -> FloatArray:
+def krippendorff_from_coincidences(coincidences: FloatArray, scale: str) -> FloatArray:
     """α = 1 - D_o / D_e = 1 - (n-1) Σ_ck o_ck δ²_ck / Σ_ck n_c n_k δ²_ck, for o (..., K, K).
 
     n_c = Σ_k o_ck and n = Σ_c n_c. δ² is 1 for two different classes (nominal), (k - c)²
     (interval), or the squared number of labels between them (ordinal), which depends on the data
     through n_c: Σ_{g=c..k} n_g - (n_c + n_k)/2, the difference of the classes' mid-ranks.
     """
-    choose("level", level, LEVELS)
+    choose("scale", scale, SCALES)
     o = np.asarray(coincidences, np.float64)
     marginal = o.sum(axis=-1)
     total = marginal.sum(axis=-1)
-    if level == "nominal":
+    if scale == "nominal":
         distance = 1 - np.eye(o.shape[-1])
     else:
         place = np.arange(o.shape[-1], dtype=np.float64)
-        if level == "ordinal":
+        if scale == "ordinal":
             place = np.cumsum(marginal, axis=-1) - marginal / 2
         distance = (place[..., :, None] - place[..., None, :]) ** 2
     observed = (o * distance).sum(axis=(-2, -1))

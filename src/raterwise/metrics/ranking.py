@@ -27,17 +27,33 @@ class CCCCurve:
 
     Accepting means confidence >= threshold. The first threshold is infinite: nothing is accepted.
     Counts may be fractional, where raters disagree about whether the prediction is right.
+
+    Attributes
+    ----------
+    thresholds : array of shape (T,)
+        Falling.
+    correct_accepts : array of shape (T,)
+        CAcc: right and accepted.
+    incorrect_accepts : array of shape (T,)
+        IAcc: wrong and accepted.
+    correct_rejects : array of shape (T,)
+        CRej: wrong and rejected.
+    incorrect_rejects : array of shape (T,)
+        IRej: right and rejected.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> curve = rw.confidence.ccc_curve([0.9, 0.6], [1, 0])
+    >>> curve.thresholds.tolist(), curve.correct_accepts.tolist(), curve.area
+    ([inf, 0.9, 0.6], [0.0, 1.0, 1.0], 1.0)
     """
 
     thresholds: FloatArray
     correct_accepts: FloatArray
-    """CAcc."""
     incorrect_accepts: FloatArray
-    """IAcc."""
     correct_rejects: FloatArray
-    """CRej."""
     incorrect_rejects: FloatArray
-    """IRej."""
 
     @property
     def correct_accept_rate(self) -> FloatArray:
@@ -55,7 +71,24 @@ class CCCCurve:
         return float(np.trapezoid(self.correct_accept_rate, 1 - self.correct_reject_rate))
 
     def at(self, threshold: float) -> dict[str, float]:
-        """Return the four counts and two rates when confidence >= threshold is accepted."""
+        """Return the four counts and two rates when confidence >= threshold is accepted.
+
+        Parameters
+        ----------
+        threshold : float
+            Any number; it need not be one of `thresholds`.
+
+        Returns
+        -------
+        dict of str to float
+            By the names of the counts and rates.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> rw.confidence.ccc_curve([0.9, 0.6], [1, 0]).at(0.7)["correct_rejects"]
+        1.0
+        """
         # Thresholds fall along the curve; the last one that is >= `threshold` accepts the same.
         i = int(np.searchsorted(-self.thresholds, -threshold, side="right")) - 1
         counts = ("correct_accepts", "incorrect_accepts", "correct_rejects", "incorrect_rejects")

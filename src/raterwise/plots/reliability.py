@@ -67,7 +67,7 @@ class ReliabilityDisplay:
 
         With `of_class` it is that of one class's probability.
         """
-        asked = question or ("per_class" if of_class is not None else cls.question)
+        asked: Any = question or ("per_class" if of_class is not None else cls.question)
         curve = reliability_curve(probs, labels, asked, bins, of_class=of_class, **options)
         return cls(curve).plot(ax=ax, name=name, histogram=histogram, colour=colour)
 

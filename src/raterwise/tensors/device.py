@@ -258,15 +258,15 @@ def right_and_wrong(confidence: Any, correct: Any) -> tuple[Tensor, Tensor] | No
 
 
 def masses_of_scores(
-    confidence: Any, correct: Any, weights: Any = None, out_confidence: Any = None
+    confidence: Any, correct: Any, weights: Any = None, outside: Any = None
 ) -> ScoreMasses:
     """Return the sorted distinct scores with their masses, made on the device of `confidence`."""
     score = numbers(confidence, "confidence").double()
     hits = hits_of(correct, score).double()
     mass = torch.ones_like(score) if weights is None else weights_of(weights, score)
     hits = hits * mass
-    if out_confidence is not None:
-        outside = numbers(out_confidence, "out_confidence", score).double()
+    if outside is not None:
+        outside = numbers(outside, "outside", score).double()
         score = torch.cat((score, outside))
         hits = torch.cat((hits, torch.zeros_like(outside)))
         mass = torch.cat((mass, torch.ones_like(outside)))

@@ -1,0 +1,77 @@
+"""What beliefs are made of, checked by the rules of Predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import as_float_array
+from raterwise.errors import InvalidInputError
+from raterwise.predictions import Predictions
+
+__all__ = ["checked_concentration", "checked_probs", "checked_samples", "checked_weights"]
+
+FloatArray = NDArray[np.float64]
+
+LEAST, MOST = 1e-250, 1e250
+"""The range of a concentration: beyond it a Dirichlet is a point, or one of the corners."""
+
+
+def checked_probs(values: Any, name: str) -> FloatArray:
+    """Return class probabilities (N, K) by the rules of Predictions, said of `name`."""
+    try:
+        zeros = np.zeros(len(values) if np.ndim(values) else 0, np.int64)
+        rows = Predictions.of(values, zeros).read(0, len(zeros))
+    except InvalidInputError as error:
+        raise InvalidInputError(name + str(error).removeprefix("probs")) from None
+    return np.asarray(rows.probs, np.float64)
+
+
+def checked_samples(values: Any) -> FloatArray:
+    """Return members (S, N, K), each of them class probabilities."""
+    samples = as_float_array(values, "samples", ndim=(2, 3))
+    if len(samples) == 0:
+        raise InvalidInputError(f"samples: must hold at least one member; got {samples.shape}")
+    # Members as they were given: 16-bit tensors, whose rows may sum less exactly, are one by dtype.
+    given = values if hasattr(values, "dtype") else samples
+    return np.stack([checked_probs(member, f"samples[{s}]") for s, member in enumerate(given)])
+
+
+def checked_weights(values: Any, samples: FloatArray) -> FloatArray:
+    """Return member weights (S, N): for each case they are probabilities over the members."""
+    members, cases, _ = samples.shape
+    if values is None:
+        return np.broadcast_to(1 / members, (members, cases))
+    weights = as_float_array(values, "weights", ndim=(1, 2))
+    if weights.shape not in ((members,), (members, cases)):
+        raise InvalidInputError(
+            f"weights: must be {(members,)} or {(members, cases)}, members first; "
+            f"got shape {weights.shape}"
+        )
+    weights = np.broadcast_to(weights if weights.ndim == 2 else weights[:, None], (members, cases))
+    # A lone member must have weight 1; beside one of weight 0 the same rule says so.
+    padded = np.vstack((weights, np.zeros(cases))) if members == 1 else weights
+    return checked_probs(padded.T, "weights").T[:members]
+
+
+def checked_concentration(values: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Return positive concentrations of the shape given; one number serves for all."""
+    alpha = as_float_array(values, "concentration", ndim=(0, len(shape))).astype(np.float64)
+    if alpha.shape not in ((), shape):
+        raise InvalidInputError(
+            f"concentration: must be one number, or of shape {shape} like the predictions; "
+            f"got shape {alpha.shape}"
+        )
+    if missing := int(np.isnan(alpha).sum()):
+        raise InvalidInputError(f"concentration: must not contain NaN; {missing} values are NaN")
+    alpha = np.broadcast_to(alpha, shape)
+    outside = ~((alpha >= LEAST) & (alpha <= MOST))
+    if outside.any():
+        first = tuple(int(i) for i in np.argwhere(outside)[0])
+        raise InvalidInputError(
+            f"concentration: must lie between {LEAST:g} and {MOST:g}; "
+            f"case {first[-1]} has {alpha[first]:g}"
+        )
+    return np.asarray(alpha)

@@ -1,0 +1,32 @@
+"""The words that options take, as types: an editor completes them, a type checker knows them."""
+
+from typing import Literal
+
+__all__ = [
+    "Debiasing",
+    "OnSingle",
+    "OnUnrated",
+    "OneScore",
+    "Per",
+    "Questions",
+    "Scale",
+    "Singletons",
+    "Unbiasing",
+]
+
+Questions = Literal["top_label", "positive", "per_class", "predicted_class"]
+"""What a calibration error asks of a case."""
+OneScore = Literal["top_label", "positive"]
+"""The questions with one score per case."""
+Per = Literal["annotation", "case"]
+"""What counts once."""
+OnUnrated = Literal["error", "drop"]
+"""What is done about a case that nobody rated."""
+OnSingle = Literal["error", "drop"]
+"""What is done about a case with too few labels."""
+Debiasing = Literal["debiased", "plugin"]
+Unbiasing = Literal["unbiased", "plugin"]
+Singletons = Literal["zero", "plugin"]
+"""What a bin with one case adds to a debiased loss."""
+Scale = Literal["nominal", "ordinal", "interval"]
+"""Of measurement."""

@@ -1,0 +1,246 @@
+"""The tables behind the pictures: what `raterwise.curves` returns, and results keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.metrics.ranking import CCCCurve
+
+__all__ = ["ReliabilityCurve", "ThresholdCurve"]
+
+FloatArray = NDArray[np.float64]
+
+MOST_THRESHOLDS = 200
+"""How many points of a threshold curve a result keeps."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
+    """Predicted against observed frequency, bin by bin; NaN where a bin is empty.
+
+    Attributes
+    ----------
+    name : str
+        What the event is: "top label", a class, "disagreement".
+    edges : array of shape (bins + 1,)
+        Of the bins.
+    cases : array of shape (bins,)
+        How many fall into each.
+    share : array of shape (bins,)
+        The bin's part of all weight.
+    predicted : array of shape (bins,)
+        The mean predicted probability.
+    observed : array of shape (bins,)
+        The frequency among the raters.
+    low, high : arrays of shape (bins,)
+        The interval of the observed frequency; NaN where there was no resampling.
+    level : float
+        Of confidence.
+    gap : float
+        Predicted minus observed, over all cases: positive is over-confident.
+    gap_low, gap_high : float
+        Its interval.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> curve = rw.curves.reliability_curve([0.9, 0.9, 0.2], [1, 0, 0], bins=2, resamples=0)
+    >>> round(curve.gap, 4)
+    0.2
+    """
+
+    name: str
+    edges: FloatArray
+    cases: FloatArray
+    share: FloatArray
+    predicted: FloatArray
+    observed: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+    gap: float
+    gap_low: float
+    gap_high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, None for NaN.
+
+        Returns
+        -------
+        dict
+            What JSON can hold.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.curves.reliability_curve([0.9, 0.2], [1, 0], bins=2, resamples=0)
+        >>> curve.to_dict()["cases"]
+        [0.0, 2.0]
+        """
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> ReliabilityCurve:
+        """Return the curve that `to_dict` wrote down.
+
+        Parameters
+        ----------
+        content : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        ReliabilityCurve
+            The same curve.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.curves.reliability_curve([0.9, 0.2], [1, 0], bins=2, resamples=0)
+        >>> ReliabilityCurve.from_dict(curve.to_dict()).name
+        'top label'
+        """
+        return ReliabilityCurve(**{key: _array(value) for key, value in content.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdCurve(CCCCurve):
+    """What is accepted and rejected when confidence >= threshold is accepted.
+
+    Counts are of annotations, as in AUCCC: a prediction that two of three raters share is right
+    twice and wrong once.
+
+    Attributes
+    ----------
+    thresholds : array of shape (T,)
+        Falling; the first is infinite, where nothing is accepted.
+    correct_accepts, incorrect_accepts, correct_rejects, incorrect_rejects : arrays of shape (T,)
+        Counts at each threshold.
+    accepted_cases : array of shape (T,)
+        How many cases are accepted.
+    rate_low, rate_high : arrays of shape (T,) or None
+        The interval of the part of the right predictions that is accepted (the CCC's y) where as
+        many of the wrong ones are; None where there was no resampling.
+    risk_low, risk_high : arrays of shape (T,) or None
+        The interval of the risk at this threshold; None where there was no resampling.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> curve = rw.curves.threshold_curve([[0.9, 0.1], [0.4, 0.6]], [0, 0], resamples=0)
+    >>> curve.coverage.tolist(), curve.risk[1:].tolist()
+    ([0.0, 0.5, 1.0], [0.0, 0.5])
+    """
+
+    accepted_cases: FloatArray
+    rate_low: FloatArray | None = None
+    rate_high: FloatArray | None = None
+    risk_low: FloatArray | None = None
+    risk_high: FloatArray | None = None
+
+    @property
+    def coverage(self) -> FloatArray:
+        """The part of the annotations whose prediction is accepted."""
+        accepted = self.correct_accepts + self.incorrect_accepts
+        return np.asarray(accepted / (self.correct_accepts[-1] + self.incorrect_accepts[-1]))
+
+    @property
+    def risk(self) -> FloatArray:
+        """The part of the accepted that is wrong; NaN where nothing is accepted."""
+        accepted = self.correct_accepts + self.incorrect_accepts
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.incorrect_accepts / np.where(accepted > 0, accepted, np.nan))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, None for the infinite threshold; bands where there are.
+
+        Returns
+        -------
+        dict
+            What JSON can hold.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.curves.threshold_curve([[0.9, 0.1], [0.4, 0.6]], [0, 0], resamples=0)
+        >>> curve.to_dict()["thresholds"]
+        [None, 0.9, 0.6]
+        """
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: _plain(column) for name, column in columns.items() if column is not None}
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> ThresholdCurve:
+        """Return the curve that `to_dict` wrote down.
+
+        Parameters
+        ----------
+        content : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        ThresholdCurve
+            The same curve.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.curves.threshold_curve([[0.9, 0.1], [0.4, 0.6]], [0, 0], resamples=0)
+        >>> ThresholdCurve.from_dict(curve.to_dict()).area
+        1.0
+        """
+        columns = {key: _array(value) for key, value in content.items()}
+        columns["thresholds"] = np.where(
+            np.isnan(columns["thresholds"]), np.inf, columns["thresholds"]
+        )
+        return ThresholdCurve(**columns)
+
+    def thinned(self, most: int = MOST_THRESHOLDS) -> ThresholdCurve:
+        """Return fewer of the points, evenly spread over the coverage, ends included.
+
+        Parameters
+        ----------
+        most : int, default 200
+            How many points at most.
+
+        Returns
+        -------
+        ThresholdCurve
+            The points that are left, unchanged.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.curves.threshold_curve([[0.9, 0.1], [0.4, 0.6]], [0, 0], resamples=0)
+        >>> len(curve.thinned(2).thresholds)
+        2
+        """
+        if len(self.thresholds) <= most:
+            return self
+        wanted = np.linspace(0, 1, most)
+        kept = np.unique(np.searchsorted(self.coverage, wanted).clip(max=len(self.coverage) - 1))
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}
+        return ThresholdCurve(
+            **{name: column[kept] for name, column in columns.items() if column is not None}
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.ndarray):
+        return [_plain(item) for item in value]
+    number = float(value)
+    return number if np.isfinite(number) else None
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, list):
+        return np.array([np.nan if item is None else item for item in value], np.float64)
+    return np.nan if value is None else value

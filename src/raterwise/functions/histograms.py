@@ -1,0 +1,303 @@
+"""The squared loss and its parts from label histograms (LH sections 2-3)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from raterwise.choices import Debiasing, OnSingle, OnUnrated, Singletons, Unbiasing
+from raterwise.functions.measure import check_estimator, measure
+from raterwise.labels import Labels
+
+__all__ = [
+    "calibration_error",
+    "calibration_loss",
+    "dispersion_loss",
+    "epistemic_loss",
+    "expected_squared_loss",
+    "irreducible_loss",
+]
+
+
+def expected_squared_loss(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the unbiased expected squared loss against a rater drawn at random.
+
+    L̂_sq = Σ_i w_i/W Σ_k [(μ_ik - z_ik)² + μ_ik (1 - μ_ik)] (LH eq 8), never halved.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        EL + IL, epistemic and irreducible loss; lower is better.
+
+    See Also
+    --------
+    epistemic_loss, irreducible_loss : its parts.
+
+    Examples
+    --------
+    >>> round(expected_squared_loss([[0.5, 0.5]], Labels.from_counts([[1, 1]])), 4)
+    0.5
+    """
+    return measure("expected_squared_loss", probs, labels, weights, on_unrated)
+
+
+def epistemic_loss(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    estimator: Unbiasing = "unbiased",
+    *,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+    on_single: OnSingle = "error",
+) -> float:
+    """Return how far the probabilities are from the true frequencies of the labels.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, two labels per case or more.
+    estimator : {"unbiased", "plugin"}, default "unbiased"
+        "plugin" is 1/N Σ (μ - z)² (LH eq 9); "unbiased" subtracts 1/N Σ μ(1-μ)/(n-1) (LH eq 10).
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+    on_single : {"error", "drop"}, default "error"
+        What to do about cases with fewer than two labels.
+
+    Returns
+    -------
+    float
+        Lower is better; the unbiased estimate may be negative.
+
+    See Also
+    --------
+    calibration_loss, dispersion_loss : its parts.
+
+    Examples
+    --------
+    >>> labels = Labels.from_counts([[1, 1], [2, 0]])
+    >>> epistemic_loss([[0.5, 0.5], [0.8, 0.2]], labels)
+    -0.21
+    """
+    check_estimator(estimator, ("unbiased", "plugin"))
+    return measure(
+        "epistemic_loss", probs, labels, weights, on_unrated, on_single, estimator=estimator
+    )
+
+
+def irreducible_loss(
+    labels: Labels, *, weights: ArrayLike | None = None, on_single: OnSingle = "error"
+) -> float:
+    """Return the part of the squared loss that is the raters' own disagreement.
+
+    IL = L_sq - EL = mean of Σ_k μ(1-μ) n/(n-1) (LH eq 6).
+
+    Parameters
+    ----------
+    labels : Labels
+        What the raters said, two labels per case or more.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_single : {"error", "drop"}, default "error"
+        What to do about cases with fewer than two labels.
+
+    Returns
+    -------
+    float
+        No model can have a lower expected squared loss.
+
+    See Also
+    --------
+    fleiss_kappa, krippendorff_alpha : agreement beyond chance.
+
+    Examples
+    --------
+    >>> irreducible_loss(Labels.from_counts([[1, 1], [2, 0]]))
+    0.5
+    """
+    uniform = np.full((len(labels), labels.num_classes), 1 / labels.num_classes)
+    return measure("irreducible_loss", uniform, labels, weights, on_single=on_single)
+
+
+def calibration_loss(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    bins: int | ArrayLike = 15,
+    estimator: Debiasing = "debiased",
+    singletons: Singletons = "zero",
+    *,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the squared gap between predicted and observed frequencies, summed over classes.
+
+    "plugin" is Σ_k Σ_b |I_kb|/N (c̄ - z̄)² (LH eq 13), "debiased" subtracts |I|/N σ̄²/(|I|-1) in each
+    bin (LH eq 14).
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1.
+    estimator : {"debiased", "plugin"}, default "debiased"
+        "debiased" subtracts what chance adds to each bin, and may be negative; it needs equal case
+        weights.
+    singletons : {"zero", "plugin"}, default "zero"
+        What a bin with one case adds to the debiased loss: nothing (LH appendix B.3), or its
+        plugin value.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 is perfect calibration; the debiased estimate may be negative.
+
+    See Also
+    --------
+    calibration_error : its root.
+
+    Examples
+    --------
+    >>> round(calibration_loss([[0.9, 0.1], [0.9, 0.1]], [0, 1], estimator="plugin"), 4)
+    0.32
+    """
+    check_estimator(estimator, ("debiased", "plugin"), singletons)
+    return measure(
+        "calibration_loss", probs, labels, weights, on_unrated,
+        bins=bins, estimator=estimator, singletons=singletons,
+    )  # fmt: skip
+
+
+def calibration_error(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    bins: int | ArrayLike = 15,
+    estimator: Debiasing = "debiased",
+    singletons: Singletons = "zero",
+    *,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the root of `calibration_loss`, floored at 0 (LH eqs 1, 11-14).
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1.
+    estimator : {"debiased", "plugin"}, default "debiased"
+        "debiased" subtracts what chance adds to each bin, and may be negative; it needs equal case
+        weights.
+    singletons : {"zero", "plugin"}, default "zero"
+        What a bin with one case adds to the debiased loss: nothing (LH appendix B.3), or its
+        plugin value.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        In units of a probability; 0 is perfect calibration.
+
+    See Also
+    --------
+    calibration_loss : its square, with its sign.
+    ece : the mean of the gaps of the predicted class.
+
+    Examples
+    --------
+    >>> round(calibration_error([[0.9, 0.1], [0.9, 0.1]], [0, 1], estimator="plugin"), 4)
+    0.5657
+    """
+    check_estimator(estimator, ("debiased", "plugin"), singletons)
+    return measure(
+        "calibration_error", probs, labels, weights, on_unrated,
+        bins=bins, estimator=estimator, singletons=singletons,
+    )  # fmt: skip
+
+
+def dispersion_loss(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    bins: int | ArrayLike = 15,
+    estimator: Debiasing = "debiased",
+    singletons: Singletons = "zero",
+    *,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+    on_single: OnSingle = "error",
+) -> float:
+    """Return EL - CL: how much the truth varies among cases of one bin (LH eqs 33-36).
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, two labels per case or more.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1.
+    estimator : {"debiased", "plugin"}, default "debiased"
+        "debiased" subtracts what chance adds to each bin, and may be negative; it needs equal case
+        weights.
+    singletons : {"zero", "plugin"}, default "zero"
+        What a bin with one case adds to the debiased loss: nothing (LH appendix B.3), or its
+        plugin value.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+    on_single : {"error", "drop"}, default "error"
+        What to do about cases with fewer than two labels.
+
+    Returns
+    -------
+    float
+        What a better model, not a better calibration, could gain.
+
+    See Also
+    --------
+    epistemic_loss, calibration_loss : what it is the difference of.
+
+    Examples
+    --------
+    >>> labels = Labels.from_counts([[2, 0], [1, 1]])
+    >>> dispersion_loss([[0.9, 0.1], [0.9, 0.1]], labels, estimator="plugin")
+    0.125
+    """
+    check_estimator(estimator, ("debiased", "plugin"), singletons)
+    return measure(
+        "dispersion_loss", probs, labels, weights, on_unrated, on_single,
+        bins=bins, estimator=estimator, singletons=singletons,
+    )  # fmt: skip

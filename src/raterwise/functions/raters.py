@@ -1,0 +1,56 @@
+"""The multi-rater version of anybody's calibration error (MR)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from raterwise.predictions import Predictions
+
+__all__ = ["multi_rater"]
+
+
+def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]:
+    """Return the multi-rater version of anybody's calibration error (MR section 2.2).
+
+    The functions of raterwise need no wrapper: they take several raters by themselves, without
+    repeating rows.
+
+    Parameters
+    ----------
+    calibration_error : callable
+        `calibration_error(probs, y)`, of which every further argument is passed on. It is given
+        every case once per rater, each time with another rater's label: the extended test set of
+        MR eq 4.
+
+    Returns
+    -------
+    callable
+        A function of (probs, labels), where labels may be `Labels`. Tensors come as tensors.
+
+    Examples
+    --------
+    >>> from raterwise.labels import Labels
+    >>> labels = Labels.from_counts([[2, 1], [0, 1]])
+    >>> multi_rater(lambda probs, y: float((probs.argmax(1) == y).mean()))(
+    ...     [[0.9, 0.1], [0.2, 0.8]], labels
+    ... )
+    0.75
+    """
+
+    def wrapped(probs: Any, labels: Any, *args: Any, **kwargs: Any) -> float:
+        predictions = Predictions.of(probs, labels)
+        counts = predictions.labels.counts
+        rows = np.repeat(np.arange(len(predictions)), predictions.labels.num_raters)
+        cases, classes = np.nonzero(counts)
+        y: Any = np.repeat(classes, counts[cases, classes])
+        repeated: Any = predictions.probs[rows]
+        if hasattr(probs, "detach"):
+            import torch
+
+            repeated, y = torch.as_tensor(repeated), torch.as_tensor(y)
+        return float(calibration_error(repeated, y, *args, **kwargs))
+
+    return wrapped
