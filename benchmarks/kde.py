@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.metrics.bandwidth import select_bandwidth
-from raterwise.metrics.kernel import canonical_kde, top_label_kde
-from raterwise.metrics.kernel_cells import ScoreCells, beta_kde_from_cells, score_cells
+from raterwise.densities.bandwidth import select_bandwidth
+from raterwise.densities.cells import ScoreCells, beta_kde_from_cells, score_cells
+from raterwise.densities.pairs import canonical_kde, top_label_kde
 
 Array = Any
 CASES, CLASSES, RATERS = 20_000, 10, 5
@@ -143,7 +143,7 @@ def ten_million() -> None:
         right = (noise.random(100_000) < chunk**1.1).astype(np.float64)
         part = score_cells(chunk, right, np.ones(100_000))
         cells = ScoreCells(*(a + b for a, b in zip(cells, part, strict=True)))
-    from raterwise.metrics.bandwidth import select_bandwidth_from_cells
+    from raterwise.densities.bandwidth import select_bandwidth_from_cells
 
     choosing, bandwidth = timed(lambda: select_bandwidth_from_cells(cells.w, cells.d))
     seconds, (value, bound) = timed(lambda: beta_kde_from_cells(cells, bandwidth=bandwidth))

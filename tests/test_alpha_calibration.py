@@ -19,6 +19,11 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from golden import Array, GoldenSet, golden_set
 from raterwise.beliefs import DirichletBelief, PointBelief
+from raterwise.beliefs.dirichlet import (
+    CountTerms,
+    dirichlet_multinomial_log_likelihood,
+    log_multinomial_coefficients,
+)
 from raterwise.calibrators import alpha_loss, alpha_solver
 from raterwise.calibrators.alpha import (
     AlphaCalibration,
@@ -28,11 +33,6 @@ from raterwise.calibrators.alpha import (
 )
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
-from raterwise.metrics.dirichlet import (
-    CountTerms,
-    dirichlet_multinomial_log_likelihood,
-    log_multinomial_coefficients,
-)
 
 SETS = ("K2_N200", "K3_N1000")
 PENALTIES = (0.005, 0.05)

@@ -27,6 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("predictions",),
     ("questions",),
     ("summaries",),
+    ("densities",),
     ("metrics",),
     ("recipes", "tensors", "beliefs"),
     ("catalog", "confidence", "curve_tables"),
@@ -49,10 +50,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 # Narrower than the order: these know nothing of raterwise but what is listed.
 KNOWS_ONLY: dict[str, set[str]] = {
     "kernels": {"errors"},
-    "metrics": {"errors", "arrays", "binning", "kernels", "summaries"},
+    "densities": {"errors", "rules", "arrays", "binning", "kernels", "summaries"},
+    "metrics": {"errors", "rules", "arrays", "binning", "kernels", "summaries", "densities"},
     "functions": {
         *("errors", "choices", "arrays", "binning", "labels", "predictions", "questions"),
-        *("kernels", "summaries", "metrics", "catalog", "tensors", "confidence"),
+        *("kernels", "summaries", "densities", "metrics", "catalog", "tensors", "confidence"),
     },
     "plots": {"errors", "palette", "results", "curves", "stability", "planning"},
     "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability"},

@@ -286,8 +286,8 @@ def test_a_float32_on_an_equal_edge_is_in_the_cell_above() -> None:
 @pytest.mark.parametrize("steps", [255, 100])
 def test_kernel_errors_from_cells_keep_their_bound_in_float32(steps: int) -> None:
     """Scores a little below their cell's edge: the value of the stream is within its bound."""
+    from raterwise.densities.pairs import top_label_kde
     from raterwise.metrics.cell_bounds import kde_of_cells
-    from raterwise.metrics.kernel import top_label_kde
 
     random = np.random.default_rng(steps)
     z = random.choice(np.arange(steps + 1) / steps, size=3000).astype(np.float32)

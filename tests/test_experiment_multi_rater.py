@@ -34,7 +34,7 @@ from experiments.multi_rater.judging import (
 )
 from experiments.multi_rater.tables import as_markdown
 from raterwise.datasets import OutlinedImages, read_bubil_cells, read_lidc_nodules
-from raterwise.metrics.bandwidth import select_bandwidth
+from raterwise.densities.bandwidth import select_bandwidth
 from raterwise.segmentation import Case, total_variation
 
 ROOT = Path(__file__).parents[1]

@@ -18,11 +18,8 @@ from scipy.stats import beta, norm
 
 import raterwise as rw
 from golden import KDE, GoldenValue, find, values
-from raterwise.errors import UndefinedMetricError
-from raterwise.kernels import _threads
-from raterwise.kernels._threads import with_threads
-from raterwise.metrics import kernel
-from raterwise.metrics.bandwidth import (
+from raterwise.densities import pairs
+from raterwise.densities.bandwidth import (
     BANDWIDTHS,
     dirichlet_log_likelihood,
     score_log_likelihood,
@@ -30,15 +27,18 @@ from raterwise.metrics.bandwidth import (
     select_bandwidth_from_cells,
     select_dirichlet_bandwidth,
 )
-from raterwise.metrics.kernel import canonical_kde, classwise_kde, top_label_kde
-from raterwise.metrics.kernel_cells import (
+from raterwise.densities.cells import (
     ScoreCells,
     beta_kde_from_cells,
     cells_of,
     fine_cells,
     score_cells,
 )
-from raterwise.metrics.smooth import smooth_ece, smooth_ece_at
+from raterwise.densities.pairs import canonical_kde, classwise_kde, top_label_kde
+from raterwise.densities.smooth_ece import smooth_ece, smooth_ece_at
+from raterwise.errors import UndefinedMetricError
+from raterwise.kernels import _threads
+from raterwise.kernels._threads import with_threads
 
 Array = Any
 
@@ -101,7 +101,7 @@ LOG_BETA = np.array([
 def test_log_beta_kernel_of_the_released_code() -> None:
     """The terms of the sorted scores make the released log-kernel."""
     order = np.argsort(PROBS.max(axis=1))
-    terms = kernel.beta_terms(PROBS.max(axis=1)[order], 0.05)
+    terms = pairs.beta_terms(PROBS.max(axis=1)[order], 0.05)
     ours = terms.s[:, None] * terms.c + terms.g + terms.t[:, None]
     np.fill_diagonal(ours, -np.inf)
     np.testing.assert_allclose(ours, LOG_BETA[np.ix_(order, order)], rtol=0, atol=1e-12)
@@ -110,7 +110,7 @@ def test_log_beta_kernel_of_the_released_code() -> None:
 def test_dirichlet_kernel_of_the_released_code() -> None:
     """Sums over the other cases are those of the released log-kernels."""
     cases = np.arange(3)
-    sums, shift = kernel.sum_dirichlet_kernels(PROBS, np.ones((3, 1)), PROBS, 0.05, cases, cases)
+    sums, shift = pairs.sum_dirichlet_kernels(PROBS, np.ones((3, 1)), PROBS, 0.05, cases, cases)
     expected = logsumexp(LOG_DIRICHLET, axis=1)
     np.testing.assert_allclose(np.log(sums[0]) + shift, expected, rtol=0, atol=1e-12)
 

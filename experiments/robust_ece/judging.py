@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from experiments.kept import fingerprint, kept, write_json
 from experiments.robust_ece.runs import LOSS_NAMES, WEIGHTED, Run, load_runs
 from experiments.robust_ece.tables import METRICS, MIXTURE, REFERENCES, as_markdown
+from raterwise.densities.mixtures import fit_mixtures
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.functions.proper import accuracy, nll
@@ -41,7 +42,6 @@ from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Progress, Settings
 from raterwise.io.files import write_text_atomically
 from raterwise.metrics.calibration import mixture_responsibilities
-from raterwise.metrics.mixtures import fit_mixtures
 from raterwise.request import Request
 from raterwise.results import Estimate, Results
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import positive_integer
 from raterwise.binning import bin_edges, equal_edges, equal_mass_edges
+from raterwise.densities import smoothers
 from raterwise.errors import InvalidInputError
-from raterwise.metrics import agreement, calibration, smoothing
+from raterwise.metrics import agreement, calibration
 from raterwise.predictions import Rows
 from raterwise.questions import PerCaseScore, Question
 from raterwise.summaries import (
@@ -192,18 +193,18 @@ def smoothed(smoother_of: Callable[[SortedScores, BinTable, Options], Array]) ->
 
 def beta_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
     """Return the smoother of KDE-ECE at the metric's bandwidth."""
-    from raterwise.metrics.bandwidth import select_bandwidth
+    from raterwise.densities.bandwidth import select_bandwidth
 
     score, mass = _centres(cells)
     bandwidth = options["bandwidth"]
     chosen = select_bandwidth(score, mass) if bandwidth is None else bandwidth
-    return smoothing.beta_smoother(score, mass, chosen)
+    return smoothers.beta_smoother(score, mass, chosen)
 
 
 def gaussian_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
     """Return the smoother of SmoothECE, whose bandwidth is its own value."""
     score, _ = _centres(cells)
-    return smoothing.gaussian_smoother(score, max(smooth_value(summary, options)[0], 1e-3))
+    return smoothers.gaussian_smoother(score, max(smooth_value(summary, options)[0], 1e-3))
 
 
 def _centres(cells: BinTable) -> tuple[Array, Array]:
@@ -213,14 +214,15 @@ def _centres(cells: BinTable) -> tuple[Array, Array]:
 
 def kde_with_bound(summary: SortedScores, options: Options) -> tuple[float, float]:
     """Return the KDE-ECE of one score and a bound on its error, 0 where it is exact."""
-    from raterwise.metrics import kernel, kernel_cells
+    from raterwise.densities import cells as kernel_cells
+    from raterwise.densities import pairs
 
     score, mass, hits = summary.cases()
     p, method = options["p"], options["method"]
     chosen = float(with_bandwidth(summary, options)["bandwidth"])
     if method == "exact" or (method == "auto" and len(score) <= EXACT_KDE_CASES):
         leave_out = options["leave_out"]
-        exact = kernel.top_label_kde(score, hits, mass, p=p, bandwidth=chosen, leave_out=leave_out)
+        exact = pairs.top_label_kde(score, hits, mass, p=p, bandwidth=chosen, leave_out=leave_out)
         return exact, 0.0
     cells = kernel_cells.score_cells(score, hits / mass, mass)
     return kernel_cells.beta_kde_from_cells(cells, p=p, bandwidth=chosen)
@@ -228,7 +230,7 @@ def kde_with_bound(summary: SortedScores, options: Options) -> tuple[float, floa
 
 def with_bandwidth(summary: SortedScores, options: Options) -> Options:
     """Return the options of KDE-ECE with the bandwidth that these scores choose."""
-    from raterwise.metrics.bandwidth import select_bandwidth
+    from raterwise.densities.bandwidth import select_bandwidth
 
     if options["bandwidth"] is not None:
         return options
@@ -250,15 +252,15 @@ def kde_norm(table: BinTable, p: int) -> Array:
     """Return the mean of the p-th power of smoothed deviations."""
     if p == 1:
         return calibration.ece(table)
-    return smoothing.smoothed_squares(table.deviation[..., 0, :], table.weight[..., 0, :])
+    return smoothers.smoothed_squares(table.deviation[..., 0, :], table.weight[..., 0, :])
 
 
 def smooth_value(summary: SortedScores, options: Options) -> tuple[float, None]:
     """Return SmoothECE of the cases themselves."""
-    from raterwise.metrics import smooth
+    from raterwise.densities import smooth_ece
 
     score, mass, hits = summary.cases()
-    return smooth.smooth_ece(score, hits - mass * score, mass), None
+    return smooth_ece.smooth_ece(score, hits - mass * score, mass), None
 
 
 def agreement_plan(options: Options) -> AgreementPlan:

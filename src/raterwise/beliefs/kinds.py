@@ -15,11 +15,11 @@ from raterwise.beliefs.checks import (
     checked_samples,
     checked_weights,
 )
+from raterwise.beliefs.dirichlet import shares
 from raterwise.beliefs.members import Members
 from raterwise.beliefs.statistics import StatisticProbability, statistic_probability
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
-from raterwise.metrics.dirichlet import shares
 from raterwise.predictions import as_labels
 
 __all__ = [

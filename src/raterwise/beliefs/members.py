@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.beliefs.dirichlet import CountTerms, shares
 from raterwise.errors import InvalidInputError
-from raterwise.metrics.dirichlet import CountTerms, shares
 
 __all__ = ["Members"]
 

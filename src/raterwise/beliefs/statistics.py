@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive_integer
+from raterwise.beliefs.dirichlet import histogram_log_probabilities, shares
 from raterwise.beliefs.members import Members
 from raterwise.errors import InvalidTypeError
-from raterwise.metrics.dirichlet import histogram_log_probabilities, shares
 from raterwise.metrics.disagreement import histograms, statistic_of_histograms
 
 __all__ = ["StatisticProbability", "statistic_probability"]

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import as_float_array
 from raterwise.beliefs import Belief, DirichletMixtureBelief, EnsembleBelief, PointBelief
+from raterwise.beliefs.dirichlet import CountTerms
 from raterwise.beliefs.members import Members
 from raterwise.calibrators._cases import read_sample_weight
 from raterwise.errors import InvalidInputError
-from raterwise.metrics.dirichlet import CountTerms
 from raterwise.predictions import Predictions
 
 __all__ = ["AlphaCases", "Means", "default_features", "read_features"]

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.beliefs import DirichletBelief
+from raterwise.beliefs.dirichlet import CountTerms
 from raterwise.calibrators._cases import read_sample_weight
 from raterwise.calibrators.alpha_solver import Objective, nonnegative
 from raterwise.labels import Labels
-from raterwise.metrics.dirichlet import CountTerms
 from raterwise.predictions import Predictions
 
 __all__ = ["alpha_calibration_loss", "best_of_each", "optimal_concentration", "unpenalised"]

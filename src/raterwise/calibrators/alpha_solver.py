@@ -11,8 +11,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
 from raterwise.arrays import choose
+from raterwise.beliefs.dirichlet import CountTerms, concentration_of
 from raterwise.errors import InvalidInputError
-from raterwise.metrics.dirichlet import CountTerms, concentration_of
 
 __all__ = ["GRADIENT_NORM", "Basis", "Objective", "minimised", "nonnegative"]
 

@@ -165,20 +165,20 @@ def _of_rows(
     leave_out: Any,
     seed: int,
 ) -> float:
-    from raterwise.metrics import kernel
-    from raterwise.metrics.bandwidth import select_bandwidth, select_dirichlet_bandwidth
+    from raterwise.densities import pairs
+    from raterwise.densities.bandwidth import select_bandwidth, select_dirichlet_bandwidth
 
     mass = rows.masses.sum(axis=1)
     probs, masses, mass = rows.probs[mass > 0], rows.masses[mass > 0], mass[mass > 0]
     if question == "canonical":
         h = select_dirichlet_bandwidth(probs, mass, seed=seed) if bandwidth is None else bandwidth
-        return kernel.canonical_kde(
+        return pairs.canonical_kde(
             probs, masses, p=p, bandwidth=_told(h), leave_out=leave_out, floor=floor
         )
     each: Any = bandwidth
     if bandwidth is None:
         each = [_told(select_bandwidth(column, mass)) for column in probs.T]
-    return kernel.classwise_kde(probs, masses, p=p, bandwidth=each, leave_out=leave_out)
+    return pairs.classwise_kde(probs, masses, p=p, bandwidth=each, leave_out=leave_out)
 
 
 def smooth_ece(

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from raterwise.arrays import as_float_array, positive_integer
 from raterwise.binning import bin_edges, edges_for
 from raterwise.choices import OnUnrated, Per, Questions
+from raterwise.densities.mixtures import fit_mixtures
 from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
 from raterwise.metrics.calibration import mixture_responsibilities
 from raterwise.metrics.calibration import robust_ece as robust_ece_formula
-from raterwise.metrics.mixtures import fit_mixtures
 from raterwise.predictions import Predictions
 from raterwise.questions import Question
 from raterwise.summaries import BinTable

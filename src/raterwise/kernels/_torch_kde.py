@@ -5,7 +5,7 @@ The Dirichlet kernel of a centre f_i at a point f_j is log-linear in log f_j,
     log k(f_j; f_i) = Σ_k (f_ik / h) log f_jk + g_i,   g_i = -log B(f_i / h + 1),
 
 so that a tile of pairs is a product of matrices, its exponential, and another product. The Beta
-kernel of one score is that of two classes. See `raterwise.metrics.kernel` for what is made of it.
+kernel of one score is that of two classes. See `raterwise.densities.pairs` for what is made of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def canonical_kde(
 ) -> float:
     """Return the mean of Σ_k |ratio_jk - f_jk|^p over cases (n, K), each left out of its own.
 
-    As `raterwise.metrics.kernel.canonical_kde`, for cases that somebody rated.
+    As `raterwise.densities.pairs.canonical_kde`, for cases that somebody rated.
     """
     masses = hits.sum(dim=1)
     columns = torch.cat((masses[:, None], hits), dim=1)
@@ -40,7 +40,7 @@ def canonical_kde(
 def score_kde(score: Tensor, hits: Tensor, masses: Tensor, p: int, bandwidth: float) -> float:
     """Return the mean of |ratio_j - z_j|^p over cases (n,) with one score.
 
-    As `raterwise.metrics.kernel.top_label_kde`, for cases that somebody rated.
+    As `raterwise.densities.pairs.top_label_kde`, for cases that somebody rated.
     """
     inside = score.clamp(EPSILON, 1 - EPSILON)
     logs = torch.stack((inside.log(), torch.log1p(-inside)), dim=1)

@@ -156,7 +156,7 @@ def smooth(sums: CellSums, value: float, options: Options) -> float:
     cells = _cells(sums, 0)
     if cells.tied.all():
         return 0.0
-    sigma = max(value, 2.0**-12)  # the finest kernel of `metrics.smooth`
+    sigma = max(value, 2.0**-12)  # the finest kernel of `densities.smooth_ece`
     slope, bend = np.sqrt(2 / np.pi) / sigma, 0.96788 / sigma**2
     grid = 2 * cells.gap.sum() * 2.0**-28 / 8 * bend
     second = slope * np.abs(cells.lean).sum() + 0.5 * bend * cells.square.sum()
@@ -166,7 +166,8 @@ def smooth(sums: CellSums, value: float, options: Options) -> float:
 
 def kde_of_cells(sums: CellSums, options: Options) -> tuple[float, float]:
     """Return the KDE-ECE of one score from its cells, and a bound on its error."""
-    from raterwise.metrics import bandwidth, kernel_cells
+    from raterwise.densities import bandwidth
+    from raterwise.densities import cells as kernel_cells
 
     table = kernel_cells.ScoreCells(*np.ascontiguousarray(sums.fine[0].T))
     given = options["bandwidth"]

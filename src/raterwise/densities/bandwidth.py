@@ -31,13 +31,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.metrics.kernel import (
+from raterwise.densities.cells import cells_of, fine_cells, sum_by_cell
+from raterwise.densities.pairs import (
     FloatArray,
     beta_terms,
     sum_beta_kernels,
     sum_dirichlet_kernels,
 )
-from raterwise.metrics.kernel_cells import cells_of, fine_cells, sum_by_cell
 
 __all__ = [
     "BANDWIDTHS",

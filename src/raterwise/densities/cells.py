@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import polygamma
 
 from raterwise.binning import unit_in_last_place
+from raterwise.densities.pairs import BetaTerms, FloatArray, beta_terms, cutoff, in_blocks
 from raterwise.errors import UndefinedMetricError
-from raterwise.metrics.kernel import BetaTerms, FloatArray, beta_terms, cutoff, in_blocks
 from raterwise.summaries.cells import cells_of, fine_cells, fine_cells_for
 
 __all__ = ["ScoreCells", "beta_kde_from_cells", "cells_of", "fine_cells", "score_cells"]

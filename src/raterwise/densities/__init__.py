@@ -1,0 +1,1 @@
+"""Kernel densities and mixtures on a line: what the smooth calibration errors are made of."""
