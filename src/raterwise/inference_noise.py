@@ -1,0 +1,114 @@
+"""What a perfectly calibrated model would show: its noise, and the test of "is it off at all?".
+
+All of it follows from the table of a metric: the model's own probabilities say how the labels would
+fall if they were right. So it is there for tables in memory, of streams and of images alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from raterwise.errors import InvalidInputError
+
+__all__ = ["calibrated_draws", "design_effect", "p_of_calibration", "propagated_noise"]
+
+FloatArray = NDArray[np.float64]
+Norm = Callable[[FloatArray], FloatArray]
+
+
+def propagated_noise(weights: ArrayLike, noise: ArrayLike) -> FloatArray:
+    """Return the standard errors of weighted sums of independent cells: sqrt(Σ_i S_ji² σ_i²).
+
+    `weights` S (cells out, cells in) is the smoother of a kernel error, or the shares that a soft
+    bin has of each cell of scores; `noise` σ (…, cells in) is that of `calibrated_noise` for the
+    cells before they are smoothed. Neighbours share cases, but each has this much noise by itself.
+
+    >>> propagated_noise([[0.5, 0.5], [0.0, 1.0]], [0.3, 0.4])
+    array([0.25, 0.4 ])
+    """
+    smoother = np.asarray(weights, dtype=np.float64)
+    error = np.asarray(noise, dtype=np.float64)
+    if smoother.ndim != 2 or smoother.shape[1] != error.shape[-1]:
+        raise InvalidInputError(
+            f"weights: must be (cells out, {error.shape[-1]}) for as many cells in; "
+            f"got {smoother.shape}"
+        )
+    return np.sqrt(error**2 @ (smoother**2).T)
+
+
+def calibrated_draws(
+    score: ArrayLike,
+    share: ArrayLike,
+    cases: float,
+    raters: float = 1,
+    agreement: float = 1,
+    *,
+    effect: float = 1,
+    draws: int = 1000,
+    random: np.random.Generator,
+) -> FloatArray:
+    """Return tables of deviations (draws, *cells) as a calibrated model would have them.
+
+    Labels are drawn from the model's own probabilities (consistency resampling). In a cell with
+    the part `share` of all cases and the mean score z̄ they are binomial,
+
+        d = share · (X / n − z̄) √D,     X ~ Binomial(n, z̄),   n = share · cases / (a + (1 − a) / R)
+
+    with R raters of agreement a and the design effect D ≥ 1 of patients, as in `calibrated_noise`.
+    n is rounded and the spread corrected for it. Cells of one channel hold different cases, so
+    they are independent; channels that hold the same cases are not, and are drawn as if they were.
+
+    References
+    ----------
+    Bröcker and Smith (2007), Increasing the reliability of reliability diagrams, Weather and
+    Forecasting 22, 651-661.
+
+    >>> random = np.random.default_rng(0)
+    >>> drawn = calibrated_draws([0.5], [1.0], cases=100, draws=4000, random=random)
+    >>> drawn.shape, round(float(drawn.std()), 2)
+    ((4000, 1), 0.05)
+    """
+    mean, part = np.broadcast_arrays(
+        np.clip(np.asarray(score, dtype=np.float64), 0, 1), np.asarray(share, dtype=np.float64)
+    )
+    number = part * cases / (agreement + (1 - agreement) / raters)
+    whole = np.maximum(np.round(number), 1)
+    drawn = random.binomial(whole.astype(np.int64), mean, size=(draws, *mean.shape)) / whole - mean
+    spread = np.sqrt(whole / np.where(number > 0, number, 1) * max(effect, 1.0))
+    return np.asarray(part * spread * drawn)
+
+
+def design_effect(deviation: ArrayLike, weight: ArrayLike, variance: float) -> float:
+    """Return by how much patients make the noise of deviations larger than independent cases do.
+
+        D = max(1, Σ_g (d_g − h_g Σ d)² / (1 − Σ h²) / variance),    h_g = W_g / Σ W
+
+    d_g is the sum of w (μ − z) over the cases of patient g and `variance` what it would add up to
+    if cases were independent and the model calibrated: Σ w² z (1 − z) (a + (1 − a) / R). One number
+    for all cells: the cells by themselves have too few cases to say.
+
+    >>> design_effect([2.0, -2.0, 2.0, -2.0], [4, 4, 4, 4], variance=4.0)  # four alike in each
+    5.333333333333333
+    """
+    sums, weights = np.asarray(deviation, dtype=np.float64), np.asarray(weight, dtype=np.float64)
+    share = weights / weights.sum()
+    left = 1 - float(np.sum(share**2))
+    if variance <= 0 or left <= 0:
+        return 1.0
+    return max(1.0, float(np.sum((sums - share * sums.sum()) ** 2)) / left / variance)
+
+
+def p_of_calibration(norm: Norm, observed: float, draws: FloatArray) -> float:
+    """Return how often a calibrated model shows so large an error: (1 + #{‖d‖ ≥ T}) / (1 + B).
+
+    `draws` are those of `calibrated_draws`, smoothed where the metric is.
+
+    >>> ece = lambda table: np.abs(table).sum(axis=-1)
+    >>> p_of_calibration(ece, 0.3, np.array([[0.1, 0.1], [0.2, 0.2], [0.0, 0.1]]))
+    0.5
+    """
+    null = norm(draws)
+    return float((1 + np.count_nonzero(null >= observed * (1 - 1e-12))) / (1 + len(null)))
