@@ -56,9 +56,15 @@ class TestSet:
 
 def labels_of(random: Any, true: Array, raters: int) -> Array:
     """Return (cases, raters) labels drawn from the true probabilities (cases[, raters], classes)."""
-    q = np.broadcast_to(true[:, None], (len(true), raters, true.shape[1])) if true.ndim == 2 else true
-    return (random.random(q.shape[:2])[..., None] > np.cumsum(q, axis=-1)).sum(axis=-1).clip(
-        max=q.shape[-1] - 1
+    q = (
+        np.broadcast_to(true[:, None], (len(true), raters, true.shape[1]))
+        if true.ndim == 2
+        else true
+    )
+    return (
+        (random.random(q.shape[:2])[..., None] > np.cumsum(q, axis=-1))
+        .sum(axis=-1)
+        .clip(max=q.shape[-1] - 1)
     )
 
 
@@ -72,6 +78,25 @@ def saturated(random: Any, cases: int, raters: int = 1, classes: int = 2) -> Tes
     scale = 12.0 if classes == 2 else 9.0
     q = softmax(scale * random.normal(size=(cases, classes)), axis=1)
     return TestSet(q, q, labels_of(random, q, raters), None)
+
+
+def sure(random: Any, cases: int, raters: int = 1) -> TestSet:
+    """Return a model that is sure of everything and wrong in five of a hundred, anywhere."""
+    z = expit(random.normal(7, 2, cases))
+    side = random.random(cases) < 0.5
+    q = two(np.where(side, 0.95, 0.05))
+    return TestSet(two(np.where(side, z, 1 - z)), q, labels_of(random, q, raters), None)
+
+
+def sure_patients(random: Any, patients: int, raters: int = 1) -> TestSet:
+    """Return the same with patients of 1 to 100 images, some of whom are wrong throughout."""
+    size = np.clip(np.round(np.exp(random.normal(0.6, 1.3, patients))), 1, 100).astype(int)
+    who = np.repeat(np.arange(patients), size)
+    z = expit(random.normal(7, 2, len(who)))
+    side = random.random(len(who)) < 0.5
+    wrong = random.beta(0.15, 2.0, patients)[who]
+    q = two(np.where(side, 1 - wrong, wrong))
+    return TestSet(two(np.where(side, z, 1 - z)), q, labels_of(random, q, raters), who)
 
 
 def rare(random: Any, cases: int, raters: int = 1) -> TestSet:
@@ -172,52 +197,57 @@ def truth_of(make: Callable[..., TestSet], size: int) -> dict[str, float]:
 
 def small_intervals(data: TestSet, unit: str) -> dict[str, tuple[float, float, float]]:
     """Return value and ends by `raterwise.inference_small`."""
-    counts = data.counts()
-    raters = data.ratings.shape[1]
-    cases = len(counts)
-    point = values(data.probs, counts / raters, raters, np.ones(cases))
-    if unit == "raters":
-        parts = [
-            values(data.probs, data.counts(r) / (raters - 1), raters - 1, np.ones(cases))
-            for r in range(raters)
-        ]
-        without = {name: np.array([part[name] for part in parts]) for name in METRICS}
-        sizes = np.ones(raters)
-        masses = None
-    else:
-        who = np.arange(cases) if data.patients is None else data.patients
-        member = who == np.arange(who.max() + 1)[:, None]
-        without = values(data.probs, counts / raters, raters, 1.0 - member)
-        sizes = member.sum(axis=1).astype(float)
-        hits = counts[np.arange(cases), data.probs.argmax(axis=1)] / raters
-        masses = member @ hits, member @ (1 - hits)
-    return {
-        name: one_interval(name, float(point[name]), without[name], sizes, masses, data.probs)
-        for name in METRICS
-        if np.isfinite(point[name])
-    }
+    cases, raters = data.ratings.shape
+    frequencies = data.counts() / raters
+    point = values(data.probs, frequencies, raters, np.ones(cases))
+    parts = [
+        values(data.probs, data.counts(r) / (raters - 1), raters - 1, np.ones(cases))
+        for r in range(raters if unit != "cases" else 0)
+    ]
+    without_rater = {name: np.array([part[name] for part in parts]) for name in METRICS}
+    who = np.arange(cases) if data.patients is None else data.patients
+    member = who == np.arange(who.max() + 1)[:, None]
+    without = values(data.probs, frequencies, raters, 1.0 - member)
+    hits = frequencies[np.arange(cases), data.probs.argmax(axis=1)]
+    masses = member @ hits, member @ (1 - hits)
+    found = {}
+    for name in METRICS:
+        value = float(point[name])
+        if not np.isfinite(value):
+            continue
+        by_case = by_rater = None
+        if unit != "raters" and np.isfinite(without[name]).all():
+            by_case = small.linearise(value, without[name], member.sum(axis=1))
+        if unit != "cases":
+            by_rater = small.linearise(value, without_rater[name])
+        if unit == "raters":
+            assert by_rater is not None
+            found[name] = value, *small.student_interval(by_rater)
+        elif unit == "both":
+            assert by_case is not None and by_rater is not None
+            both = small.crossed([by_case, by_rater]).total
+            found[name] = value, *small.student_interval(both)
+        else:
+            found[name] = value, *of_cases(name, value, by_case, masses, data.probs)
+    return found
 
 
-def one_interval(
-    name: str, value: float, without: Array, sizes: Array, masses: Any, probs: Array
-) -> tuple[float, float, float]:
-    """Return value and ends of one metric."""
-    worth = 1 / np.sum((sizes / sizes.sum()) ** 2)
-    if name == "auccc" and masses is not None:
-        ok = np.isfinite(without).all()
-        found = small.linearise(value, without, sizes) if ok else None
-        return value, *small.separation_interval(found, value, masses)
-    found = small.linearise(value, without, sizes)
-    if masses is None:  # raters
-        return value, *small.student_interval(found)
+def of_cases(
+    name: str, value: float, found: Any, masses: tuple[Array, Array], probs: Array
+) -> tuple[float, float]:
+    """Return the ends of one metric's interval over cases or patients."""
+    if name == "auccc":
+        return small.separation_interval(found, value, masses)
     if name == "accuracy":
-        return value, *small.proportion_interval(found)
+        return small.proportion_interval(found)
     own, squared, spread = STEPS[name](probs)
-    least = np.sqrt(spread / worth)
-    ends = small.loss_interval(
-        found, step=own / worth, squared_step=squared / worth**2, least_error=least
+    worth = found.worth
+    return small.loss_interval(
+        found,
+        step=own / worth,
+        squared_step=squared / worth**2,
+        least_error=np.sqrt(spread / worth),
     )
-    return value, *ends
 
 
 def brier_step(probs: Array) -> tuple[float, float, float]:
@@ -286,6 +316,10 @@ DESIGNS = (
     Design("saturated-50", saturated, 50),
     Design("saturated-200", saturated, 200),
     Design("saturated-200-r3", saturated, 200, 3),
+    Design("sure-50", sure, 50),
+    Design("sure-200", sure, 200),
+    Design("sure-heavy-50", sure_patients, 50),
+    Design("sure-heavy-200", sure_patients, 200),
     Design("rare-50", rare, 50),
     Design("rare-200", rare, 200),
     Design("usual-50", usual, 50),
@@ -298,6 +332,8 @@ DESIGNS = (
     Design("heavy-200", heavy, 200),
     Design("raters-3", few_raters, 200, 3, "raters"),
     Design("raters-5", few_raters, 200, 5, "raters"),
+    Design("both-100-3", few_raters, 100, 3, "both"),
+    Design("both-40-8", few_raters, 40, 8, "both"),
 )
 
 
@@ -360,7 +396,9 @@ def table(records: list[dict[str, Any]]) -> Iterator[str]:
                     continue
                 sets = cell["data_sets"]
                 below, above = (100 * cell[k] / sets for k in ("truth_below", "truth_above"))
-                parts.append(f"{100 - below - above:.0f} | {below:.1f} | {above:.1f} | {cell['width']:.2f}")
+                parts.append(
+                    f"{100 - below - above:.0f} | {below:.1f} | {above:.1f} | {cell['width']:.2f}"
+                )
             truth = next(c["truth"] for k, c in record["cells"].items() if k.endswith("/" + name))
             yield f"| {record['design']} | {name} | {truth:.4f} | " + " | ".join(parts) + " |"
 

@@ -336,9 +336,7 @@ def linearised_interval(
     if scale == "loss":
         return loss_interval(found, level, step=step, squared_step=squared_step, most=most)
     if scale != "proportion":
-        raise InvalidInputError(
-            f'scale: must be "identity", "proportion" or "loss"; got {scale!r}'
-        )
+        raise InvalidInputError(f'scale: must be "identity", "proportion" or "loss"; got {scale!r}')
     width = most - least
     within = Linearised((value - least) / width, found.error / width, found.freedom, found.worth)
     low, high = proportion_interval(within, level)

@@ -1,0 +1,385 @@
+"""Intervals for few patients, few errors and few raters: closed forms and simulated coverage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit
+
+from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.inference_levels import level_test, step_down
+from raterwise.inference_noise import (
+    calibrated_draws,
+    coarser_cells,
+    design_effect,
+    p_of_calibration,
+    propagated_noise,
+)
+from raterwise.inference_small import (
+    Linearised,
+    crossed,
+    linearise,
+    linearised_interval,
+    loss_interval,
+    proportion_interval,
+    separation_interval,
+    student_interval,
+    two_sided_p,
+)
+from raterwise.intervals import calibrated_noise, calibration_interval, percentile_interval
+
+MANY = 1e9  # degrees of freedom at which Student's t is normal
+
+
+def without_each(sums, weights):
+    """Return the ratio of sums without each unit in turn."""
+    return (sums.sum() - sums) / (weights.sum() - weights)
+
+
+# --- closed forms --------------------------------------------------------------------------------
+
+
+def test_equal_units_have_the_interval_of_student():
+    """The mean of equal units is scipy's one-sample t, interval and p-value."""
+    x = np.random.default_rng(0).normal(0.4, 1, 9)
+    found = linearise(x.mean(), without_each(x, np.ones(9)))
+    peer = stats.ttest_1samp(x, 0)
+    assert found.freedom == pytest.approx(8)
+    assert found.worth == pytest.approx(9)
+    ends = peer.confidence_interval(0.9)
+    assert student_interval(found, 0.9) == pytest.approx((ends.low, ends.high))
+    assert two_sided_p(found) == pytest.approx(peer.pvalue)
+
+
+def test_unequal_units_have_unbiased_errors_and_satterthwaite_freedom():
+    """Of patients whose cases are alike, the variance is right on average and so is its spread."""
+    weights = np.array([40.0, 12, 9, 5, 3, 2, 1, 1, 1, 1])
+    share = weights / weights.sum()
+    patients = np.random.default_rng(1).normal(size=(4000, len(weights)))
+    found = [
+        linearise(float(share @ x), without_each(x * weights, weights), weights) for x in patients
+    ]
+    variance = np.array([f.error**2 for f in found])
+    assert variance.mean() == pytest.approx(np.sum(share**2), rel=0.06)
+    assert 2 * variance.mean() ** 2 / variance.var() == pytest.approx(found[0].freedom, rel=0.1)
+    assert found[0].freedom < 2.5  # ten patients, of which one is half
+    assert found[0].worth == pytest.approx(1 / np.sum(share**2))
+
+
+def test_degrees_of_freedom_are_those_of_the_matrix():
+    """The moments add up to the double sum that the docstring states."""
+    h = np.array([0.5, 0.2, 0.2, 0.1])
+    kept = 1 - 2 * h + np.sum(h**2)
+    middle = np.eye(4) - h[:, None] - h + np.sum(h**2)
+    b = np.outer(h, h) * middle / np.sqrt(np.outer(kept, kept))
+    found = linearise(0.0, np.zeros(4), h)
+    assert found.freedom == pytest.approx(max(np.sum(h**2) ** 2 / np.sum(b**2), 1))
+
+
+@pytest.mark.parametrize(("right", "cases"), [(0, 12), (30, 30), (3, 40), (196, 200)])
+def test_a_proportion_of_independent_cases_is_clopper_and_pearson(right, cases):
+    """With the binomial standard error, Korn and Graubard's interval is the exact one."""
+    p = right / cases
+    found = Linearised(p, np.sqrt(p * (1 - p) / cases), MANY, cases)
+    exact = stats.binomtest(right, cases).proportion_ci(0.95, method="exact")
+    assert proportion_interval(found) == pytest.approx((exact.low, exact.high), abs=1e-6)
+
+
+@pytest.mark.parametrize("events", [0, 1, 3, 10])
+def test_a_loss_of_equal_events_is_the_poisson_interval(events):
+    """Fay and Feuer's interval of equal weights is Garwood's exact one of a count."""
+    found = Linearised(events / 50, np.sqrt(events) / 50, MANY, 50)
+    low = stats.chi2.ppf(0.025, 2 * events) / 100 if events else 0.0
+    high = stats.chi2.ppf(0.975, 2 * events + 2) / 100
+    assert loss_interval(found, step=1 / 50) == pytest.approx((low, high), rel=1e-6)
+
+
+def test_a_separation_solves_the_score_equation():
+    """Newcombe's ends are where the squared distance is z² times the variance there."""
+    right, wrong = np.r_[np.ones(20), np.zeros(6)], np.r_[np.zeros(20), np.ones(6)]
+    value, m, n = 0.85, 20, 6
+    s2 = value * (1 - value) * (1 + 12 * (0.15 / 1.15 + 0.85 / 1.85)) / (m * n)
+    found = Linearised(value, np.sqrt(s2), MANY, 26)
+    for end in separation_interval(found, value, (right, wrong)):
+        v = end * (1 - end) * (1 + 12 * ((1 - end) / (2 - end) + end / (1 + end))) / (m * n)
+        assert (end - value) ** 2 == pytest.approx(stats.norm.ppf(0.975) ** 2 * v, rel=1e-6)
+    assert separation_interval(None, 1.0, (right, wrong))[0] < 0.85
+    assert separation_interval(None, 0.0, (right, wrong))[1] > 0.15
+
+
+def test_nothing_is_a_point():
+    """Thirty cases, all right: every metric admits that it does not know."""
+    found = linearise(1.0, np.ones(30))
+    assert proportion_interval(found)[0] == pytest.approx(0.025 ** (1 / 30))
+    nothing = replace(found, value=0.0)
+    assert loss_interval(nothing, step=1 / 30, squared_step=2 / 900)[1] > 0.1
+    low, high = linearised_interval(2.0, np.full(30, 2.0), scale="proportion", bounds=(0, 2))
+    assert low < 1.8 and high == 2
+
+
+def test_two_sources_add_up():
+    """Cases and raters together: the variances add, less what both contain."""
+    cases, raters = Linearised(0.8, 0.03, 99, 100), Linearised(0.8, 0.04, 2, 3)
+    assert crossed([cases, raters]).total.error == pytest.approx(0.05)
+    assert crossed([cases, raters], overlap=0.0009).total.error == pytest.approx(0.04)
+    assert crossed([cases, raters], overlap=1.0).total.error == pytest.approx(0.04)
+    assert crossed([cases, raters]).shares == pytest.approx((0.36, 0.64))
+
+
+def test_what_cannot_be_used_is_refused():
+    """Errors name the argument, the rule and the value."""
+    with pytest.raises(InvalidInputError, match="without: must be one value per unit"):
+        linearise(1.0, [1.0])
+    with pytest.raises(InvalidInputError, match="sizes: must be 2 finite numbers"):
+        linearise(1.0, [1.0, 2.0], [1.0, -1.0])
+    with pytest.raises(UndefinedMetricError, match="no value without one of the units"):
+        linearise(1.0, [1.0, np.nan])
+    with pytest.raises(UndefinedMetricError, match="one unit has all the weight"):
+        linearise(1.0, [1.0, 2.0], [0.0, 3.0])
+    with pytest.raises(InvalidInputError, match="value: a loss cannot be negative"):
+        loss_interval(Linearised(-0.1, 0.1, 9, 10))
+    with pytest.raises(InvalidInputError, match="scale: must be"):
+        linearised_interval(0.5, [0.4, 0.6], scale="log")
+    with pytest.raises(InvalidInputError, match="level: must lie between 0 and 1"):
+        student_interval(Linearised(0.1, 0.1, 9, 10), 1.0)
+    with pytest.raises(UndefinedMetricError, match="groups: one of the two groups is empty"):
+        separation_interval(None, 1.0, ([1.0], [0.0]))
+
+
+# --- coverage ------------------------------------------------------------------------------------
+
+
+def unequal_patients(random, patients):
+    """Return sizes and numbers right of patients whose difficulty grows with their size."""
+    size = np.clip(np.round(np.exp(random.normal(0.6, 1.3, patients))), 1, 100)
+    chance = expit(2.2 + random.normal(0, 1, patients) - 0.4 * np.log(size))
+    return size, random.binomial(size.astype(int), chance).astype(float)
+
+
+@pytest.mark.parametrize("patients", [20, 50])
+def test_unequal_patients_are_covered(patients):
+    """Accuracy of heavy-tailed patients: 92% and more, where percentiles have below 90%."""
+    size, right = unequal_patients(np.random.default_rng(2), 400_000)
+    truth = right.sum() / size.sum()
+    held = np.zeros((300, 2))
+    for r in range(len(held)):
+        random = np.random.default_rng([3, r])
+        size, right = unequal_patients(random, patients)
+        value = right.sum() / size.sum()
+        low, high = linearised_interval(
+            value, without_each(right, size), size, scale="proportion", bounds=(0, 1)
+        )
+        times = random.multinomial(patients, np.full(patients, 1 / patients), 300)
+        ends = percentile_interval(times @ right / (times @ size), units=patients)
+        held[r] = low <= truth <= high, ends.low <= truth <= ends.high
+    new, old = held.mean(axis=0)
+    assert new >= 0.92
+    assert old < 0.9
+
+
+def test_few_errors_are_covered():
+    """Separation of three errors in a hundred: 92% and more, where the bootstrap has below 85%."""
+    many = np.random.default_rng(4).normal(size=(2, 400_000))
+    truth = np.mean(many[0] + 1.5 > many[1])
+    held, cases = np.zeros((200, 2)), 100
+    for r in range(len(held)):
+        random = np.random.default_rng([5, r])
+        wrong = random.random(cases) < 0.03
+        wrong[0] = True
+        score = random.normal(size=cases) + 1.5 * ~wrong
+
+        def area(kept, score=score, wrong=wrong):
+            return np.mean(score[kept & ~wrong][:, None] > score[kept & wrong])
+
+        everything = np.ones(cases, dtype=bool)
+        found = None
+        if wrong.sum() > 1:
+            without = [area(everything & (np.arange(cases) != i)) for i in range(cases)]
+            found = linearise(area(everything), without)
+        low, high = separation_interval(found, area(everything), (1.0 * ~wrong, 1.0 * wrong))
+        # The bootstrap's draws of right and of wrong cases, apart.
+        pairs = score[~wrong][:, None] > score[wrong]
+        drawn = [
+            pairs[random.integers(0, len(pairs), len(pairs))][
+                :, random.integers(0, pairs.shape[1], pairs.shape[1])
+            ].mean()
+            for _ in range(100)
+        ]
+        ends = percentile_interval(drawn)
+        held[r] = low <= truth <= high, ends.low <= truth <= ends.high
+    new, old = held.mean(axis=0)
+    assert new >= 0.92
+    assert old < 0.85
+
+
+def test_few_raters_and_few_cases_are_covered():
+    """Both are samples: the crossed error covers, either source alone does not."""
+    held = np.zeros((400, 3))
+    for r in range(len(held)):
+        random = np.random.default_rng([6, r])
+        y = random.normal(0, 1, (30, 1)) + random.normal(0, 0.5, (1, 8))
+        y = y + random.normal(0, 0.5, y.shape)
+        cases = linearise(y.mean(), (y.sum() - y.sum(axis=1)) / (y.size - 8))
+        raters = linearise(y.mean(), (y.sum() - y.sum(axis=0)) / (y.size - 30))
+        both = crossed([cases, raters], overlap=0.25 / y.size).total
+        ends = [student_interval(f) for f in (both, cases, raters)]
+        held[r] = [low <= 0 <= high for low, high in ends]
+    assert held[:, 0].mean() >= 0.92
+    assert (held[:, 1:].mean(axis=0) < 0.91).all()
+
+
+def test_eight_patients_are_not_enough_to_be_fooled():
+    """Two models that are equally good: p ≤ 0.05 in one comparison of twenty, not of seven."""
+    small, normal, agree = 0, 0, 0
+    for r in range(600):
+        random = np.random.default_rng([7, r])
+        size = random.integers(1, 30, 8).astype(float)
+        gap = random.normal(0, 1, 8) * size
+        value = gap.sum() / size.sum()
+        found = linearise(value, without_each(gap, size), size)
+        p, (low, high) = two_sided_p(found), student_interval(found)
+        small += p <= 0.05
+        agree += (p <= 0.05) == (low > 0 or high < 0)
+        plain = np.sqrt(np.sum((gap - value * size) ** 2)) / size.sum()
+        normal += abs(value) > 1.96 * plain
+    assert agree == 600
+    assert small / 600 < 0.07
+    assert normal / 600 > 0.12
+
+
+# --- noise of a calibrated model -------------------------------------------------------------------
+
+
+def test_noise_through_a_smoother_is_that_of_simulated_labels():
+    """The smoothed deviations of a calibrated model have the standard errors that are stated."""
+    random = np.random.default_rng(8)
+    z = np.sort(random.beta(8, 0.5, 200))
+    smoother = np.exp(-(((z[:20, None] - z) / 0.05) ** 2))
+    fine = calibrated_noise(z, np.full(200, 1 / 200), cases=200)
+    labels = random.random((4000, 200)) < z
+    simulated = ((labels - z) / 200 @ smoother.T).std(axis=0)
+    assert propagated_noise(smoother, fine) == pytest.approx(simulated, rel=0.08)
+    with pytest.raises(InvalidInputError, match="weights: must be"):
+        propagated_noise(smoother, fine[:7])
+
+
+def test_the_test_at_zero_has_its_size_and_more_power():
+    """Drawn from the model's own probabilities: right size, and power where the interval has none."""
+
+    def ece(table):
+        return np.abs(table).sum(axis=-1)
+
+    found = {1.0: [], 1.75: []}
+    inverted = 0
+    for sharper, p_values in found.items():
+        for r in range(150):
+            random = np.random.default_rng([9, r])
+            logit = np.abs(random.normal(0, 2, 100))
+            z, hit = expit(sharper * logit), random.random(100) < expit(logit)
+            cell = np.minimum((z * 15).astype(int), 14)
+            share = np.bincount(cell, minlength=15) / 100
+            mean = np.bincount(cell, z, 15) / 100 / np.where(share > 0, share, 1)
+            gap = np.bincount(cell, hit - z, 15) / 100
+            draws = calibrated_draws(mean, share, 100, draws=300, random=random)
+            p_values.append(p_of_calibration(ece, float(ece(gap)), draws))
+            if sharper > 1:
+                rows = random.integers(0, 100, (200, 100))
+                noise = np.stack([np.bincount(cell[i], (hit - z)[i], 15) / 100 for i in rows]) - gap
+                least = calibrated_noise(mean, share, 100)
+                inverted += calibration_interval(ece, gap, noise, least_noise=least).low > 0
+    size, power = (np.mean(np.array(p) <= 0.05) for p in found.values())
+    assert size < 0.1
+    assert power > 0.45
+    assert inverted / 150 < 0.3
+
+
+def test_draws_know_of_raters_and_patients():
+    """Three raters who are independent have a third of the variance; a design effect of 4, four."""
+    random = np.random.default_rng(10)
+    one = calibrated_draws([0.3], [1.0], 200, draws=8000, random=random).var()
+    three = calibrated_draws([0.3], [1.0], 200, 3, 0.0, draws=8000, random=random).var()
+    four = calibrated_draws([0.3], [1.0], 200, effect=4, draws=8000, random=random).var()
+    assert one == pytest.approx(0.21 / 200, rel=0.06)
+    assert three == pytest.approx(one / 3, rel=0.08)
+    assert four == pytest.approx(4 * one, rel=0.08)
+
+
+def test_the_design_effect_is_the_size_of_patients_who_are_alike():
+    """Patients of five equal cases have the variance of five independent ones, five times."""
+    random = np.random.default_rng(11)
+    effects = []
+    for _ in range(200):
+        gap = 5 * ((random.random(60) < 0.7) - 0.7)
+        effects.append(design_effect(gap, np.full(60, 5.0), variance=300 * 0.21))
+    assert np.mean(effects) == pytest.approx(5, rel=0.05)
+    assert design_effect([0.0, 0.0], [1, 1], 1.0) == 1
+    assert design_effect([1.0, -1.0], [1, 1], 0.0) == 1
+
+
+def test_coarser_cells_hold_equal_mass():
+    """Every bin has its share of the mass, and signs within bins alone cancel."""
+    member = coarser_cells(np.ones(300), bins=30)
+    assert (member.sum(axis=0) == 10).all() and (member.sum(axis=1) == 1).all()
+    assert coarser_cells(np.ones(200)).shape[1] == 15
+    assert coarser_cells(np.full(256, 3000 / 256)).shape[1] == 29
+
+
+# --- levels ---------------------------------------------------------------------------------------
+
+
+def share(sums):
+    """Return right of all."""
+    return sums[:, 0] / sums[:, 1]
+
+
+def test_step_down_by_hand():
+    """Three rows, two tests: the larger is judged against the maxima, the smaller against its own."""
+    observed = [[4.0, 1.5], [1.0, 2.0], [5.0, 0.0], [0.0, 1.0]]
+    assert step_down(observed) == pytest.approx([0.5, 0.5])
+    assert step_down([[1.5, 4.0], [2.0, 1.0], [1.0, 0.0], [1.0, 3.0]]) == pytest.approx([0.5, 0.25])
+
+
+def test_levels_of_unequal_patients_keep_the_family_wise_error():
+    """Five levels, two metrics, patients: any false alarm in about one of twenty."""
+    alarms, single = 0, 0
+    for r in range(200):
+        random = np.random.default_rng([12, r])
+        size, right = unequal_patients(random, 60)
+        levels = random.permutation(np.repeat(np.arange(5), [30, 15, 8, 4, 3]))
+        tables = [np.stack([right, size], 1), np.stack([right**2 / size, size], 1)]
+        test = level_test(tables, [share, share], levels, random=random, permutations=99)
+        alarms += np.nanmin(test.adjusted_p_value) <= 0.05
+        single += np.nanmin(test.p_value) <= 0.05
+        assert (test.adjusted_p_value >= test.p_value - 1e-12).all()
+        assert test.comparisons == 10
+    assert alarms / 200 < 0.1
+    assert single / 200 > 0.2
+
+
+def test_a_level_that_is_off_is_found_and_strata_are_kept():
+    """A level that is worse in every patient is found within patients; one that is not, is not."""
+    random = np.random.default_rng(13)
+    patient = np.repeat(np.arange(30), 4)
+    level = np.tile([0, 0, 1, 1], 30)
+    right = (random.random(120) < np.where(level == 0, 0.9, 0.5)).astype(float)
+    table = np.stack([right, np.ones(120)], axis=1)
+    found = level_test([table], [share], level, random=random, strata=patient)
+    assert found.adjusted_p_value.max() < 0.01
+    # A level that only some patients have: within patients nothing can be swapped.
+    between = (patient < 15).astype(int)
+    none = level_test([table], [share], between, random=random, strata=patient)
+    assert (none.adjusted_p_value == 1).all()
+    with pytest.raises(InvalidInputError, match="levels: must be one per unit"):
+        level_test([table], [share], level[:5], random=random)
+
+
+def test_a_level_without_a_value_is_left_out():
+    """A level whose metric is undefined has no p-value and does not count."""
+    table = np.array([[1.0, 1], [0, 1], [1, 1], [0, 0]])
+    random = np.random.default_rng(14)
+    test = level_test([table], [share], [0, 0, 1, 2], random=random, permutations=19)
+    assert test.comparisons == 2
+    assert np.isnan(test.adjusted_p_value[2, 0])
