@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +28,13 @@ from scipy.special import digamma, expit, ndtri, softmax
 
 import raterwise as rw
 from raterwise import inference_small as small
+from simulated_test_sets import _mean_gap, _robust, _smooth
 
 METRICS = ("accuracy", "brier", "nll", "auccc", "aurc", "augrc")
+ERRORS = ("ece", "robust_ece", "smooth_ece", "kde_ece")
+"""Calibration errors, whose intervals `rw.evaluate` makes (`small` has none of them)."""
+DATA = Path(os.environ.get("RATERWISE_DATA", "../shared/data"))
+"""Where the real test sets are, of which samples are taken."""
 SLACK = 1e-9
 POPULATION = 400_000
 LEANING = ndtri((np.arange(200) + 0.5) / 200)
@@ -55,7 +62,7 @@ class TestSet:
 
 
 def labels_of(random: Any, true: Array, raters: int) -> Array:
-    """Return (cases, raters) labels drawn from the true probabilities (cases[, raters], classes)."""
+    """Return (cases, raters) labels drawn from true probabilities (cases[, raters], classes)."""
     q = (
         np.broadcast_to(true[:, None], (len(true), raters, true.shape[1]))
         if true.ndim == 2
@@ -145,6 +152,45 @@ def few_raters(random: Any, cases: int, raters: int = 3) -> TestSet:
     return TestSet(two(expit(x)), two(everyone), labels_of(random, q, raters), None)
 
 
+def waves(random: Any, cases: int, raters: int = 1) -> TestSet:
+    """Return a model of two classes that is too sure here and not sure enough there."""
+    x = random.normal(0, 1.5, cases)
+    sure = expit(np.abs(x))
+    right = np.clip(sure + 0.12 * np.sin(8 * np.pi * (sure - 0.5)), 0.01, 0.99)
+    q = two(np.where(x > 0, right, 1 - right))
+    return TestSet(two(expit(x)), q, labels_of(random, q, raters), None)
+
+
+def waves_of_four(random: Any, cases: int, raters: int = 3) -> TestSet:
+    """Return the same with four classes."""
+    probs = softmax(1.5 * random.normal(size=(cases, 4)), axis=1)
+    rows, top, sure = np.arange(cases), probs.argmax(axis=1), probs.max(axis=1)
+    right = np.clip(sure + 0.15 * np.sin(6 * np.pi * (sure - 0.25)), 0.02, 0.98)
+    q = probs * ((1 - right) / (1 - sure))[:, None]
+    q[rows, top] = right
+    return TestSet(probs, q, labels_of(random, q, raters), None)
+
+
+@cache
+def chest_films() -> tuple[Array, Array, Array]:
+    """Return probabilities and labels of effusion, and the patients, of ChestX-ray14."""
+    with np.load(DATA / "cxr14_chexnet_test.npz", allow_pickle=False) as file:
+        finding = list(file["classes"]).index("Effusion")
+        probs, labels = file["probs"][:, finding].astype(float), file["labels"][:, finding]
+        who = np.unique([name.split("_")[0] for name in file["image"]], return_inverse=True)[1]
+    return two(probs), labels.astype(int), who
+
+
+def chest(random: Any, patients: int, raters: int = 1) -> TestSet:
+    """Return the films of so many patients of 2,797; more than there are: all."""
+    probs, labels, who = chest_films()
+    everyone = np.arange(who.max() + 1)
+    chosen = random.permutation(everyone)[:patients]
+    rows = np.flatnonzero(np.isin(who, chosen))
+    units = np.unique(who[rows], return_inverse=True)[1]
+    return TestSet(probs[rows], np.eye(2)[labels[rows]], labels[rows, None], units)
+
+
 # --- values, and values without each unit ---------------------------------------------------------
 
 
@@ -189,6 +235,18 @@ def truth_of(make: Callable[..., TestSet], size: int) -> dict[str, float]:
     """Return the metrics of many cases whose raters report the truth."""
     data = make(np.random.default_rng(99), size, 1)
     found = values(data.probs, data.true, 1.0, np.ones(len(data.probs)))
+    top, rows = data.probs.argmax(axis=1), np.arange(len(data.probs))
+    order = np.argsort(data.probs[rows, top])
+    score, gap = data.probs[rows, top][order], (data.true - data.probs)[rows, top][order]
+    if np.allclose(gap, 0):  # calibrated: every error is 0, not what rounding leaves
+        return {name: float(value) for name, value in found.items()} | dict.fromkeys(ERRORS, 0.0)
+    cell = np.minimum((score * 15).astype(int), 14)
+    found |= {
+        "ece": np.abs(np.bincount(cell, gap, 15)).sum() / len(gap),
+        "robust_ece": _robust(score, gap),
+        "smooth_ece": _smooth(score, gap),
+        "kde_ece": _mean_gap(gap, 200),
+    }
     return {name: float(value) for name, value in found.items()}
 
 
@@ -241,13 +299,7 @@ def of_cases(
     if name == "accuracy":
         return small.proportion_interval(found)
     own, squared, spread = STEPS[name](probs)
-    worth = found.worth
-    return small.loss_interval(
-        found,
-        step=own / worth,
-        squared_step=squared / worth**2,
-        least_error=np.sqrt(spread / worth),
-    )
+    return small.loss_interval(found, step=own, squared_step=squared, spread=spread)
 
 
 def brier_step(probs: Array) -> tuple[float, float, float]:
@@ -290,13 +342,14 @@ def evaluated(data: TestSet, unit: str, seed: int) -> dict[str, tuple[float, flo
         labels = rw.Labels.from_long(
             items, who, data.ratings.ravel(), num_classes=data.probs.shape[1]
         )
+    asked = METRICS + (ERRORS if unit == "cases" else ())
     found = rw.evaluate(
-        data.probs, labels, metrics=METRICS, groups=data.patients, resamples=400, seed=seed,
-        threads=1, **({"resample": "raters"} if unit == "raters" else {}),
+        data.probs, labels, metrics=asked, groups=data.patients, resamples=400, seed=seed,
+        threads=1, **({} if unit == "cases" else {"resample": "raters"}),
     )  # fmt: skip
     return {
         name: (e.value, e.low, e.high)
-        for name in METRICS
+        for name in asked
         if (e := found[name]).value is not None and e.low is not None
     }
 
@@ -330,6 +383,11 @@ DESIGNS = (
     Design("heavy-20", heavy, 20),
     Design("heavy-50", heavy, 50),
     Design("heavy-200", heavy, 200),
+    Design("waves-500", waves, 500),
+    Design("waves-3000", waves, 3000),
+    Design("waves-of-four-3000", waves_of_four, 3000, 3),
+    Design("chest-50", chest, 50),
+    Design("chest-200", chest, 200),
     Design("raters-3", few_raters, 200, 3, "raters"),
     Design("raters-5", few_raters, 200, 5, "raters"),
     Design("both-100-3", few_raters, 100, 3, "both"),
@@ -387,7 +445,9 @@ def table(records: list[dict[str, Any]]) -> Iterator[str]:
     yield f"| design | metric | truth | {heads} |"
     yield "| --- | --- | ---: |" + " ---: | ---: | ---: | ---: |" * len(ways)
     for record in records:
-        for name in METRICS:
+        for name in METRICS + ERRORS:
+            if not any(key.endswith("/" + name) for key in record["cells"]):
+                continue
             parts = []
             for way in ways:
                 cell = record["cells"].get(f"{way}/{name}")

@@ -24,6 +24,7 @@ from raterwise.inference_small import (
     linearise,
     linearised_interval,
     loss_interval,
+    noise_expansion,
     proportion_interval,
     separation_interval,
     student_interval,
@@ -69,6 +70,18 @@ def test_unequal_units_have_unbiased_errors_and_satterthwaite_freedom():
     assert found[0].worth == pytest.approx(1 / np.sum(share**2))
 
 
+def test_resampled_noise_is_expanded_to_what_unequal_patients_have():
+    """Bootstrapping patients understates the variance by as much as the expansion says."""
+    weights = np.array([40.0, 12, 9, 5, 3, 2, 1, 1, 1, 1])
+    share = weights / weights.sum()
+    patients = np.random.default_rng(20).normal(size=(20_000, len(weights)))
+    adds = share * (patients - (patients @ share)[:, None])
+    understated = (adds**2).sum(axis=1).mean() / np.sum(share**2)
+    freedom = linearise(0.0, np.zeros(10), weights).freedom
+    student = stats.t.ppf(0.975, freedom) / stats.norm.ppf(0.975)
+    assert noise_expansion(weights) == pytest.approx(student / np.sqrt(understated), rel=0.02)
+
+
 def test_degrees_of_freedom_are_those_of_the_matrix():
     """The moments add up to the double sum that the docstring states."""
     h = np.array([0.5, 0.2, 0.2, 0.1])
@@ -83,7 +96,7 @@ def test_degrees_of_freedom_are_those_of_the_matrix():
 def test_a_proportion_of_independent_cases_is_clopper_and_pearson(right, cases):
     """With the binomial standard error, Korn and Graubard's interval is the exact one."""
     p = right / cases
-    found = Linearised(p, np.sqrt(p * (1 - p) / cases), MANY, cases)
+    found = Linearised(p, np.sqrt(p * (1 - p) / cases), MANY, cases, cases)
     exact = stats.binomtest(right, cases).proportion_ci(0.95, method="exact")
     assert proportion_interval(found) == pytest.approx((exact.low, exact.high), abs=1e-6)
 
@@ -91,10 +104,10 @@ def test_a_proportion_of_independent_cases_is_clopper_and_pearson(right, cases):
 @pytest.mark.parametrize("events", [0, 1, 3, 10])
 def test_a_loss_of_equal_events_is_the_poisson_interval(events):
     """Fay and Feuer's interval of equal weights is Garwood's exact one of a count."""
-    found = Linearised(events / 50, np.sqrt(events) / 50, MANY, 50)
+    found = Linearised(events / 50, np.sqrt(events) / 50, MANY, 50, 50)
     low = stats.chi2.ppf(0.025, 2 * events) / 100 if events else 0.0
     high = stats.chi2.ppf(0.975, 2 * events + 2) / 100
-    assert loss_interval(found, step=1 / 50) == pytest.approx((low, high), rel=1e-6)
+    assert loss_interval(found, step=1) == pytest.approx((low, high), rel=1e-6)
 
 
 def test_a_separation_solves_the_score_equation():
@@ -102,7 +115,7 @@ def test_a_separation_solves_the_score_equation():
     right, wrong = np.r_[np.ones(20), np.zeros(6)], np.r_[np.zeros(20), np.ones(6)]
     value, m, n = 0.85, 20, 6
     s2 = value * (1 - value) * (1 + 12 * (0.15 / 1.15 + 0.85 / 1.85)) / (m * n)
-    found = Linearised(value, np.sqrt(s2), MANY, 26)
+    found = Linearised(value, np.sqrt(s2), MANY, 26, 26)
     for end in separation_interval(found, value, (right, wrong)):
         v = end * (1 - end) * (1 + 12 * ((1 - end) / (2 - end) + end / (1 + end))) / (m * n)
         assert (end - value) ** 2 == pytest.approx(stats.norm.ppf(0.975) ** 2 * v, rel=1e-6)
@@ -115,14 +128,14 @@ def test_nothing_is_a_point():
     found = linearise(1.0, np.ones(30))
     assert proportion_interval(found)[0] == pytest.approx(0.025 ** (1 / 30))
     nothing = replace(found, value=0.0)
-    assert loss_interval(nothing, step=1 / 30, squared_step=2 / 900)[1] > 0.1
+    assert loss_interval(nothing, step=1, squared_step=2)[1] > 0.1
     low, high = linearised_interval(2.0, np.full(30, 2.0), scale="proportion", bounds=(0, 2))
     assert low < 1.8 and high == 2
 
 
 def test_two_sources_add_up():
     """Cases and raters together: the variances add, less what both contain."""
-    cases, raters = Linearised(0.8, 0.03, 99, 100), Linearised(0.8, 0.04, 2, 3)
+    cases, raters = Linearised(0.8, 0.03, 99, 100, 100), Linearised(0.8, 0.04, 2, 3, 3)
     assert crossed([cases, raters]).total.error == pytest.approx(0.05)
     assert crossed([cases, raters], overlap=0.0009).total.error == pytest.approx(0.04)
     assert crossed([cases, raters], overlap=1.0).total.error == pytest.approx(0.04)
@@ -140,11 +153,11 @@ def test_what_cannot_be_used_is_refused():
     with pytest.raises(UndefinedMetricError, match="one unit has all the weight"):
         linearise(1.0, [1.0, 2.0], [0.0, 3.0])
     with pytest.raises(InvalidInputError, match="value: a loss cannot be negative"):
-        loss_interval(Linearised(-0.1, 0.1, 9, 10))
+        loss_interval(Linearised(-0.1, 0.1, 9, 10, 10))
     with pytest.raises(InvalidInputError, match="scale: must be"):
         linearised_interval(0.5, [0.4, 0.6], scale="log")
     with pytest.raises(InvalidInputError, match="level: must lie between 0 and 1"):
-        student_interval(Linearised(0.1, 0.1, 9, 10), 1.0)
+        student_interval(Linearised(0.1, 0.1, 9, 10, 10), 1.0)
     with pytest.raises(UndefinedMetricError, match="groups: one of the two groups is empty"):
         separation_interval(None, 1.0, ([1.0], [0.0]))
 
@@ -250,7 +263,7 @@ def test_eight_patients_are_not_enough_to_be_fooled():
     assert normal / 600 > 0.12
 
 
-# --- noise of a calibrated model -------------------------------------------------------------------
+# --- noise of a calibrated model -----------------------------------------------------------------
 
 
 def test_noise_through_a_smoother_is_that_of_simulated_labels():
@@ -267,7 +280,7 @@ def test_noise_through_a_smoother_is_that_of_simulated_labels():
 
 
 def test_the_test_at_zero_has_its_size_and_more_power():
-    """Drawn from the model's own probabilities: right size, and power where the interval has none."""
+    """Labels drawn from the model's own probabilities: right size, and power at last."""
 
     def ece(table):
         return np.abs(table).sum(axis=-1)
@@ -336,7 +349,7 @@ def share(sums):
 
 
 def test_step_down_by_hand():
-    """Three rows, two tests: the larger is judged against the maxima, the smaller against its own."""
+    """Of two tests the larger is judged against the maxima, the smaller against its own."""
     observed = [[4.0, 1.5], [1.0, 2.0], [5.0, 0.0], [0.0, 1.0]]
     assert step_down(observed) == pytest.approx([0.5, 0.5])
     assert step_down([[1.5, 4.0], [2.0, 1.0], [1.0, 0.0], [1.0, 3.0]]) == pytest.approx([0.5, 0.25])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ __all__ = [
     "linearise",
     "linearised_interval",
     "loss_interval",
+    "noise_expansion",
     "proportion_interval",
     "separation_interval",
     "student_interval",
@@ -52,6 +53,8 @@ class Linearised:
     """The degrees of freedom of Student's t that `error` has."""
     worth: float
     """How many units of equal size would tell as much: (Σ W)² / Σ W²."""
+    units: int
+    """How many units there are."""
 
 
 def linearise(value: float, without: ArrayLike, sizes: ArrayLike | None = None) -> Linearised:
@@ -114,6 +117,7 @@ def linearise(value: float, without: ArrayLike, sizes: ArrayLike | None = None) 
         error=math.sqrt(float(np.sum(adds**2 / kept))),
         freedom=_freedom(share, squares, kept),
         worth=1 / squares,
+        units=len(share),
     )
 
 
@@ -124,6 +128,24 @@ def _freedom(share: FloatArray, squares: float, kept: FloatArray) -> float:
     pairs = squares**2 * c0**2 + 2 * c0 * c2 - 4 * squares * c0 * c1 + 2 * c1**2
     pairs += float(np.sum(share**4) - np.sum(part**2 * (squares - 2 * share) ** 2))
     return max(squares**2 / pairs, 1.0)
+
+
+def noise_expansion(sizes: ArrayLike, level: float = 0.95) -> float:
+    """Return by how much resampled noise of units of these sizes is too small.
+
+        t / z · sqrt(Σ h² / Σ h² (1 − 2 h + Σ h²))
+
+    with Student's t of the degrees of freedom of `linearise`. Of G equal units it is Hesterberg's
+    sqrt(G / (G − 1)) t / z of the bootstrap.
+
+    >>> round(noise_expansion([1, 1, 1, 1, 1]), 3)  # sqrt(5 / 4) 2.776 / 1.96
+    1.584
+    """
+    weight = np.asarray(sizes, dtype=np.float64)
+    found = linearise(0.0, np.zeros(len(weight)), weight)
+    share = weight / weight.sum()
+    kept = float(np.sum(share**2 * (1 - 2 * share + 1 / found.worth)))
+    return _quantile(found, level) / _normal(level) / math.sqrt(kept * found.worth)
 
 
 def student_interval(found: Linearised, level: float = 0.95) -> Ends:
@@ -194,7 +216,7 @@ def loss_interval(
     *,
     step: float | None = None,
     squared_step: float | None = None,
-    least_error: float = 0.0,
+    spread: float = 0.0,
     most: float = math.inf,
 ) -> Ends:
     """Return the interval of a mean loss of which few cases may make up most.
@@ -209,11 +231,11 @@ def loss_interval(
 
     Parameters
     ----------
-    step: w, what one more error would add to the loss, on average: 1 / worth for an error rate.
-        By default that of the events seen, V / θ.
-    squared_step: w₂, the mean of its square; w² by default.
-    least_error: the standard error that a calibrated model would have, where losses of right cases
-        would hide that no error was seen.
+    step: what one more error would add to the loss of a case, on average: 1 for an error rate. In
+        one of G units it adds w = step / G to the mean. By default that of the events seen, V / θ.
+    squared_step: the mean of its square, step² by default: w₂ = squared_step Σ h² / G.
+    spread: the variance of a case's loss if the model were calibrated, where the losses of right
+        cases would hide that no error was seen.
     most: the largest value that the loss can have.
 
     References
@@ -225,7 +247,7 @@ def loss_interval(
 
     Examples
     --------
-    >>> low, high = loss_interval(linearise(0.0, [0.0] * 30), step=1 / 30)
+    >>> low, high = loss_interval(linearise(0.0, [0.0] * 30), step=1)
     >>> low, round(high, 3)  # Poisson: no event in 30, 3.689 / 30
     (0.0, 0.123)
     """
@@ -236,10 +258,11 @@ def loss_interval(
     more, squared = seen, seen**2
     if step is not None:
         # The loss is as if of θ² / V equal events; with many of them, one more is as those seen.
-        events = found.value**2 / max(variance, least_error**2, 1e-300)
+        events = found.value**2 / max(variance, spread / found.worth, 1e-300)
         fewer = min(1.0, FEW_EVENTS / events) if events > 0 else 1.0
-        more = max(seen, fewer * step)
-        squared = max(seen**2, fewer**2 * (step**2 if squared_step is None else squared_step))
+        mean_square = step**2 if squared_step is None else squared_step
+        more = max(seen, fewer * step / found.units)
+        squared = max(seen**2, fewer**2 * mean_square / (found.units * found.worth))
     tail = (1 - level) / 2
     low = _gamma(found.value, variance, tail)
     high = _gamma(found.value + more, variance + squared, 1 - tail)
@@ -313,6 +336,7 @@ def linearised_interval(
     bounds: Ends = (-math.inf, math.inf),
     step: float | None = None,
     squared_step: float | None = None,
+    spread: float = 0.0,
 ) -> Ends:
     """Return the interval of an estimate from its values without each unit in turn.
 
@@ -322,7 +346,7 @@ def linearised_interval(
     scale: "identity" (Student), "proportion" (Korn and Graubard, within `bounds`) or "loss"
         (gamma, from 0 to the upper bound).
     bounds: the smallest and the largest possible value.
-    step, squared_step: as in `loss_interval`.
+    step, squared_step, spread: as in `loss_interval`.
 
     >>> low, high = linearised_interval(0.9, [1.0, 0.8, 0.9], scale="proportion", bounds=(0, 1))
     >>> round(low, 2), round(high, 2)
@@ -334,11 +358,13 @@ def linearised_interval(
         low, high = student_interval(found, level)
         return min(max(low, least), value), max(min(high, most), value)
     if scale == "loss":
-        return loss_interval(found, level, step=step, squared_step=squared_step, most=most)
+        return loss_interval(
+            found, level, step=step, squared_step=squared_step, spread=spread, most=most
+        )
     if scale != "proportion":
         raise InvalidInputError(f'scale: must be "identity", "proportion" or "loss"; got {scale!r}')
     width = most - least
-    within = Linearised((value - least) / width, found.error / width, found.freedom, found.worth)
+    within = replace(found, value=(value - least) / width, error=found.error / width)
     low, high = proportion_interval(within, level)
     return least + width * low, least + width * high
 
@@ -367,7 +393,8 @@ def crossed(sources: Sequence[Linearised], overlap: float = 0.0) -> Crossed:
     Owen (2007), The pigeonhole bootstrap, Annals of Applied Statistics 1, 386-411. Cameron,
     Gelbach and Miller (2011), Robust inference with multiway clustering, JBES 29, 238-249.
 
-    >>> cases, raters = Linearised(0.8, 0.03, 99, 100), Linearised(0.8, 0.04, 2, 3)
+    >>> cases = Linearised(0.8, 0.03, 99, 100, 100)
+    >>> raters = Linearised(0.8, 0.04, 2, 3, 3)
     >>> both = crossed([cases, raters])
     >>> round(both.total.error, 3), round(both.total.freedom, 2), [round(s, 2) for s in both.shares]
     (0.05, 4.85, [0.36, 0.64])
@@ -384,6 +411,7 @@ def crossed(sources: Sequence[Linearised], overlap: float = 0.0) -> Crossed:
             math.sqrt(variance),
             max(float(freedom), min(s.freedom for s in sources)),
             min(s.worth for s in sources),
+            min(s.units for s in sources),
         ),
         tuple(float(v / total) if total > 0 else 1 / len(sources) for v in variances),
     )
