@@ -10,6 +10,14 @@ from scipy import stats
 from scipy.special import expit
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.inference_jackknife import (
+    Linearised,
+    crossed,
+    linearise,
+    noise_expansion,
+    student_interval,
+    two_sided_p,
+)
 from raterwise.inference_levels import level_test, step_down
 from raterwise.inference_noise import (
     calibrated_draws,
@@ -17,18 +25,14 @@ from raterwise.inference_noise import (
     design_effect,
     p_of_calibration,
     propagated_noise,
+    zero_tested_ends,
 )
 from raterwise.inference_small import (
-    Linearised,
-    crossed,
-    linearise,
+    gap_interval,
     linearised_interval,
     loss_interval,
-    noise_expansion,
     proportion_interval,
     separation_interval,
-    student_interval,
-    two_sided_p,
 )
 from raterwise.intervals import calibrated_noise, calibration_interval, percentile_interval
 
@@ -307,6 +311,48 @@ def test_the_test_at_zero_has_its_size_and_more_power():
     assert size < 0.1
     assert power > 0.45
     assert inverted / 150 < 0.3
+
+
+def test_a_model_that_is_sure_of_everything_is_covered():
+    """Sure, and wrong in five of a hundred: the inverted test has 85% at most, with the gap 92%."""
+
+    def ece(table):
+        return np.abs(table).sum(axis=-1)
+
+    held = np.zeros((150, 2))
+    truth = float(expit(np.random.default_rng(15).normal(7, 2, 100_000)).mean()) - 0.95
+    for r in range(len(held)):
+        random = np.random.default_rng([16, r])
+        z, hit = expit(random.normal(7, 2, 50)), (random.random(50) < 0.95).astype(float)
+        cell = np.minimum((z * 15).astype(int), 14)
+        share = np.bincount(cell, minlength=15) / 50
+        mean = np.bincount(cell, z, 15) / 50 / np.where(share > 0, share, 1)
+        observed = np.bincount(cell, hit - z, 15) / 50
+        rows = random.integers(0, 50, (200, 50))
+        noise = np.stack([np.bincount(cell[i], (hit - z)[i], 15) / 50 for i in rows]) - observed
+        old = calibration_interval(
+            ece, observed, noise, least_noise=calibrated_noise(mean, share, 50), units=50
+        )
+        draws = calibrated_draws(mean, share, 50, draws=300, random=random)
+        value = float(ece(observed))
+        gap = gap_interval(linearise(hit.mean(), without_each(hit, np.ones(50))), z.mean())
+        p = p_of_calibration(ece, value, draws)
+        low, high = zero_tested_ends((old.low, old.high), value, p, gap=gap)
+        assert (low > 0) == (p <= 0.05 and value > 0)
+        assert low <= value <= high
+        held[r] = low <= truth <= high, old.low <= truth <= old.high
+    new, before = held.mean(axis=0)
+    assert new >= 0.92
+    assert before < 0.85
+
+
+def test_the_gap_is_the_distance_to_the_interval_of_what_was_observed():
+    """Between the prediction and the nearest and the farthest end; 0 where it lies within."""
+    found = Linearised(0.8, 0.04, MANY, 100, 100)
+    low, high = proportion_interval(found)
+    assert gap_interval(found, 0.95) == pytest.approx((0.95 - high, 0.95 - low))
+    assert gap_interval(found, 0.6) == pytest.approx((low - 0.6, high - 0.6))
+    assert gap_interval(found, 0.8)[0] == 0
 
 
 def test_draws_know_of_raters_and_patients():

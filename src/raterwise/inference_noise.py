@@ -19,6 +19,7 @@ __all__ = [
     "design_effect",
     "p_of_calibration",
     "propagated_noise",
+    "zero_tested_ends",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -139,3 +140,26 @@ def p_of_calibration(norm: Norm, observed: float, draws: FloatArray) -> float:
     """
     null = norm(draws)
     return float((1 + np.count_nonzero(null >= observed * (1 - 1e-12))) / (1 + len(null)))
+
+
+def zero_tested_ends(
+    ends: tuple[float, float],
+    value: float,
+    p: float,
+    level: float = 0.95,
+    gap: tuple[float, float] | None = None,
+) -> tuple[float, float]:
+    """Return the interval of a calibration error whose low end is 0 exactly where p > 1 - level.
+
+    At zero the noise is known: it is that of the model's own probabilities (`p_of_calibration`).
+    Away from zero it is not, and `ends`, from resampled noise, hold. Where zero is rejected but no
+    truth above it is, the interval begins at a hundredth of the value. `gap` is the interval of
+    the overall gap (`gap_interval`), below which such an error cannot lie.
+
+    >>> zero_tested_ends((0.0, 0.12), 0.08, p=0.03), zero_tested_ends((0.02, 0.12), 0.08, p=0.2)
+    ((0.0008, 0.12), (0.0, 0.12))
+    """
+    low, high = ends
+    least, most = (0.0, 0.0) if gap is None else gap
+    low = max(low, least, value / 100) if p <= 1 - level else 0.0
+    return min(low, value), max(high, most, value)

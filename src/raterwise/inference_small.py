@@ -1,9 +1,8 @@
-"""Intervals and p-values that hold with few patients, few errors and few raters.
+"""Intervals that are no points where nothing is wrong, and no wider than they need be elsewhere.
 
-The bootstrap of few unequal patients is too narrow, and that of no errors is a point. Here the
-values without each patient (or case, or rater) in turn give the standard error and the degrees of
-freedom of Student's t; the shape of the interval is that of what is measured: a proportion, a loss
-that few cases make up, a separation of two groups, or anything else.
+The shape of an interval is that of what is measured: a proportion, a loss that few cases make up, a
+separation of two groups, or anything else. The error and its degrees of freedom are those of
+`inference_jackknife`.
 
 Everything takes numbers and returns numbers; nothing is random.
 """
@@ -11,167 +10,36 @@ Everything takes numbers and returns numbers; nothing is random.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.inference_jackknife import (
+    Linearised,
+    linearise,
+    normal_quantile,
+    student_interval,
+    student_quantile,
+)
 
 __all__ = [
-    "Crossed",
-    "Linearised",
-    "crossed",
-    "linearise",
+    "gap_interval",
     "linearised_interval",
     "loss_interval",
-    "noise_expansion",
     "proportion_interval",
     "separation_interval",
-    "student_interval",
-    "two_sided_p",
 ]
 
 FloatArray = NDArray[np.float64]
 Ends = tuple[float, float]
 
-FEW_EVENTS = 4.0
+FEW_EVENTS = 2.0
 """With more events than that, one that was not seen is taken to be like those that were."""
 FEW_ERRORS = 5.0
 """From so many wrong units on, what the data say of their correlation is believed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Linearised:
-    """An estimate with the error that leaving out one unit at a time shows."""
-
-    value: float
-    error: float
-    """The standard error."""
-    freedom: float
-    """The degrees of freedom of Student's t that `error` has."""
-    worth: float
-    """How many units of equal size would tell as much: (Σ W)² / Σ W²."""
-    units: int
-    """How many units there are."""
-
-
-def linearise(value: float, without: ArrayLike, sizes: ArrayLike | None = None) -> Linearised:
-    """Return the error and the degrees of freedom of an estimate from its leave-one-out values.
-
-    Unit g has the share h_g = W_g / Σ W of the weight. For a mean θ = Σ T_g / Σ W_g the values
-    without each unit give back exactly what the unit adds, (T_g − θ W_g) / Σ W:
-
-        u_g = (1 − h_g) (θ − θ₍₋g₎),      less h_g Σ u, which is 0 for a mean
-
-    and for a smooth metric they do so to first order (the jackknife). With S = Σ h²,
-
-        V = Σ u_g² / (1 − 2 h_g + S),     freedom = 2 E[V]² / Var[V] = (Σ h²)² / Σ_gk B_gk²,
-        B_gk = h_g h_k (δ_gk − h_g − h_k + S) / sqrt((1 − 2 h_g + S) (1 − 2 h_k + S))
-
-    which is CR2 with Satterthwaite's degrees of freedom when the cases of a unit are alike: V is
-    then without bias, and few large units have few degrees of freedom. Of equal units they are
-    the usual s² / G and G − 1.
-
-    Parameters
-    ----------
-    value: the estimate θ.
-    without: θ₍₋g₎, the same estimate without unit g (patient, case or rater).
-    sizes: W_g, the weight of each unit in the estimate; all equal by default.
-
-    References
-    ----------
-    Bell and McCaffrey (2002), Bias reduction in standard errors for linear regression with
-    multi-stage samples, Survey Methodology 28, 169-181. Pustejovsky and Tipton (2018), JBES 36,
-    672-683. Imbens and Kolesár (2016), Review of Economics and Statistics 98, 701-712.
-
-    Examples
-    --------
-    >>> found = linearise(2.0, [2.5, 2.0, 1.5])  # the mean of 1, 2 and 3
-    >>> round(found.error**2, 12), round(found.freedom, 12)  # 1 / 3, and 3 - 1
-    (0.333333333333, 2.0)
-    """
-    left_out = np.asarray(without, dtype=np.float64)
-    if left_out.ndim != 1 or len(left_out) < 2:
-        raise InvalidInputError(
-            f"without: must be one value per unit, at least 2 units; got shape {left_out.shape}"
-        )
-    weight = np.ones(len(left_out)) if sizes is None else np.asarray(sizes, dtype=np.float64)
-    if weight.shape != left_out.shape or not (np.isfinite(weight) & (weight >= 0)).all():
-        raise InvalidInputError(
-            f"sizes: must be {len(left_out)} finite numbers, not negative; got {weight.shape}"
-        )
-    seen = weight > 0
-    share, left_out = weight[seen] / weight.sum(), left_out[seen]
-    if len(share) < 2:
-        raise UndefinedMetricError("sizes: one unit has all the weight, so nothing can be said")
-    if not np.isfinite(left_out).all():
-        raise UndefinedMetricError("without: the metric has no value without one of the units")
-    squares = float(np.sum(share**2))
-    adds = (1 - share) * (value - left_out)
-    adds -= share * adds.sum()
-    kept = 1 - 2 * share + squares
-    return Linearised(
-        value=float(value),
-        error=math.sqrt(float(np.sum(adds**2 / kept))),
-        freedom=_freedom(share, squares, kept),
-        worth=1 / squares,
-        units=len(share),
-    )
-
-
-def _freedom(share: FloatArray, squares: float, kept: FloatArray) -> float:
-    """Return (Σ h²)² / Σ_gk B_gk² of `linearise`, the double sum written as moments."""
-    part = share**2 / kept
-    c0, c1, c2 = (float(np.sum(part * share**j)) for j in range(3))
-    pairs = squares**2 * c0**2 + 2 * c0 * c2 - 4 * squares * c0 * c1 + 2 * c1**2
-    pairs += float(np.sum(share**4) - np.sum(part**2 * (squares - 2 * share) ** 2))
-    return max(squares**2 / pairs, 1.0)
-
-
-def noise_expansion(sizes: ArrayLike, level: float = 0.95) -> float:
-    """Return by how much resampled noise of units of these sizes is too small.
-
-        t / z · sqrt(Σ h² / Σ h² (1 − 2 h + Σ h²))
-
-    with Student's t of the degrees of freedom of `linearise`. Of G equal units it is Hesterberg's
-    sqrt(G / (G − 1)) t / z of the bootstrap.
-
-    >>> round(noise_expansion([1, 1, 1, 1, 1]), 3)  # sqrt(5 / 4) 2.776 / 1.96
-    1.584
-    """
-    weight = np.asarray(sizes, dtype=np.float64)
-    found = linearise(0.0, np.zeros(len(weight)), weight)
-    share = weight / weight.sum()
-    kept = float(np.sum(share**2 * (1 - 2 * share + 1 / found.worth)))
-    return _quantile(found, level) / _normal(level) / math.sqrt(kept * found.worth)
-
-
-def student_interval(found: Linearised, level: float = 0.95) -> Ends:
-    """Return θ ± t s, with Student's t of `found.freedom` degrees of freedom.
-
-    >>> low, high = student_interval(linearise(2.0, [2.5, 2.0, 1.5]))
-    >>> round(low, 3), round(high, 3)  # 2 ± 4.303 / sqrt(3)
-    (-0.484, 4.484)
-    """
-    reach = _quantile(found, level) * found.error
-    return found.value - reach, found.value + reach
-
-
-def two_sided_p(found: Linearised, null: float = 0.0) -> float:
-    """Return Student's p of "the truth is `null`", at most 1 - level exactly where an interval
-    of `student_interval` excludes it: one calculation gives both.
-
-    >>> round(two_sided_p(linearise(2.0, [2.5, 2.0, 1.5])), 4)  # t = 2 sqrt(3), 2 degrees
-    0.0742
-    """
-    from scipy.special import stdtr
-
-    gap = abs(found.value - null)
-    if found.error == 0:
-        return 1.0 if gap == 0 else 0.0
-    return float(2 * stdtr(found.freedom, -gap / found.error))
 
 
 def proportion_interval(found: Linearised, level: float = 0.95) -> Ends:
@@ -200,7 +68,9 @@ def proportion_interval(found: Linearised, level: float = 0.95) -> Ends:
     share = min(max(found.value, 0.0), 1.0)
     spread = share * (1 - share)
     if found.error > 0 and spread > 0:
-        number = spread / found.error**2 * (_normal(level) / _quantile(found, level)) ** 2
+        number = (
+            spread / found.error**2 * (normal_quantile(level) / student_quantile(found, level)) ** 2
+        )
     else:
         number = found.worth
     hits, misses = number * share, number * (1 - share)
@@ -208,6 +78,22 @@ def proportion_interval(found: Linearised, level: float = 0.95) -> Ends:
     low = float(betaincinv(hits, misses + 1, tail)) if hits > 0 else 0.0
     high = float(betaincinv(hits + 1, misses, 1 - tail)) if misses > 0 else 1.0
     return low, high
+
+
+def gap_interval(found: Linearised, predicted: float, level: float = 0.95) -> Ends:
+    """Return the interval of |predicted − θ|, the overall gap of a model's mean probability.
+
+    θ is what was observed (the accuracy, the share of a finding) with its `proportion_interval`.
+    Every calibration error of the same question that averages absolute deviations is at least this
+    gap. A model that is sure of everything, and of whose errors few were seen, has bins that
+    resample to no noise; their error can be as large as the gap that these few errors allow.
+
+    >>> low, high = gap_interval(linearise(1.0, [1.0] * 30), predicted=0.999)
+    >>> low, round(high, 3)
+    (0.0, 0.115)
+    """
+    least, most = proportion_interval(found, level)
+    return max(predicted - most, least - predicted, 0.0), max(predicted - least, most - predicted)
 
 
 def loss_interval(
@@ -253,7 +139,7 @@ def loss_interval(
     """
     if found.value < 0:
         raise InvalidInputError(f"value: a loss cannot be negative; got {found.value}")
-    variance = (found.error * _quantile(found, level) / _normal(level)) ** 2
+    variance = (found.error * student_quantile(found, level) / normal_quantile(level)) ** 2
     seen = variance / found.value if found.value > 0 else 0.0
     more, squared = seen, seen**2
     if step is not None:
@@ -313,9 +199,9 @@ def separation_interval(
         curved = 1 + middle * ((1 - theta) / (2 - theta) + theta / (1 + theta))
         return theta * (1 - theta) * max(curved, 0.0) / (m * n)
 
-    effect, t = 1.0, _normal(level)
+    effect, t = 1.0, normal_quantile(level)
     if found is not None:
-        t = _quantile(found, level)
+        t = student_quantile(found, level)
         expected = variance(value)
         least = min(1.0, FEW_ERRORS / min(m, n))
         effect = max(found.error**2 / expected, least) if expected > 0 else 1.0
@@ -367,72 +253,6 @@ def linearised_interval(
     within = replace(found, value=(value - least) / width, error=found.error / width)
     low, high = proportion_interval(within, level)
     return least + width * low, least + width * high
-
-
-@dataclass(frozen=True, slots=True)
-class Crossed:
-    """The error of an estimate over two crossed populations, and where it comes from."""
-
-    total: Linearised
-    shares: tuple[float, ...]
-    """The part of each source in the variance; they add up to 1."""
-
-
-def crossed(sources: Sequence[Linearised], overlap: float = 0.0) -> Crossed:
-    """Return the error when both cases and raters are samples of populations.
-
-        V = V_cases + V_raters − V_overlap,      freedom = V² / Σ V_j² / ν_j   (Satterthwaite)
-
-    Each V_j is that of leaving out one unit of one population. Both contain the noise of the
-    single rating; `overlap` is its variance (leaving out the ratings of one rater in one case at a
-    time), 0 where it is not known, which errs on the wide side by at most that. V is never below
-    the largest of its sources.
-
-    References
-    ----------
-    Owen (2007), The pigeonhole bootstrap, Annals of Applied Statistics 1, 386-411. Cameron,
-    Gelbach and Miller (2011), Robust inference with multiway clustering, JBES 29, 238-249.
-
-    >>> cases = Linearised(0.8, 0.03, 99, 100, 100)
-    >>> raters = Linearised(0.8, 0.04, 2, 3, 3)
-    >>> both = crossed([cases, raters])
-    >>> round(both.total.error, 3), round(both.total.freedom, 2), [round(s, 2) for s in both.shares]
-    (0.05, 4.85, [0.36, 0.64])
-    """
-    variances = np.array([source.error**2 for source in sources])
-    largest = int(variances.argmax())
-    variance = max(float(variances.sum()) - overlap, float(variances[largest]))
-    spread = sum(v**2 / s.freedom for v, s in zip(variances, sources, strict=True))
-    freedom = variance**2 / spread if spread > 0 else min(s.freedom for s in sources)
-    total = variances.sum()
-    return Crossed(
-        Linearised(
-            sources[0].value,
-            math.sqrt(variance),
-            max(float(freedom), min(s.freedom for s in sources)),
-            min(s.worth for s in sources),
-            min(s.units for s in sources),
-        ),
-        tuple(float(v / total) if total > 0 else 1 / len(sources) for v in variances),
-    )
-
-
-def _quantile(found: Linearised, level: float) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(found.freedom, (1 + _checked(level)) / 2))
-
-
-def _normal(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + _checked(level)) / 2))
-
-
-def _checked(level: float) -> float:
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level: must lie between 0 and 1, both excluded; got {level}")
-    return level
 
 
 def _gamma(mean: float, variance: float, place: float) -> float:
