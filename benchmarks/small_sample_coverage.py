@@ -5,7 +5,7 @@
 Each design draws test sets from a population whose truth is worked out here, without raterwise, on
 many cases whose raters report their true probabilities. Two ways to an interval stand beside each
 other: `evaluate` is what `rw.evaluate` returns, `small` what the functions of
-`raterwise.inference_small` make of the values without each patient, which are computed here too.
+`raterwise.inference.small` make of the values without each patient, which are computed here too.
 The width is given over that of an oracle: 3.92 standard deviations of the estimate over the test
 sets. One line of JSON is written per finished design; a run that was stopped goes on.
 """
@@ -25,8 +25,7 @@ import numpy as np
 from scipy.special import digamma
 
 import raterwise as rw
-from raterwise import inference_jackknife as jackknife
-from raterwise import inference_small as small
+from raterwise.inference import jackknife, small
 from simulated_test_sets import _mean_gap, _robust, _smooth
 from small_test_sets import (
     TestSet,
@@ -114,7 +113,7 @@ def truth_of(make: Callable[..., TestSet], size: int) -> dict[str, float]:
 
 
 def small_intervals(data: TestSet, unit: str) -> dict[str, tuple[float, float, float]]:
-    """Return value and ends by `raterwise.inference_small`."""
+    """Return value and ends by `raterwise.inference.small`."""
     cases, raters = data.ratings.shape
     frequencies = data.counts() / raters
     point = values(data.probs, frequencies, raters, np.ones(cases))
@@ -205,7 +204,7 @@ def evaluated(data: TestSet, unit: str, seed: int) -> dict[str, tuple[float, flo
     asked = METRICS + (ERRORS if unit == "cases" else ())
     found = rw.evaluate(
         data.probs, labels, metrics=asked, groups=data.patients, resamples=400, seed=seed,
-        threads=1, **({} if unit == "cases" else {"resample": "raters"}),
+        threads=1, unit=unit,
     )  # fmt: skip
     return {
         name: (e.value, e.low, e.high)
@@ -252,8 +251,8 @@ DESIGNS = (
     Design("chest-200", chest, 200),
     Design("raters-3", few_raters, 200, 3, "raters"),
     Design("raters-5", few_raters, 200, 5, "raters"),
-    Design("both-100-3", few_raters, 100, 3, "both"),
-    Design("both-40-8", few_raters, 40, 8, "both"),
+    Design("both-100-3", few_raters, 100, 3, "both", ways=("small",)),
+    Design("both-40-8", few_raters, 40, 8, "both", ways=("small",)),
 )
 
 

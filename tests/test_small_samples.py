@@ -10,7 +10,12 @@ from scipy import stats
 from scipy.special import expit
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.inference_jackknife import (
+from raterwise.inference.intervals import (
+    calibrated_noise,
+    calibration_interval,
+    percentile_interval,
+)
+from raterwise.inference.jackknife import (
     Linearised,
     crossed,
     linearise,
@@ -18,8 +23,8 @@ from raterwise.inference_jackknife import (
     student_interval,
     two_sided_p,
 )
-from raterwise.inference_levels import level_test, step_down
-from raterwise.inference_noise import (
+from raterwise.inference.levels import level_test, step_down
+from raterwise.inference.noise import (
     calibrated_draws,
     coarser_cells,
     design_effect,
@@ -27,14 +32,13 @@ from raterwise.inference_noise import (
     propagated_noise,
     zero_tested_ends,
 )
-from raterwise.inference_small import (
+from raterwise.inference.small import (
     gap_interval,
     linearised_interval,
     loss_interval,
     proportion_interval,
     separation_interval,
 )
-from raterwise.intervals import calibrated_noise, calibration_interval, percentile_interval
 
 MANY = 1e9  # degrees of freedom at which Student's t is normal
 

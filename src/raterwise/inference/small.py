@@ -2,7 +2,7 @@
 
 The shape of an interval is that of what is measured: a proportion, a loss that few cases make up, a
 separation of two groups, or anything else. The error and its degrees of freedom are those of
-`inference_jackknife`.
+`jackknife`.
 
 Everything takes numbers and returns numbers; nothing is random.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.inference_jackknife import (
+from raterwise.inference.jackknife import (
     Linearised,
     linearise,
     normal_quantile,
