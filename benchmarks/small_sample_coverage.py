@@ -174,12 +174,15 @@ def brier_step(probs: Array) -> tuple[float, float, float]:
 
 
 def nll_step(probs: Array) -> tuple[float, float, float]:
-    """Return the same of the log loss: the variance of -log p of a label drawn from p."""
+    """Return the same of the log loss, for an error in any case: the mean of -log(1 - z).
+
+    The errors that a model expects are cheap, those of its sure cases are not; the variance is that
+    of -log p of a label drawn from p.
+    """
     log = np.log(np.clip(probs, 1e-300, 1))
-    mean = (probs * log).sum(axis=1)
-    variance = (probs * log**2).sum(axis=1) - mean**2
-    own = float(variance.sum() / -mean.sum())
-    return own, own**2, float(variance.mean())
+    variance = (probs * log**2).sum(axis=1) - (probs * log).sum(axis=1) ** 2
+    wrong = -np.log1p(-np.clip(probs.max(axis=1), 0, 1 - 1e-12))
+    return float(wrong.mean()), float((wrong**2).mean()), float(variance.mean())
 
 
 STEPS: dict[str, Callable[[Array], tuple[float, float, float]]] = {
