@@ -30,6 +30,7 @@ from raterwise.inference.noise import (
     design_effect,
     p_of_calibration,
     propagated_noise,
+    soft_noise,
     zero_tested_ends,
 )
 from raterwise.inference.small import (
@@ -285,6 +286,26 @@ def test_noise_through_a_smoother_is_that_of_simulated_labels():
     assert propagated_noise(smoother, fine) == pytest.approx(simulated, rel=0.08)
     with pytest.raises(InvalidInputError, match="weights: must be"):
         propagated_noise(smoother, fine[:7])
+
+
+def test_noise_of_soft_bins_is_that_of_simulated_labels():
+    """RECE-G of a calibrated saturated model: where cases are, the floor is within a quarter."""
+    random = np.random.default_rng(17)
+    z = expit(np.abs(random.normal(0, 4, 500)))
+    edges = np.arange(16) / 15
+    centres = (edges[1:] + edges[:-1]) / 2
+
+    def shares(score):
+        part = np.diff(stats.norm.cdf((edges - score[:, None]) / 0.1), axis=1)
+        return part / part.sum(axis=1, keepdims=True)
+
+    soft = shares(z)
+    simulated = (((random.random((4000, 500)) < z) - z) @ soft / 500).std(axis=0)
+    mean = z @ soft / soft.sum(axis=0)
+    counts = np.histogram(z, edges)[0]
+    found = soft_noise(mean, counts, shares(centres), cases=500)
+    held = soft.sum(axis=0) > 10
+    assert found[held] == pytest.approx(simulated[held], rel=0.25)
 
 
 def test_the_test_at_zero_has_its_size_and_more_power():

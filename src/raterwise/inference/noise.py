@@ -19,6 +19,7 @@ __all__ = [
     "design_effect",
     "p_of_calibration",
     "propagated_noise",
+    "soft_noise",
     "zero_tested_ends",
 ]
 
@@ -44,6 +45,36 @@ def propagated_noise(weights: ArrayLike, noise: ArrayLike) -> FloatArray:
             f"got {smoother.shape}"
         )
     return np.sqrt(error**2 @ (smoother**2).T)
+
+
+def soft_noise(
+    score: ArrayLike,
+    counts: ArrayLike,
+    shares: ArrayLike,
+    cases: float,
+    raters: float = 1,
+    agreement: float = 1,
+) -> FloatArray:
+    """Return the standard error of each soft bin's deviation for a perfectly calibrated model.
+
+        sqrt( z̄_b (1 − z̄_b) · Σ_c part_c s_cb² / cases · (a + (1 − a) / raters) )
+
+    as `calibrated_noise`, with the squares of the shares s_cb that bin b has of the cases in cell
+    c: a case in several bins is not in each of them with all its noise.
+
+    Parameters
+    ----------
+    score: z̄_b, the mean score of a soft bin.
+    counts: how many cases have their score in each cell; `shares` (cells, bins) of its centre.
+    cases, raters, agreement: as in `calibrated_noise`.
+
+    >>> soft_noise([0.5, 0.5], counts=[100], shares=[[0.5, 0.5]], cases=100)
+    array([0.025, 0.025])
+    """
+    mean, number = np.asarray(score, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    per_case = (agreement + (1 - agreement) / raters) / cases
+    spread = propagated_noise(np.asarray(shares).T, np.sqrt(number / number.sum() * per_case))
+    return np.sqrt(np.clip(mean * (1 - mean), 0, None)) * spread
 
 
 def coarser_cells(weight: ArrayLike, bins: int | None = None) -> FloatArray:
