@@ -1,15 +1,18 @@
 """Evidence against calibration: standardised deviations, and how far they go by chance.
 
-A deviation is a sum over cases, S_j = Σ_i a_i Σ_k f_ijk (μ_ik - p_ik), of what the raters said minus
-what the model predicts, with coefficients f that depend on the predictions alone. If the model is
-calibrated its expectation is 0, and its variance, its third cumulant and its correlation with the
-other sums follow from the model's own probabilities. With one rater per case and independent cases
-that is all there is to know; otherwise the labels of a case, or of a patient, hang together, and a
-*design effect* widens the null.
+A deviation is a sum over cases, S_j = Σ_i a_i Σ_k f_ijk (μ_ik - p_ik), of what the raters said
+minus what the model predicts, with coefficients f that depend on the predictions alone. If the
+model is calibrated its expectation is 0, and its variance, its third moment and its correlation
+with the other sums follow from the model's own probabilities. With one rater per case and
+independent cases that is all there is to know, and the test is exact but for the number of
+simulations. Otherwise the raters of a case agree more than its probabilities say (an agreement ρ
+from 0 to 1, estimated from how often they differ), and cases of a patient go together (a design
+effect, estimated from the products of their deviations): both widen the null.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc, ndtr
 
-__all__ = ["ALL", "TOP", "Cases", "Evidence", "Features", "Statistic", "simulated_p_values", "step_down", "two_sided"]
+__all__ = [
+    "ALL",
+    "TOP",
+    "Cases",
+    "Evidence",
+    "Features",
+    "Moments",
+    "Statistic",
+    "simulated_p_values",
+    "step_down",
+    "two_sided",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -33,7 +47,7 @@ STEEPEST = 8.0
 LEAN = 25
 """How many cases with several raters the agreement over all counts for."""
 CAREFUL = 5
-"""How many further cases count as if all their raters had agreed: too little is worse than too much."""
+"""How many further cases count as if all their raters had agreed: the safe side."""
 SIMULATED = 5_000_000
 """Up to how many labels, over all simulations, the null is drawn label by label."""
 VALUES = 1 << 21
@@ -53,11 +67,6 @@ class Cases:
     weights: FloatArray
     """(N,): of the cases."""
     patients: IntArray | None = None
-
-    @property
-    def single(self) -> bool:
-        """Whether every case has one label and is nobody else's."""
-        return self.patients is None and bool((self.raters == 1).all())
 
     def take(self, rows: Any) -> Cases:
         """Return some of the cases."""
@@ -90,6 +99,7 @@ class Statistic:
     high: float = 1.0
     number: int = 0
     """Which of the bins, from 1."""
+    bins: int = 0
     centre: float = 0.0
     """Of a slope: the logit around which it turns."""
 
@@ -146,6 +156,12 @@ class Features:
                 f[:, k, j] = statistic.coefficient(probs[:, k])
         return f
 
+    def centred(self, probs: FloatArray) -> FloatArray:
+        """Return f less its expectation under the probabilities."""
+        f = self.coefficients(probs)
+        f -= _mean(probs, f)[:, None, :]
+        return f
+
 
 def _logit(z: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
@@ -166,8 +182,8 @@ def _of_channel(
         ends = np.unique([0.0, *edges, 1.0])
         if len(ends) > 2:
             statistics += [
-                Statistic("bin", channel, float(low), float(high), number + 1)
-                for number, (low, high) in enumerate(zip(ends, ends[1:], strict=False))
+                Statistic("bin", channel, float(low), float(high), number + 1, len(ends) - 1)
+                for number, (low, high) in enumerate(itertools.pairwise(ends))
             ]
     return tuple(statistics)
 
@@ -201,12 +217,12 @@ class Moments:
         return Moments(np.zeros((statistics, statistics)), zero, zero, zero, zero)
 
     @staticmethod
-    def of(part: Cases, f: FloatArray, weights: FloatArray) -> Moments:
+    def of(part: Cases, f: FloatArray, square: FloatArray, weights: FloatArray) -> Moments:
         """Return those of some cases; `f` are centred coefficients."""
         p, n = part.probs, part.raters
         root = (f * np.sqrt(p * (weights**2 / n)[:, None])[:, :, None]).reshape(-1, f.shape[2])
-        second = weights[:, None] ** 2 * np.einsum("nk,nkj->nj", p, f**2)
-        third = weights[:, None] ** 3 * np.einsum("nk,nkj->nj", p, f**3)
+        second = weights[:, None] ** 2 * _mean(p, square)
+        third = weights[:, None] ** 3 * _mean(p, square * f)
         return Moments(
             root.T @ root,
             (third / n[:, None] ** 2).sum(axis=0),
@@ -265,16 +281,20 @@ class Evidence:
         m = len(features.statistics)
         sums, squares, full, apart = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
         moments = Moments.none(m)
+        several = bool((cases.raters > 1).any())
         for part, own, starts in _parts(cases, weights, m):
-            f = features.coefficients(part.probs)
-            f = f - (part.probs[:, :, None] * f).sum(axis=1, keepdims=True)
-            each = own[:, None] * np.einsum("nk,nkj->nj", part.observed, f)
+            f = features.centred(part.probs)
+            each = own[:, None] * _mean(part.observed, f)
             sums += each.sum(axis=0)
-            apart += _apart(part, f, own)
-            moments = moments + Moments.of(part, f, own)
-            squares += (np.add.reduceat(each, starts, axis=0) ** 2 ).sum(axis=0) - (each**2).sum(axis=0)
-            spread = own[:, None] * np.sqrt(np.einsum("nk,nkj->nj", part.probs, f**2))
-            full += (np.add.reduceat(spread, starts, axis=0) ** 2).sum(axis=0)
+            square = f * f
+            moments = moments + Moments.of(part, f, square, own)
+            if several:
+                apart += _apart(part, f, square, own)
+            if cases.patients is not None:
+                squares += (np.add.reduceat(each, starts, axis=0) ** 2).sum(axis=0)
+                squares -= (each**2).sum(axis=0)
+                spread = np.abs(own[:, None]) * np.sqrt(_mean(part.probs, square))
+                full += (np.add.reduceat(spread, starts, axis=0) ** 2).sum(axis=0)
         agreement, own_agreement = moments.agreement(apart, features)
         effect = np.ones(m)
         if cases.patients is not None:
@@ -287,6 +307,14 @@ class Evidence:
         """The deviations in standard errors of a calibrated model."""
         variance, _ = self.moments.at(self.own_agreement)
         return np.asarray(self.sums / np.sqrt(variance * self.design_effect))
+
+    @property
+    def widened(self) -> FloatArray:
+        """By how much raters of a case and cases of a patient widen the null, as variances."""
+        alone = self.moments.covariance.diagonal()
+        together = self.moments.variance_together
+        shared = np.divide(together, alone, out=np.ones_like(alone), where=alone > 0) - 1
+        return np.asarray((1 + self.own_agreement * shared) * self.design_effect)
 
     def p_values(self) -> FloatArray:
         """Return the p-value of each statistic by itself."""
@@ -314,28 +342,32 @@ def _parts(
         yield cases.take(rows), weights[rows], inside
 
 
-def _apart(part: Cases, f: FloatArray, weights: FloatArray) -> FloatArray:
+def _mean(share: FloatArray, values: FloatArray) -> FloatArray:
+    """Return Σ_k share_k values_k of each case and statistic."""
+    return np.asarray((share[:, None, :] @ values)[:, 0])
+
+
+def _apart(part: Cases, f: FloatArray, square: FloatArray, weights: FloatArray) -> FloatArray:
     """Return how much less the cases vary because their raters differ: Σ a² (1 - 1/n) w.
 
     w is the variance of a label within the case, estimated without bias by n/(n-1) of that among
     its raters; the case's mean then varies by v - (1 - 1/n) w, with v as the model says. No squared
     deviation from the prediction is in this, so a model that is off does not excuse itself.
     """
-    mean = np.einsum("nk,nkj->nj", part.observed, f)
-    within = np.einsum("nk,nkj->nj", part.observed, f**2) - mean**2
+    within = _mean(part.observed, square) - _mean(part.observed, f) ** 2
     return np.asarray(weights**2 @ np.where(part.raters[:, None] > 1, within, 0))
 
 
 def _design_effect(seen: FloatArray, full: FloatArray, skewness: FloatArray) -> FloatArray:
-    """Return by how much the labels of a patient, or case, that hang together widen the null.
+    """Return by how much cases of a patient that go together widen the null.
 
-    `seen` is the squared sums of the patients over the variance of independent labels, `full` the
-    same if all labels of a patient went together, which is the most there can be. Where a sum
-    hangs on few events (large skewness) nothing can be seen of it, and the most is supposed.
+    `seen` is 1 plus the products of deviations of different cases of a patient, over the variance
+    of independent cases; `full` what it would be if all labels of a patient went together, which
+    is the most there can be (Cauchy-Schwarz). Where a sum hangs on few events (a large skewness)
+    little can be seen, and the most is supposed in part.
     """
-    unseen = skewness**2
-    share = unseen / (1 + unseen)
-    return np.clip((1 - share) * seen + share * full, 1, np.maximum(full, 1))
+    unseen = skewness**2 / (1 + skewness**2)
+    return np.clip((1 - unseen) * seen + unseen * full, 1, np.maximum(full, 1))
 
 
 def two_sided(t: FloatArray, skewness: FloatArray) -> FloatArray:
@@ -374,8 +406,7 @@ def simulated_p_values(
     for first in range(0, len(raters), step):
         rows = slice(first, first + step)
         probs, several = cases.probs[rows], raters[rows]
-        f = features.coefficients(probs)
-        f = f - (probs[:, :, None] * f).sum(axis=1, keepdims=True)
+        f = features.centred(probs)
         f *= (weights[rows] / several)[:, None, None]
         label = _positions(random, several, simulations, evidence.agreement)
         case = np.repeat(np.arange(len(several)), several)
