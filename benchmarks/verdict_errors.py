@@ -6,8 +6,8 @@ Cases have logits and probabilities q = softmax(logits); a calibrated model pred
 
     plain        raters draw their labels from q, independently
     saturated    the same with logits four times as large: most probabilities are nearly 0 or 1
-    vague        the truth of a case varies around q (Dirichlet, concentration 2), so that the raters
-                 of a case agree more than q says: the model is calibrated, but not sharp
+    vague        the truth of a case varies around q (Dirichlet, concentration 2): the raters
+                 of a case agree more than q says; the model is calibrated, but not sharp
     patients     five cases each; half of the labels follow one draw that the patient's cases share
     heavy        patients of round(exp(N(0.6, 1.3))) cases, at most 100; 80 % of the labels follow
     saturated-patients   both, 80 % follow

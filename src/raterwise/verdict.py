@@ -387,8 +387,8 @@ def percentages(first: float, second: float) -> tuple[str, str]:
     >>> percentages(0.42, 0.2), percentages(0.0131, 0.0129)
     (('42 %', '20 %'), ('1.31 %', '1.29 %'))
     """
-    for decimals in range(5):
+    for decimals in range(1 if 0 < min(first, second) < 0.02 else 0, 5):
         texts = f"{100 * first:.{decimals}f} %", f"{100 * second:.{decimals}f} %"
-        if first == second or abs(first - second) >= 10.0 ** -(2 + decimals):
+        if first == second or abs(first - second) > 1.5 * 10.0 ** -(2 + decimals):
             break
     return texts
