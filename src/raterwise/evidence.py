@@ -165,7 +165,7 @@ class Features:
 
 def _logit(z: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
-        return np.clip(np.log(z) - np.log1p(-z), -STEEPEST, STEEPEST)
+        return np.asarray(np.clip(np.log(z) - np.log1p(-z), -STEEPEST, STEEPEST))
 
 
 def _of_channel(
@@ -329,9 +329,8 @@ def _parts(
     size = max(1, VALUES // (cases.probs.shape[1] * statistics))
     if cases.patients is None:
         for first in range(0, len(weights), size):
-            rows = slice(first, first + size)
-            part = cases.take(rows)
-            yield part, weights[rows], np.arange(len(part.raters))
+            part = cases.take(slice(first, first + size))
+            yield part, weights[first : first + size], np.arange(len(part.raters))
         return
     order = np.argsort(cases.patients, kind="stable")
     starts = np.flatnonzero(np.diff(cases.patients[order], prepend=-1))

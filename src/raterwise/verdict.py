@@ -340,9 +340,9 @@ def _clearness(deviation: Deviation) -> tuple[float, float, float]:
 def _means(
     z: FloatArray, mu: FloatArray, weights: FloatArray, rows: NDArray[np.bool_]
 ) -> tuple[float, float]:
+    if not rows.any():  # all on one side of a slope
+        rows = np.ones(len(z), bool)
     total = weights[rows].sum()
-    if total == 0:
-        return float("nan"), float("nan")
     return float(weights[rows] @ z[rows] / total), float(weights[rows] @ mu[rows] / total)
 
 
@@ -367,10 +367,10 @@ def _sentence(
     if statistic.kind == "sharpness":
         return f"{direction}: expects to give {predicted} to what is read, gives {observed}"
     if rest is not None:
-        low = percentages(*rest)
+        less, fewer = percentages(*rest)
         return (
             f"{direction} about {about}: predicted {predicted} where {observed} is read, "
-            f"{low[0]} where {low[1]} is"
+            f"{less} where {fewer} is"
         )
     where = ""
     if statistic.kind == "bin":
