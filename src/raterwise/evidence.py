@@ -438,4 +438,4 @@ def step_down(p: FloatArray, by_chance: FloatArray) -> FloatArray:
     adjusted = np.maximum.accumulate((1 + often) / (1 + len(by_chance)))
     found = np.empty_like(adjusted)
     found[order] = adjusted
-    return found
+    return np.maximum(found, p)  # a simulation of a few thousand may say less
