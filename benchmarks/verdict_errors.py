@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from interval_coverage import run
+from raterwise.inference.verdict import judge
 from raterwise.labels import Labels
-from raterwise.verdict import judge
 
 Array = NDArray[np.float64]
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import expit, softmax
 
-from raterwise import evidence
 from raterwise.errors import InvalidInputError
-from raterwise.evidence import Cases, Evidence, Features, Moments, step_down, two_sided
+from raterwise.inference import evidence
+from raterwise.inference.evidence import Cases, Evidence, Features, Moments, step_down, two_sided
+from raterwise.inference.verdict import judge, percentages
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.verdict import judge, percentages
 
 Array = NDArray[np.float64]
 
@@ -183,6 +183,22 @@ def five_classes(random: np.random.Generator) -> tuple[Array, Labels, None]:
 def test_calibrated_models_are_rarely_accused(draw: Any) -> None:
     """At most one in twenty, but for the chance of 120 test sets."""
     assert rate(draw, 6) <= FEW
+
+
+def test_random_signs_would_accuse_saturated_models() -> None:
+    """Why the null is drawn from the probabilities: rare errors are not symmetric."""
+    called = 0
+    for replication in range(20):
+        random = np.random.default_rng([6, replication])
+        z, labels, _ = saturated(random)
+        cases = cases_of(np.stack((1 - z, z), axis=1), labels.counts)
+        features = Features.of(cases, cases.raters)
+        each = np.einsum("nk,nkj->nj", cases.observed, features.centred(cases.probs))
+        flipped = random.choice([-1, 1], size=(200, len(each))) @ each
+        spread = np.sqrt((each**2).sum(axis=0))
+        largest, by_chance = (np.abs(x / spread).max(axis=-1) for x in (each.sum(axis=0), flipped))
+        called += (by_chance >= largest).mean() <= 0.05
+    assert called >= 10
 
 
 def test_patients_who_are_ignored_raise_false_alarms() -> None:

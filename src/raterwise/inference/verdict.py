@@ -3,9 +3,9 @@
 One procedure for all that a report shows. With two classes it looks at the positive class (its
 mean, the slope on its logit, five bins) and at the mean of the top label; with more, at the top
 label and at every class in these ways, and at the probability given to what the raters said. The
-smallest of the p-values is judged by what calibrated models get by chance (`raterwise.evidence`),
-so that at most 5 % of them are called miscalibrated, however many statistics there are; the
-statistic that attains it says how the model is off. docs/verdict.md has the error rates.
+smallest of the p-values is judged by what calibrated models get by chance (`evidence.py`), so that
+at most 5 % of them are called miscalibrated, however many statistics there are; the statistic that
+attains it says how the model is off. docs/verdict.md has the error rates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError
-from raterwise.evidence import (
+from raterwise.inference.evidence import (
     ALL,
     TOP,
     Cases,
