@@ -14,7 +14,8 @@ from scipy.special import expit, softmax
 
 from raterwise.errors import InvalidInputError
 from raterwise.inference import evidence
-from raterwise.inference.evidence import Cases, Evidence, Features, Moments, step_down, two_sided
+from raterwise.inference.deviations import Cases, Features
+from raterwise.inference.evidence import Evidence, Moments, step_down, two_sided
 from raterwise.inference.verdict import judge, percentages
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -322,6 +323,16 @@ def test_constant_predictions_that_are_right(value: float) -> None:
     verdict = judge(np.full(40, value), y, simulations=200)
     assert not verdict.miscalibrated
     json.dumps(verdict.to_dict(), allow_nan=False)
+
+
+def test_many_classes_are_judged_by_those_that_vary() -> None:
+    """Sixty classes: twenty are looked at by themselves, and the one that is off is among them."""
+    random = np.random.default_rng(15)
+    logits = 2 * random.normal(size=(600, 60)) - 2 * (np.arange(60) > 9)
+    labels = (logits + random.gumbel(size=(600, 60))).argmax(axis=1)
+    verdict = judge(softmax(logits + 1.5 * (np.arange(60) == 3), axis=1), labels)
+    assert verdict.channel == "class 3"
+    assert len({d.channel for d in verdict.deviations}) == 22
 
 
 def test_one_case() -> None:

@@ -1,49 +1,29 @@
 """Evidence against calibration: standardised deviations, and how far they go by chance.
 
-A deviation is a sum over cases, S_j = Σ_i a_i Σ_k f_ijk (μ_ik - p_ik), of what the raters said
-minus what the model predicts, with coefficients f that depend on the predictions alone. If the
-model is calibrated its expectation is 0, and its variance, its third moment and its correlation
-with the other sums follow from the model's own probabilities. With one rater per case and
-independent cases that is all there is to know, and the test is exact but for the number of
-simulations. Otherwise the raters of a case agree more than its probabilities say (an agreement ρ
+If the model is calibrated the expectation of a deviation is 0, and its variance, its third moment
+and its correlation with the others follow from the model's own probabilities. With one rater per
+case and independent cases that is all there is to know, and the test is exact but for the number
+of simulations. Otherwise the raters of a case agree more than its probabilities say (an agreement ρ
 from 0 to 1, estimated from how often they differ), and cases of a patient go together (a design
 effect, estimated from the products of their deviations): both widen the null.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincc, ndtr
 
-__all__ = [
-    "ALL",
-    "TOP",
-    "Cases",
-    "Evidence",
-    "Features",
-    "Moments",
-    "Statistic",
-    "simulated_p_values",
-    "step_down",
-    "two_sided",
-]
+from raterwise.inference.deviations import TOP, Cases, Features, mean_over_classes
+
+__all__ = ["Evidence", "Moments", "simulated_p_values", "step_down", "two_sided"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-TOP, ALL = -1, -2
-"""Channels beside the classes: the predicted class, and all classes at once."""
-BINS = 5
-MOST_BINNED = 10
-"""With more classes than this, classes have a mean and a slope each but no bins."""
-STEEPEST = 8.0
-"""Logits are cut here (p = 0.0003): beyond it a slope would hang on a single case."""
 LEAN = 25
 """How many cases with several raters the agreement over all counts for."""
 CAREFUL = 5
@@ -52,147 +32,6 @@ SIMULATED = 5_000_000
 """Up to how many labels, over all simulations, the null is drawn label by label."""
 VALUES = 1 << 21
 """How many coefficients are held at a time."""
-
-
-@dataclass(frozen=True, eq=False)
-class Cases:
-    """Predictions and what the raters said, checked; patients as codes or None."""
-
-    probs: FloatArray
-    """(N, K), rows adding to 1."""
-    observed: FloatArray
-    """(N, K): the raters' frequencies."""
-    raters: FloatArray
-    """(N,)."""
-    weights: FloatArray
-    """(N,): of the cases."""
-    patients: IntArray | None = None
-
-    def take(self, rows: Any) -> Cases:
-        """Return some of the cases."""
-        return Cases(
-            self.probs[rows],
-            self.observed[rows],
-            self.raters[rows],
-            self.weights[rows],
-            None if self.patients is None else self.patients[rows],
-        )
-
-    def of_channel(self, channel: int) -> tuple[FloatArray, FloatArray]:
-        """Return the predicted probability and the observed frequency of a channel's event."""
-        if channel == ALL:
-            return (self.probs**2).sum(axis=1), (self.probs * self.observed).sum(axis=1)
-        if channel != TOP:
-            return self.probs[:, channel], self.observed[:, channel]
-        rows, top = np.arange(len(self.probs)), self.probs.argmax(axis=1)
-        return self.probs[rows, top], self.observed[rows, top]
-
-
-@dataclass(frozen=True)
-class Statistic:
-    """One deviation: of which channel, of what kind, over which probabilities."""
-
-    kind: str
-    """mean, slope, bin, or sharpness (the probability given to what the raters said)."""
-    channel: int
-    low: float = 0.0
-    high: float = 1.0
-    number: int = 0
-    """Which of the bins, from 1."""
-    bins: int = 0
-    centre: float = 0.0
-    """Of a slope: the logit around which it turns."""
-
-    def coefficient(self, z: FloatArray) -> FloatArray:
-        """Return by what the deviation of a case counts, given the probability of its event."""
-        if self.kind == "slope":
-            return _logit(z) - self.centre
-        return self.members(z).astype(np.float64)
-
-    def members(self, z: FloatArray) -> NDArray[np.bool_]:
-        """Return which cases the statistic speaks of: for a slope, those above its centre."""
-        if self.kind == "slope":
-            return np.asarray(_logit(z) > self.centre)
-        if self.kind == "bin":
-            return (z >= self.low) & ((z < self.high) | (self.high >= 1))
-        return np.ones(len(z), bool)
-
-
-@dataclass(frozen=True, eq=False)
-class Features:
-    """The statistics of a report, made from the predictions alone."""
-
-    statistics: tuple[Statistic, ...]
-
-    @staticmethod
-    def of(cases: Cases, weights: FloatArray) -> Features:
-        """Return what is looked at: with two classes the positive class, then the top label."""
-        classes = cases.probs.shape[1]
-        if classes == 2:
-            return Features((*_of_channel(cases, 1, weights, BINS), Statistic("mean", TOP)))
-        bins = BINS if classes <= MOST_BINNED else 0
-        each = [_of_channel(cases, k, weights, bins) for k in range(classes)]
-        top = _of_channel(cases, TOP, weights, BINS)
-        by_class = (statistic for statistics in each for statistic in statistics)
-        return Features((*top, Statistic("sharpness", ALL), *by_class))
-
-    @staticmethod
-    def means(classes: int) -> Features:
-        """Return the mean of each class (with two, of the positive one) and of the top label."""
-        named = (1,) if classes == 2 else range(classes)
-        return Features((*(Statistic("mean", k) for k in named), Statistic("mean", TOP)))
-
-    def coefficients(self, probs: FloatArray) -> FloatArray:
-        """Return f, (n, K, statistics)."""
-        rows, top = np.arange(len(probs)), probs.argmax(axis=1)
-        f = np.zeros((*probs.shape, len(self.statistics)))
-        for j, statistic in enumerate(self.statistics):
-            if statistic.channel == ALL:
-                f[:, :, j] = probs
-            elif statistic.channel == TOP:
-                f[rows, top, j] = statistic.coefficient(probs[rows, top])
-            else:
-                k = statistic.channel
-                f[:, k, j] = statistic.coefficient(probs[:, k])
-        return f
-
-    def centred(self, probs: FloatArray) -> FloatArray:
-        """Return f less its expectation under the probabilities."""
-        f = self.coefficients(probs)
-        f -= _mean(probs, f)[:, None, :]
-        return f
-
-
-def _logit(z: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.clip(np.log(z) - np.log1p(-z), -STEEPEST, STEEPEST))
-
-
-def _of_channel(
-    cases: Cases, channel: int, weights: FloatArray, bins: int
-) -> tuple[Statistic, ...]:
-    """Return mean, slope and bins of a channel; a bin holds a like share of the information."""
-    z, _ = cases.of_channel(channel)
-    information = weights**2 / cases.raters * z * (1 - z)
-    total = information.sum()
-    centre = float((information * _logit(z)).sum() / total) if total > 0 else 0.0
-    statistics = [Statistic("mean", channel), Statistic("slope", channel, centre=centre)]
-    if bins:
-        edges = _edges(z, information + 1e-12 * weights, bins)
-        ends = np.unique([0.0, *edges, 1.0])
-        if len(ends) > 2:
-            statistics += [
-                Statistic("bin", channel, float(low), float(high), number + 1, len(ends) - 1)
-                for number, (low, high) in enumerate(itertools.pairwise(ends))
-            ]
-    return tuple(statistics)
-
-
-def _edges(z: FloatArray, share: FloatArray, bins: int) -> FloatArray:
-    order = np.argsort(z, kind="stable")
-    reached = np.cumsum(share[order])
-    at = np.searchsorted(reached, reached[-1] * np.arange(1, bins) / bins)
-    return np.asarray(z[order][np.minimum(at, len(z) - 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,8 +60,8 @@ class Moments:
         """Return those of some cases; `f` are centred coefficients."""
         p, n = part.probs, part.raters
         root = (f * np.sqrt(p * (weights**2 / n)[:, None])[:, :, None]).reshape(-1, f.shape[2])
-        second = weights[:, None] ** 2 * _mean(p, square)
-        third = weights[:, None] ** 3 * _mean(p, square * f)
+        second = weights[:, None] ** 2 * mean_over_classes(p, square)
+        third = weights[:, None] ** 3 * mean_over_classes(p, square * f)
         return Moments(
             root.T @ root,
             (third / n[:, None] ** 2).sum(axis=0),
@@ -284,7 +123,7 @@ class Evidence:
         several = bool((cases.raters > 1).any())
         for part, own, starts in _parts(cases, weights, m):
             f = features.centred(part.probs)
-            each = own[:, None] * _mean(part.observed, f)
+            each = own[:, None] * mean_over_classes(part.observed, f)
             sums += each.sum(axis=0)
             square = f * f
             moments = moments + Moments.of(part, f, square, own)
@@ -293,7 +132,7 @@ class Evidence:
             if cases.patients is not None:
                 squares += (np.add.reduceat(each, starts, axis=0) ** 2).sum(axis=0)
                 squares -= (each**2).sum(axis=0)
-                spread = np.abs(own[:, None]) * np.sqrt(_mean(part.probs, square))
+                spread = np.abs(own[:, None]) * np.sqrt(mean_over_classes(part.probs, square))
                 full += (np.add.reduceat(spread, starts, axis=0) ** 2).sum(axis=0)
         agreement, own_agreement = moments.agreement(apart, features)
         effect = np.ones(m)
@@ -341,11 +180,6 @@ def _parts(
         yield cases.take(rows), weights[rows], inside
 
 
-def _mean(share: FloatArray, values: FloatArray) -> FloatArray:
-    """Return Σ_k share_k values_k of each case and statistic."""
-    return np.asarray((share[:, None, :] @ values)[:, 0])
-
-
 def _apart(part: Cases, f: FloatArray, square: FloatArray, weights: FloatArray) -> FloatArray:
     """Return how much less the cases vary because their raters differ: Σ a² (1 - 1/n) w.
 
@@ -353,7 +187,7 @@ def _apart(part: Cases, f: FloatArray, square: FloatArray, weights: FloatArray) 
     its raters; the case's mean then varies by v - (1 - 1/n) w, with v as the model says. No squared
     deviation from the prediction is in this, so a model that is off does not excuse itself.
     """
-    within = _mean(part.observed, square) - _mean(part.observed, f) ** 2
+    within = mean_over_classes(part.observed, square) - mean_over_classes(part.observed, f) ** 2
     return np.asarray(weights**2 @ np.where(part.raters[:, None] > 1, within, 0))
 
 

@@ -19,16 +19,8 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError
-from raterwise.inference.evidence import (
-    ALL,
-    TOP,
-    Cases,
-    Evidence,
-    Features,
-    Statistic,
-    simulated_p_values,
-    step_down,
-)
+from raterwise.inference.deviations import ALL, TOP, Cases, Features, Statistic
+from raterwise.inference.evidence import Evidence, simulated_p_values, step_down
 from raterwise.predictions import Predictions
 
 __all__ = ["Counting", "Deviation", "Verdict", "judge"]
@@ -274,7 +266,7 @@ class _Asked:
         """
         by_annotation, by_case = (self._weights(per) for per in ("annotation", "case"))
         shares = by_annotation / by_annotation.sum(), by_case / by_case.sum()
-        features = Features.means(len(self.names))
+        features = Features.means(self.cases)
         evidence, p, adjusted = self._tested(features, shares[0] - shares[1])
         lead = min(range(len(p)), key=lambda j: (p[j], -abs(evidence.standardised[j])))
         channel = features.statistics[lead].channel
