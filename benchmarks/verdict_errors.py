@@ -166,7 +166,7 @@ def simulate(design: Design, _: Any, settings: Settings) -> dict[str, Any]:
     }
 
 
-def table(asked: list[Design], records: dict[str, Any], replications: int) -> Iterator[str]:
+def table(asked: list[Design], records: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of a Markdown table: worlds down, classes and raters across, in %."""
     columns = sorted({(d.classes, d.raters) for d in asked})
     rows = list(dict.fromkeys((d.model, d.world, d.per, d.cases) for d in asked))
@@ -178,9 +178,13 @@ def table(asked: list[Design], records: dict[str, Any], replications: int) -> It
         cells = []
         for k, r in columns:
             record = records.get(Design(cases, k, r, world, model, per).name)
-            cells.append("–" if record is None else f"{100 * record['called'] / replications:.1f}")
-            if record and record["counts_matter"]:
-                cells[-1] += f" (counts: {100 * record['counts_matter'] / replications:.0f})"
+            if record is None:
+                cells.append("–")
+                continue
+            percent = 100 / record["settings"]["replications"]
+            cells.append(f"{percent * record['called']:.1f}")
+            if record["counts_matter"]:
+                cells[-1] += f" (counting: {percent * record['counts_matter']:.0f})"
         shown = world if per == "annotation" else f"{world}, per case"
         yield f"| {model} | {shown} | {cases} | " + " | ".join(cells) + " |"
 
@@ -200,7 +204,7 @@ def main() -> None:
     if not asked:
         parser.error(f"--designs: none matches {given.designs}")
     records = run(simulate, dict.fromkeys(asked, ()), settings, given.out, given.jobs)
-    print("\n".join(table(asked, records, given.replications)))
+    print("\n".join(table(asked, records)))
 
 
 if __name__ == "__main__":
