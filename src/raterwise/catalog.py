@@ -7,6 +7,7 @@ interval: by test inversion for non-negative errors, by bootstrap for the rest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -55,6 +56,13 @@ class Metric:
     least_raters: int = 1
     error: bool = False
     """A non-negative calibration error: its interval inverts a test."""
+    shape: str = "student"
+    """Of its interval: "student", "proportion", "loss" (few cases may make up most of it) or
+    "separation" (an area over pairs of a right and a wrong case)."""
+    step: Callable[[Any], dict[str, float]] | None = None
+    """Of a loss: what one more error would add to it, from its table (`small.loss_interval`)."""
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    """The smallest and the largest value that there can be."""
     undefined: str = "it has no value on these data"
     in_all: bool = True
     needs_belief: bool = False
@@ -99,6 +107,11 @@ class Metric:
         if needed <= getattr(plan, "least_raters", needed):
             return plan
         return replace(plan, least_raters=needed)
+
+    def within_bounds(self, low: float, high: float) -> tuple[float, float]:
+        """Return an interval without what cannot be."""
+        least = max(self.bounds[0], 0.0) if self.error else self.bounds[0]
+        return max(low, least), min(high, self.bounds[1])
 
     def by_class(self, options: Options) -> bool:
         """Tell whether it is asked of every class."""
@@ -159,6 +172,8 @@ _TOP = {"bins": 15, "question": "top_label", "per": "annotation"}
 _ANY = ("top_label", "positive", "per_class", "predicted_class")
 _ONE = ("top_label", "positive")
 _BY_CLASS = frozenset({"by_class", "plugin_needs_one"})
+_UNIT = (0.0, 1.0)
+_POSITIVE = (0.0, math.inf)
 _LH = {"bins": 15, "estimator": "debiased", "singletons": "zero"}
 
 _ROWS = (
@@ -168,6 +183,7 @@ _ROWS = (
         "higher", "LH section 7",
         plan=recipes.binned("top_label", "case"), formula=proper.mean_hit, options={"per": "case"},
         label_loss=recipes.hit_of_label, tags=frozenset({"by_level"}),
+        shape="proportion", bounds=_UNIT,
     ),
     Metric(
         "brier", "Brier score", "Proper scores",
@@ -176,6 +192,7 @@ _ROWS = (
         plan=recipes.binned("per_class", "case"), formula=proper.brier,
         options={"per": "case", "scale_by_half": "auto"}, formula_options=("scale_by_half",),
         label_loss=recipes.halved_squares_of_label, tags=frozenset({"by_level"}),
+        shape="loss", step=recipes.halved_step_of_squares, bounds=_POSITIVE,
     ),
     Metric(
         "nll", "Negative log-likelihood", "Proper scores",
@@ -184,6 +201,7 @@ _ROWS = (
         plan=recipes.per_case("log"), formula=proper.mean_score, options={"per": "case"},
         undefined="it is infinite: a class that a rater chose was given the probability 0",
         label_loss=recipes.log_of_label,
+        shape="loss", bounds=_POSITIVE,
     ),
     Metric(
         "ranked_probability_score", "Ranked probability score", "Proper scores",
@@ -191,6 +209,7 @@ _ROWS = (
         "lower", "Epstein 1969; Murphy 1971",
         plan=recipes.per_case("ranked"), formula=proper.mean_score, options={"per": "case"},
         in_all=False,
+        shape="loss", bounds=_POSITIVE,
     ),
     Metric(
         "expected_squared_loss", "Expected squared loss", "Label histograms",
@@ -198,6 +217,7 @@ _ROWS = (
         "lower", "LH eq 8",
         plan=recipes.binned("per_class", "case"), formula=proper.expected_squared_loss,
         label_loss=recipes.squares_of_label, tags=_BY_CLASS,
+        shape="loss", step=recipes.step_of_squares, bounds=(0.0, 2.0),
     ),
     Metric(
         "epistemic_loss", "Epistemic loss", "Label histograms",
@@ -214,6 +234,7 @@ _ROWS = (
         plan=recipes.binned("per_class", "case", 2), formula=proper.irreducible_loss,
         least_raters=2,
         tags=_BY_CLASS,
+        bounds=_UNIT,
     ),
     Metric(
         "calibration_loss", "Calibration loss", "Label histograms",
@@ -245,6 +266,7 @@ _ROWS = (
         "lower", "LH eq 40",
         plan=recipes.binned("disagreement", "case", 2), formula=proper.expected_squared_loss,
         least_raters=2,
+        shape="loss", bounds=_UNIT,
     ),
     Metric(
         "disagreement_calibration_loss", "Disagreement calibration loss", "Disagreement",
@@ -387,16 +409,19 @@ _ROWS = (
         undefined="every prediction is right, or every one is wrong",
         curve="thresholds",
         tags=frozenset({"by_level"}), **recipes.of_ranks(ranking.auccc, cell_bounds.auccc),
+        shape="separation", bounds=_UNIT,
     ),
     Metric(
         "aurc", "AURC", "Ranking",
         "Mean error rate among the most confident cases, over all coverages.",
         "lower", "Geifman & El-Yaniv 2017", **recipes.of_ranks(ranking.aurc, cell_bounds.aurc),
+        shape="loss", step=lambda table: {"step": 1.0, "squared_step": 2.0}, bounds=_UNIT,
     ),
     Metric(
         "augrc", "AUGRC", "Ranking",
         "Mean risk of an undetected error, over all coverages.",
         "lower", "Traub et al. 2024", **recipes.of_ranks(ranking.augrc, cell_bounds.augrc),
+        shape="loss", step=lambda table: {"step": 1 / 2, "squared_step": 1 / 3}, bounds=(0.0, 0.5),
     ),
     Metric(
         "fleiss_kappa", "Fleiss' kappa", "Rater agreement",
@@ -405,6 +430,7 @@ _ROWS = (
         plan=recipes.agreement_plan, formula=lambda table: agreement.fleiss_from_sums(table.fleiss),
         least_raters=2, undefined="all labels are of one class",
         tags=frozenset({"of_pairs"}),
+        bounds=(-1.0, 1.0),
     ),
     Metric(
         "krippendorff_alpha", "Krippendorff's alpha", "Rater agreement",
@@ -414,6 +440,7 @@ _ROWS = (
         formula_options=("scale",),
         undefined="no two labels can be paired, or all are of one class",
         tags=frozenset({"of_pairs"}),
+        bounds=(-math.inf, 1.0),
     ),
 )  # fmt: skip
 

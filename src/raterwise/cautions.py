@@ -20,6 +20,8 @@ __all__ = ["warnings_about"]
 FEW_CASES, FEW_PER_BIN, FEW_PER_CLASS, FEW_FOR_KERNELS, FEW_PATIENTS = 100, 10, 10, 50, 20
 LARGE_SHARE = 0.2
 """Of all cases: a patient who has more decides the figures."""
+UNEQUAL = 0.5
+"""Patients who are worth less than that part of their number are said to be."""
 TIED = 1e-3
 """Confidences that lie closer together than this tell no cases apart."""
 MOST_NAMED = 3
@@ -33,7 +35,7 @@ def warnings_about(
     return (
         *_about_units(digest, settings),
         *_about_cases(facts, asked),
-        *_about_patients(facts, settings),
+        *_about_patients(digest, settings),
         *_about_raters(facts),
         *_about_classes(facts, asked),
         *_about_confidences(facts),
@@ -71,7 +73,8 @@ def _about_cases(facts: Facts, asked: Asked) -> Iterator[str]:
         )
 
 
-def _about_patients(facts: Facts, settings: Settings) -> Iterator[str]:
+def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
+    facts = digest.facts
     patients, cases = facts.patients, facts.images or facts.cases
     if patients is None:
         if 1 < facts.images < FEW_PATIENTS and settings.resamples:
@@ -82,6 +85,13 @@ def _about_patients(facts: Facts, settings: Settings) -> Iterator[str]:
             f"only {patients.number} patients: intervals by patient are too short below about "
             f"{FEW_PATIENTS}"
         )
+    if settings.resamples and len(digest.unit_cases) > 1:
+        worth = 1 / float(((digest.unit_cases / digest.unit_cases.sum()) ** 2).sum())
+        if worth < UNEQUAL * min(patients.number, len(digest.unit_cases)):
+            yield (
+                f"the {patients.number} patients have very different numbers of cases: they tell "
+                f"as much as {worth:.0f} patients with equal numbers"
+            )
     most = patients.largest
     # Where patients are few, each has a large share, and that has been said.
     if most > LARGE_SHARE * cases and most > 2 * cases / patients.number:

@@ -35,7 +35,7 @@ def evaluate(
     level: float = 0.95,
     seed: int = 0,
     *,
-    unit: Literal["cases", "raters"] = "cases",
+    unit: Literal["cases", "raters", "both"] = "cases",
     bins: int = 15,
     question: Literal["top_label", "positive", "per_class", "predicted_class"] | None = None,
     per: Literal["annotation", "case"] | None = None,
@@ -63,7 +63,8 @@ def evaluate(
     resamples, level, seed
         Of the bootstrap; `resamples=0` gives values without intervals.
     unit
-        What is resampled: "cases" (patients, where `groups` names them), or "raters".
+        What is a sample of a population: "cases" (patients, where `groups` names them), "raters",
+        or "both" at once; best where it is known who said what.
     bins, question, per
         For every metric that can take them, as in the function of the same name: the number of
         bins; what is asked of a case ("top_label", "positive" for two classes, "per_class",
@@ -160,7 +161,7 @@ def evaluate_predictions(
     """Return the results of a request on checked predictions."""
     judged = judge_predictions(predictions, request, progress=progress)
     facts = judged.digest.facts
-    if request.settings.unit == "raters":
+    if request.settings.draws_raters:
         known = facts.fingerprint.with_raters(predictions.labels)
         judged = replace(
             judged, digest=replace(judged.digest, facts=replace(facts, fingerprint=known))

@@ -19,6 +19,7 @@ from raterwise.curves import curves_of
 from raterwise.errors import RaterwiseError
 from raterwise.inference.draws import Units, digest_in_memory
 from raterwise.inference.estimates import blank, estimate
+from raterwise.inference.jackknife import resampling_of
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.raters import RATERS_SHARE, RaterDraws
 from raterwise.inference.settings import Progress, silent
@@ -109,7 +110,7 @@ def judge_predictions(
     report("reading the cases", 0.0)
     digest = digest_in_memory(predictions, request.plans(), settings, units)
     drawn, begin = None, 0.0
-    if settings.unit == "raters" and settings.resamples:
+    if settings.draws_raters:
         begin, plans = RATERS_SHARE, request.plans()
         drawn = RaterDraws.of(predictions, plans, settings.resamples, settings.seed, progress)
     return judge(
@@ -135,10 +136,15 @@ def results_of(
     """
     request, digest, pass_ = judged.request, judged.digest, judged.pass_
     facts, settings = digest.facts, request.settings
-    units = len(digest.unit_cases) if settings.unit == "cases" and settings.resamples else None
+    units = len(digest.unit_cases) if settings.unit != "raters" and settings.resamples else None
     about: dict[str, Any] = facts.as_data()
     if units is not None and units not in (about["cases"], about["patients"], 1):
         about["resampled"] = f"{units} blocks of {digest.unit}"
+    if units is not None and units > 1:
+        inflation, freedom, worth = resampling_of(digest.unit_cases)
+        about["resampling"] = {
+            "units": units, "worth": worth, "freedom": freedom, "inflation": inflation
+        }  # fmt: skip
     about |= {
         "fingerprint": facts.fingerprint.as_data(facts.images or facts.cases, units),
         **(data or {}),

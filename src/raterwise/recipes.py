@@ -48,6 +48,7 @@ __all__ = [
     "kde_norm",
     "kde_with_bound",
     "halved_squares_of_label",
+    "halved_step_of_squares",
     "hit_of_label",
     "krippendorff",
     "log_of_label",
@@ -58,6 +59,7 @@ __all__ = [
     "soft_binned",
     "sorted_scores",
     "squares_of_label",
+    "step_of_squares",
     "with_bandwidth",
 ]
 
@@ -271,6 +273,26 @@ def agreement_plan(options: Options) -> AgreementPlan:
 def krippendorff(table: AgreementTable, scale: str) -> Array:
     """Return Krippendorff's alpha of the tables."""
     return agreement.krippendorff_from_coincidences(table.coincidences, scale)
+
+
+def step_of_squares(table: BinTable) -> dict[str, float]:
+    """Return what one more error adds to the squared loss of a calibrated model, and its variance.
+
+    For a class with probability z a label changes Σ (p - y)² by 1 - 2z, with variance
+    z (1 - z) (1 - 2z)²; the step is Σ w z (1 - z) (1 - 2z)² / Σ w z (1 - z).
+    """
+    z = table.score / np.where(table.weight > 0, table.weight, 1)
+    binomial = table.weight * z * (1 - z)
+    variance = float((binomial * (1 - 2 * z) ** 2).sum())
+    total = float(binomial.sum())
+    cases = float(table.weight[0].sum())
+    return {"step": variance / total if total > 0 else 1.0, "spread": variance / cases}
+
+
+def halved_step_of_squares(table: BinTable) -> dict[str, float]:
+    """Return the same by scikit-learn's convention: halved for two classes."""
+    found = step_of_squares(table)
+    return {**found, "spread": found["spread"] / (2 if len(table.weight) == 2 else 1)}
 
 
 # What each rater's label would add to a score that is a mean over labels: (n, K) ------------------

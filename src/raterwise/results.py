@@ -56,6 +56,8 @@ class Estimate:
     reference: str = ""
     std: float | None = None
     """Standard deviation over images, where the value is their mean."""
+    rater_share: float | None = None
+    """The part of the variance that is between raters, where cases and raters are resampled."""
     defined: int | None = None
     """Images that the mean is of: those on which the metric has a value."""
 

@@ -172,7 +172,7 @@ class _Sides:
         if not (self.share_units and self.settings.resamples):
             return {}
         sides = here, there
-        if self.settings.unit == "cases":
+        if self.settings.unit != "raters":
             units, number = resampling_units(self.whole, self.settings.seed)
             # Only the resampled values are wanted: the quickest interval will do.
             quick = self.request.with_settings(interval="percentile")

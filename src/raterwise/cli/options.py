@@ -42,6 +42,7 @@ class Unit(StrEnum):
 
     cases = "cases"
     raters = "raters"
+    both = "both"
 
 
 class Question(StrEnum):
@@ -247,7 +248,7 @@ Resamples = Annotated[int, _option(EVALUATION, "Of the bootstrap; 0 for no inter
 Level = Annotated[float, _option(EVALUATION, "Of the intervals.")]
 Seed = Annotated[int, _option(EVALUATION, "The same seed gives the same digits.")]
 UnitDrawn = Annotated[
-    Unit, _option(EVALUATION, "Resample cases (patients, with --group-column) or raters.")
+    Unit, _option(EVALUATION, "Resample cases (patients, with --group-column), raters, or both.")
 ]
 QuestionAsked = Annotated[
     Question | None,

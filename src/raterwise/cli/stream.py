@@ -81,7 +81,7 @@ class StreamRequest:
                 f"{told['predictions']}: a stream is read from Parquet or Zarr; save it as one of "
                 "them, or leave out the options that stream"
             )
-        if told["unit"].value == "raters":
+        if told["unit"].value != "cases":
             raise InvalidInputError('unit: a stream can resample "cases" or patients only')
         with (
             ProgressBar(shown=not told["quiet"]) as report,

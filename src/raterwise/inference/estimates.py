@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from raterwise.catalog import Metric
 from raterwise.errors import RaterwiseError
 from raterwise.inference import intervals
+from raterwise.inference.inversion import invert
+from raterwise.inference.jackknife import Linearised, crossed, linearise, student_interval
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
+from raterwise.inference.small import loss_interval, proportion_interval, separation_interval
 from raterwise.recipes import Options
 from raterwise.results import Estimate
 
@@ -62,15 +65,103 @@ def _with_interval(
     point: Estimate,
     parts: Sequence[tuple[Pass, float]],
 ) -> Estimate:
-    settings = parts[0][0].settings
+    passes = [pass_ for pass_, _ in parts]
+    settings = passes[0].settings
     assert point.value is not None
-    if not parts[0][0].resampled:
+    if not passes[0].resampled:
         return point
     if row.error and settings.interval == "auto":
-        found = _invert(row, own, point.value, [pass_ for pass_, _ in parts])
+        found = invert(row, own, point.value, passes)
         return replace(point, low=found.low, high=found.high, debiased=found.debiased)
+    if settings.interval == "auto":
+        shaped = _shaped(row, own, point, passes)
+        if shaped is not None:
+            return shaped
     each = [p.replicates(row, o, value) for (p, value), o in zip(parts, own, strict=True)]
-    return _bootstrapped(point, np.mean(each, axis=0), settings, parts[0][0].units)
+    return _bootstrapped(point, np.mean(each, axis=0), settings, passes[0].units)
+
+
+def _shaped(
+    row: Metric, own: Sequence[Options], point: Estimate, passes: Sequence[Pass]
+) -> Estimate | None:
+    """Return the interval of the shape that the metric has; None where only resamples can say.
+
+    The error is that of leaving out one unit at a time: patients or cases, raters, or both, in
+    which case the estimate says how much of the variance is between raters.
+    """
+    assert point.value is not None
+    level, share = passes[0].settings.level, None
+    by_cases = _over_cases(row, own, point.value, passes)
+    if passes[0].rater_draws is not None:
+        by_raters = _over_raters(row, own, point.value, passes)
+        if by_raters is None or (by_cases is None and passes[0].units is not None):
+            return None
+        found = by_raters
+        if by_cases is not None:
+            both = crossed([by_cases, by_raters])
+            found, share = both.total, both.shares[1]
+        ends = student_interval(found, level)
+    else:
+        shaped = _ends(row, own, point.value, by_cases, passes)
+        if shaped is None:
+            return None
+        ends = shaped
+    low, high = row.within_bounds(*ends)
+    return replace(point, low=min(low, point.value), high=max(high, point.value), rater_share=share)
+
+
+def _over_cases(
+    row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
+) -> Linearised | None:
+    """Return the error over cases or patients; None where the metric is undefined without one."""
+    if passes[0].units is None:
+        return None
+    pairs = list(zip(passes, own, strict=True))
+    without = np.mean([p.without_each(row, o) for p, o in pairs], axis=0)
+    if not np.isfinite(without).all():
+        return None
+    at = float(np.mean([row.over(p.table(row, o), o) for p, o in pairs]))
+    sizes = np.sum([p.digest.unit_cases for p in passes], axis=0)
+    return replace(linearise(at, without, sizes), value=value)
+
+
+def _over_raters(
+    row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
+) -> Linearised | None:
+    """Return the error over raters; None where it is not known who said what."""
+    each = [p.without_raters(row, o) for p, o in zip(passes, own, strict=True)]
+    known = [values for values in each if values is not None]
+    if len(known) < len(each):
+        return None
+    without = np.mean(known, axis=0)
+    if not np.isfinite(without).all():
+        return None
+    at = float(np.mean([row.over(p.table(row, o), o) for p, o in zip(passes, own, strict=True)]))
+    return replace(linearise(at, without), value=value)
+
+
+def _ends(
+    row: Metric,
+    own: Sequence[Options],
+    value: float,
+    found: Linearised | None,
+    passes: Sequence[Pass],
+) -> tuple[float, float] | None:
+    level, one = passes[0].settings.level, len(passes) == 1
+    if row.shape == "separation" and one:
+        cells = passes[0].cells(row, own[0])
+        raters = passes[0].raters if own[0].get("per") == "annotation" else 1.0
+        mass, hits = cells.sums_by_unit(1) / raters, cells.sums_by_unit(4) / raters
+        return separation_interval(found, value, (hits, mass - hits), level)
+    if found is None:
+        return None
+    if row.shape in ("proportion", "separation"):
+        return proportion_interval(found, level)
+    if row.shape == "loss" and value >= 0:
+        each = [row.step(p.table(row, o)) for p, o in zip(passes, own, strict=True) if row.step]
+        steps = {k: float(np.mean([step[k] for step in each])) for k in (each[0] if each else ())}
+        return loss_interval(found, level, most=row.bounds[1], **steps)
+    return student_interval(found, level)
 
 
 def mean_over_units(
@@ -79,6 +170,7 @@ def mean_over_units(
     units: NDArray[np.int64],
     times: FloatArray,
     settings: Settings,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> tuple[Estimate, FloatArray]:
     """Return the mean of values that each case has by itself, and the mean of every resample.
 
@@ -89,7 +181,14 @@ def mean_over_units(
     drawn = times @ counts
     with np.errstate(invalid="ignore", divide="ignore"):
         replicates = np.where(drawn > 0, times @ sums / drawn, np.nan)
-    return _bootstrapped(point, replicates, settings, number), replicates
+    if settings.interval != "auto":
+        return _bootstrapped(point, replicates, settings, number), replicates
+    assert point.value is not None
+    rest = np.where(counts < counts.sum(), counts.sum() - counts, 1)
+    found = linearise(point.value, (sums.sum() - sums) / rest, counts)
+    low, high = student_interval(found, settings.level)
+    low, high = max(low, bounds[0]), min(high, bounds[1])
+    return replace(point, low=min(low, point.value), high=max(high, point.value)), replicates
 
 
 def _bootstrapped(
@@ -105,70 +204,3 @@ def _bootstrapped(
             point.value, replicates, settings.level, units=units
         )
     return replace(point, low=ends.low, high=ends.high)
-
-
-def _invert(
-    row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
-) -> intervals.CalibrationInterval:
-    """Return the test-inverting interval of a non-negative error, or of a mean of such errors.
-
-    The debiased and the plugin calibration loss estimate the same quantity; the test is that of
-    the plugin, which is a norm of the deviations.
-    """
-    parts = [
-        _Deviations.of(row, {**o, "estimator": "plugin"} if "estimator" in o else o, pass_)
-        for o, pass_ in zip(own, passes, strict=True)
-    ]
-    bins = max(part.observed.shape[-1] for part in parts)
-    observed = np.concatenate([part.padded(part.observed, bins) for part in parts], axis=-2)
-    noise = np.concatenate([part.padded(part.noise, bins) for part in parts], axis=-2)
-    starts = np.cumsum([0, *(len(part.observed) for part in parts)])
-
-    def norm(deviation: FloatArray) -> FloatArray:
-        errors = [
-            part.norm(deviation[..., a:b, : part.observed.shape[-1]])
-            for part, a, b in zip(parts, starts, starts[1:], strict=False)
-        ]
-        return np.asarray(np.mean(errors, axis=0))
-
-    floors = [part.least_noise for part in parts]
-    least = None
-    if all(floor is not None for floor in floors):
-        padded = [p.padded(p.least_noise, bins) for p in parts if p.least_noise is not None]
-        least = np.concatenate(padded, axis=-2)
-    settings, units = passes[0].settings, passes[0].units
-    return intervals.calibration_interval(
-        norm, observed, noise, settings.level, value=value, least_noise=least, units=units
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Deviations:
-    """Observed minus predicted per channel and bin, its resampled noise, and the error's norm."""
-
-    observed: FloatArray
-    noise: FloatArray
-    least_noise: FloatArray | None
-    """What noise a calibrated model would have, where a cell resamples to next to none."""
-    norm: Callable[[FloatArray], FloatArray]
-
-    @staticmethod
-    def of(row: Metric, own: Options, pass_: Pass) -> _Deviations:
-        table, stack = pass_.table(row, own), pass_.stack(row, own)
-        total, totals = table.weight.sum(), stack.weight.sum(axis=(-2, -1), keepdims=True)
-        observed = table.deviation / total
-        noise = stack.deviation / totals - observed
-        if pass_.by_rater:  # labels that are drawn twice agree with each other
-            noise = pass_.rater_spread * (noise - noise.mean(axis=0))
-        return _Deviations(
-            observed,
-            noise,
-            pass_.least_noise(row, own),
-            lambda deviation: row.over(table.with_deviation(deviation * total), own),
-        )
-
-    @staticmethod
-    def padded(deviation: FloatArray, bins: int) -> FloatArray:
-        """Return the table with empty bins at the end."""
-        missing = [(0, 0)] * (deviation.ndim - 1) + [(0, bins - deviation.shape[-1])]
-        return np.pad(deviation, missing)

@@ -25,6 +25,7 @@ __all__ = [
     "linearise",
     "noise_expansion",
     "normal_quantile",
+    "resampling_of",
     "student_interval",
     "student_quantile",
     "two_sided_p",
@@ -133,11 +134,25 @@ def noise_expansion(sizes: ArrayLike, level: float = 0.95) -> float:
     >>> round(noise_expansion([1, 1, 1, 1, 1]), 3)  # sqrt(5 / 4) 2.776 / 1.96
     1.584
     """
+    inflation, freedom, worth = resampling_of(sizes)
+    few = Linearised(0.0, 1.0, freedom, worth, len(np.asarray(sizes)))
+    return inflation * student_quantile(few, level) / normal_quantile(level)
+
+
+def resampling_of(sizes: ArrayLike) -> tuple[float, float, float]:
+    """Return what the sizes of the units say of a resampled error: inflation, freedom, worth.
+
+    The inflation is that of `noise_expansion` without Student's t.
+
+    >>> inflation, freedom, worth = resampling_of([1, 1, 1, 1, 1])
+    >>> round(inflation**2, 6), round(freedom, 6), round(worth, 6)  # 5 / 4, and 5 - 1
+    (1.25, 4.0, 5.0)
+    """
     weight = np.asarray(sizes, dtype=np.float64)
     found = linearise(0.0, np.zeros(len(weight)), weight)
     share = weight / weight.sum()
     kept = float(np.sum(share**2 * (1 - 2 * share + 1 / found.worth)))
-    return student_quantile(found, level) / normal_quantile(level) / math.sqrt(kept * found.worth)
+    return 1 / math.sqrt(kept * found.worth), found.freedom, found.worth
 
 
 def student_interval(found: Linearised, level: float = 0.95) -> Ends:

@@ -6,6 +6,7 @@ which are pairs because the same cases were drawn for every model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -14,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.inference import intervals
 from raterwise.inference.differences import holm, p_value
+from raterwise.inference.jackknife import Linearised, student_interval, two_sided_p
 from raterwise.inference.settings import Settings
 from raterwise.results import DIGITS, Estimate, Results
 from raterwise.summaries.fingerprint import unlike_part
@@ -42,7 +43,7 @@ class Difference:
     low: float
     high: float
     p_value: float
-    """Two-sided, of no difference, by the paired bootstrap: below 0.05 where 0 is outside."""
+    """Two-sided, of no difference: at most 1 - level exactly where 0 is outside the interval."""
     adjusted_p_value: float
     """Adjusted over the pairs of models of this metric (Holm 1979)."""
     debiased: float | None = None
@@ -84,7 +85,7 @@ def differences(models: Mapping[str, Results]) -> list[Difference]:
     """Return the difference of every pair of models in every metric that both have."""
     one = next(iter(models.values()))
     settings = Settings(one.options["resamples"], one.options["level"])
-    units = one.data.get("fingerprint", {}).get("units")
+    few = Few.of(one)
     found: list[Difference] = []
     for metric in _metrics(models):
         made = []
@@ -93,7 +94,7 @@ def differences(models: Mapping[str, Results]) -> list[Difference]:
             if np.isnan(_gap(*drawn)).all():
                 continue
             if a[metric].debiased is None or b[metric].debiased is None:
-                ends = _of_value(a[metric], b[metric], drawn, units, settings)
+                ends = _of_value(a[metric], b[metric], drawn, few, settings)
             else:
                 ends = _of_error(a[metric], b[metric], drawn, settings)
             made.append(Difference(metric, first, second, **ends, adjusted_p_value=1.0))
@@ -138,13 +139,36 @@ def _gap(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def _of_value(
-    a: Estimate, b: Estimate, drawn: Drawn, units: int | None, settings: Settings
+    a: Estimate, b: Estimate, drawn: Drawn, few: Few, settings: Settings
 ) -> dict[str, float]:
-    """Return the difference of an ordinary metric: Efron's bias-corrected paired bootstrap."""
+    """Return the difference of an ordinary metric, by Student's t with the paired resamples' error.
+
+    One calculation gives the interval and the p-value, so p is at most 1 - level exactly where 0
+    is outside. The resamples of few unequal patients are too close together, and their error has
+    few degrees of freedom (`jackknife.linearise`).
+    """
     value, gap = _scalar_gap(a.value, b.value), _gap(*drawn)
-    ends = intervals.bias_corrected_interval(value, gap, settings.level, units=units)
-    p = _p_value(gap, value)
-    return {"difference": value, "low": ends.low, "high": ends.high, "p_value": p}
+    error = few.inflation * float(np.nanstd(gap))
+    found = Linearised(value, error, few.freedom, worth=0.0, units=0)
+    low, high = student_interval(found, settings.level)
+    return {"difference": value, "low": low, "high": high, "p_value": two_sided_p(found)}
+
+
+@dataclass(frozen=True)
+class Few:
+    """What few units do to an error that was resampled."""
+
+    inflation: float = 1.0
+    freedom: float = math.inf
+
+    @staticmethod
+    def of(results: Results) -> Few:
+        """Return that of the units that results were resampled over."""
+        told = results.data.get("resampling")
+        if told:
+            return Few(told["inflation"], told["freedom"] or math.inf)
+        units = results.data.get("fingerprint", {}).get("units")  # of files of earlier versions
+        return Few() if not units else Few(math.sqrt(units / (units - 1)), units - 1)
 
 
 def _of_error(a: Estimate, b: Estimate, drawn: Drawn, settings: Settings) -> dict[str, float]:
@@ -220,22 +244,3 @@ def _placed(replicates: FloatArray, found: Estimate, results: Results) -> FloatA
 def _scalar_gap(first: float | None, second: float | None) -> float:
     assert first is not None and second is not None
     return float(_gap(np.array(first), np.array(second)))
-
-
-def _p_value(gap: FloatArray, value: float) -> float:
-    """Return the smallest p at which the bias-corrected interval of level 1 - p excludes 0.
-
-    That is 2 (1 - Φ(|Φ⁻¹(share below 0) - 2 z₀|)), with z₀ = Φ⁻¹(share below the value) the bias of
-    the resamples, and never below what their number can show.
-    """
-    from scipy.special import ndtr, ndtri
-
-    gap = gap[~np.isnan(gap)]
-    half = 0.5 / len(gap)
-
-    def place(point: float) -> float:
-        share = float(np.mean(gap < point) + np.mean(gap == point) / 2)
-        return float(ndtri(min(max(share, half), 1 - half)))
-
-    p = 2 * (1 - float(ndtr(abs(place(0.0) - 2 * place(value)))))
-    return float(min(1.0, max(p, 2 / (len(gap) + 1))))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError
-from raterwise.inference import intervals
+from raterwise.inference import intervals, noise
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
@@ -68,19 +68,14 @@ class Pass:
             raise InvalidInputError(
                 f"metrics: these were not summarised, or with other options: {', '.join(missing)}"
             )
-        self._rater_draws = rater_draws
+        self.rater_draws = rater_draws
         self._tables: dict[Any, Any] = {}
         self._stacks: dict[Any, Any] = {}
 
     @property
-    def by_rater(self) -> bool:
-        """Whether raters are resampled, not cases."""
-        return self.settings.unit == "raters"
-
-    @property
     def units(self) -> int | None:
-        """How many units are resampled; None where raters are, or nothing is."""
-        if not self.settings.resamples or self.by_rater:
+        """How many units are resampled; None where only raters are, or nothing is."""
+        if not self.settings.resamples or self.settings.unit == "raters":
             return None
         return len(self.digest.unit_cases)
 
@@ -147,75 +142,113 @@ class Pass:
         return self._per_unit(row, own).table
 
     def stack(self, row: Metric, own: Options) -> Any:
-        """Return the tables of the resamples, stacked."""
+        """Return the tables of the resamples of cases, stacked; of raters where only they are."""
+        if self.units is None:
+            return self.rater_stack(row, own)
         key = self._key(row, own)
         if key not in self._stacks:
-            if self.by_rater:
-                assert self._rater_draws is not None
-                self._stacks[key] = self._tabled(self._rater_draws.drawn, row, own)
-            else:
-                self._stacks[key] = self._per_unit(row, own).resampled(self.times)
+            self._stacks[key] = self._per_unit(row, own).resampled(self.times)
         return self._stacks[key]
+
+    def rater_stack(self, row: Metric, own: Options) -> Any:
+        """Return the tables of the resamples of raters, stacked."""
+        assert self.rater_draws is not None
+        key = "raters", self._key(row, own)
+        if key not in self._stacks:
+            self._stacks[key] = self._tabled(self.rater_draws.drawn, row, own)
+        return self._stacks[key]
+
+    def without_raters(self, row: Metric, own: Options) -> FloatArray | None:
+        """Return the metric without each of the raters; None where nobody knows who said what."""
+        if self.rater_draws is None or not self.rater_draws.left_out:
+            return None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return row.over(self._tabled(self.rater_draws.left_out, row, own), own)
+
+    def cells(self, row: Metric, own: Options) -> Any:
+        """Return the table per unit that `row` is a formula over, before it is smoothed."""
+        return self._per_unit(row, own).unsmoothed
+
+    def smoother(self, row: Metric, own: Options) -> FloatArray | None:
+        """Return what smooths the cells of a kernel error."""
+        smoother: FloatArray | None = self._per_unit(row, own).smoother
+        return smoother
 
     def _tabled(self, summaries: Sequence[Mapping[Any, Any]], row: Metric, own: Options) -> Any:
         like, plan = self._per_unit(row, own), self._plans[row.name]
         tables = [row.prepare(summary[plan], own, like=like).table for summary in summaries]
         return type(tables[0])(np.stack([table.sums for table in tables]))
 
-    @property
-    def rater_spread(self) -> float:
-        """By how much resamples of raters are too close together."""
-        return 1.0 if self._rater_draws is None else self._rater_draws.spread
+    def least_noise(self, row: Metric, own: Options) -> FloatArray:
+        """Return the noise of a calibrated model per cell, through the smoother where there is one.
 
-    def least_noise(self, row: Metric, own: Options) -> FloatArray | None:
-        """Return the noise of a calibrated model per cell; None where cells share cases."""
-        per_unit = self._per_unit(row, own)
-        if per_unit.overlapping:
-            return None
-        table = per_unit.table
-        # Where every case is in every channel, the weight of all counts it as often.
-        often = len(table.weight) if per_unit.plan.question.name == "per_class" else 1
+        Where every case is in every channel, the weight of all counts it as often.
+        """
+        cells = self.cells(row, own)
+        often = len(cells.table.weight) if cells.plan.question.name == "per_class" else 1
+        if cells.plan.spread is not None:
+            return self._noise_of_soft_bins(cells) / often
+        found = self.noise_of_cells(cells.table, often)
+        smoother = self.smoother(row, own)
+        return found if smoother is None else noise.propagated_noise(smoother, found)
+
+    def noise_of_cells(self, table: Any, often: int = 1) -> FloatArray:
+        """Return the noise of a calibrated model in cells that hold different cases."""
         share = table.weight / (table.weight.sum() / often)
         score = table.score / np.where(table.weight > 0, table.weight, 1)
-        noise = intervals.calibrated_noise(score, share, self.cases, self.raters, self.agreement)
-        return np.asarray(noise / often)
+        found = intervals.calibrated_noise(score, share, self.cases, self.raters, self.agreement)
+        return np.asarray(found / often)
+
+    def _noise_of_soft_bins(self, cells: Any) -> FloatArray:
+        """Return the same of bins that a Gaussian spreads each score over."""
+        from scipy.special import ndtr
+
+        table, edges = cells.table, cells.plan.edges
+        centres = (edges[1:] + edges[:-1]) / 2
+        shares = np.diff(ndtr((edges - centres[:, None]) / cells.plan.spread), axis=1)
+        shares /= shares.sum(axis=1, keepdims=True)
+        score = table.score / np.where(table.weight > 0, table.weight, 1)
+        about = self.cases, self.raters, self.agreement
+        each = [
+            noise.soft_noise(z, n, shares, *about) if n.sum() else np.zeros(len(z))
+            for z, n in zip(score, table.cases, strict=True)
+        ]
+        return np.stack(each)
 
     def replicates(self, row: Metric, own: Options, value: float) -> FloatArray:
         """Return the metric on every resample (NaN where it is undefined)."""
+        found = np.full(self.settings.resamples, value)
+        if self.units is not None:
+            found = found + (self._by_cases(row, own, value) - value)
+        if self.rater_draws is not None:
+            found = found + (self._by_raters(row, own, value) - value)
+        return np.asarray(found)
+
+    def _by_cases(self, row: Metric, own: Options, value: float) -> FloatArray:
         with np.errstate(invalid="ignore", divide="ignore"):
-            if self._rater_draws is not None and self._rater_draws.left_out and row.of_pairs:
-                tables = self._tabled(self._rater_draws.left_out, row, own)
-                return self._rater_draws.of_pairs(value, row.over(tables, own))
             replicates = row.over(self.stack(row, own), own)
-        if self.by_rater or (own.get("estimator") == "debiased" and not row.error):
-            return self._around(value, replicates, row, own)
+        if own.get("estimator") == "debiased" and not row.error:
+            spread = np.nanstd(replicates)
+            scale = self._jackknife_error(row, own) / spread if spread > 0 else 1.0
+            return _around(value, replicates, scale)
         # Cells stand in for scores in the resamples; what they shift, they shift alike.
         return np.asarray(replicates + (value - float(row.over(self.table(row, own), own))))
 
-    def _around(
-        self, value: float, replicates: FloatArray, row: Metric, own: Options
-    ) -> FloatArray:
-        """Return resampled values moved and spread as they should be.
+    def _by_raters(self, row: Metric, own: Options, value: float) -> FloatArray:
+        assert self.rater_draws is not None
+        without = self.without_raters(row, own)
+        if without is not None and row.of_pairs:
+            return self.rater_draws.around(value, without)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            replicates = row.over(self.rater_stack(row, own), own)
+        return _around(value, replicates, self.rater_draws.spread)
 
-        A resample holds cases twice, and a correction for chance takes copies for independent
-        cases. In bins of few cases the resampled values of a debiased estimator therefore gather
-        around the plugin, and too closely. The estimator is right on average, so they belong
-        around its value; its standard error is that of leaving out one unit at a time, which makes
-        no copies. Likewise labels that are drawn twice agree with each other.
-        """
-        spread = np.nanstd(replicates)
-        error = self._jackknife_error(row, own)
-        scale = error / spread if error is not None and spread > 0 else self.rater_spread
-        return np.asarray(value + scale * (replicates - np.nanmean(replicates)))
-
-    def _jackknife_error(self, row: Metric, own: Options) -> float | None:
+    def _jackknife_error(self, row: Metric, own: Options) -> float:
         """Return (G-1)/G sqrt(Σ (θᵢ - θ̄)²), θᵢ the metric without unit i of G.
 
         That is the jackknife's error times sqrt((G-1)/G): of a mean it is what the bootstrap has,
-        and what every interval expands. None where raters are resampled.
+        and what every interval expands.
         """
-        if self.by_rater:
-            return None
         without = self.without_each(row, own)
         units = len(without)
         squares = np.nansum((without - np.nanmean(without)) ** 2)
@@ -237,6 +270,18 @@ class Pass:
 
     def _key(self, row: Metric, own: Options) -> Any:
         return self._plans[row.name], row.prepare, repr(own.get("bins"))
+
+
+def _around(value: float, replicates: FloatArray, scale: float) -> FloatArray:
+    """Return resampled values moved and spread as they should be.
+
+    A resample holds cases twice, and a correction for chance takes copies for independent cases.
+    In bins of few cases the resampled values of a debiased estimator therefore gather around the
+    plugin, and too closely. The estimator is right on average, so they belong around its value;
+    its standard error is that of leaving out one unit at a time, which makes no copies. Likewise
+    labels that are drawn twice agree with each other.
+    """
+    return np.asarray(value + scale * (replicates - np.nanmean(replicates)))
 
 
 def _plan_in(digest: Digest, row: Metric, plan: Any) -> Any:

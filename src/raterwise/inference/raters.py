@@ -56,19 +56,32 @@ class RaterDraws:
         left_out = [summarise(rest, plans) for rest in _without_each(predictions, seed)]
         return RaterDraws(drawn, left_out, spread, seed)
 
-    def of_pairs(self, value: float, without: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return resampled values of a metric that compares raters with each other.
+    def around(self, value: float, without: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return resampled values of a metric from its values without each person in turn.
 
-        A person drawn twice agrees with himself, which would be most of what such resamples show.
-        Leaving out one of R persons at a time makes no copies: the values are those of Student's t
-        with R - 1 degrees of freedom round the estimate, as far apart as the jackknife's error
-        sqrt((R - 1) / R Σ (θᵢ - θ̄)²). They are NaN where a rest of persons has no value.
+        A person drawn twice agrees with himself, which would be most of what resamples of a metric
+        that compares raters show. Leaving out one of R persons at a time makes no copies: the
+        values are those of Student's t with R - 1 degrees of freedom round the estimate, as far
+        apart as the jackknife's error. They are NaN where a rest of persons has no value.
         """
         count = len(without)
         squares = float(((without - without.mean()) ** 2).sum())
         error = math.sqrt((count - 1) / count * squares)
         random = np.random.default_rng([self.seed, 4])
         return value + error * random.standard_t(count - 1, len(self.drawn))
+
+    def expansion(self, level: float) -> float:
+        """Return by how much noise that was drawn is too small for an interval of this level.
+
+        Known persons are a sample of few: Student's t of R - 1 degrees of freedom takes the place
+        of the normal quantile.
+        """
+        from scipy.special import ndtri, stdtrit
+
+        if not self.left_out:
+            return self.spread
+        place = (1 + level) / 2
+        return float(self.spread * stdtrit(len(self.left_out) - 1, place) / ndtri(place))
 
 
 def resampled_raters(predictions: Predictions, resamples: int, seed: int) -> Iterator[Predictions]:

@@ -13,7 +13,7 @@ __all__ = ["UNITS", "Progress", "Settings", "silent"]
 Progress = Callable[[str, float], None]
 """Called with a description and the fraction done."""
 
-UNITS = ("cases", "raters")
+UNITS = ("cases", "raters", "both")
 """What may be resampled."""
 
 
@@ -29,10 +29,15 @@ class Settings:
     level: float = 0.95
     seed: int = 0
     unit: str = "cases"
-    """What is resampled: "cases" (patients, where they are known) or "raters"."""
+    """What is resampled: "cases" (patients, where they are known), "raters", or "both"."""
     interval: str = "auto"
     on_single: str = "error"
     threads: int | None = None
+
+    @property
+    def draws_raters(self) -> bool:
+        """Whether raters are resampled, with or without the cases."""
+        return self.resamples > 0 and self.unit != "cases"
 
     def __post_init__(self) -> None:
         positive_integer("resamples", self.resamples, least=0)

@@ -123,8 +123,9 @@ class Reduction:
             estimates[row.name] = point
             if times is not None and len(np.unique(patients)) > 1:
                 estimates[row.name], replicates[row.name] = mean_over_units(
-                    point, values[row.name][defined], patients, times, settings
-                )
+                    point, values[row.name][defined], patients, times, settings,
+                    row.within_bounds(-np.inf, np.inf),
+                )  # fmt: skip
         by_class = {
             row.name: tuple(np.nanmean([case.per_class[row.name] for case in having], axis=0))
             for row in request.rows

@@ -251,10 +251,17 @@ class BinSums:
         """The sums over all units."""
         return BinTable(self._smooth(self.sums.sum(axis=0)))
 
-    @property
-    def overlapping(self) -> bool:
-        """Whether a case may count in several cells: spread over them, or smoothed."""
-        return self.plan.spread is not None or self.smoother is not None
+    @cached_property
+    def unsmoothed(self) -> BinSums:
+        """The table before it was smoothed."""
+        return self if self.smoother is None else replace(self, smoother=None)
+
+    def sums_by_unit(self, field: int) -> FloatArray:
+        """Return one field of every unit, summed over its channels and bins."""
+        if self.entries is None:
+            return np.asarray(self.sums[..., field].sum(axis=(1, 2)))
+        values = self.entries.values[:, field]
+        return np.bincount(self.entries.unit, values, self.number_of_units).astype(np.float64)
 
     @property
     def units(self) -> FloatArray:

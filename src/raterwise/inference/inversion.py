@@ -1,0 +1,191 @@
+"""Intervals of calibration errors: which true errors the observed one does not contradict.
+
+The test of a candidate truth is inverted (`intervals.calibration_interval`) with noise from
+resampling. At zero the noise is known better: it is that of the model's own probabilities
+(`noise`), so "is it miscalibrated at all?" is asked there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.catalog import Metric
+from raterwise.inference import intervals, noise
+from raterwise.inference.jackknife import linearise, noise_expansion
+from raterwise.inference.passes import Pass
+from raterwise.inference.small import gap_interval
+from raterwise.recipes import Options
+
+__all__ = ["invert"]
+
+FloatArray = NDArray[np.float64]
+
+CONSISTENCY = 9
+"""The stream of random numbers of labels drawn from the model's own probabilities."""
+ONE_SCORE = ("top_label", "positive")
+"""Questions of one score per case, whose cells hold different cases."""
+
+
+def invert(
+    row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
+) -> intervals.CalibrationInterval:
+    """Return the interval of a non-negative error, or of a mean of such errors over passes.
+
+    The debiased and the plugin calibration loss estimate the same quantity; the test is that of
+    the plugin, which is a norm of the deviations. A debiased value is left as it is.
+    """
+    plugin = [{**o, "estimator": "plugin"} if "estimator" in o else o for o in own]
+    parts = [_Deviations.of(row, o, p) for o, p in zip(plugin, passes, strict=True)]
+    bins = max(part.observed.shape[-1] for part in parts)
+    observed = np.concatenate([part.padded(part.observed, bins) for part in parts], axis=-2)
+    drawn = np.concatenate([part.padded(part.noise, bins) for part in parts], axis=-2)
+    least = np.concatenate([part.padded(part.least_noise, bins) for part in parts], axis=-2)
+    starts = np.cumsum([0, *(len(part.observed) for part in parts)])
+
+    def norm(deviation: FloatArray) -> FloatArray:
+        errors = [
+            part.norm(deviation[..., a:b, : part.observed.shape[-1]])
+            for part, a, b in zip(parts, starts, starts[1:], strict=False)
+        ]
+        return np.asarray(np.mean(errors, axis=0))
+
+    level = passes[0].settings.level
+    found = intervals.calibration_interval(
+        norm, observed, drawn, level, value=value, least_noise=least
+    )
+    if len(passes) == 1 and passes[0].units is not None:
+        found = _at_zero(found, row, plugin[0], value, passes[0])
+    already = all(o.get("estimator") == "debiased" for o in own)
+    return replace(found, debiased=value) if already else found
+
+
+@dataclass(frozen=True, eq=False)
+class _Deviations:
+    """Observed minus predicted per channel and bin, its resampled noise, and the error's norm."""
+
+    observed: FloatArray
+    noise: FloatArray
+    """As wide as Student's interval of so few units wants it."""
+    least_noise: FloatArray
+    """What noise a calibrated model would have, where a cell resamples to next to none."""
+    norm: Callable[[FloatArray], FloatArray]
+
+    @staticmethod
+    def of(row: Metric, own: Options, pass_: Pass) -> _Deviations:
+        table, level = pass_.table(row, own), pass_.settings.level
+        total = table.weight.sum()
+        observed = table.deviation / total
+        drawn: Any = 0.0
+        if pass_.units is not None:
+            expansion = noise_expansion(pass_.digest.unit_cases, level)
+            drawn = drawn + expansion * (_relative(pass_.stack(row, own)) - observed)
+        if pass_.rater_draws is not None:  # labels that are drawn twice agree with each other
+            by_rater = _relative(pass_.rater_stack(row, own))
+            scale = pass_.rater_draws.expansion(level)
+            drawn = drawn + scale * (by_rater - by_rater.mean(axis=0))
+        return _Deviations(
+            observed,
+            drawn,
+            pass_.least_noise(row, own),
+            lambda deviation: row.over(table.with_deviation(deviation * total), own),
+        )
+
+    @staticmethod
+    def padded(deviation: FloatArray, bins: int) -> FloatArray:
+        """Return the table with empty bins at the end."""
+        missing = [(0, 0)] * (deviation.ndim - 1) + [(0, bins - deviation.shape[-1])]
+        return np.pad(deviation, missing)
+
+
+def _relative(stack: Any) -> FloatArray:
+    return np.asarray(stack.deviation / stack.weight.sum(axis=(-2, -1), keepdims=True))
+
+
+def _at_zero(
+    found: intervals.CalibrationInterval, row: Metric, own: Options, value: float, pass_: Pass
+) -> intervals.CalibrationInterval:
+    """Return the interval with the test at zero, and with what few errors cannot exclude.
+
+    Of questions with one score per case, whose cells hold different cases; the others keep the
+    interval as it is.
+    """
+    cells = pass_.cells(row, own)
+    if cells.plan.question.name not in ONE_SCORE:
+        return found
+    level, table = pass_.settings.level, cells.table
+    weight, score, hits = (cells.sums_by_unit(field) for field in (1, 3, 4))
+    rate = linearise(hits.sum() / weight.sum(), _without(hits, weight), weight)
+    gap = gap_interval(rate, float(table.score.sum() / table.weight.sum()), level)
+    ends = found.low, max(found.high, gap[1])
+    if "kernel" in row.tags:
+        ends = ends[0], max(ends[1], _high_of_bins(cells, pass_))
+    if cells.plan.spread is not None:  # its table lacks the mean score of hard bins
+        return replace(found, low=min(ends[0], value), high=max(ends[1], value))
+    p = _p_of_calibration(row, own, pass_, (weight, hits - score))
+    low, high = noise.zero_tested_ends(ends, value, p, level, gap)
+    return replace(found, low=low, high=high)
+
+
+def _without(hits: FloatArray, weight: FloatArray) -> FloatArray:
+    rest = weight.sum() - weight
+    with np.errstate(invalid="ignore", divide="ignore"):
+        without = (hits.sum() - hits) / rest
+    return np.asarray(np.where(rest > 0, without, hits.sum() / weight.sum()))
+
+
+def _p_of_calibration(
+    row: Metric, own: Options, pass_: Pass, by_unit: tuple[FloatArray, FloatArray]
+) -> float:
+    """Return how often a calibrated model with these probabilities shows so large an error."""
+    weight, deviation = by_unit
+    cells, full = pass_.cells(row, own), pass_.table(row, own)
+    table = cells.table
+    total = table.weight.sum()
+    fine = pass_.noise_of_cells(table)
+    effect = noise.design_effect(deviation, weight, float(total**2 * (fine**2).sum()))
+    draws = noise.calibrated_draws(
+        table.score / np.where(table.weight > 0, table.weight, 1),
+        table.weight / total,
+        pass_.cases,
+        pass_.raters,
+        pass_.agreement,
+        effect=effect,
+        draws=pass_.settings.resamples,
+        random=np.random.default_rng([pass_.settings.seed, CONSISTENCY]),
+    )
+    smoother = pass_.smoother(row, own)
+    draws = draws if smoother is None else draws @ smoother.T
+    whole = full.weight.sum()
+
+    def norm(moved: FloatArray) -> FloatArray:
+        return row.over(full.with_deviation(moved * whole), own)
+
+    return noise.p_of_calibration(norm, float(norm(full.deviation / whole)), draws)
+
+
+def _high_of_bins(cells: Any, pass_: Pass) -> float:
+    """Return the upper end of the error over bins, which keeps signs apart that a kernel mixes."""
+    table, stack = cells.table, cells.resampled(pass_.times)
+    member = noise.coarser_cells(table.weight[0] / pass_.raters)
+    total = table.weight.sum()
+    observed = table.deviation[0] @ member / total
+    totals = stack.weight.sum(axis=(-2, -1))[:, None]
+    drawn = stack.deviation[:, 0] @ member / totals - observed
+    weight = table.weight[0] @ member
+    score = table.score[0] @ member / np.maximum(weight, 1e-300)
+    least = intervals.calibrated_noise(
+        score, weight / total, pass_.cases, pass_.raters, pass_.agreement
+    )
+    expansion = noise_expansion(pass_.digest.unit_cases, pass_.settings.level)
+    return intervals.calibration_interval(
+        lambda moved: np.abs(moved).sum(axis=-1),
+        observed,
+        expansion * drawn,
+        pass_.settings.level,
+        least_noise=least,
+    ).high
