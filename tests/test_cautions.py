@@ -23,12 +23,14 @@ def told(probs: Any, labels: Any, metrics: Any = "all", bins: int = 15, **given:
 
 
 def test_nothing_is_said_where_nothing_is_wrong() -> None:
-    """An ordinary test set; of the demonstration, only that some cases have a single rater."""
+    """An ordinary test set; of the demonstration, what is known of its raters."""
     problem = ordinary(400)
     assert told(problem.probs, problem.labels, groups=np.arange(400) // 2) == []
     data = load_lidc_malignancy()
     said = told(data.probs, data.labels, groups=data.patients, class_names=data.class_names)
-    assert said == ["488 of 1880 cases have a single rater"]
+    single, panel = said
+    assert single.startswith("488 of 1880 cases have a single rater")
+    assert panel.startswith("the raters are not interchangeable (p = 0.0005)")
 
 
 @pytest.mark.parametrize(
@@ -103,3 +105,36 @@ def test_confidences(confidence: np.ndarray, message: str | None, columns: int) 
     said = told(probs if columns == 2 else confidence, labels, "ece", bins=10)
     assert len(said) == (message is not None)
     assert message is None or said[0].startswith(message)
+
+
+def test_labels_that_the_predictions_know() -> None:
+    """Predictions made from the very labels vary less than raters can: said, with its value.
+
+    p is the raters' own frequency, 0 or 1 or between, so what is left within a bin is less than
+    the chance of three labels explains; predictions of other raters say nothing.
+    """
+    random = np.random.default_rng(3)
+    truth = random.dirichlet(np.ones(2), 400)
+    counts = random.multinomial(3, truth)
+    labels = rw.Labels.from_counts(counts)
+    other = random.multinomial(3, truth) / 3
+    seen = rw.evaluate(counts / 3, labels, "dispersion_loss", resamples=200)
+    honest = rw.evaluate(other, labels, "dispersion_loss", resamples=200)
+    assert any(note.startswith("Dispersion loss is below 0") for note in seen.warnings)
+    assert honest.warnings == ()
+
+
+def test_numbers_of_raters_that_depend_on_the_case() -> None:
+    """Hard cases with more raters: a calibrated model looks over-confident by ratings; it is said."""
+    random = np.random.default_rng(5)
+    p = random.beta(1, 1, 800)
+    truth = random.random(800) < p
+    hard = truth != (p > 0.5)
+    raters = np.where(hard, 6, 1)
+    positive = np.where(truth, raters, 0)
+    labels = rw.Labels.from_counts(np.stack((raters - positive, positive), axis=1))
+    found = rw.evaluate(p, labels, "ece", resamples=100)
+    assert found.data["verdict"]["counting"]["matters"]
+    assert found.data["verdict"]["counting"]["sentence"] in found.warnings
+    by_case = rw.evaluate(p, labels, "ece", resamples=100, per="case").data["verdict"]
+    assert not by_case["miscalibrated"]

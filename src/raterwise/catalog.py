@@ -77,7 +77,8 @@ class Metric:
     """What each label would add, (n, K), where the metric is a mean over labels."""
     tags: frozenset[str] = frozenset()
     """by_class: one value per class; of_pairs: compares raters with each other; by_level: made
-    within sub-groups unless told otherwise; kernel: needs neighbours; of_cases: tells equal scores
+    within sub-groups unless told otherwise; kernel: needs neighbours; variance: below 0 by
+    chance alone; of_cases: tells equal scores
     of different cases apart."""
 
     def estimate(self, summary: Summary, options: Options) -> float:
@@ -258,7 +259,7 @@ _ROWS = (
         "lower", "LH eqs 33-36",
         plan=recipes.binned("per_class", "case", 2), formula=proper.dispersion_loss,
         options=_LH, formula_options=("estimator", "singletons"), least_raters=2,
-        tags=_BY_CLASS,
+        tags=_BY_CLASS | {"variance"},
     ),
     Metric(
         "disagreement_loss", "Disagreement loss", "Disagreement",

@@ -7,6 +7,7 @@ Each says what was counted. Where nothing is wrong, nothing is said.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from raterwise.binning import bin_edges
 from raterwise.inference.passes import Asked
@@ -15,7 +16,7 @@ from raterwise.results import Estimate
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
 
-__all__ = ["warnings_about"]
+__all__ = ["warnings_about", "warnings_about_data"]
 
 FEW_CASES, FEW_PER_BIN, FEW_PER_CLASS, FEW_FOR_KERNELS, FEW_PATIENTS = 100, 10, 10, 50, 20
 LARGE_SHARE = 0.2
@@ -39,8 +40,22 @@ def warnings_about(
         *_about_raters(facts),
         *_about_classes(facts, asked),
         *_about_confidences(facts),
+        *_about_labels(asked, estimates),
         *_approximate(estimates),
     )
+
+
+def warnings_about_data(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what to know of the raters, from what results say of the data."""
+    counting = (data.get("verdict") or {}).get("counting")
+    if counting and counting["matters"]:
+        yield counting["sentence"]
+    test = data.get("exchangeability")
+    if test and test["p_value"] <= test["significance"]:
+        yield (
+            f"the raters are not interchangeable (p = {test['p_value']:.2g}): the figures describe "
+            "this panel, and another panel might have said something else"
+        )
 
 
 def _about_units(digest: Digest, settings: Settings) -> Iterator[str]:
@@ -104,7 +119,10 @@ def _about_raters(facts: Facts) -> Iterator[str]:
     if facts.under_two == facts.cases:
         yield "one rater per case: disagreement and epistemic loss cannot be estimated"
     elif facts.under_two:
-        yield f"{facts.under_two} of {facts.cases} {what} have a single rater"
+        yield (
+            f"{facts.under_two} of {facts.cases} {what} have a single rater, and say nothing about "
+            "how far raters disagree"
+        )
 
 
 def _about_classes(facts: Facts, asked: Asked) -> Iterator[str]:
@@ -142,6 +160,17 @@ def _about_confidences(facts: Facts) -> Iterator[str]:
             f"{share:.0%} of the confidences are exactly {value:.4g}: ranks and bins cannot tell "
             "these cases apart"
         )
+
+
+def _about_labels(asked: Asked, estimates: Mapping[str, Estimate]) -> Iterator[str]:
+    """Say that the truth seems to vary less than it can, which no honest test set does."""
+    for row, _ in asked.values():
+        e = estimates[row.name]
+        if "variance" in row.tags and e.high is not None and e.high < 0:
+            yield (
+                f"{e.title} is below 0 ({e.value:.3g}): the predictions know these very labels; "
+                "were they seen in training, or made from them?"
+            )
 
 
 def _approximate(estimates: Mapping[str, Estimate]) -> Iterator[str]:

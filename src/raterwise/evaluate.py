@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.errors import InvalidInputError, RaterwiseError, UndefinedMetricError
 from raterwise.exchangeability import exchangeability_test
 from raterwise.inference.settings import Progress, Settings, silent
+from raterwise.inference.verdict import judge as judge_calibration
 from raterwise.judging import Judged, judge_predictions, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.predictions import Predictions
@@ -17,10 +18,12 @@ from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, subgroups_of, warnings_about_levels
 from raterwise.variables import variables_of
 
-__all__ = ["evaluate", "evaluate_predictions", "predictions_of"]
+__all__ = ["evaluate", "evaluate_predictions", "predictions_of", "verdict_on"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
+MOST_JUDGED = 500_000
+"""Up to how many cases the verdict looks at each of them."""
 MOST_SHUFFLED = 200_000
 """Up to how many ratings are shuffled to test whether the raters are interchangeable."""
 
@@ -166,10 +169,27 @@ def evaluate_predictions(
         judged = replace(
             judged, digest=replace(judged.digest, facts=replace(facts, fingerprint=known))
         )
-    results = results_of(judged, data=_about_raters(predictions, judged))
+    data = {**_about_raters(predictions, judged), **verdict_on(predictions, judged)}
+    results = results_of(judged, data=data)
     if progress:
         progress("done", 1.0)
     return results
+
+
+def verdict_on(predictions: Predictions, judged: Judged) -> dict[str, Any]:
+    """Return whether the model is miscalibrated and how, where calibration is asked about.
+
+    One procedure for all that a report shows, with the family-wise error kept.
+    """
+    settings, errors = judged.request.settings, [row.error for row, _ in judged.asked.values()]
+    if not any(errors) or not settings.resamples or not 2 <= len(predictions) <= MOST_JUDGED:
+        return {}
+    per = judged.request.shared.get("per", "annotation")
+    try:
+        found = judge_calibration(predictions, per=per, seed=settings.seed)
+    except UndefinedMetricError:
+        return {}
+    return {"verdict": found.to_dict()}
 
 
 def _about_raters(predictions: Predictions, judged: Judged) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.cautions import warnings_about
+from raterwise.cautions import warnings_about, warnings_about_data
 from raterwise.curves import curves_of
 from raterwise.errors import RaterwiseError
 from raterwise.inference.draws import Units, digest_in_memory
@@ -153,6 +153,7 @@ def results_of(
     warnings = warnings_about(digest, judged.asked, settings, judged.estimates)
     if pass_ is not None:
         warnings += tuple(pass_.notices(judged.asked))
+    warnings += tuple(warnings_about_data(about))
     return Results(
         dict(judged.estimates),
         data=about,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from raterwise.arrays import as_float_array, as_integer_array, choose
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError
+from raterwise.evaluate import verdict_on
 from raterwise.inference.draws import Units, resampling_units
 from raterwise.inference.estimates import blank, mean_estimate
 from raterwise.inference.settings import Progress, Settings, silent
@@ -244,7 +245,11 @@ def _mean_of(row: Metric, having: Sequence[Judged], findings: int) -> Estimate:
 
 def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> Results:
     """Return the results of all findings; what is said of every one of them is said once."""
-    of_each = {title: results_of(judged) for title, judged in each.items()}
+    of_each = {}
+    for i, (title, judged) in enumerate(each.items()):
+        part, _ = findings.finding(i, findings.cases)
+        named = replace(part, class_names=(f"no {title}", title))
+        of_each[title] = results_of(judged, data=verdict_on(named, judged))
     said = [set(results.warnings) for results in of_each.values()]
     common = set.intersection(*said)
     first = next(iter(of_each.values()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +35,8 @@ ENOUGH = 10
 """Cases that a bin needs to be the example in the verdict, where some bin has them."""
 
 
+MOST_MORE = 2
+"""How many further deviations a verdict names."""
 MANY = 12
 """More classes than this are counted, not named."""
 
@@ -140,7 +144,14 @@ def classes_in_words(data: Any) -> str:
 
 
 def verdict(results: Results) -> Verdict:
-    """Return the verdict on the confidence in the predicted class."""
+    """Return what to believe of the probabilities: the verdict of all statistics together.
+
+    Results without one (streams, images, no resamples) are judged by the confidence in the
+    predicted class.
+    """
+    judged = results.data.get("verdict")
+    if judged:
+        return _judged(judged, results)
     content = results.curves.get("top_label")
     if content is None:
         return Verdict(
@@ -186,6 +197,73 @@ def verdict(results: Results) -> Verdict:
         )
         return Verdict("Miscalibrated in places", text, "caution")
     return _nothing_found(curve, results, ece)
+
+
+def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
+    """Return the verdict of all statistics together, in two lines."""
+    p = f"p\u00a0{'<' if found['p_value'] < 0.001 else '='}\u00a0{max(found['p_value'], 0.001):.2g}"
+    if found["miscalibrated"]:
+        gap = abs(found["predicted"] - found["observed"])
+        others = [
+            d for d in found["deviations"]
+            if d["adjusted"] <= found["significance"] and d["statistic"] != found["statistic"]
+        ]  # fmt: skip
+        others.sort(key=lambda d: d["adjusted"])
+        more = [_sentence(d["sentence"]) + "." for d in others[:MOST_MORE]]
+        ways = len(found["deviations"])
+        text = " ".join((
+            f"{_sentence(found['sentence'])}.", *more,
+            f"A calibrated model would look at least as bad by chance with {p}, over all {ways} "
+            "ways in which it was tested.",
+        ))  # fmt: skip
+        return Verdict(_headline(found), text, "caution" if gap < SLIGHT else "bad")
+    ece = results.get("ece")
+    curve = ReliabilityCurve.from_dict(results.curves["top_label"]) if results.curves else None
+    high = None if ece is None else ece.high
+    tested = f"None of the {len(found['deviations'])} ways in which it was tested stands out ({p})."
+    if high is not None and high >= LARGE:
+        text = (
+            f"{tested} But a typical gap of up to {points(high)} percentage points cannot be "
+            f"excluded with so few {unit_of(results.data)}s."
+        )
+        return Verdict("Too little data to say", text, "caution")
+    example = "" if curve is None else _agreeing_example(curve, results)
+    ceiling = "" if high is None or points(high) == "0.0" else (
+        f" What these data cannot exclude is a typical gap of up to {points(high)} percentage "
+        "points."
+    )  # fmt: skip
+    return Verdict("No miscalibration found", f"{tested}{example}{ceiling}", "good")
+
+
+def _headline(found: Mapping[str, Any]) -> str:
+    name, direction = found["channel"], found["direction"]
+    if direction in ("too often", "too rarely"):
+        return f"Says “{name}” {direction}"
+    what = "" if name in ("top label", "all classes") else f" about “{name}”"
+    return f"{direction.capitalize()}{what}"
+
+
+def _sentence(text: str) -> str:
+    """Return a sentence of the verdict as it stands on a page.
+
+    >>> _sentence("says *oedema* too often: predicted 42 %, read 20 %")
+    'Says “oedema” too often: predicted 42\xa0%, read 20\xa0%'
+    """
+    quoted = re.sub(r"\*([^*]+)\*", r"“\1”", text).replace(" %", "\u00a0%")
+    return quoted[:1].upper() + quoted[1:]
+
+
+def _agreeing_example(curve: ReliabilityCurve, results: Results) -> str:
+    """Return a sentence about the most typical bin of those that hold the prediction."""
+    holds = (curve.low <= curve.predicted) & (curve.predicted <= curve.high)
+    share = np.where(holds & (curve.cases >= ENOUGH), curve.share, -1.0)
+    b = int(np.argmax(share))
+    if share[b] < 0:
+        return ""
+    return (
+        f" When it says {percent(curve.predicted[b])}, {_raters(results)[1]} "
+        f"{estimated(curve.observed[b], curve.low[b], curve.high[b])}."
+    )
 
 
 def _may_be_chance(curve: ReliabilityCurve, results: Results, known: bool) -> bool:
