@@ -121,11 +121,11 @@ def test_labels_that_the_predictions_know() -> None:
     seen = rw.evaluate(counts / 3, labels, "dispersion_loss", resamples=200)
     honest = rw.evaluate(other, labels, "dispersion_loss", resamples=200)
     assert any(note.startswith("Dispersion loss is below 0") for note in seen.warnings)
-    assert honest.warnings == ()
+    assert not any("Dispersion" in note for note in honest.warnings)
 
 
 def test_numbers_of_raters_that_depend_on_the_case() -> None:
-    """Hard cases with more raters: a calibrated model looks over-confident by ratings; it is said."""
+    """Hard cases with more raters: by ratings a calibrated model looks too sure; it is said."""
     random = np.random.default_rng(5)
     p = random.beta(1, 1, 800)
     truth = random.random(800) < p
