@@ -20,9 +20,7 @@ from typer.testing import CliRunner, Result
 import raterwise as rw
 from raterwise.cli import app
 from raterwise.cli.show import print_results
-from raterwise.compare import Comparison
 from raterwise.errors import InvalidInputError
-from raterwise.inference.paired import Difference
 from raterwise.io.files import check_can_write
 from raterwise.report.words import verdict
 from raterwise.results import Results
@@ -230,34 +228,3 @@ def test_one_case_is_one_case(folder: Path) -> None:
     page = (folder / "one.html").read_text(encoding="utf-8")
     assert "Rests on 1 case, 1 rater per case." in page
     assert not re.search(r"\b1 (cases|ratings)\b", done.output + page)
-
-
-@pytest.mark.parametrize(
-    ("models", "resamples", "told"),
-    [
-        (4, 200, "below 0.06 with 200 resamples and 6 pairs of models"),
-        (4, 239, ""),
-        (4, 238, "239 resamples are enough"),
-        (2, 39, ""),
-        (2, 38, "1 pair of models"),
-    ],
-)
-def test_too_few_resamples_for_so_many_pairs(models: int, resamples: int, told: str) -> None:
-    """Holm's smallest is 2 m / (B + 1) for m pairs: at most 0.05 from B = 40 m - 1."""
-    options = {"resamples": resamples, "level": 0.95}
-    found = Comparison(
-        {f"m{i}": Results({}, options=options) for i in range(models)},
-        (Difference("brier", "m0", "m1", 0.1, 0.0, 0.2, 0.01, 0.06),),
-        {},
-    )
-    assert told in found.too_few_resamples
-    assert bool(told) == bool(found.too_few_resamples)
-
-
-def test_too_few_resamples_are_told_with_the_comparison(folder: Path) -> None:
-    """In the terminal and on the page, since "no difference" would be believed."""
-    words = "compare p.csv q.csv --ratings r.csv --metrics brier --resamples 20 --out c.html"
-    done = run(words)
-    assert "no adjusted p-value can be below 0.095" in " ".join(done.output.split())
-    page = (folder / "c.html").read_text(encoding="utf-8")
-    assert "No adjusted p-value can be below 0.095 with 20 resamples and 1 pair" in page

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -40,25 +39,6 @@ class Comparison:
                 return found
         raise InvalidInputError(
             f"no difference of {metric!r} between {first!r} and {second!r} was made, in that order"
-        )
-
-    @property
-    def too_few_resamples(self) -> str:
-        """Say that no difference could be clear from so few resamples, or nothing.
-
-        A two-sided p-value of B resamples is at least 2 / (B + 1), and Holm's method multiplies
-        the smallest by the number of pairs.
-        """
-        options = next(iter(self.models.values())).options
-        pairs = len(self.models) * (len(self.models) - 1) // 2
-        resamples, chance = int(options["resamples"]), 1 - float(options["level"])
-        least = min(1.0, 2 * pairs / (resamples + 1))
-        if least <= chance or all(d.debiased is not None for d in self.differences):
-            return ""
-        return (
-            f"no adjusted p-value can be below {least:.2g} with {resamples:,} resamples and "
-            f"{pairs:,} {'pair' if pairs == 1 else 'pairs'} of models: a difference may be real "
-            f"and not show; {math.ceil(round(2 * pairs / chance, 6)) - 1:,} resamples are enough"
         )
 
     def to_dict(self, *, replicates: bool = False) -> dict[str, Any]:

@@ -127,6 +127,7 @@ def evaluate(
         report("done", 1.0)
     return replace(
         results,
+        data={**results.data, "comparisons": sum(len(s.differences) for s in found)},
         options={**results.options, "subgroup_metrics": list(chosen.metrics)},
         warnings=(*results.warnings, *warnings_about_levels(variables, found)),
         subgroups=found,

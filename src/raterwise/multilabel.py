@@ -288,6 +288,7 @@ def _with_levels(
     titled = zip(findings.titles, made[1:], strict=True)
     return replace(
         results,
+        data={**results.data, "comparisons": sum(len(s.differences) for s in made[0])},
         options={**results.options, "subgroup_metrics": list(chosen.metrics)},
         warnings=(*results.warnings, *warnings_about_levels(variables, made[0])),
         subgroups=made[0],

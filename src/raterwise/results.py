@@ -85,7 +85,7 @@ class LevelDifference:
     p_value: float | None = None
     """Two-sided, of no difference: below 1 - level where 0 is outside the interval."""
     adjusted_p_value: float | None = None
-    """Adjusted over the levels of the variable (Holm 1979)."""
+    """Adjusted over all levels of the variable and all metrics, by permuting levels."""
 
 
 @dataclass(frozen=True)

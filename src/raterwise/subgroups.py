@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import Ends, difference_interval, holm, p_value
-from raterwise.inference.draws import Units, resampling_units
+from raterwise.inference.draws import MAX_UNITS, Units, resampling_units
+from raterwise.inference.levels import level_test
 from raterwise.inference.settings import Progress, Settings
 from raterwise.judging import Judged
 from raterwise.predictions import Predictions
@@ -33,6 +34,9 @@ __all__ = [
     "warnings_about_levels",
 ]
 
+LEVELS = 7
+"""The stream of random numbers of permuted levels."""
+PERMUTATIONS = 999
 MOST_METRICS = 5
 """How many are made within levels where none of the usual ones was asked for."""
 FEW_CASES, FEW_PATIENTS = 20, 10
@@ -80,6 +84,8 @@ def subgroups_of(
                 progress(f"{variable.name} = {level}", (len(found) + len(parts)) / total)
             parts.append(side.part(inside=True))
         made = _against_the_rest(sides, parts)
+        if len(parts) > 1 and request.settings.resamples:
+            made = _permuted(made, predictions, variable, judge, request)
         for level, part, differences in zip(variable.levels, parts, made, strict=True):
             found.append(
                 Subgroup(
@@ -226,6 +232,93 @@ def _adjusted(made: Sequence[Mapping[str, LevelDifference]]) -> list[dict[str, L
         for (i, _), q in zip(told, adjusted, strict=True):
             out[i][metric] = replace(out[i][metric], adjusted_p_value=q)
     return out
+
+
+def _permuted(
+    made: Sequence[Mapping[str, LevelDifference]],
+    predictions: Predictions,
+    variable: Variable,
+    judge: Judge,
+    request: Request,
+) -> list[dict[str, LevelDifference]]:
+    """Return the differences with p-values adjusted over all levels and metrics at once.
+
+    Levels are permuted between patients, or between cases where patients are not known, so that
+    the family-wise error is kept (Westfall and Young's max-T). An adjusted p is never below the
+    p of the difference by itself. Where patients have cases of several levels, these are permuted
+    within each patient. Holm's p stays where there is no common table, as of means over findings.
+    """
+    found = _units_of_levels(predictions, variable)
+    quick = request.with_settings(unit="cases", interval="percentile")
+    judged = judge(predictions, quick, (found.units, found.number))
+    names = [n for n in judged.asked if all(n in level for level in made)]
+    if judged.pass_ is None or not names:
+        return [dict(level) for level in made]
+    pass_ = judged.pass_
+    asked = [judged.asked[name] for name in names]
+
+    def grouped(row: Any, own: Any) -> Any:
+        return lambda codes, levels: pass_.by_group(row, own, codes, levels).sums
+
+    def formula(row: Any, own: Any) -> Any:
+        kind = type(pass_.table(row, own))
+        return lambda sums: row.over(kind(sums), own)
+
+    test = level_test(
+        [grouped(*one) for one in asked],
+        [formula(*one) for one in asked],
+        found.levels,
+        random=np.random.default_rng([request.settings.seed, LEVELS]),
+        permutations=PERMUTATIONS,
+        strata=found.strata,
+    )
+    out = [dict(level) for level in made]
+    for i, level in enumerate(out):
+        for m, name in enumerate(names):
+            d, q = level[name], float(test.adjusted_p_value[i, m])
+            if d.p_value is not None and np.isfinite(q):
+                level[name] = replace(d, adjusted_p_value=max(q, d.p_value))
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _LevelUnits:
+    """What trades levels: patients, or cases, or blocks of many of these within a level."""
+
+    units: NDArray[np.int64]
+    """(N,): the unit of each case."""
+    number: int
+    levels: NDArray[np.int64]
+    """(units,)."""
+    strata: NDArray[np.int64] | None
+    """(units,): the patient, where only cases of one patient trade levels."""
+
+
+def _units_of_levels(predictions: Predictions, variable: Variable) -> _LevelUnits:
+    codes, groups = variable.codes, predictions.groups
+    units, strata = np.arange(len(codes)), None
+    if groups is not None:
+        pairs = np.unique(np.stack((groups, codes), axis=1), axis=0)
+        if len(pairs) == len(np.unique(groups)):  # every patient has one level
+            _, units = np.unique(groups, return_inverse=True)
+        else:
+            strata = groups
+    number = int(units.max()) + 1
+    _, first = np.unique(units, return_index=True)
+    levels = codes[first]
+    if number > MAX_UNITS:
+        # Pooled at random within a level, and within a patient where that is what trades levels.
+        keys = levels if strata is None else levels + len(variable.levels) * strata[first]
+        order = np.random.default_rng([0, LEVELS]).permutation(number)
+        _, key = np.unique(keys, return_inverse=True)
+        place = np.empty(number, np.int64)
+        place[order] = np.arange(number)
+        each = place % max(MAX_UNITS // (int(key.max()) + 1), 1) if strata is None else 0 * key
+        _, block = np.unique(np.stack((key, each), axis=1), axis=0, return_inverse=True)
+        units, number = block[units], int(block.max()) + 1
+        _, first = np.unique(units, return_index=True)
+        levels = codes[first]
+    return _LevelUnits(units, number, levels, None if strata is None else strata[first])
 
 
 def _difference(

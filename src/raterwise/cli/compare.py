@@ -152,7 +152,7 @@ def compare(
     if not quiet:
         console = new_console()
         _print(console, found)
-        for warning in filter(None, (found.too_few_resamples, *heard)):
+        for warning in heard:
             console.print(Text(f"warning: {warning}", style="yellow"))
         announce(console, files)
 

@@ -227,8 +227,9 @@ def _print_subgroups(results: Results, console: Console) -> None:
     if results.subgroups:
         console.print()
         note = (
-            "difference: from the cases of all other levels; p is adjusted for the number of "
-            "levels (Holm). Calibration errors are corrected."
+            "difference: from the cases of all other levels; p is adjusted for all levels and "
+            f"metrics, {results.data.get('comparisons', 0)} comparisons in all. Calibration errors "
+            "are corrected."
         )
         console.print(Text(note))
 

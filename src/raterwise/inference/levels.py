@@ -22,6 +22,8 @@ __all__ = ["LevelTest", "level_test", "step_down"]
 
 FloatArray = NDArray[np.float64]
 Formula = Callable[[FloatArray], FloatArray]
+Grouped = Callable[[NDArray[Any], int], FloatArray]
+"""grouped(level of each unit, levels) -> (levels, …): the sums of the units of each level."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ class LevelTest:
 
 
 def level_test(
-    tables: Sequence[ArrayLike],
+    tables: Sequence[ArrayLike | Grouped],
     formulas: Sequence[Formula],
     levels: ArrayLike,
     *,
@@ -61,7 +63,8 @@ def level_test(
 
     Parameters
     ----------
-    tables: per metric, additive tables (units, …): the sums of each patient, or of each case.
+    tables: per metric, additive tables (units, …): the sums of each patient, or of each case; or a
+        function that adds them up by level, where few of a table's cells are in use.
     formulas: per metric, the map from tables (n, …) to values (n,); NaN where there is none.
     levels: the level of each unit, 0 … L − 1. A level is the patient's: where a patient has cases
         in several levels, give a unit per case and the patient as its stratum.
@@ -83,12 +86,7 @@ def level_test(
     """
     codes = np.asarray(levels)
     number = int(codes.max()) + 1
-    sums = [np.asarray(table, dtype=np.float64) for table in tables]
-    for table in sums:
-        if len(table) != len(codes):
-            raise InvalidInputError(
-                f"levels: must be one per unit; got {len(codes)} for {len(table)} units"
-            )
+    sums = [_grouped(table, len(codes)) for table in tables]
     blocks = _blocks(np.zeros(len(codes)) if strata is None else np.asarray(strata))
     drawn = np.empty((permutations + 1, number, len(sums)))
     shuffled = codes.copy()
@@ -107,18 +105,30 @@ def _blocks(strata: NDArray[Any]) -> list[NDArray[np.int64]]:
     return [block for block in np.split(order, ends) if len(block) > 1]
 
 
+def _grouped(table: ArrayLike | Grouped, units: int) -> Grouped:
+    """Return how to add up a table by level."""
+    if callable(table):
+        return table
+    sums = np.asarray(table, dtype=np.float64)
+    if len(sums) != units:
+        raise InvalidInputError(f"levels: must be one per unit; got {units} for {len(sums)} units")
+
+    def grouped(codes: NDArray[Any], levels: int) -> FloatArray:
+        member = (codes == np.arange(levels)[:, None]).astype(np.float64)
+        return np.asarray((member @ sums.reshape(units, -1)).reshape(levels, *sums.shape[1:]))
+
+    return grouped
+
+
 def _differences(
-    sums: Sequence[FloatArray], formulas: Sequence[Formula], codes: NDArray[Any], levels: int
+    sums: Sequence[Grouped], formulas: Sequence[Formula], codes: NDArray[Any], levels: int
 ) -> FloatArray:
     """Return level minus rest (levels, metrics)."""
-    member = (codes == np.arange(levels)[:, None]).astype(np.float64)
     found = np.empty((levels, len(sums)))
     with np.errstate(invalid="ignore", divide="ignore"):
-        for m, (table, formula) in enumerate(zip(sums, formulas, strict=True)):
-            flat = table.reshape(len(table), -1)
-            here = (member @ flat).reshape(levels, *table.shape[1:])
-            rest = ((1 - member) @ flat).reshape(levels, *table.shape[1:])
-            found[:, m] = formula(here) - formula(rest)
+        for m, (grouped, formula) in enumerate(zip(sums, formulas, strict=True)):
+            here = grouped(codes, levels)
+            found[:, m] = formula(here) - formula(here.sum(axis=0) - here)
     return found
 
 

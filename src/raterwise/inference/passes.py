@@ -262,6 +262,10 @@ class Pass:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.concatenate([row.over(table, own) for table in tables])
 
+    def by_group(self, row: Metric, own: Options, groups: FloatArray, number: int) -> Any:
+        """Return the tables of groups of units: `groups` (units,) is the group of each."""
+        return self._per_unit(row, own).grouped(groups, number)
+
     def _per_unit(self, row: Metric, own: Options) -> Any:
         key = self._key(row, own)
         if key not in self._tables:

@@ -112,9 +112,7 @@ def _differences(comparison: Any, first: Results) -> Html | None:
             "is the difference with that taken out, which interval and p are of."
         )
     shown = [_pair(comparison, pair, found, folded=len(pairs) > 1) for pair, found in pairs.items()]
-    doubt = comparison.too_few_resamples
-    caution = el("p", el("strong", f"{doubt[:1].upper()}{doubt[1:]}.")) if doubt else None
-    return section("differences", "Do they differ?", el("p", note, class_="note"), caution, shown)
+    return section("differences", "Do they differ?", el("p", note, class_="note"), shown)
 
 
 def _pair(

@@ -77,8 +77,8 @@ def _verdict(results: Results, clear: Sequence[Any]) -> str:
     if not told:
         return f"By {variables}: no level could be compared with the others."
     adjusted = (
-        "with p-values adjusted for the number of levels by Holm's method, not for the number of "
-        "metrics"
+        "with p-values adjusted for all levels and metrics together (levels permuted between "
+        "patients, or cases)"
     )
     if not clear:
         return (

@@ -134,6 +134,11 @@ class AgreementSums:
         """Return a metric of the first unit, of the first two, and so on."""
         return np.asarray(row.over(AgreementTable(np.cumsum(self.sums, axis=0)), options))
 
+    def grouped(self, groups: NDArray[Any], number: int) -> AgreementTable:
+        """Return the sums of groups of units: `groups` (units,) is the group of each."""
+        member = (groups == np.arange(number)[:, None]).astype(np.float64)
+        return AgreementTable(member @ self.sums)
+
     def without_each(self, first: int, last: int) -> AgreementTable:
         """Return the sums of all units but one, leaving out the first … last - 1 in turn."""
         return AgreementTable(self.sums.sum(axis=0) - self.sums[first:last])

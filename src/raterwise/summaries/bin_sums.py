@@ -330,8 +330,7 @@ class BinSums:
         units, *shape, fields = self.sums.shape
         if id(multiplicities) not in self.stacks:
             cells = self.sums.reshape(units, -1, fields)
-            entries = Entries.of_table(cells) if self.entries is None else self.entries
-            stack = entries.resampled(multiplicities, cells.shape[1])
+            stack = self._entries.resampled(multiplicities, cells.shape[1])
             # Holding the multiplicities, too, keeps their identity from passing to others.
             self.stacks[id(multiplicities)] = multiplicities, stack
         _, stack = self.stacks[id(multiplicities)]
@@ -346,6 +345,20 @@ class BinSums:
             left_out = self.entries.dense(first, last, shape[0] * shape[1])
             left_out = left_out.reshape(last - first, *shape, fields)
         return BinTable(self._smooth(total - left_out))
+
+    def grouped(self, groups: NDArray[Any], number: int) -> BinTable:
+        """Return the tables of groups of units: `groups` (units,) is the group of each."""
+        _, *shape, fields = self.sums.shape
+        sums = self._entries.grouped(groups, number, shape[0] * shape[1])
+        return BinTable(self._smooth(sums.reshape(number, *shape, fields)))
+
+    @cached_property
+    def _entries(self) -> Entries:
+        """The sums per unit and cell that there are."""
+        if self.entries is not None:
+            return self.entries
+        units, fields = len(self.sums), self.sums.shape[-1]
+        return Entries.of_table(self.sums.reshape(units, -1, fields))
 
     @property
     def number_of_units(self) -> int:

@@ -58,6 +58,12 @@ class Entries:
         dense: FloatArray = np.stack(each, axis=-1).reshape(last - first, cells, -1)
         return dense
 
+    def grouped(self, groups: NDArray[Any], number: int, cells: int) -> FloatArray:
+        """Return the sums of the units of each group (groups, cells, fields)."""
+        at, size = groups[self.unit] * cells + self.cell, number * cells
+        each = [np.bincount(at, field, size) for field in self.values.T]
+        return np.stack(each, axis=-1).reshape(number, cells, -1).astype(np.float64, copy=False)
+
     def total(self, cells: int) -> FloatArray:
         """Return the sums of all units (cells, fields)."""
         fields = self.values.T
