@@ -67,6 +67,8 @@ class Metric:
     in_all: bool = True
     needs_belief: bool = False
     """Defined for a belief over class probabilities, not for bare probabilities."""
+    meaning_of_event: str = ""
+    """The meaning where the question is about a class and not about the prediction being right."""
     curve: str | None = None
     """The curve that its table shows: "top_label", "per_class", "disagreement", "thresholds"."""
     settle: Callable[[Any, Options], Options] | None = None
@@ -113,6 +115,11 @@ class Metric:
         """Return an interval without what cannot be."""
         least = max(self.bounds[0], 0.0) if self.error else self.bounds[0]
         return max(low, least), min(high, self.bounds[1])
+
+    def meaning_for(self, options: Options) -> str:
+        """Return what it means with these options."""
+        about_class = options.get("question", "top_label") != "top_label"
+        return self.meaning_of_event if about_class and self.meaning_of_event else self.meaning
 
     def by_class(self, options: Options) -> bool:
         """Tell whether it is asked of every class."""
@@ -411,18 +418,21 @@ _ROWS = (
         curve="thresholds",
         tags=frozenset({"by_level"}), **recipes.of_ranks(ranking.auccc, cell_bounds.auccc),
         shape="separation", bounds=_UNIT,
+        meaning_of_event="How well the probability separates the raters' yes from their no.",
     ),
     Metric(
         "aurc", "AURC", "Ranking",
         "Mean error rate among the most confident cases, over all coverages.",
         "lower", "Geifman & El-Yaniv 2017", **recipes.of_ranks(ranking.aurc, cell_bounds.aurc),
         shape="loss", step=lambda table: {"step": 1.0, "squared_step": 2.0}, bounds=_UNIT,
+        meaning_of_event="Mean share of no among the highest probabilities, over all coverages.",
     ),
     Metric(
         "augrc", "AUGRC", "Ranking",
         "Mean risk of an undetected error, over all coverages.",
         "lower", "Traub et al. 2024", **recipes.of_ranks(ranking.augrc, cell_bounds.augrc),
         shape="loss", step=lambda table: {"step": 1 / 2, "squared_step": 1 / 3}, bounds=(0.0, 0.5),
+        meaning_of_event="Mean share of all cases that are no and among the highest probabilities.",
     ),
     Metric(
         "fleiss_kappa", "Fleiss' kappa", "Rater agreement",

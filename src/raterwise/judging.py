@@ -88,7 +88,7 @@ def judge(
         except RaterwiseError as error:
             estimates[row.name] = replace(blank(row), undefined=str(error))
             continue
-        estimates[row.name] = replace(blank(row), dropped=dropped)
+        estimates[row.name] = replace(blank(row, own), dropped=dropped)
         rated[row.name] = row, own
     if not rated:
         return Judged(request, digest, estimates, rated, None)

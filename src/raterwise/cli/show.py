@@ -19,6 +19,7 @@ from rich.text import Text
 
 from raterwise.compare import Comparison
 from raterwise.errors import argument_of
+from raterwise.report.words import verdict
 from raterwise.results import Estimate, Results, left_out
 
 __all__ = [
@@ -166,6 +167,9 @@ def print_results(results: Results, console: Console | None = None) -> None:
     wide = console.width >= ROOM_FOR_MEANINGS
     corrected = any(e.debiased is not None for e in results.values())
     console.print(Text(facts_in_words(results.data), style="bold"))
+    if "verdict" in results.data:
+        found = verdict(results)
+        console.print(Text.assemble((f"{found.headline}. ", "bold"), found.explanation))
     print_table(_results_table(results, meanings=wide), console)
     if not wide:
         for e in results.values():

@@ -25,14 +25,14 @@ __all__ = ["blank", "estimate", "mean_estimate", "mean_over_units"]
 FloatArray = NDArray[np.float64]
 
 
-def blank(row: Metric) -> Estimate:
+def blank(row: Metric, own: Options | None = None) -> Estimate:
     """Return the estimate of a metric before it has a value."""
     return Estimate(
         row.name,
         None,
         title=row.title,
         group=row.group,
-        meaning=row.meaning,
+        meaning=row.meaning_for(own or {}),
         direction=row.direction,
         reference=row.reference,
     )

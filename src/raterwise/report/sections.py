@@ -152,14 +152,7 @@ def value_of(e: Estimate | None) -> list[Any]:
 
 def reliability(results: Results, found: Charts) -> Html | None:
     """Return reliability diagrams: of the predicted class, and of every class to choose from."""
-    contents = [results.curves.get("top_label"), *results.curves.get("per_class", [])]
-    curves = {}
-    for content in filter(None, contents):
-        curve = ReliabilityCurve.from_dict(content)
-        name = f"Class: {curve.name}"
-        if content is contents[0]:
-            name = "Positive class" if curve.name == "positive" else "Predicted class"
-        curves[name] = curve
+    curves = _reliability_curves(results)
     if not curves:
         return None
     options = [el("option", name, value=name) for name in curves]
@@ -188,6 +181,20 @@ def reliability(results: Results, found: Charts) -> Html | None:
     return section(
         "reliability", "Does 90\u00a0% mean 90\u00a0%?", choice, figure(drawn, caption, table)
     )
+
+
+def _reliability_curves(results: Results) -> dict[str, ReliabilityCurve]:
+    """Return the curves to choose from; of two classes, that of the positive one comes first."""
+    top = results.curves.get("top_label")
+    curves = {}
+    if top is not None:
+        curve = ReliabilityCurve.from_dict(top)
+        curves["Positive class" if curve.name == "positive" else "Predicted class"] = curve
+    by_class = [ReliabilityCurve.from_dict(c) for c in results.curves.get("per_class", [])]
+    if results.data.get("classes") == 2 and len(by_class) == 2:
+        positive = {f"Class: {by_class[1].name}": by_class[1]}
+        return curves if "Positive class" in curves else {**positive, **curves}
+    return {**curves, **{f"Class: {curve.name}": curve for curve in by_class}}
 
 
 def bins_table(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Html:

@@ -31,6 +31,8 @@ SLIGHT = 0.02
 """A gap between confidence and agreement below this is called slight."""
 LARGE = 0.1
 """A typical gap that would matter; data that do not exclude it say too little."""
+SMALL = 0.01
+"""A bin with less than this part of all cases is no example of anything."""
 ENOUGH = 10
 """Cases that a bin needs to be the example in the verdict, where some bin has them."""
 
@@ -182,6 +184,13 @@ def verdict(results: Results) -> Verdict:
         )
         return Verdict(headline, text, tone)
     ece = results.get("ece")
+    off = (curve.low > curve.predicted) | (curve.high < curve.predicted)
+    if bool((off & (curve.cases >= ENOUGH) & (curve.share >= SMALL)).any()):
+        text = (
+            f"{example} Over all {unit_of(results.data)}s it is right on average: too sure in some "
+            "places and not sure enough in others."
+        )
+        return Verdict("Miscalibrated in places", text, "caution")
     if ece is not None and ece.value is not None and results.per_case:
         # A mean of errors is above 0 by chance alone, and its interval does not know.
         text = (

@@ -117,7 +117,7 @@ class Reduction:
         for row in request.rows:
             each = [case.values[row.name] for case in self._values]
             values[row.name] = np.array([value for value, _, _ in each])
-            point = self._point(row.name, replace(blank(row)), row.undefined)
+            point = self._point(row.name, blank(row, request.asked[row.name][1]), row.undefined)
             defined = ~np.isnan(values[row.name])
             patients = np.array(self._patient_of)[defined]
             estimates[row.name] = point
