@@ -119,7 +119,7 @@ def _print_story(console: Console, data: LidcDemo, everybody: Results, single: R
             )
         )
     only = [e.title for e in single.values() if e.value is None]
-    console.print(Text(f"Not to be had from one rater a case: {', '.join(only)}."))
+    console.print(Text(f"One rater per case cannot tell us: {', '.join(only)}."))
     print_notes(everybody, console)
     console.print()
     console.print(Text(f"Data: {data.citation}\nLicence: {data.licence}", style="dim"))
