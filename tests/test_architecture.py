@@ -20,10 +20,10 @@ import pytest
 # its own, and its own package; never its neighbours in the line, never what comes later. A dotted
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "palette", "choices"),
-    ("rules",),
+    ("errors", "palette", "choices", "estimate"),
+    ("rules", "study_plan"),
     ("arrays", "kernels", "io.files", "ratings"),
-    ("binning", "labels", "variables"),
+    ("binning", "labels", "patients", "variables"),
     ("predictions",),
     ("questions",),
     ("summaries",),
@@ -33,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("catalog", "confidence", "curve_tables"),
     ("results", "exchangeability"),
     ("inference",),
-    ("curves", "request"),
+    ("curves", "request", "comparison"),
     ("cautions",),
     ("judging",),
     ("subgroups",),
@@ -63,12 +63,12 @@ KNOWS_ONLY: dict[str, set[str]] = {
 # The leaves: only those named may import them.
 IMPORTED_ONLY_BY: dict[str, set[str]] = {
     "torch": set(),
-    "report": {"", "cli", "results", "compare"},  # the package: by its name, later
+    "report": {"", "cli", "results", "comparison"},  # the package: by its name, later
     "cli": {"__main__"},
 }
 
 # Against the order, within a method that somebody calls who wants just this: results.to_html().
-ON_DEMAND: dict[str, set[str]] = {"results": {"report"}, "compare": {"report"}}
+ON_DEMAND: dict[str, set[str]] = {"results": {"report"}, "comparison": {"report"}}
 
 # Third-party packages that a part may import, where that is narrower than the project's.
 THIRD_PARTY_ONLY: dict[str, set[str]] = {"metrics": {"numpy", "scipy"}}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import warnings as python_warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
+from raterwise.comparison import Comparison
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import evaluate_predictions, predictions_of
 from raterwise.inference.paired import Difference, differences, ranking, require_pairs
@@ -19,83 +18,7 @@ from raterwise.results import Results
 
 __all__ = ["Comparison", "Difference", "compare"]
 
-SCHEMA_VERSION = 1
 RESAMPLES, LEVEL, SEED, BINS = 1000, 0.95, 0, 15
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """The results of every model, every pair's differences, and how steady the ranking is."""
-
-    models: Mapping[str, Results]
-    differences: tuple[Difference, ...]
-    ranking: Mapping[str, Mapping[str, float]]
-    """For each metric, the share of resamples in which each model is the best."""
-
-    def difference(self, metric: str, first: str, second: str) -> Difference:
-        """Return the difference of one metric between two models, first minus second."""
-        for found in self.differences:
-            if (found.metric, found.first, found.second) == (metric, first, second):
-                return found
-        raise InvalidInputError(
-            f"no difference of {metric!r} between {first!r} and {second!r} was made, in that order"
-        )
-
-    def to_dict(self, *, replicates: bool = False) -> dict[str, Any]:
-        """Return plain Python values; the models' resampled values only if they are asked for."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "models": {n: r.to_dict(replicates=replicates) for n, r in self.models.items()},
-            "differences": [asdict(found) for found in self.differences],
-            "ranking": {metric: dict(shares) for metric, shares in self.ranking.items()},
-        }
-
-    def to_json(self, path: str | Path, *, replicates: bool = False) -> None:
-        """Write the comparison as JSON, whole or not at all."""
-        content = self.to_dict(replicates=replicates)
-        _write(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
-
-    @staticmethod
-    def from_json(path: str | Path) -> Comparison:
-        """Read a comparison that `to_json` wrote."""
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-            version = content["schema_version"]
-            if version != SCHEMA_VERSION:
-                raise InvalidInputError(
-                    f"{path}: schema_version must be {SCHEMA_VERSION}; got {version!r}"
-                )
-            models = {name: Results.from_dict(part) for name, part in content["models"].items()}
-            made = tuple(Difference(**row) for row in content["differences"])
-            return Comparison(models, made, content["ranking"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InvalidInputError):
-                raise
-            raise InvalidInputError(f"{path}: is not a raterwise comparison ({error})") from error
-
-    def to_html(self, path: str | Path) -> None:
-        """Write the comparison for people: one file that opens without a network."""
-        from raterwise.report import write_comparison
-
-        write_comparison(self, path)
-
-    def to_csv(self, path: str | Path) -> None:
-        """Write every difference with every digit, one line each."""
-        from raterwise.report import as_csv
-
-        _write(path, as_csv(self))
-
-    def to_latex(self, path: str | Path) -> None:
-        """Write the metrics of every model as a LaTeX table for the booktabs package."""
-        from raterwise.report import as_latex
-
-        _write(path, as_latex(self))
-
-    def to_markdown(self, path: str | Path) -> None:
-        """Write the metrics of every model as a Markdown table, the best of each in bold."""
-        from raterwise.report import as_markdown
-
-        _write(path, as_markdown(self))
 
 
 def compare(
@@ -120,14 +43,70 @@ def compare(
 ) -> Comparison:
     """Return how models differ on the same cases, resampled together.
 
-    `models` maps names to class probabilities or beliefs; the other arguments are those of
-    `evaluate`. Every pair is compared, in the order given.
+    Give it predictions, or the `Results` of `evaluate`, which may come from files: both ways give
+    the same numbers. Results know their cases and how they were made, so then there is nothing more
+    to give, except which of their metrics. Results of other cases, labels, patients or weights, or
+    with another seed, are refused: their resamples are no pairs.
 
-    Or it maps names to the `Results` of `evaluate`, which may come from files: then there is
-    nothing more to give, except which of their metrics. Both ways give the same numbers. Results
-    of other cases, labels, patients or weights, or with another seed, are refused: their resamples
-    are no pairs.
+    Parameters
+    ----------
+    models : mapping of str to array-like, belief or Results
+        The class probabilities of each model by its name, as `evaluate` takes them; or its results.
+        Every pair is compared, in the order given.
+    labels : Labels or array-like of shape (N,), default None
+        What the raters said, or one class per case; needed with predictions.
+    metrics : str or sequence of str, default "all"
+        "all", or names such as "ece,brier" or ["ece", "brier"].
+    groups : array-like of shape (N,), default None
+        The patient of each case: patients, not cases, are resampled.
+    class_names : sequence of str, default None
+        A name for each class; by default what the labels call them.
+    resamples : int, default 1000
+        How many; at least 2.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of the resamples.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What is asked of a case, as in `evaluate`.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case, as in `evaluate`.
+    options : mapping of str to mapping, default None
+        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+    weights : array-like of shape (N,), default None
+        How much each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+    on_single : {"error", "drop"}, default "error"
+        What a metric does about cases with fewer labels than it needs.
+    threads : int, default None
+        How many to use; by default as many as the machine has cores.
+    progress : callable, default None
+        Called with a description and the fraction done.
 
+    Returns
+    -------
+    Comparison
+        The results of each model, the differences with intervals and p-values, and the ranking.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are fewer than two models, or their resamples are no pairs.
+
+    See Also
+    --------
+    evaluate : one model.
+
+    References
+    ----------
+    Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+    Statistics 6, 65-70.
+
+    Examples
+    --------
     >>> import raterwise as rw
     >>> sharp, blunt = [[0.9, 0.1], [0.2, 0.8]] * 20, [[0.6, 0.4], [0.4, 0.6]] * 20
     >>> found = rw.compare({"sharp": sharp, "blunt": blunt}, [0, 1] * 20, "brier", resamples=50)
@@ -227,9 +206,3 @@ def _with_metrics(
         )
         for name, results in models.items()
     }
-
-
-def _write(path: str | Path, text: str) -> None:
-    from raterwise.io.files import write_text_atomically
-
-    write_text_atomically(path, text)

@@ -56,42 +56,78 @@ def evaluate(
 
     Parameters
     ----------
-    probs, labels
-        Class probabilities (N, K) or (N,), or a belief over them, whose disagreement and
-        posterior are judged too; a `Labels` or (N,) classes.
-    metrics
+    probs : array-like of shape (N, K) or (N,), or a belief
+        Class probabilities; (N,) are those of class 1 of two. Of a belief, the disagreement that it
+        predicts and its posterior are judged too.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    metrics : str or sequence of str, default "all"
         "all", or names such as "ece,brier" or ["ece", "brier"].
-    groups
+    groups : array-like of shape (N,), default None
         The patient of each case: patients, not cases, are resampled.
-    resamples, level, seed
-        Of the bootstrap; `resamples=0` gives values without intervals.
-    unit
-        What is a sample of a population: "cases" (patients, where `groups` names them), "raters",
-        or "both" at once; best where it is known who said what.
-    bins, question, per
-        For every metric that can take them, as in the function of the same name: the number of
-        bins; what is asked of a case ("top_label", "positive" for two classes, "per_class",
-        "predicted_class"); whether a case counts once per rater ("annotation") or once ("case").
-        By default what each function has by default.
-    options
-        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}. One that a metric does not
-        have is an error that names those it has.
-    weights
-        (N,): how much each case counts.
-    interval
-        "auto": test inversion for calibration errors, bias-corrected bootstrap for the rest;
-        or "percentile" or "bias_corrected" for all.
-    on_unrated, on_single
-        "error" or "drop" for cases that nobody rated, or that too few rated for a metric. With
-        "error", a metric that needs more raters is undefined in the results and the others go on.
-    subgroups, subgroup_metrics
-        What tells cases apart, by name: {"scanner": (N,) values, …}, or a data frame, or one
-        column. The metrics are made within each level and compared with those of the other cases:
-        `results.subgroups`. By default accuracy, Brier score,
-        calibration error, ECE and AUCCC, of those asked for.
-    progress
-        Called with a description and a fraction done.
+    class_names : sequence of str, default None
+        A name for each class; by default what the labels call them.
+    resamples : int, default 1000
+        How many, for the intervals; 0 gives values without intervals.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of everything random: the same seed gives the same digits, with any number of threads.
+    unit : {"cases", "raters", "both"}, default "cases"
+        What is a sample of a population: cases (patients, where `groups` names them), raters, or
+        both at once; best where it is known who said what.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What is asked of a case, by every metric that can ask it: is the predicted class right; of
+        two classes, is it class 1; is it class k; the first among the cases predicted as each
+        class. By default what the function of the same name asks.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case, in every metric that can count both ways.
+        By default as in the function of the same name.
+    options : mapping of str to mapping, default None
+        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+    weights : array-like of shape (N,), default None
+        How much each case counts; 1 if left out.
+    interval : {"auto", "percentile", "bias_corrected"}, default "auto"
+        "auto": test inversion for calibration errors, the bias-corrected bootstrap for the rest;
+        "percentile" and "bias_corrected": that bootstrap for every metric.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+    on_single : {"error", "drop"}, default "error"
+        What a metric does about cases with fewer labels than it needs. With "error" that metric is
+        undefined in the results, and the others go on.
+    subgroups : mapping of str to array-like, data frame, or array-like of shape (N,), default None
+        What tells cases apart: {"scanner": values}. The metrics are made within each level and
+        compared with those of all other cases: `results.subgroups`.
+    subgroup_metrics : str or sequence of str, default None
+        Of the metrics asked for, those to make in every level; by default accuracy, Brier score,
+        calibration error, ECE and AUCCC.
+    threads : int, default None
+        How many to use; by default as many as the machine has cores.
+    progress : callable, default None
+        Called with a description and the fraction done.
 
+    Returns
+    -------
+    Results
+        The estimates by name, with warnings, curves and how they were made.
+
+    Raises
+    ------
+    InvalidInputError
+        If the data or the options cannot be used. A metric that is undefined on good data is no
+        error: its estimate says why it has no value.
+
+    See Also
+    --------
+    compare : several models on the same cases.
+    evaluate_stream : tables larger than memory.
+    evaluate_multilabel : several yes-or-no findings per case.
+    segmentation.evaluate : images.
+
+    Examples
+    --------
     >>> import raterwise as rw
     >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.6, 0.4]]
     >>> results = rw.evaluate(probs, [0, 1, 1, 0], metrics="accuracy,brier", resamples=200)

@@ -64,24 +64,59 @@ def evaluate_multilabel(
 
     Parameters
     ----------
-    probs : array_like
-        (N, L): the probability that each finding is present.
-    positives, raters : array_like
-        (N, L): how many raters saw the finding, out of how many who looked for it.
-    names : sequence of str, optional
+    probs : array-like of shape (N, L)
+        The probability that each finding is present.
+    positives : array-like of shape (N, L)
+        How many raters saw the finding.
+    raters : array-like of shape (N, L)
+        How many raters looked for it.
+    names : sequence of str, default None
         The findings' names.
-    metrics, groups, resamples, level, seed, bins, question, per, options, weights, interval
-        As in `evaluate`.
+    metrics : str or sequence of str, default "all"
+        "all", or names such as "ece,brier" or ["ece", "brier"].
+    groups : array-like of shape (N,), default None
+        The patient of each case: patients, not cases, are resampled.
+    resamples : int, default 1000
+        How many, for the intervals; 0 gives values without intervals.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of the resamples.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What is asked of a case, as in `evaluate`; by default calibration errors ask "positive".
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case, as in `evaluate`.
+    options : mapping of str to mapping, default None
+        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+    weights : array-like of shape (N,), default None
+        How much each case counts; 1 if left out.
+    interval : {"auto", "percentile", "bias_corrected"}, default "auto"
+        How intervals are made, as in `evaluate`.
     on_unrated : {"error", "drop"}, default "error"
         "drop" leaves a case out of the findings that nobody rated.
-    on_single, subgroups, subgroup_metrics, threads, progress
-        As in `evaluate`.
+    on_single : {"error", "drop"}, default "error"
+        What a metric does about cases with fewer labels than it needs.
+    subgroups : mapping of str to array-like, data frame, or array-like of shape (N,), default None
+        What tells cases apart: {"scanner": values}, as in `evaluate`.
+    subgroup_metrics : str or sequence of str, default None
+        Of the metrics asked for, those to make in every level.
+    threads : int, default None
+        How many to use; by default as many as the machine has cores.
+    progress : callable, default None
+        Called with a description and the fraction done.
 
     Returns
     -------
     Results
         The means over the findings (`results["ece"]`); `results.findings["mass"]` are the results
         of one finding.
+
+    Raises
+    ------
+    InvalidInputError
+        If the arrays do not match, or nobody rated a finding of a case.
 
     See Also
     --------

@@ -8,7 +8,6 @@ simulated from what the pilot teaches about each case (LH's Dirichlet model of i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,85 +21,11 @@ from raterwise.judging import judge_predictions
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.request import Request
+from raterwise.study_plan import Design, StudyPlan
 
 __all__ = ["Design", "StudyPlan", "plan"]
 
 FloatArray = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Design:
-    """A study of so many cases with so many raters each, and what to expect of it."""
-
-    cases: int
-    raters: int
-    width: float
-    """Expected width of the interval."""
-    bias: float
-    """Expected value minus the value of an endless study with endless raters."""
-    method: str
-    """"formula" or "simulation"."""
-    width_error: float = 0.0
-    """Standard error of the width, where it was simulated."""
-    bias_error: float = 0.0
-    """Standard error of the bias, where it was simulated."""
-
-    @property
-    def readings(self) -> int:
-        """How many labels it takes."""
-        return self.cases * self.raters
-
-
-@dataclass(frozen=True)
-class StudyPlan:
-    """The designs that were asked about."""
-
-    metric: str
-    level: float
-    designs: tuple[Design, ...]
-
-    def best(self, budget: float, *, case_cost: float = 0.0, reading_cost: float = 1.0) -> Design:
-        """Return the design with the shortest interval that costs at most `budget`.
-
-        By default a cost is a number of readings; a new case may cost more than its readings.
-        """
-        price = [_price(d, case_cost=case_cost, reading_cost=reading_cost) for d in self.designs]
-        within = [d for d, cost in zip(self.designs, price, strict=True) if cost <= budget]
-        if not within:
-            raise InvalidInputError(
-                f"budget: must pay for one of the designs; got {budget:g}, the cheapest costs "
-                f"{min(price):g}"
-            )
-        return min(within, key=lambda d: (d.width, d.readings))
-
-    def advice(self, budget: float, *, case_cost: float = 0.0, reading_cost: float = 1.0) -> str:
-        """Say whether the next reading is better spent on a new case or on another rater."""
-        costs = {"case_cost": case_cost, "reading_cost": reading_cost}
-        best = self.best(budget, **costs)
-        words = f"{_in_words(best)}: expected interval width {best.width:.3g}."
-        others = [d for d in self.designs if d.raters != best.raters]
-        affordable = [d for d in others if _price(d, **costs) <= budget]
-        if not affordable:
-            return words
-        next_best = min(affordable, key=lambda d: (d.width, d.readings))
-        new, other = "a new case", "another rater of the same case"
-        better, worse = (new, other) if best.raters < next_best.raters else (other, new)
-        noise = np.hypot(best.width_error, next_best.width_error)
-        clear = best.method == "formula" or next_best.width - best.width > 2 * noise
-        return (
-            f"{words} The best with another number of raters is {_in_words(next_best)}: "
-            f"{next_best.width:.3g}. The next reading is better spent on {better} than on {worse}."
-            + ("" if clear else " The two are too close for the simulation to tell them apart.")
-        )
-
-
-def _price(design: Design, *, case_cost: float, reading_cost: float) -> float:
-    return design.cases * case_cost + design.readings * reading_cost
-
-
-def _in_words(design: Design) -> str:
-    raters = "1 rater" if design.raters == 1 else f"{design.raters} raters"
-    return f"{design.cases} cases with {raters} each"
 
 
 def plan(
@@ -125,17 +50,56 @@ def plan(
 
     Parameters
     ----------
-    metric
+    metric : str
         The name of a metric.
-    probs, labels, groups
-        The pilot: at least some of its cases need two labels, to tell raters from cases.
-    cases, raters
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities of the pilot; (N,) are those of class 1 of two.
+    labels : Labels
+        What its raters said. Some of its cases need two labels, to tell raters from cases.
+    cases, raters : sequence of int, default (100, 200, 500, 1000) and (1, 2, 3, 5)
         Every combination is a design. A design with fewer raters than the metric needs is left out.
-    bins, question, per, options
-        Of the metric, as in `evaluate`; `options` are its own, such as {"sigma": 0.05}.
-    repeats, resamples
-        Of the simulation, where there is no formula: studies per design, resamples per interval.
+    seed : int, default 0
+        Of the simulation.
+    groups : array-like of shape (N,), default None
+        The patient of each case of the pilot.
+    level : float, default 0.95
+        Of confidence.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, of a metric with bins.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What the metric asks of a case, as in `evaluate`.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case.
+    options : mapping, default None
+        The metric's own, such as {"sigma": 0.05}.
+    repeats : int, default 20
+        Simulated studies per design, where there is no formula.
+    resamples : int, default 200
+        For the interval of each of them.
+    progress : callable, default None
+        Called with a description and the fraction done.
 
+    Returns
+    -------
+    StudyPlan
+        The designs.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no design left, or one rater per case is all the pilot has.
+
+    See Also
+    --------
+    plots.PlanDisplay : draws the plan.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration, AISTATS: the Dirichlet
+    model of the labels that studies are simulated from (eq 79).
+
+    Examples
+    --------
     >>> import raterwise as rw
     >>> labels = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2], [1, 1]] * 10)
     >>> found = plan("brier", [0.2, 0.4, 0.9, 0.6] * 10, labels, cases=(100, 400), raters=(1, 2))

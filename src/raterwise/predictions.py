@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_array, as_float_array, choose, refuse_masked
+from raterwise.arrays import as_array, as_float_array, choose
 from raterwise.binning import unit_in_last_place
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
+from raterwise.patients import patient_codes
 
 __all__ = ["Predictions", "Rows", "as_labels", "check_weights", "row_sum_tolerance"]
 
@@ -78,24 +79,55 @@ class Predictions:
 
     `Predictions.of` checks shapes and types; the values are checked when they are read, in the
     pass that uses them, so that ten million rows are read once and not twice.
+
+    Parameters
+    ----------
+    probs : ndarray of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels
+        What the raters said.
+    weights : ndarray of shape (N,), default None
+        How much each case counts; 1 if left out.
+    groups : ndarray of shape (N,), default None
+        The patient of each case as codes 0 … G-1.
+    group_ids : tuple, default ()
+        What each of these codes stands for.
+    class_names : tuple of str, default None
+        A name for each class.
+    belief : Belief, default None
+        The belief that the probabilities are the mean of, where there is one.
+    tolerance : float, default 1e-4
+        How far a row may sum from 1.
+    dropped : dict of str to int, default {}
+        How many cases were left out, by the reason.
+    kept : ndarray of shape (N,), default None
+        Which of the cases given these are; None where they are all of them.
+    given_rounding : float, default None
+        The unit in the last place of what the probabilities were made of, where that is known.
+
+    See Also
+    --------
+    evaluate : makes them from what it is given.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> predictions = rw.Predictions.of([0.9, 0.8, 0.3], [1, 0, 0], groups=["ann", "bob", "ann"])
+    >>> len(predictions), predictions.num_classes, predictions.group_ids
+    (3, 2, ('ann', 'bob'))
     """
 
     probs: Array
     labels: Labels
     weights: FloatArray | None = None
     groups: NDArray[np.int64] | None = None
-    """(N,): the patient of each case as codes 0 … G-1."""
     group_ids: tuple[Hashable, ...] = ()
     class_names: tuple[str, ...] | None = None
     belief: Any = None
-    """The belief that the probabilities are the mean of, where there is one."""
     tolerance: float = 1e-4
-    """How far a row may sum from 1."""
     dropped: dict[str, int] = field(default_factory=dict)
     kept: NDArray[np.int64] | None = None
-    """(N,): which of the cases given these are; None where they are all of them."""
     given_rounding: float | None = None
-    """The unit in the last place of what the probabilities were made of, where that is known."""
 
     @staticmethod
     def of(
@@ -108,7 +140,43 @@ class Predictions:
         belief: Any = None,
         on_unrated: str = "error",
     ) -> Predictions:
-        """Return checked predictions; `labels` is a Labels or (N,) integer classes."""
+        """Return predictions whose shapes and types are checked.
+
+        Parameters
+        ----------
+        probs : array-like of shape (N, K) or (N,)
+            Class probabilities; (N,) are those of class 1 of two.
+        labels : Labels or array-like of shape (N,)
+            What the raters said, or one class per case.
+        weights : array-like of shape (N,), default None
+            How much each case counts. Cases of weight 0 are left out, and counted in `dropped`.
+        groups : array-like of shape (N,), default None
+            The patient of each case.
+        class_names : sequence of str, default None
+            A name for each class; by default what the labels call them.
+        belief : Belief, default None
+            The belief that the probabilities are the mean of.
+        on_unrated : {"error", "drop"}, default "error"
+            What to do about cases that nobody rated.
+
+        Returns
+        -------
+        Predictions
+            Ready to be read.
+
+        Raises
+        ------
+        InvalidInputError
+            If shapes do not match, a weight or a patient is missing, or nobody rated a case.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> labels = rw.Labels.from_counts([[2, 1], [0, 0], [0, 3]])
+        >>> predictions = rw.Predictions.of([0.4, 0.5, 0.9], labels, on_unrated="drop")
+        >>> len(predictions), predictions.dropped
+        (2, {'unrated': 1})
+        """
         array = as_float_array(probs, "probs", ndim=(1, 2))
         rules.check_probabilities_shape("probs", array.shape)
         num_classes = 2 if array.ndim == 1 else array.shape[1]
@@ -119,7 +187,7 @@ class Predictions:
             raise InvalidInputError(
                 f"class_names: must name each of the {num_classes} classes; got {len(names)}"
             )
-        codes, ids = _group_codes(groups, len(array))
+        codes, ids = patient_codes(groups, len(array))
         predictions = Predictions(
             array,
             checked,
@@ -158,7 +226,26 @@ class Predictions:
         return max(1024, CHUNK_VALUES // self.num_classes)
 
     def take(self, rows: Any, *, dropped: dict[str, int] | None = None) -> Predictions:
-        """Return the predictions of the chosen cases."""
+        """Return the predictions of the chosen cases.
+
+        Parameters
+        ----------
+        rows : array-like
+            Their indices, or True for each case to keep.
+        dropped : dict of str to int, default None
+            How many cases this leaves out, by the reason, to be counted in `dropped`.
+
+        Returns
+        -------
+        Predictions
+            Of these cases, in the order asked for.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> rw.Predictions.of([0.9, 0.8, 0.3], [1, 0, 0]).take([2, 0]).probs.tolist()
+        [0.3, 0.9]
+        """
         rows = np.asarray(rows)
         return replace(
             self,
@@ -172,7 +259,22 @@ class Predictions:
         )
 
     def without_absent_patients(self) -> Predictions:
-        """Return the same cases with codes for their own patients only, as `of` would give them."""
+        """Return the same cases with codes for their own patients only, as `of` would give them.
+
+        Returns
+        -------
+        Predictions
+            Whose `group_ids` are those of patients who have a case.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> predictions = rw.Predictions.of(
+        ...     [0.9, 0.8, 0.3], [1, 0, 0], groups=["ann", "bob", "bob"]
+        ... )
+        >>> predictions.take([1, 2]).without_absent_patients().group_ids
+        ('bob',)
+        """
         if self.groups is None:
             return self
         known, first, codes = np.unique(self.groups, return_index=True, return_inverse=True)
@@ -205,7 +307,30 @@ class Predictions:
         return self.take(~unrated, dropped=dropped).without_absent_patients()
 
     def read(self, start: int, stop: int) -> Rows:
-        """Return cases start … stop-1, their values checked."""
+        """Return cases start … stop - 1, their values checked.
+
+        Parameters
+        ----------
+        start, stop : int
+            The first case, and the one after the last.
+
+        Returns
+        -------
+        Rows
+            Probabilities (n, K), the predicted class and its confidence, and the labels.
+
+        Raises
+        ------
+        InvalidInputError
+            If a row is not a distribution over the classes; the message names the first.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> rows = rw.Predictions.of([0.9, 0.8, 0.3], [1, 0, 0]).read(1, 3)
+        >>> rows.predicted.tolist(), rows.confidence.tolist()
+        ([1, 0], [0.8, 0.7])
+        """
         from raterwise.kernels import _numba as kernels
 
         probs = self._chunk(start, stop)
@@ -280,45 +405,6 @@ def check_weights(weights: Any, cases: int) -> FloatArray | None:
     if not array.any():
         raise rules.no_weight("weights")
     return array
-
-
-def _group_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tuple[Hashable, ...]]:
-    if groups is None:
-        return None, ()
-    if hasattr(groups, "detach"):
-        groups = groups.detach().cpu().numpy()
-    refuse_masked(groups, "groups")
-    # Of a list, NumPy would make text of everything as soon as one of its names is text: "nan".
-    values = groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
-    if values.shape != (cases,):
-        raise InvalidInputError(
-            f"groups: must name the patient of each case; got shape {values.shape} "
-            f"for {cases} cases"
-        )
-    unknown = _missing(values)
-    if unknown.any():
-        first = rules.first_cases(np.flatnonzero(unknown))
-        raise rules.missing_patients("groups", int(unknown.sum()), cases, first)
-    known = dict.fromkeys(values.tolist())
-    code = {value: i for i, value in enumerate(known)}
-    codes = np.fromiter((code[value] for value in values.tolist()), np.int64, cases)
-    return codes, tuple(known)
-
-
-def _missing(values: Array) -> NDArray[np.bool_]:
-    """Say which names are None, NaN, NaT or NA."""
-    if values.dtype.kind == "O":
-        return np.fromiter((_is_missing(value) for value in values), bool, len(values))
-    if values.dtype.kind in "fcmM":
-        return np.asarray(values != values)
-    return np.zeros(len(values), bool)
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas' NA neither equals itself nor does not
-        return True
 
 
 def _explain_bad_row(probs: Array, row: int, tolerance: float, given: int) -> InvalidInputError:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.estimate import Estimate, LevelDifference, Subgroup
 
 __all__ = [
     "DIGITS",
@@ -33,106 +34,64 @@ OWN_NOUNS = ("bad images", "voxels")
 """With which the reasons begin that count something else than cases."""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """The value of one metric with its interval; or why it has none."""
-
-    name: str
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    debiased: float | None = None
-    """The median-unbiased value, for errors whose plain value is biased upwards."""
-    bound: float | None = None
-    """How far the value may be from the exact one, where it is an approximation."""
-    undefined: str | None = None
-    """Why there is no value."""
-    dropped: int = 0
-    """Cases that this metric had to leave out."""
-    title: str = ""
-    group: str = ""
-    meaning: str = ""
-    direction: str = "none"
-    reference: str = ""
-    std: float | None = None
-    """Standard deviation over images, where the value is their mean."""
-    rater_share: float | None = None
-    """The part of the variance that is between raters, where cases and raters are resampled."""
-    defined: int | None = None
-    """Images that the mean is of: those on which the metric has a value."""
-
-    @property
-    def less_chance(self) -> float | None:
-        """The value without the part that chance adds to an error; of other metrics, the value."""
-        return self.value if self.debiased is None else self.debiased
-
-    def __str__(self) -> str:
-        if self.value is None:
-            return f"{self.title}: undefined ({self.undefined})"
-        if self.low is None or self.high is None:
-            return f"{self.title}: {self.value:.4f}"
-        return f"{self.title}: {self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
-
-
-@dataclass(frozen=True)
-class LevelDifference:
-    """One metric of the cases of a level minus that of all other cases, both less chance."""
-
-    metric: str
-    difference: float
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    """Two-sided, of no difference: below 1 - level where 0 is outside the interval."""
-    adjusted_p_value: float | None = None
-    """Adjusted over all levels of the variable and all metrics, by permuting levels."""
-
-
-@dataclass(frozen=True)
-class Subgroup:
-    """The cases of one level of a variable: metrics within it, and how it differs from the rest."""
-
-    variable: str
-    level: str
-    cases: int
-    patients: int | None
-    estimates: Mapping[str, Estimate]
-    differences: Mapping[str, LevelDifference]
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> Subgroup:
-        """Read what `asdict` wrote."""
-        parts: dict[str, Any] = {
-            "estimates": {k: Estimate(**e) for k, e in content["estimates"].items()},
-            "differences": {k: LevelDifference(**d) for k, d in content["differences"].items()},
-        }
-        return Subgroup(**{**content, **parts})
-
-
 @dataclass(frozen=True, eq=False)
 class Results(Mapping[str, Estimate]):
-    """Estimates by name, with the facts about the data and the options they were made with."""
+    """Estimates by name, with the facts about the data and the options they were made with.
+
+    A mapping: `results["ece"]` is an `Estimate`, `list(results)` are the metrics.
+
+    Parameters
+    ----------
+    estimates : mapping of str to Estimate
+        By metric.
+    data : mapping
+        What they rest on: cases, patients, raters, classes, what was left out and why.
+    options : mapping
+        How they were made.
+    warnings : tuple of str
+        What to know before trusting them.
+    curves : mapping
+        The tables that pictures are drawn from, as `raterwise.curves` writes them down.
+    versions : mapping of str to str
+        Of what computed them, where they were read from a file; otherwise of what is running.
+    case_names : tuple of str
+        Of images, where each has values of its own.
+    per_case : mapping of str to ndarray
+        By metric, one value per image; NaN where it is undefined.
+    per_class : mapping of str to tuple of float
+        By metric, one value per class, of the metrics that are sums over classes.
+    subgroups : tuple of Subgroup
+        The levels of every variable that cases were told apart by.
+    replicates : mapping of str to ndarray
+        By metric, its value on every resample, to nine digits: what a paired comparison needs.
+    findings : mapping of str to Results
+        The results of each finding, where the estimates are means over several.
+
+    See Also
+    --------
+    evaluate, evaluate_stream, evaluate_multilabel, segmentation.evaluate : make them.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "accuracy,brier", resamples=0)
+    Results(4 cases)
+      Accuracy       0.7500
+      Brier score    0.2250
+    """
 
     estimates: Mapping[str, Estimate]
     data: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     curves: Mapping[str, Any] = field(default_factory=dict)
-    """The tables that pictures are drawn from, as `raterwise.curves` writes them down."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Of what computed them, where they were read from a file; otherwise what is running."""
     case_names: tuple[str, ...] = ()
-    """Of images, where each has values of its own."""
     per_case: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """By metric, one value per image (NaN where it is undefined)."""
     per_class: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """By metric, one value per class, of the metrics that are sums over classes."""
     subgroups: tuple[Subgroup, ...] = ()
-    """The levels of every variable that cases were told apart by."""
     replicates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """By metric, its value on every resample, to nine digits: what a paired comparison needs."""
     findings: Mapping[str, Results] = field(default_factory=dict)
-    """The results of each finding, where the estimates are means over several."""
 
     def __getitem__(self, name: str) -> Estimate:
         return self.estimates[name]
@@ -159,7 +118,38 @@ class Results(Mapping[str, Estimate]):
         return "\n".join(lines)
 
     def subgroup(self, variable: str, level: str) -> Subgroup:
-        """Return one level of one variable."""
+        """Return one level of one variable.
+
+        Parameters
+        ----------
+        variable : str
+            What tells cases apart.
+        level : str
+            Its value.
+
+        Returns
+        -------
+        Subgroup
+            Its cases, estimates and differences from all other cases.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such level; the message names those there are.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> results = rw.evaluate(
+        ...     [0.9, 0.8, 0.3, 0.6] * 5,
+        ...     [1, 0, 0, 1] * 5,
+        ...     "accuracy",
+        ...     resamples=20,
+        ...     subgroups={"scanner": ["A", "B", "A", "A"] * 5},
+        ... )
+        >>> results.subgroup("scanner", "A").estimates["accuracy"].value
+        1.0
+        """
         for found in self.subgroups:
             if (found.variable, found.level) == (variable, str(level)):
                 return found
@@ -167,7 +157,26 @@ class Results(Mapping[str, Estimate]):
         raise InvalidInputError(f"no sub-group is {variable} = {level}; there are: {known}")
 
     def to_dict(self, *, replicates: bool = True) -> dict[str, Any]:
-        """Return plain Python values: what `to_json` writes."""
+        """Return plain Python values: what `to_json` writes.
+
+        Parameters
+        ----------
+        replicates : bool, default True
+            Whether to keep the resampled values, which a comparison needs.
+
+        Returns
+        -------
+        dict
+            `schema_version`, `metrics`, `data`, `options`, `warnings`, `versions`, `curves`, and
+            what else there is.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> results = rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "accuracy", resamples=0)
+        >>> results.to_dict()["metrics"]["accuracy"]["value"]
+        0.75
+        """
         content = {
             "schema_version": SCHEMA_VERSION,
             "metrics": {name: _plain(asdict(e)) for name, e in self.items()},
@@ -194,7 +203,21 @@ class Results(Mapping[str, Estimate]):
     def to_json(self, path: str | Path, *, replicates: bool = True) -> None:
         """Write the results as JSON, whole or not at all.
 
-        Without `replicates` the file is smaller, and cannot be compared with another.
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        replicates : bool, default True
+            Whether to keep the resampled values. Without them the file is smaller, and cannot be
+            compared with another.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> path = getfixture("tmp_path") / "results.json"
+        >>> rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "accuracy", resamples=0).to_json(path)
+        >>> rw.Results.from_json(path)["accuracy"].value
+        0.75
         """
         from raterwise.io.files import write_text_atomically
 
@@ -213,8 +236,26 @@ class Results(Mapping[str, Estimate]):
     def to_html(self, path: str | Path, **parts: Any) -> None:
         """Write a report for people: one file that opens without a network.
 
-        `parts` are further things to show, such as `single=` (the same with one rater per case);
-        see `raterwise.report.write_report`.
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        **parts : Any
+            Further things to show, such as `single=` (the same with one rater per case): see
+            `report.report_html`.
+
+        See Also
+        --------
+        report.report_html : the report as text, and its parts.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> path = getfixture("tmp_path") / "report.html"
+        >>> results = rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "brier", resamples=20)
+        >>> results.to_html(path, title="Nodule model 3")
+        >>> "Nodule model 3" in path.read_text(encoding="utf-8")
+        True
         """
         from raterwise.report import write_report
 
@@ -222,7 +263,31 @@ class Results(Mapping[str, Estimate]):
 
     @staticmethod
     def from_json(path: str | Path) -> Results:
-        """Read results that `to_json` wrote."""
+        """Read results that `to_json` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Results
+            As they were written.
+
+        Raises
+        ------
+        InvalidInputError
+            If the file is something else, or of another version.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> path = getfixture("tmp_path") / "results.json"
+        >>> rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "accuracy", resamples=0).to_json(path)
+        >>> rw.Results.from_json(path).data["cases"]
+        4
+        """
         try:
             return Results.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -232,7 +297,30 @@ class Results(Mapping[str, Estimate]):
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> Results:
-        """Return the results that `to_dict` gave."""
+        """Return the results that `to_dict` gave.
+
+        Parameters
+        ----------
+        content : mapping
+            What it gave.
+
+        Returns
+        -------
+        Results
+            The same results.
+
+        Raises
+        ------
+        InvalidInputError
+            If something is missing, or of another version.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> results = rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "accuracy", resamples=0)
+        >>> rw.Results.from_dict(results.to_dict())["accuracy"] == results["accuracy"]
+        True
+        """
         try:
             version = content["schema_version"]
             if version != SCHEMA_VERSION:

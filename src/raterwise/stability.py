@@ -18,14 +18,7 @@ from raterwise.predictions import Predictions
 from raterwise.recipes import Options
 from raterwise.request import Request
 
-__all__ = [
-    "Partition",
-    "SubsampleCurve",
-    "TotalVariation",
-    "subsample_curve",
-    "total_variation",
-    "variations_of",
-]
+__all__ = ["SubsampleCurve", "TotalVariation", "subsample_curve", "total_variation"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -33,7 +26,19 @@ AnyMetric = str | Callable[..., float]
 
 
 class TotalVariation(NamedTuple):
-    """The total variation of a metric: mean and standard deviation over repeats."""
+    """The total variation of a metric: mean and standard deviation over repeats.
+
+    Parameters
+    ----------
+    mean, std : float
+        Over the repeats.
+
+    Examples
+    --------
+    >>> mean, std = total_variation("ece", [0.5] * 40, [0, 1] * 20, repeats=5)
+    >>> 0 < mean < 0.2
+    True
+    """
 
     mean: float
     std: float
@@ -41,17 +46,38 @@ class TotalVariation(NamedTuple):
 
 @dataclass(frozen=True)
 class SubsampleCurve:
-    """A metric on random subsets of growing size."""
+    """A metric on random subsets of growing size.
+
+    Parameters
+    ----------
+    fractions : tuple of float
+        How large the subsets are.
+    sizes : tuple of int
+        Cases (patients, where groups were given) in the subsets of each fraction.
+    values : ndarray of shape (fractions, repeats)
+        The metric on each subset; NaN where it is undefined.
+    full : float
+        The metric on all cases.
+    unit : {"cases", "patients"}, default "cases"
+        What `sizes` counts.
+
+    See Also
+    --------
+    subsample_curve : makes it.
+    plots.StabilityDisplay : draws it.
+
+    Examples
+    --------
+    >>> curve = subsample_curve("ece", [0.5] * 40, [0, 1] * 20, fractions=(0.5, 1), repeats=4)
+    >>> curve.values.shape, curve.full, curve.difference[-1].tolist()
+    ((2, 4), 0.0, [0.0, 0.0, 0.0, 0.0])
+    """
 
     fractions: tuple[float, ...]
     sizes: tuple[int, ...]
-    """Cases (patients, where groups were given) in the subsets of each fraction."""
     values: FloatArray
-    """(fractions, repeats): the metric on each subset; NaN where it is undefined."""
     full: float
-    """The metric on all cases."""
     unit: str = "cases"
-    """What `sizes` counts: "cases", or "patients" where groups were given."""
 
     @property
     def mean(self) -> FloatArray:
@@ -119,27 +145,45 @@ def total_variation(
     ----------
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
-    probs : array_like
-        Class probabilities (N, K), or (N,) of class 1 of two.
-    labels : Labels or array_like
-        What the raters said, or (N,) classes.
-    start, step : float, default 0.2 and 0.05
-        The smallest part of the cases, and by how much it grows.
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    start : float, default 0.2
+        The smallest part of the cases.
+    step : float, default 0.05
+        By how much it grows.
     repeats : int, default 100
         Bootstraps of the test set.
     seed : int, default 0
         Of everything random.
-    groups : array_like, optional
+    groups : array-like of shape (N,), default None
         The patient of each case: patients, not cases, are drawn.
-    bins, question, per, options
-        Of a metric by its name, as in `evaluate`; `options` are its own, such as {"sigma": 0.05}.
-    progress : callable, optional
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, of a metric by its name.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What a metric by its name asks of a case, as in `evaluate`.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case.
+    options : mapping, default None
+        The metric's own, such as {"sigma": 0.05}.
+    progress : callable, default None
         Called with a description and the fraction done.
 
     Returns
     -------
     TotalVariation
         Mean and standard deviation over the repeats.
+
+    Raises
+    ------
+    InvalidInputError
+        If the data do not match, or there is no such metric, part or number of repeats.
+
+    See Also
+    --------
+    subsample_curve : the metric itself on subsets.
+    segmentation.total_variation : within images.
 
     References
     ----------
@@ -205,27 +249,43 @@ def subsample_curve(
     ----------
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
-    probs : array_like
-        Class probabilities (N, K), or (N,) of class 1 of two.
-    labels : Labels or array_like
-        What the raters said, or (N,) classes.
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
     fractions : sequence of float, default (0.01, 0.05, 0.1, 0.25, 0.5, 1)
         How large the subsets are.
     repeats : int, default 20
         Subsets of each size.
     seed : int, default 0
         Of everything random.
-    groups : array_like, optional
+    groups : array-like of shape (N,), default None
         The patient of each case: patients, not cases, are drawn.
-    bins, question, per, options
-        Of a metric by its name, as in `evaluate`; `options` are its own, such as {"sigma": 0.05}.
-    progress : callable, optional
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, of a metric by its name.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What a metric by its name asks of a case, as in `evaluate`.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case.
+    options : mapping, default None
+        The metric's own, such as {"sigma": 0.05}.
+    progress : callable, default None
         Called with a description and the fraction done.
 
     Returns
     -------
     SubsampleCurve
         The metric on every subset and on all cases.
+
+    Raises
+    ------
+    InvalidInputError
+        If the data do not match, or there is no such metric, fraction or number of repeats.
+
+    See Also
+    --------
+    total_variation : one number for how much it moves.
+    plots.StabilityDisplay : draws the curve.
 
     References
     ----------

@@ -190,6 +190,14 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             If the features given do not beat one α0 for all (see `beats_constant_`).
         ConvergenceWarning
             If the optimum was not reached.
+
+        Examples
+        --------
+        >>> from raterwise import Labels
+        >>> labels = Labels.from_counts([[3, 0], [2, 1], [0, 3], [1, 2]] * 10)
+        >>> probs = [0.1, 0.3, 0.9, 0.7] * 10
+        >>> AlphaCalibration(l2=0.1).fit(None, labels, probs=probs).num_classes_
+        2
         """
         cases = AlphaCases.of(features, labels, probs, sample_weight, groups)
         penalty = choose("penalty", self.penalty, tuple(GRIDS))
@@ -223,6 +231,14 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         InvalidInputError
             If features or classes are not those of the fit, or so far from them that α0 has no
             meaning (|log α0| > 500, which no case of the fit had).
+
+        Examples
+        --------
+        >>> from raterwise import Labels
+        >>> labels = Labels.from_counts([[3, 0], [2, 1], [0, 3], [1, 2]] * 10)
+        >>> probs = [0.1, 0.3, 0.9, 0.7] * 10
+        >>> AlphaCalibration(l2=0.1).fit(None, labels, probs=probs).predict(None, probs=probs)
+        DirichletBelief(40 cases, 2 classes)
         """
         check_is_fitted(self)
         if (features is None) != self.default_features_:
@@ -252,8 +268,14 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
         Parameters
         ----------
-        features, labels, probs, sample_weight
-            As for the fit; not of an ensemble.
+        features : array of shape (N, D), or None
+            As for the fit.
+        labels : Labels
+            What the raters said.
+        probs : array of shape (N, K) or (N,), or a belief
+            Class probabilities; not of an ensemble.
+        sample_weight : array of shape (N,), optional
+            Case weights.
 
         Returns
         -------
@@ -264,6 +286,15 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         ------
         InvalidInputError
             If the data do not match.
+
+        Examples
+        --------
+        >>> from raterwise import Labels
+        >>> labels = Labels.from_counts([[3, 0], [2, 1], [0, 3], [1, 2]] * 10)
+        >>> probs = [0.1, 0.3, 0.9, 0.7] * 10
+        >>> calibrator = AlphaCalibration(l2=0.1).fit(None, labels, probs=probs)
+        >>> calibrator.score(None, labels, probs=probs) < 0
+        True
         """
         belief = self.predict(features, probs=probs)
         if not isinstance(belief, DirichletBelief):
@@ -277,6 +308,14 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         -------
         dict
             What `from_dict` reads.
+
+        Examples
+        --------
+        >>> from raterwise import Labels
+        >>> labels = Labels.from_counts([[3, 0], [2, 1], [0, 3], [1, 2]] * 10)
+        >>> probs = [0.1, 0.3, 0.9, 0.7] * 10
+        >>> AlphaCalibration(l2=0.1).fit(None, labels, probs=probs).to_dict()["params"]["l2"]
+        0.1
         """
         check_is_fitted(self)
         return state_of(self)
@@ -299,6 +338,16 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         ------
         InvalidInputError
             If it is of another format or version.
+
+        Examples
+        --------
+        >>> from raterwise import Labels
+        >>> labels = Labels.from_counts([[3, 0], [2, 1], [0, 3], [1, 2]] * 10)
+        >>> probs = [0.1, 0.3, 0.9, 0.7] * 10
+        >>> calibrator = AlphaCalibration(l2=0.1).fit(None, labels, probs=probs)
+        >>> again = AlphaCalibration.from_dict(calibrator.to_dict())
+        >>> again.intercept_ == calibrator.intercept_
+        True
         """
         state = current_state(stored)
         calibrator = cls(**state.pop("params"))

@@ -120,6 +120,12 @@ class VectorScalingCV(LinearCalibrator):
         InvalidInputError
             If the data do not match, there are fewer patients than folds, or a class is missing
             from all folds but one.
+
+        Examples
+        --------
+        >>> logits, classes = [[2.0, 0.0], [0.0, 2.0]] * 20, [0, 1, 0, 1, 0, 1, 1, 0] * 5
+        >>> VectorScalingCV(bias_l2=(0.1, 10)).fit(logits, classes).cv_loss_.shape
+        (2,)
         """
         cases, held_out = _cases_and_folds(self, logits, labels, sample_weight, groups)
         grid = _grid("bias_l2", self.bias_l2)
@@ -222,6 +228,13 @@ class MatrixScalingCV(LinearCalibrator):
         InvalidInputError
             If the data do not match, there are fewer patients than folds, or a class is missing
             from all folds but one.
+
+        Examples
+        --------
+        >>> logits, classes = [[2.0, 0.0], [0.0, 2.0]] * 20, [0, 1, 0, 1, 0, 1, 1, 0] * 5
+        >>> scaling = MatrixScalingCV(off_diagonal_l2=(1, 10), bias_l2=(1,)).fit(logits, classes)
+        >>> scaling.cv_loss_.shape
+        (2, 1)
         """
         cases, held_out = _cases_and_folds(self, logits, labels, sample_weight, groups)
         off_diagonal = _grid("off_diagonal_l2", self.off_diagonal_l2)

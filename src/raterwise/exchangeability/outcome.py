@@ -146,6 +146,16 @@ class ExchangeabilityTest:
         -------
         str
             One sentence for the panel, one for each rater that stands out, one for the rest.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> ratings = [[i % 2, (i // 2) % 2, (i // 4) % 2, 1] for i in range(40)]
+        >>> test = rw.exchangeability_test(rw.Labels.from_ratings(ratings, num_classes=2))
+        >>> print(test.summary())
+        The raters are not interchangeable (p = ...; their labels differ on 35 of 40 shared cases).
+        Rater 3 gives class 1 more often than the other raters of the same 40 cases: +50.0 ...
+        Without rater 3 the others look alike (p = 1).
         """
         differ = self.p_value <= self.significance
         verdict = "are not interchangeable" if differ else "look interchangeable"
@@ -176,6 +186,13 @@ class ExchangeabilityTest:
         -------
         dict
             The attributes by name, `raters` as a list of dicts.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> labels = rw.Labels.from_ratings([[0, 1, 1], [1, 0, 1], [1, 1, 0]] * 10, num_classes=2)
+        >>> rw.exchangeability_test(labels).to_dict()["cases"]
+        30
         """
         content = asdict(self)
         for rater in content["raters"]:
@@ -196,6 +213,14 @@ class ExchangeabilityTest:
         -------
         ExchangeabilityTest
             The outcome; raters and classes are called by their names, as text.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> labels = rw.Labels.from_ratings([[0, 1, 1], [1, 0, 1], [1, 1, 0]] * 10, num_classes=2)
+        >>> test = rw.exchangeability_test(labels)
+        >>> rw.ExchangeabilityTest.from_dict(test.to_dict()).p_value == test.p_value
+        True
         """
         raters = tuple(RaterDeviation(**rater) for rater in content["raters"])
         renamed = {"significance" if key == "level" else key: v for key, v in content.items()}

@@ -19,7 +19,7 @@ from raterwise.exchangeability.permutations import (
     step_down,
 )
 from raterwise.labels import Labels, Ratings
-from raterwise.predictions import _group_codes as group_codes
+from raterwise.patients import patient_codes
 
 __all__ = ["exchangeability_test"]
 
@@ -128,7 +128,7 @@ def exchangeability_test(
     seed = positive_integer("seed", seed, least=0)
     _check_significance(significance, permutations)
     ratings = _shared_ratings(labels)
-    codes, _ = group_codes(groups, len(labels))
+    codes, _ = patient_codes(groups, len(labels))
     patient = np.arange(len(labels)) if codes is None else codes
     seeds = np.random.default_rng(seed).integers(2**64, size=permutations, dtype=np.uint64)
 

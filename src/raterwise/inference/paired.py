@@ -34,7 +34,37 @@ NOTHING = 2 * 10.0 ** (1 - DIGITS)
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of two models on the same cases: first minus second."""
+    """One metric of two models on the same cases: first minus second.
+
+    Parameters
+    ----------
+    metric : str
+        Its name.
+    first, second : str
+        The models.
+    difference : float
+        The value of the first minus that of the second.
+    low, high : float
+        The ends of its interval.
+    p_value : float
+        Two-sided, of no difference: at most 1 - level exactly where 0 is outside the interval.
+    adjusted_p_value : float
+        Adjusted over the pairs of models of this metric (Holm 1979).
+    debiased : float, default None
+        Of calibration errors: the difference without the part of each that chance explains.
+
+    See Also
+    --------
+    compare : makes them.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> models = {"sharp": [0.9, 0.2] * 20, "blunt": [0.6, 0.4] * 20}
+    >>> (found,) = rw.compare(models, [1, 0] * 20, "brier", resamples=50).differences
+    >>> found.metric, round(found.difference, 4), found.high < 0
+    ('brier', -0.135, True)
+    """
 
     metric: str
     first: str
@@ -43,11 +73,8 @@ class Difference:
     low: float
     high: float
     p_value: float
-    """Two-sided, of no difference: at most 1 - level exactly where 0 is outside the interval."""
     adjusted_p_value: float
-    """Adjusted over the pairs of models of this metric (Holm 1979)."""
     debiased: float | None = None
-    """Of calibration errors: the difference without the part of each that chance explains."""
 
 
 def require_pairs(models: Mapping[str, Results]) -> None:

@@ -20,7 +20,33 @@ KNOWN = (*REQUIRED, "mask", "patient", "spacing")
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """One row of a manifest: the files of an image."""
+    """One row of a manifest: the files of an image.
+
+    Parameters
+    ----------
+    case : str
+        Its name.
+    probabilities : Path
+        The file of the model's probabilities.
+    raters : tuple of Path
+        The masks, one file per rater.
+    mask : Path, default None
+        The file of the region to look at.
+    patient : str, default None
+        Whose image it is.
+    spacing : tuple of float, default None
+        Of a voxel in mm along each axis of the array, where the files do not say.
+
+    See Also
+    --------
+    read_manifest : makes them.
+
+    Examples
+    --------
+    >>> files = CaseFiles("c1", Path("c1.npy"), (Path("c1_ann.png"), Path("c1_bob.png")))
+    >>> files.case, len(files.raters)
+    ('c1', 2)
+    """
 
     case: str
     probabilities: Path
@@ -28,21 +54,61 @@ class CaseFiles:
     mask: Path | None = None
     patient: str | None = None
     spacing: tuple[float, ...] | None = None
-    """Of a voxel in mm along each axis of the array, where the files do not say."""
 
     def absolute(self) -> CaseFiles:
-        """Return the same files under names that hold in every folder."""
+        """Return the same files under names that hold in every folder.
+
+        Returns
+        -------
+        CaseFiles
+            With absolute paths, for workers that run elsewhere.
+
+        Examples
+        --------
+        >>> files = CaseFiles("c1", Path("c1.npy"), (Path("c1_ann.png"),))
+        >>> files.absolute().probabilities.is_absolute()
+        True
+        """
         mask = None if self.mask is None else self.mask.absolute()
         raters = tuple(path.absolute() for path in self.raters)
         return replace(self, probabilities=self.probabilities.absolute(), raters=raters, mask=mask)
 
 
 def read_manifest(path: str | PathLike[str], delimiter: str = ",") -> list[CaseFiles]:
-    """Return the cases of a table: case, probabilities, raters, mask, patient, spacing.
+    r"""Return the images that a table lists: case, probabilities, raters, mask, patient, spacing.
 
     `raters` are paths or patterns (`masks/c1_*.png`) joined by ";". Paths are relative to the
     manifest. `mask`, `patient` and `spacing` (mm along each axis, joined by ";", where the files
     do not say) may be missing.
+
+    Parameters
+    ----------
+    path : str or path
+        The table.
+    delimiter : str, default ","
+        What separates its columns.
+
+    Returns
+    -------
+    list of CaseFiles
+        One per row; no image has been opened yet.
+
+    Raises
+    ------
+    InvalidInputError
+        If the table cannot be read, lacks a column or has an unknown one, or names a case twice.
+
+    See Also
+    --------
+    segmentation.evaluate : takes the list.
+
+    Examples
+    --------
+    >>> path = getfixture("tmp_path") / "manifest.csv"
+    >>> _ = path.write_text("case,probabilities,raters\nc1,c1.npy,c1_ann.png;c1_bob.png\n")
+    >>> [files] = read_manifest(path)
+    >>> files.case, [rater.name for rater in files.raters]
+    ('c1', ['c1_ann.png', 'c1_bob.png'])
     """
     file = Path(path)
     if not file.is_file():

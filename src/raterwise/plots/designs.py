@@ -23,8 +23,20 @@ class StabilityDisplay:
 
     Parameters
     ----------
-    curves
+    curves : mapping of str to SubsampleCurve
         What `stability.subsample_curve` returned, by the name to show.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> from raterwise.stability import subsample_curve
+    >>> curve = subsample_curve("ece", [0.5] * 40, [0, 1] * 20, fractions=(0.5, 1), repeats=4)
+    >>> StabilityDisplay({"ECE": curve}).plot().ax_.get_xlabel()
+    'Cases in the subset'
     """
 
     def __init__(self, curves: Mapping[str, SubsampleCurve]) -> None:
@@ -32,12 +44,50 @@ class StabilityDisplay:
 
     @classmethod
     def from_curves(cls, curves: Mapping[str, SubsampleCurve], *, ax: Any = None) -> Self:
-        """Draw the curves."""
+        """Draw the curves.
+
+        Parameters
+        ----------
+        curves : mapping of str to SubsampleCurve
+            What `stability.subsample_curve` returned, by the name to show.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        StabilityDisplay
+            Itself, drawn.
+
+        Examples
+        --------
+        >>> from raterwise.stability import subsample_curve
+        >>> curve = subsample_curve("ece", [0.5] * 40, [0, 1] * 20, fractions=(0.5, 1), repeats=4)
+        >>> len(StabilityDisplay.from_curves({"ECE": curve}).ax_.get_legend().get_texts())
+        1
+        """
         return cls(curves).plot(ax=ax)
 
     @in_style
     def plot(self, ax: Any = None) -> Self:
-        """Draw into `ax`, or into a new figure."""
+        """Draw the curves, each with a dashed line for the value on all cases.
+
+        Parameters
+        ----------
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        StabilityDisplay
+            Itself.
+
+        Examples
+        --------
+        >>> from raterwise.stability import subsample_curve
+        >>> curve = subsample_curve("ece", [0.5] * 40, [0, 1] * 20, fractions=(0.5, 1), repeats=4)
+        >>> StabilityDisplay({"ECE": curve}).plot().ax_.get_xscale()
+        'log'
+        """
         self.ax_ = ax = axes(ax, 2.6)
         self.figure_ = ax.figure
         for name, curve in self.curves.items():
@@ -63,8 +113,20 @@ class PlanDisplay:
 
     Parameters
     ----------
-    plan
+    plan : StudyPlan
         What `planning.plan` returned.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> from raterwise.planning import Design, StudyPlan
+    >>> few, many = (Design(n, 2, 2 / n**0.5, 0.0, "formula") for n in (100, 400))
+    >>> PlanDisplay(StudyPlan("brier", 0.95, (few, many))).plot().ax_.get_ylabel()
+    'Expected width of the 95% interval'
     """
 
     def __init__(self, plan: StudyPlan) -> None:
@@ -72,12 +134,67 @@ class PlanDisplay:
 
     @classmethod
     def from_plan(cls, plan: StudyPlan, *, budget: float | None = None, ax: Any = None) -> Self:
-        """Draw the plan; `budget` (in readings) marks the best design that it pays for."""
+        """Draw the plan.
+
+        Parameters
+        ----------
+        plan : StudyPlan
+            What `planning.plan` returned.
+        budget : float, default None
+            In readings: marks the best design that it pays for.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        PlanDisplay
+            Itself, drawn.
+
+        Raises
+        ------
+        InvalidInputError
+            If the budget pays for no design.
+
+        Examples
+        --------
+        >>> from raterwise.planning import Design, StudyPlan
+        >>> few, many = (Design(n, 2, 2 / n**0.5, 0.0, "formula") for n in (100, 400))
+        >>> display = PlanDisplay.from_plan(StudyPlan("brier", 0.95, (few, many)), budget=300)
+        >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        ['2 raters', 'best for 300 readings']
+        """
         return cls(plan).plot(ax=ax, budget=budget)
 
     @in_style
     def plot(self, ax: Any = None, *, budget: float | None = None) -> Self:
-        """Draw into `ax`, or into a new figure."""
+        """Draw a line for each number of raters.
+
+        Parameters
+        ----------
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        budget : float, default None
+            In readings: marks the best design that it pays for.
+
+        Returns
+        -------
+        PlanDisplay
+            Itself.
+
+        Raises
+        ------
+        InvalidInputError
+            If the budget pays for no design.
+
+        Examples
+        --------
+        >>> from raterwise.planning import Design, StudyPlan
+        >>> designs = tuple(
+        ...     Design(n, r, 2 / n**0.5, 0.0, "formula") for n in (100, 400) for r in (1, 2)
+        ... )
+        >>> len(PlanDisplay(StudyPlan("brier", 0.95, designs)).plot().ax_.lines)
+        2
+        """
         self.ax_ = ax = axes(ax, 2.6)
         self.figure_ = ax.figure
         for raters in sorted({d.raters for d in self.plan.designs}):

@@ -18,13 +18,29 @@ MARKERS = "osD^vP"
 
 
 class CalibrationDispersionDisplay:
-    """Calibration loss against dispersion loss; their sum, the epistemic loss, is constant along
-    the grey lines (LH appendix Figs 5a and 6a).
+    """Calibration loss against dispersion loss, a mark for each model (LH appendix Figs 5a and 6a).
+
+    Their sum, the epistemic loss, is constant along the grey lines.
 
     Parameters
     ----------
-    models
-        The results of each model, by name; or the results of one.
+    models : mapping of str to Results, or Results
+        The results of each model, by name; or the results of one. They must hold "dispersion_loss"
+        and "calibration_loss".
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> labels = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2], [1, 1]])
+    >>> metrics = "dispersion_loss,calibration_loss"
+    >>> results = rw.evaluate([0.2, 0.4, 0.9, 0.6], labels, metrics, resamples=0)
+    >>> CalibrationDispersionDisplay({"model 3": results}).plot().ax_.get_xlabel()
+    'Dispersion loss'
     """
 
     def __init__(self, models: Mapping[str, Results] | Results) -> None:
@@ -37,12 +53,60 @@ class CalibrationDispersionDisplay:
 
     @classmethod
     def from_results(cls, models: Mapping[str, Results] | Results, *, ax: Any = None) -> Self:
-        """Draw the map of several models, or of one."""
+        """Draw the map of several models, or of one.
+
+        Parameters
+        ----------
+        models : mapping of str to Results, or Results
+            The results of each model, by name; or the results of one.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        CalibrationDispersionDisplay
+            Itself, drawn.
+
+        Raises
+        ------
+        InvalidInputError
+            If a model has no calibration loss or no dispersion loss.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> labels = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2], [1, 1]])
+        >>> metrics = "dispersion_loss,calibration_loss"
+        >>> results = rw.evaluate([0.2, 0.4, 0.9, 0.6], labels, metrics, resamples=0)
+        >>> CalibrationDispersionDisplay.from_results(results).ax_.get_ylabel()
+        'Calibration loss'
+        """
         return cls(models).plot(ax=ax)
 
     @in_style
     def plot(self, ax: Any = None) -> Self:
-        """Draw into `ax`, or into a new figure."""
+        """Draw a mark for each model, with its intervals where there are any.
+
+        Parameters
+        ----------
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        CalibrationDispersionDisplay
+            Itself.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> labels = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2], [1, 1]])
+        >>> metrics = "dispersion_loss,calibration_loss"
+        >>> results = rw.evaluate([0.2, 0.4, 0.9, 0.6], labels, metrics, resamples=0)
+        >>> display = CalibrationDispersionDisplay({"model 3": results}).plot()
+        >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        ['model 3', 'equal epistemic loss']
+        """
         self.ax_ = ax = axes(ax, 2.8)
         self.figure_ = ax.figure
         for i, (name, results) in enumerate(self.models.items()):

@@ -28,17 +28,28 @@ class ReliabilityDisplay:
 
     Parameters
     ----------
-    curve
-        What to draw.
+    curve : ReliabilityCurve
+        What to draw: see `curves.reliability_curve`.
 
     Attributes
     ----------
-    ax_, figure_
+    ax_, figure_ : Axes, Figure
         Where it was drawn.
-    histogram_ax_
+    histogram_ax_ : Axes or None
         The axes of the counts; None without them.
-    line_
+    line_ : Line2D
         The curve.
+
+    See Also
+    --------
+    DisagreementReliabilityDisplay : how often two raters differ.
+
+    Examples
+    --------
+    >>> from raterwise.curves import reliability_curve
+    >>> curve = reliability_curve([0.9, 0.9, 0.6, 0.2], [1, 1, 0, 0], bins=5, resamples=0)
+    >>> ReliabilityDisplay(curve).plot().line_.get_xdata().round(2).tolist()
+    [0.6, 0.87]
     """
 
     x_label = "Confidence"
@@ -63,9 +74,44 @@ class ReliabilityDisplay:
         colour: str | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the diagram of predictions; `options` are those of `curves.reliability_curve`.
+        """Draw the diagram of predictions.
 
-        With `of_class` it is that of one class's probability.
+        Parameters
+        ----------
+        probs : array-like of shape (N, K) or (N,)
+            Class probabilities; (N,) are those of class 1 of two.
+        labels : Labels or array-like of shape (N,)
+            What the raters said, or one class per case.
+        question : {"top_label", "positive", "per_class", "disagreement"}, default None
+            What is asked of a case; by default what the display is about, or "per_class" with
+            `of_class`.
+        of_class : int, default None
+            Draw that of one class's probability.
+        bins : int or array-like, default 15
+            How many bins of equal width, or their edges from 0 to 1.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        histogram : bool, default True
+            Whether to draw how many cases each bin holds.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+        **options : Any
+            Those of `curves.reliability_curve`, such as `groups` and `resamples`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself, drawn.
+
+        Examples
+        --------
+        >>> display = ReliabilityDisplay.from_predictions(
+        ...     [0.9, 0.9, 0.6, 0.2], [1, 1, 0, 0], resamples=0
+        ... )
+        >>> display.ax_.get_ylabel()
+        'Raters who agree'
         """
         asked: Any = question or ("per_class" if of_class is not None else cls.question)
         curve = reliability_curve(probs, labels, asked, bins, of_class=of_class, **options)
@@ -82,7 +128,40 @@ class ReliabilityDisplay:
         histogram: bool = True,
         colour: str | None = None,
     ) -> Self:
-        """Draw the diagram that results hold: of the predicted class, or of the class named."""
+        """Draw the diagram that results hold.
+
+        Parameters
+        ----------
+        results : Results
+            Of `evaluate` with "ece", or with "classwise_ece" for one class.
+        of_class : str, default None
+            The name of a class; by default the diagram is that of the predicted class.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        histogram : bool, default True
+            Whether to draw how many cases each bin holds.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself, drawn.
+
+        Raises
+        ------
+        InvalidInputError
+            If the results hold no such curve; the message names the metric that brings it.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> results = rw.evaluate([0.9, 0.9, 0.6, 0.2], [1, 1, 0, 0], "ece", resamples=0)
+        >>> ReliabilityDisplay.from_results(results, histogram=False).ax_.get_xlabel()
+        'Confidence'
+        """
         if of_class is None:
             content = curve_in(results.curves, "top_label", "ece")
         else:
@@ -104,7 +183,33 @@ class ReliabilityDisplay:
         colour: str | None = None,
         **line: Any,
     ) -> Self:
-        """Draw into `ax`, or into a new figure; `line` goes to matplotlib's `plot`."""
+        """Draw the diagram.
+
+        Parameters
+        ----------
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        histogram : bool, default True
+            Whether to draw how many cases each bin holds.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+        **line : Any
+            For matplotlib's `plot`.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            Itself.
+
+        Examples
+        --------
+        >>> from raterwise.curves import reliability_curve
+        >>> curve = reliability_curve([0.9, 0.9, 0.6, 0.2], [1, 1, 0, 0], resamples=0)
+        >>> ReliabilityDisplay(curve).plot(name="model 3", linestyle="--").line_.get_linestyle()
+        '--'
+        """
         self.ax_ = ax = axes(ax)
         self.figure_ = ax.figure
         colour = colour_of(ax, colour)
@@ -150,7 +255,31 @@ class ReliabilityDisplay:
 
 
 class DisagreementReliabilityDisplay(ReliabilityDisplay):
-    """A reliability diagram of disagreement: how often two raters of a case differ (LH Fig 1)."""
+    """A reliability diagram of disagreement: how often two raters of a case differ (LH Fig 1).
+
+    Parameters
+    ----------
+    curve : ReliabilityCurve
+        What to draw: `curves.reliability_curve` with question="disagreement".
+
+    Attributes
+    ----------
+    ax_, figure_, histogram_ax_, line_ : Axes, Figure, Axes, Line2D
+        As in ReliabilityDisplay.
+
+    See Also
+    --------
+    ReliabilityDisplay : what the raters say.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> labels = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2], [1, 1]])
+    >>> probs = [0.2, 0.4, 0.9, 0.6]
+    >>> display = DisagreementReliabilityDisplay.from_predictions(probs, labels, resamples=0)
+    >>> display.ax_.get_ylabel()
+    'Pairs of raters who differ'
+    """
 
     x_label = "Predicted disagreement of two raters"
     y_label = "Pairs of raters who differ"
@@ -167,7 +296,43 @@ class DisagreementReliabilityDisplay(ReliabilityDisplay):
         histogram: bool = True,
         colour: str | None = None,
     ) -> Self:
-        """Draw the diagram that results hold."""
+        """Draw the diagram that results hold.
+
+        Parameters
+        ----------
+        results : Results
+            Of `evaluate` with "disagreement_calibration_error".
+        of_class : None
+            Disagreement has no classes.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        histogram : bool, default True
+            Whether to draw how many cases each bin holds.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+
+        Returns
+        -------
+        DisagreementReliabilityDisplay
+            Itself, drawn.
+
+        Raises
+        ------
+        InvalidInputError
+            If the results hold no such curve.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> labels = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2], [1, 1]])
+        >>> metric = "disagreement_calibration_error"
+        >>> results = rw.evaluate([0.2, 0.4, 0.9, 0.6], labels, metric, resamples=0)
+        >>> display = DisagreementReliabilityDisplay.from_results(results, histogram=False)
+        >>> display.ax_.get_xlabel()
+        'Predicted disagreement of two raters'
+        """
         if of_class is not None:
             raise InvalidInputError(f"of_class: disagreement has no classes; got {of_class!r}")
         metric = "disagreement_calibration_error"

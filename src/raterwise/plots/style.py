@@ -64,6 +64,18 @@ def pyplot() -> Any:
 def journal_style() -> Any:
     """Return a context in which every figure has the look of raterwise's own.
 
+    Returns
+    -------
+    context manager
+        Within it matplotlib's settings are those of the journal style; after it, what they were.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
     >>> with journal_style():
     ...     import matplotlib
     ...

@@ -24,17 +24,28 @@ class SubgroupDisplay:
 
     Parameters
     ----------
-    overall
+    overall : Estimate
         The metric on all cases.
-    subgroups
+    subgroups : sequence of Subgroup
         The levels, in the order in which they are drawn.
-    level
+    level : float, default 0.95
         Of the intervals.
 
     Attributes
     ----------
-    ax_, figure_
+    ax_, figure_ : Axes, Figure
         Where it was drawn.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> scanner = {"scanner": ["A", "B"] * 10}
+    >>> results = rw.evaluate(
+    ...     [0.9, 0.8] * 10, [1, 0] * 10, "brier", resamples=20, subgroups=scanner
+    ... )
+    >>> display = SubgroupDisplay(results["brier"], results.subgroups).plot()
+    >>> [tick.get_text() for tick in display.ax_.get_yticklabels()]
+    ['A (10)', 'B (10)']
     """
 
     def __init__(
@@ -58,7 +69,40 @@ class SubgroupDisplay:
         variables: Sequence[str] | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw one metric of `rw.evaluate(…, subgroups=…)`, of all variables or of those named."""
+        """Draw one metric of `rw.evaluate(…, subgroups=…)`.
+
+        Parameters
+        ----------
+        results : Results
+            With sub-groups.
+        metric : str, default "ece"
+            What to draw.
+        variables : sequence of str, default None
+            Those to draw; by default all.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        SubgroupDisplay
+            Itself, drawn.
+
+        Raises
+        ------
+        InvalidInputError
+            If the results hold no sub-groups, no such variable or not this metric in every level.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> scanner = {"scanner": ["A", "B"] * 10}
+        >>> results = rw.evaluate(
+        ...     [0.9, 0.8] * 10, [1, 0] * 10, "brier", resamples=20, subgroups=scanner
+        ... )
+        >>> display = SubgroupDisplay.from_results(results, "brier", variables=["scanner"])
+        >>> len(display.subgroups)
+        2
+        """
         if not results.subgroups:
             raise InvalidInputError(
                 "results: hold no sub-groups; evaluate with subgroups={name: values}"
@@ -77,7 +121,29 @@ class SubgroupDisplay:
 
     @in_style
     def plot(self, ax: Any = None) -> Self:
-        """Draw into `ax`, or into a new figure as high as there are levels."""
+        """Draw the levels, variable by variable.
+
+        Parameters
+        ----------
+        ax : Axes, default None
+            Where to draw; by default a new figure as high as there are levels.
+
+        Returns
+        -------
+        SubgroupDisplay
+            Itself.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> scanner = {"scanner": ["A", "B"] * 10}
+        >>> results = rw.evaluate(
+        ...     [0.9, 0.8] * 10, [1, 0] * 10, "brier", resamples=20, subgroups=scanner
+        ... )
+        >>> print(SubgroupDisplay(results["brier"], results.subgroups).plot().ax_.get_xlabel())
+        Brier score
+        with 95% interval
+        """
         rows = self._rows()
         self.ax_ = ax = axes(ax, FRAME + ROW * len(rows))
         self.figure_ = ax.figure

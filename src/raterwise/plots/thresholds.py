@@ -45,9 +45,36 @@ class _ThresholdDisplay(ABC):
         colour: str | None = None,
         **options: Any,
     ) -> Self:
-        """Draw the curve of predictions; `options` are those of `curves.threshold_curve`.
+        """Draw the curve of predictions.
 
-        `threshold` marks an operating point.
+        Parameters
+        ----------
+        probs : array-like of shape (N, K) or (N,)
+            Class probabilities; (N,) are those of class 1 of two.
+        labels : Labels or array-like of shape (N,)
+            What the raters said, or one class per case.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        threshold : float, default None
+            Marks an operating point: accept from this confidence.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+        **options : Any
+            Those of `curves.threshold_curve`, such as `groups` and `resamples`.
+
+        Returns
+        -------
+        CCCDisplay or RiskCoverageDisplay
+            Itself, drawn.
+
+        Examples
+        --------
+        >>> probs, classes = [0.9, 0.8, 0.3, 0.4], [1, 0, 0, 0]
+        >>> display = CCCDisplay.from_predictions(probs, classes, threshold=0.75, resamples=0)
+        >>> [text.get_text() for text in display.ax_.texts]
+        ['accept from 75%']
         """
         curve = threshold_curve(probs, labels, **options)
         return cls(curve).plot(ax=ax, name=name, threshold=threshold, colour=colour)
@@ -62,7 +89,38 @@ class _ThresholdDisplay(ABC):
         threshold: float | None = None,
         colour: str | None = None,
     ) -> Self:
-        """Draw the curve that results hold."""
+        """Draw the curve that results hold.
+
+        Parameters
+        ----------
+        results : Results
+            Of `evaluate` with "auccc".
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        threshold : float, default None
+            Marks an operating point: accept from this confidence.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+
+        Returns
+        -------
+        CCCDisplay or RiskCoverageDisplay
+            Itself, drawn.
+
+        Raises
+        ------
+        InvalidInputError
+            If the results hold no such curve.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> results = rw.evaluate([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 0], "auccc", resamples=0)
+        >>> RiskCoverageDisplay.from_results(results).ax_.get_ylabel()
+        'Risk: accepted and wrong'
+        """
         curve = ThresholdCurve.from_dict(curve_in(results.curves, "thresholds", "auccc"))
         display = cls._of_results(curve, results)
         return display.plot(ax=ax, name=name, threshold=threshold, colour=colour)
@@ -81,7 +139,33 @@ class _ThresholdDisplay(ABC):
         colour: str | None = None,
         **line: Any,
     ) -> Self:
-        """Draw into `ax`, or into a new figure; `line` goes to matplotlib's `plot`."""
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        threshold : float, default None
+            Marks an operating point: accept from this confidence.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+        **line : Any
+            For matplotlib's `plot`.
+
+        Returns
+        -------
+        CCCDisplay or RiskCoverageDisplay
+            Itself.
+
+        Examples
+        --------
+        >>> from raterwise.curves import threshold_curve
+        >>> curve = threshold_curve([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 0], resamples=0)
+        >>> RiskCoverageDisplay(curve).plot(linestyle=":").line_.get_linestyle()
+        ':'
+        """
         self.ax_ = ax = axes(ax, self._height)
         self.figure_ = ax.figure
         colour = colour_of(ax, colour)
@@ -128,11 +212,30 @@ class CCCDisplay(_ThresholdDisplay):
 
     Parameters
     ----------
-    curve
-        What to draw.
-    area
+    curve : ThresholdCurve
+        What to draw: see `curves.threshold_curve`.
+    area : float, default None
         To write beside it; that under `curve` if left out. Results keep some of a curve's points
         and the area under all of them.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+    line_, band_ : Line2D, PolyCollection or None
+        The curve, and its band where there is one.
+
+    See Also
+    --------
+    auccc : the area under it.
+    RiskCoverageDisplay : the same thresholds as risk and coverage.
+
+    Examples
+    --------
+    >>> from raterwise.curves import threshold_curve
+    >>> curve = threshold_curve([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 0], resamples=0)
+    >>> CCCDisplay(curve).plot().ax_.get_legend().get_texts()[0].get_text()
+    'AUCCC 0.333'
     """
 
     def __init__(self, curve: ThresholdCurve, area: float | None = None) -> None:
@@ -164,7 +267,32 @@ class CCCDisplay(_ThresholdDisplay):
 
 
 class RiskCoverageDisplay(_ThresholdDisplay):
-    """The risk-coverage curve: how often the accepted predictions are wrong."""
+    """The risk-coverage curve: how often the accepted predictions are wrong.
+
+    Parameters
+    ----------
+    curve : ThresholdCurve
+        What to draw: see `curves.threshold_curve`.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+    line_, band_ : Line2D, PolyCollection or None
+        The curve, and its band where there is one.
+
+    See Also
+    --------
+    aurc, augrc : areas under it.
+    CCCDisplay : the same thresholds as rates of right and wrong predictions.
+
+    Examples
+    --------
+    >>> from raterwise.curves import threshold_curve
+    >>> curve = threshold_curve([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 0], resamples=0)
+    >>> RiskCoverageDisplay(curve).plot().line_.get_xdata().tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
 
     _height = 2.6
     _legend = "upper left"

@@ -22,7 +22,26 @@ TITLE = "How far can these probabilities be trusted?"
 
 
 def write_report(results: Results, path: str | PathLike[str], **parts: Any) -> None:
-    """Write a report of `results` to one self-contained HTML file; `parts` as in `report_html`."""
+    """Write a report of results to one self-contained HTML file.
+
+    Parameters
+    ----------
+    results : Results
+        Of `evaluate` or its kin.
+    path : str or path
+        The file; it is written whole or not at all.
+    **parts : Any
+        Further things to show, as in `report_html`.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> path = getfixture("tmp_path") / "report.html"
+    >>> results = rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "brier", resamples=20)
+    >>> write_report(results, path, title="Nodule model 3")
+    >>> "Nodule model 3" in path.read_text(encoding="utf-8")
+    True
+    """
     write_text_atomically(path, report_html(results, **parts))
 
 
@@ -41,29 +60,53 @@ def report_html(
     notes: Mapping[str, str] | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a report of `results` as HTML.
+    """Return a report of results as HTML.
 
     Parameters
     ----------
-    title
+    results : Results
+        Of `evaluate` or its kin.
+    title : str, default "How far can these probabilities be trusted?"
         The heading: the name of the model, for example.
-    single
+    single : Results, default None
         The same with one rater per case, to show beside.
-    before, after
-        Results before a recalibration that `results` are after, or the other way round.
-    differences
+    before, after : Results, default None
+        Those before a recalibration that `results` are after, or the other way round.
+    differences : iterable of Difference, default ()
         Of the two, after minus before, as `compare` makes them.
-    stability, variation
-        What `stability.subsample_curve` and `stability.total_variation` returned, by the name to
-        show.
-    raters
+    stability : mapping of str to SubsampleCurve, default None
+        What `stability.subsample_curve` returned, by the name to show.
+    variation : mapping of str to TotalVariation, default None
+        What `stability.total_variation` returned, by the name to show.
+    raters : ExchangeabilityTest, default None
         What `exchangeability_test` returned; by default what the results hold.
-    worklist
+    worklist : Worklist, default None
         What `worklist.worklist` returned.
-    notes
+    notes : mapping of str to str, default None
         What to know about a part, by its name: {"raters": "…"}.
-    versions
+    versions : mapping of str to str, default None
         Of what computed the results; by default, of what is installed now.
+
+    Returns
+    -------
+    str
+        A page that opens without a network.
+
+    Raises
+    ------
+    InvalidInputError
+        If both `before` and `after` are given.
+
+    See Also
+    --------
+    write_report : the same into a file.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> results = rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "brier", resamples=20)
+    >>> "Nodule model 3" in report_html(results, title="Nodule model 3")
+    True
     """
     if before is not None and after is not None:
         raise InvalidInputError("before, after: must be one of them; got both")

@@ -28,12 +28,52 @@ TIED = 1e-9
 
 
 def write_comparison(comparison: Any, path: str | PathLike[str], title: str = TITLE) -> None:
-    """Write a report of a `Comparison` to one self-contained HTML file."""
+    """Write a report on several models to one self-contained HTML file.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `compare` returned.
+    path : str or path
+        The file; it is written whole or not at all.
+    title : str, default "Which model's probabilities can be trusted?"
+        The heading.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> models = {"sharp": [0.9, 0.2] * 20, "blunt": [0.6, 0.4] * 20}
+    >>> path = getfixture("tmp_path") / "models.html"
+    >>> write_comparison(rw.compare(models, [1, 0] * 20, "brier", resamples=50), path, "Two models")
+    >>> "Two models" in path.read_text(encoding="utf-8")
+    True
+    """
     write_text_atomically(path, comparison_html(comparison, title))
 
 
 def comparison_html(comparison: Any, title: str = TITLE) -> str:
-    """Return a report of a `Comparison` as HTML."""
+    """Return a report on several models as HTML.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `compare` returned.
+    title : str, default "Which model's probabilities can be trusted?"
+        The heading.
+
+    Returns
+    -------
+    str
+        A page that opens without a network.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> models = {"sharp": [0.9, 0.2] * 20, "blunt": [0.6, 0.4] * 20}
+    >>> html = comparison_html(rw.compare(models, [1, 0] * 20, "brier", resamples=50))
+    >>> "sharp is the best in" in html
+    True
+    """
     found = Charts()
     models: Mapping[str, Results] = comparison.models
     first = next(iter(models.values()))

@@ -27,7 +27,25 @@ LATEX = {
 
 
 def as_csv(comparison: Any) -> str:
-    """Return every difference with every digit, one line each."""
+    """Return every difference with every digit, one line each.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `compare` returned.
+
+    Returns
+    -------
+    str
+        CSV with a header.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> models = {"sharp": [0.9, 0.2] * 20, "blunt": [0.6, 0.4] * 20}
+    >>> as_csv(rw.compare(models, [1, 0] * 20, "brier", resamples=50)).splitlines()[1]
+    'brier,sharp,blunt,-0.135...'
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(DIFFERENCE_COLUMNS)
@@ -40,6 +58,25 @@ def as_markdown(comparison: Any) -> str:
     """Return the metrics of every model as a Markdown table, the best of each row in bold.
 
     Those that are equal to as many digits as are shown are all the best.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `compare` returned.
+
+    Returns
+    -------
+    str
+        A row for each metric, a column for each model.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> models = {"sharp": [0.9, 0.2] * 20, "blunt": [0.6, 0.4] * 20}
+    >>> print(as_markdown(rw.compare(models, [1, 0] * 20, "brier", resamples=50)))
+    | Metric | sharp | blunt |
+    | --- | --- | --- |
+    | Brier score | **0.025** [...] | 0.160 [...] |
     """
 
     def safe(text: str) -> str:
@@ -52,7 +89,25 @@ def as_markdown(comparison: Any) -> str:
 
 
 def as_latex(comparison: Any) -> str:
-    r"""Return the metrics of every model as a LaTeX table for the booktabs package."""
+    r"""Return the metrics of every model as a LaTeX table for the booktabs package.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `compare` returned.
+
+    Returns
+    -------
+    str
+        A tabular: a row for each metric, a column for each model, the best in bold.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> models = {"sharp": [0.9, 0.2] * 20, "blunt": [0.6, 0.4] * 20}
+    >>> as_latex(rw.compare(models, [1, 0] * 20, "brier", resamples=50)).splitlines()[0]
+    '\\begin{tabular}{lcc}'
+    """
 
     def safe(text: str) -> str:
         return "".join(LATEX.get(mark, mark) for mark in " ".join(text.split()))

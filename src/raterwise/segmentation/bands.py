@@ -92,6 +92,29 @@ def boundary_band(
 
     Boundary voxels lie on both sides of a boundary; distances are between centres of voxels.
 
+    Parameters
+    ----------
+    labels : sequence of ndarray of shape (*spatial)
+        The label map of each rater.
+    distance : float
+        In mm.
+    spacing : sequence of float
+        The size of a voxel along each axis, in mm.
+    ignore_label : int, default None
+        The label of voxels that a rater left out: next to them there is no boundary.
+
+    Returns
+    -------
+    ndarray of bool of shape (*spatial)
+        True in the band; nowhere, if no rater drew a boundary.
+
+    Raises
+    ------
+    InvalidInputError
+        If `spacing` is not one positive size per axis.
+
+    Examples
+    --------
     >>> masks = [np.array([0, 0, 0, 0, 1, 1, 1, 1])]
     >>> boundary_band(masks, 2.0, (1.5,)).astype(int)
     array([0, 0, 1, 1, 1, 1, 0, 0])

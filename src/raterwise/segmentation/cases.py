@@ -32,25 +32,35 @@ class Case:
 
     Parameters
     ----------
-    probabilities
-        (K, *spatial), or (*spatial) or (1, *spatial) for the probability of class 1 of two.
-    masks
-        (R, *spatial) label maps with classes 0 … K-1, or one-hot (R, K, *spatial); an array, or a
-        sequence of R arrays. R may differ from case to case.
-    region
-        (*spatial): the voxels to look at; all where it is None.
-    spacing
+    probabilities : array-like of shape (K, *spatial), (*spatial) or (1, *spatial)
+        Of each class; (*spatial) and (1, *spatial) are those of class 1 of two.
+    masks : array-like of shape (R, *spatial) or (R, K, *spatial), or sequence of R arrays
+        Label maps with classes 0 … K-1, or one-hot. R may differ from case to case.
+    region : array-like of shape (*spatial), default None
+        The voxels to look at; all if left out.
+    spacing : sequence of float, default None
         The size of a voxel along each spatial axis, in millimetres.
-    patient
+    patient : hashable, default None
         Whose image it is: patients, not images, are resampled.
-    name
+    name : str, default None
         What messages call it.
-    concentration
-        (*spatial): α0 of a Dirichlet belief around the probabilities, for disagreement.
-    layout
-        Of the masks: "labels" or "one_hot"; "auto" tells them apart by their shape and, where
-        that could be both, by whether the classes of every voxel sum to 1. A voxel that one-hot
-        masks mark as no class was not rated; where there are such, say "one_hot".
+    concentration : array-like of shape (*spatial), default None
+        α0 of a Dirichlet belief around the probabilities, for disagreement.
+    layout : {"auto", "labels", "one_hot"}, default "auto"
+        Of the masks. "auto" tells them apart by their shape and, where that could be both, by
+        whether the classes of every voxel sum to 1. A voxel that one-hot masks mark as no class was
+        not rated; where there are such, say "one_hot".
+
+    See Also
+    --------
+    segmentation.evaluate : takes an iterable of them.
+
+    Examples
+    --------
+    >>> image = [[0.2, 0.9], [0.1, 0.6]]  # the probability of class 1
+    >>> masks = [[[0, 1], [0, 1]], [[0, 1], [0, 0]]]  # two raters
+    >>> Case(image, masks, spacing=(0.7, 0.7), patient="ann").patient
+    'ann'
     """
 
     probabilities: Any

@@ -51,43 +51,81 @@ def evaluate(
 
     Parameters
     ----------
-    cases
-        Any iterable, read once, of images: each a `Case`, the files of one (`read_manifest` gives
-        a list of them), or a function without arguments that returns a `Case`. Files and functions
-        are opened where the image is measured, one at a time.
-    reduction
+    cases : iterable of Case, CaseFiles or callable
+        The images, read once: each a `Case`, the files of one (`read_manifest` gives a list of
+        them), or a function without arguments that returns a `Case`. Files and functions are opened
+        where the image is measured, one at a time.
+    metrics : str or sequence of str, default "all"
+        "all", or names such as "ece,brier" or ["ece", "brier"].
+    reduction : {"per_case", "pooled"}, default "per_case"
         "per_case": one value per image, their mean and standard deviation, and an interval over
         images (the MR paper's). "pooled": all voxels together; every voxel counts, so large images
         count more.
-    num_classes
-        To check the cases by; that of the first case where it is None.
-    foreground_only
+    num_classes : int, default None
+        To check the cases by; by default that of the first case.
+    foreground_only : bool, default False
         Look at voxels that the prediction or any rater calls other than class 0.
-    boundary_mm
+    boundary_mm : float, default None
         Look at voxels within so many mm of any rater's boundary; the cases need a `spacing`.
-    ignore_label
+    ignore_label : int, default None
         The label of voxels that a rater left out.
-    question
-        "top_label" (the default), "positive" for the foreground of two classes (MR eq 5), or
-        "per_class", of the metrics that can be asked so.
-    bins, per, options
-        As in `raterwise.evaluate`.
-    resamples, level, seed, interval
-        Of the bootstrap over patients, or over images where cases name no patient.
-    on_single
-        "error" or "drop" for voxels that too few raters labelled for a metric.
-    skip_bad
+    class_names : sequence of str, default None
+        A name for each class.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What is asked of a voxel by the metrics that can ask it: "positive" is the foreground of two
+        classes (MR eq 5). By default the top label.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every voxel, as in `raterwise.evaluate`.
+    options : mapping of str to mapping, default None
+        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+    resamples : int, default 1000
+        How many of the patients, or of the images where cases name no patient; 0 gives values
+        without intervals.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of the resamples.
+    interval : {"auto", "percentile", "bias_corrected"}, default "auto"
+        How intervals are made, as in `raterwise.evaluate`.
+    on_single : {"error", "drop"}, default "error"
+        What a metric does about voxels with fewer labels than it needs.
+    threads : int, default None
+        How many to use; by default as many as the machine has cores.
+    skip_bad : bool, default False
         Leave out images that cannot be used, count them in `data["dropped"]`, and name each in
         `warnings`; otherwise the first is an error.
-    client
-        A Dask client: images are measured by its workers, with the same digits. Give files or
-        functions then; the arrays of a `Case` have to be sent.
-    checkpoint
+    client : dask.distributed.Client, default None
+        Its workers measure the images, with the same digits. Give files or functions then; the
+        arrays of a `Case` have to be sent.
+    checkpoint : str or path, default None
         A folder that keeps what is done of every image, so that a run that was killed goes on;
         for cases that are files.
-    progress
+    progress : callable, default None
         Called with a description and the fraction done, where `cases` has a length.
 
+    Returns
+    -------
+    Results
+        With "per_case" also the values of each image: `results.per_case`.
+
+    Raises
+    ------
+    InvalidInputError
+        If an image or an option cannot be used; the message names the image.
+
+    See Also
+    --------
+    raterwise.evaluate : tables of cases.
+    segmentation.total_variation : how steady a metric is within images.
+
+    References
+    ----------
+    MR sections 2.3 and 3.2.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from raterwise.segmentation import Case
     >>> masks = np.array([[[0, 1], [1, 1]], [[0, 0], [1, 1]]])  # two raters

@@ -26,21 +26,39 @@ def disagreement_map(
     one_channel: bool = False,
     region: Any = None,
 ) -> FloatArray:
-    """Return the probability (*spatial) that two raters differ about each voxel.
+    """Return the probability that two raters differ about each voxel.
 
     1 - Σ_k p_k² (LH eq 17), times α0 / (α0 + 1) for a Dirichlet belief of concentration α0
     (LH eq 19). float32, as an image viewer wants it.
 
     Parameters
     ----------
-    probabilities
-        (K, *spatial), or with `one_channel` (*spatial) for class 1 of two; of an ensemble, a
-        sequence of such arrays, one per member, whose disagreements are averaged.
-    concentration
-        α0, one number or (*spatial).
-    region
-        (*spatial): the voxels to look at, all where it is None; the map is 0 elsewhere.
+    probabilities : array-like of shape (K, *spatial) or (*spatial), or list of them
+        Of each class; with `one_channel`, (*spatial) of class 1 of two. Of an ensemble, a list of
+        such arrays, one per member, whose disagreements are averaged.
+    concentration : float or array-like of shape (*spatial), default None
+        α0 of a Dirichlet belief.
+    one_channel : bool, default False
+        Whether there is no axis of classes.
+    region : array-like of shape (*spatial), default None
+        The voxels to look at, all if left out; the map is 0 elsewhere.
 
+    Returns
+    -------
+    ndarray of float32 of shape (*spatial)
+        Between 0 and 1.
+
+    Raises
+    ------
+    InvalidInputError
+        If the probabilities of a voxel do not sum to 1, or shapes do not match.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration, AISTATS.
+
+    Examples
+    --------
     >>> disagreement_map(np.array([[0.5, 1.0], [0.5, 0.0]]))
     array([0.5, 0. ], dtype=float32)
     >>> disagreement_map(np.array([0.5, 1.0]), concentration=1.0, one_channel=True)

@@ -22,13 +22,19 @@ __all__ = ["ImageVariation", "total_variation"]
 
 @dataclass(frozen=True, eq=False)
 class ImageVariation:
-    """The total variation of a metric over images."""
+    """The total variation of a metric over images.
+
+    Parameters
+    ----------
+    mean, std : float
+        Over images.
+    per_case : ndarray
+        The mean over the repeats of each image.
+    """
 
     mean: float
     std: float
-    """Over images."""
     per_case: NDArray[np.float64]
-    """The mean over the repeats of each image."""
 
 
 def total_variation(
@@ -55,6 +61,57 @@ def total_variation(
     leaves the absolute values out, without which the sum would telescope. The bandwidth of KDE-ECE
     is chosen once for the whole image, so that its choice is no part of the variation.
 
+    Parameters
+    ----------
+    cases : iterable of Case
+        The images, read once.
+    metric : str, default "ece"
+        The name of one.
+    start : float, default 0.2
+        The smallest part of the voxels.
+    step : float, default 0.05
+        By how much it grows.
+    repeats : int, default 100
+        Bootstraps of each image.
+    seed : int, default 0
+        Of everything random.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, of a metric with bins.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What the metric asks of a voxel, as in `segmentation.evaluate`.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every voxel.
+    options : mapping, default None
+        The metric's own, such as {"sigma": 0.05}.
+    foreground_only : bool, default False
+        Look at voxels that the prediction or any rater calls other than class 0.
+    boundary_mm : float, default None
+        Look at voxels within so many mm of any rater's boundary; the cases need a `spacing`.
+    ignore_label : int, default None
+        The label of voxels that a rater left out.
+    progress : callable, default None
+        Called with a description and the fraction done, where `cases` has a length.
+
+    Returns
+    -------
+    ImageVariation
+        Mean and standard deviation over images, and the value of each.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no image, one has no rated voxel, or the metric is not one.
+
+    See Also
+    --------
+    stability.total_variation : of a table of cases.
+
+    References
+    ----------
+    MR eq 6, section 3.2 and Table 2.
+
+    Examples
+    --------
     >>> image, masks = np.full((16, 16), 0.5), np.indices((16, 16)).sum(axis=0) % 2
     >>> tv = total_variation([Case(image, masks[None])], repeats=5)
     >>> 0 < tv.mean < 0.1

@@ -52,23 +52,63 @@ def evaluate_stream(
 
     Parameters
     ----------
-    paths
+    paths : str, path, or sequence of them
         Parquet files or Zarr stores with the same columns, or patterns of their names.
-    metrics, resamples, level, seed, bins, question, per, options, interval, on_unrated, on_single
-        As in `evaluate`.
-    client
-        A Dask client: parts are summarised by its workers, with the same digits.
-    checkpoint
+    metrics : str or sequence of str, default "all"
+        "all", or names such as "ece,brier" or ["ece", "brier"].
+    resamples : int, default 1000
+        How many, for the intervals; 0 gives values without intervals.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of the blocks and the resamples.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What is asked of a case, as in `evaluate`.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case, as in `evaluate`.
+    options : mapping of str to mapping, default None
+        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+    interval : {"auto", "percentile", "bias_corrected"}, default "auto"
+        How intervals are made, as in `evaluate`.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+    on_single : {"error", "drop"}, default "error"
+        What a metric does about cases with fewer labels than it needs.
+    threads : int, default None
+        How many to use; by default as many as the machine has cores.
+    client : dask.distributed.Client, default None
+        Its workers summarise the parts, with the same digits.
+    checkpoint : str or path, default None
         A folder that keeps finished parts, so that a run that was killed goes on.
-    save_summary
+    save_summary : str or path, default None
         A file for the summary, which holds no case, for `raterwise merge`.
-    progress
+    progress : callable, default None
         Called with a description and the fraction done.
-    columns
+    **columns : str or sequence of str
         Which column is what, as options of `raterwise evaluate`: `prob_prefix` or `prob_columns`,
         `label_column`, `rater_columns` or `rater_prefix`, `count_columns` or `count_prefix`,
         `group_column`, `weight_column`, `class_names`, `missing`.
 
+    Returns
+    -------
+    Results
+        As those of `evaluate`; an estimate from cells has a `bound`.
+
+    Raises
+    ------
+    InvalidInputError
+        If a file, a column or an option cannot be used.
+    MissingExtraError
+        If the files need a library that is not installed.
+
+    See Also
+    --------
+    evaluate : tables in memory.
+
+    Examples
+    --------
     >>> import pyarrow as pa, pyarrow.parquet as pq
     >>> path = getfixture("tmp_path") / "cases.parquet"
     >>> pq.write_table(pa.table({"prob_1": [0.9, 0.8, 0.3, 0.4], "y": [1, 0, 0, 0]}), path)

@@ -1,0 +1,145 @@
+"""The value of one metric with its interval, on all cases and in each level of a variable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Estimate", "LevelDifference", "Subgroup"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The value of one metric with its interval; or why it has none.
+
+    Parameters
+    ----------
+    name : str
+        Of the metric.
+    value : float or None
+        None where the metric is undefined.
+    low, high : float, default None
+        The ends of the interval; None without resamples.
+    debiased : float, default None
+        The median-unbiased value, for errors whose plain value is biased upwards.
+    bound : float, default None
+        How far the value may be from the exact one, where it is an approximation.
+    undefined : str, default None
+        Why there is no value.
+    dropped : int, default 0
+        Cases that this metric had to leave out.
+    title, group, meaning, reference : str, default ""
+        How people call the metric, with which others it is shown, what it says, where it is from.
+    direction : {"lower", "higher", "none"}, default "none"
+        Which values are better.
+    std : float, default None
+        Standard deviation over images, where the value is their mean.
+    rater_share : float, default None
+        The part of the variance that is between raters, where cases and raters are resampled.
+    defined : int, default None
+        Images that the mean is of: those on which the metric has a value.
+
+    See Also
+    --------
+    Results : the estimates by name.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> found = rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "accuracy", resamples=0)["accuracy"]
+    >>> found.value, found.direction
+    (0.75, 'higher')
+    >>> print(found)
+    Accuracy: 0.7500
+    """
+
+    name: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    debiased: float | None = None
+    bound: float | None = None
+    undefined: str | None = None
+    dropped: int = 0
+    title: str = ""
+    group: str = ""
+    meaning: str = ""
+    direction: str = "none"
+    reference: str = ""
+    std: float | None = None
+    rater_share: float | None = None
+    defined: int | None = None
+
+    @property
+    def less_chance(self) -> float | None:
+        """The value without the part that chance adds to an error; of other metrics, the value."""
+        return self.value if self.debiased is None else self.debiased
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.title}: undefined ({self.undefined})"
+        if self.low is None or self.high is None:
+            return f"{self.title}: {self.value:.4f}"
+        return f"{self.title}: {self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+@dataclass(frozen=True)
+class LevelDifference:
+    """One metric of the cases of a level minus that of all other cases, both less chance.
+
+    Parameters
+    ----------
+    metric : str
+        Its name.
+    difference : float
+        Of the level minus all other cases.
+    low, high : float, default None
+        The ends of its interval.
+    p_value : float, default None
+        Two-sided, of no difference: below 1 - level where 0 is outside the interval.
+    adjusted_p_value : float, default None
+        Adjusted over all levels of the variable and all metrics, by permuting levels.
+    """
+
+    metric: str
+    difference: float
+    low: float | None = None
+    high: float | None = None
+    p_value: float | None = None
+    adjusted_p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """The cases of one level of a variable: metrics within it, and how it differs from the rest.
+
+    Parameters
+    ----------
+    variable, level : str
+        What tells the cases apart, and its value.
+    cases : int
+        How many there are.
+    patients : int or None
+        How many patients they are of, where that is known.
+    estimates : mapping of str to Estimate
+        By metric, its value in the level.
+    differences : mapping of str to LevelDifference
+        By metric, how the level differs from all other cases.
+    """
+
+    variable: str
+    level: str
+    cases: int
+    patients: int | None
+    estimates: Mapping[str, Estimate]
+    differences: Mapping[str, LevelDifference]
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> Subgroup:
+        """Read what `asdict` wrote."""
+        parts: dict[str, Any] = {
+            "estimates": {k: Estimate(**e) for k, e in content["estimates"].items()},
+            "differences": {k: LevelDifference(**d) for k, d in content["differences"].items()},
+        }
+        return Subgroup(**{**content, **parts})
