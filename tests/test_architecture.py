@@ -56,7 +56,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
         *("errors", "choices", "arrays", "binning", "labels", "predictions", "questions"),
         *("kernels", "summaries", "densities", "metrics", "catalog", "tensors", "confidence"),
     },
-    "plots": {"errors", "palette", "results", "curves", "stability", "planning"},
+    "plots": {"errors", "palette", "labels", "results", "curves", "stability", "planning"},
     "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability"},
 }
 

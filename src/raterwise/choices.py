@@ -4,6 +4,7 @@ from typing import Literal
 
 __all__ = [
     "Debiasing",
+    "Interval",
     "OnSingle",
     "OnUnrated",
     "OneScore",
@@ -24,6 +25,8 @@ OnUnrated = Literal["error", "drop"]
 """What is done about a case that nobody rated."""
 OnSingle = Literal["error", "drop"]
 """What is done about a case with too few labels."""
+Interval = Literal["auto", "percentile", "bias_corrected"]
+"""How intervals are made."""
 Debiasing = Literal["debiased", "plugin"]
 Unbiasing = Literal["unbiased", "plugin"]
 Singletons = Literal["zero", "plugin"]

@@ -7,12 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from numpy.typing import ArrayLike
+
+from raterwise.beliefs import Belief
+from raterwise.choices import OnSingle, OnUnrated, Per, Questions
 from raterwise.comparison import Comparison
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import evaluate_predictions, predictions_of
 from raterwise.inference.paired import Difference, differences, ranking, require_pairs
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
+from raterwise.labels import Labels
 from raterwise.request import Metrics, Request, rows_of
 from raterwise.results import Results
 
@@ -22,22 +27,22 @@ RESAMPLES, LEVEL, SEED, BINS = 1000, 0.95, 0, 15
 
 
 def compare(
-    models: Mapping[str, Any],
-    labels: Any = None,
+    models: Mapping[str, ArrayLike | Belief | Results],
+    labels: Labels | ArrayLike | None = None,
     metrics: Metrics = "all",
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     class_names: Sequence[str] | None = None,
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     seed: int = SEED,
     *,
-    bins: int = BINS,
-    question: str | None = None,
-    per: str | None = None,
+    bins: int | ArrayLike = BINS,
+    question: Questions | None = None,
+    per: Per | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    weights: Any = None,
-    on_unrated: str = "error",
-    on_single: str = "error",
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+    on_single: OnSingle = "error",
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -120,21 +125,21 @@ def compare(
     """
     if len(models) < 2:
         raise InvalidInputError(f"models: must be at least two; got {len(models)}")
-    judged = [name for name, model in models.items() if isinstance(model, Results)]
+    judged = {name: model for name, model in models.items() if isinstance(model, Results)}
     if judged:
         if len(judged) < len(models):
-            other = next(name for name in models if name not in judged)
+            one, other = next(iter(judged)), next(name for name in models if name not in judged)
             raise InvalidInputError(
-                f"models: must be all results or all predictions; {judged[0]!r} is the first, "
+                f"models: must be all results or all predictions; {one!r} is the first, "
                 f"{other!r} the second"
             )
         cases = {"labels": labels, "groups": groups, "class_names": class_names, "weights": weights}
         made_with = {"resamples": (resamples, RESAMPLES), "level": (level, LEVEL),
                      "seed": (seed, SEED), "bins": (bins, BINS), "question": (question, None),
                      "per": (per, None), "options": (options, None)}  # fmt: skip
-        _refuse_what_results_know(next(iter(models.values())), cases, made_with)
-        require_pairs(models)
-        return _compared(_with_metrics(models, metrics))
+        _refuse_what_results_know(next(iter(judged.values())), cases, made_with)
+        require_pairs(judged)
+        return _compared(_with_metrics(judged, metrics))
     if labels is None:
         raise InvalidInputError("labels: are needed with predictions; only results go without")
     if resamples < 2:

@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from numpy.typing import ArrayLike
+
+from raterwise.beliefs import Belief
+from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
 from raterwise.errors import InvalidInputError, RaterwiseError, UndefinedMetricError
 from raterwise.exchangeability import exchangeability_test
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.inference.verdict import judge as judge_calibration
 from raterwise.judging import Judged, judge_predictions, results_of
 from raterwise.kernels._threads import with_threads
+from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.request import Metrics, Request
 from raterwise.results import Results
@@ -29,25 +34,25 @@ MOST_SHUFFLED = 200_000
 
 
 def evaluate(
-    probs: Any,
-    labels: Any,
+    probs: ArrayLike | Belief,
+    labels: Labels | ArrayLike,
     metrics: Metrics = "all",
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     class_names: Sequence[str] | None = None,
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
     *,
     unit: Literal["cases", "raters", "both"] = "cases",
-    bins: int = 15,
-    question: Literal["top_label", "positive", "per_class", "predicted_class"] | None = None,
-    per: Literal["annotation", "case"] | None = None,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    weights: Any = None,
-    interval: Literal["auto", "percentile", "bias_corrected"] = "auto",
-    on_unrated: Literal["error", "drop"] = "error",
-    on_single: Literal["error", "drop"] = "error",
-    subgroups: Any = None,
+    weights: ArrayLike | None = None,
+    interval: Interval = "auto",
+    on_unrated: OnUnrated = "error",
+    on_single: OnSingle = "error",
+    subgroups: Mapping[str, ArrayLike] | ArrayLike | None = None,
     subgroup_metrics: Metrics | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -176,7 +181,7 @@ def predictions_of(
     weights: Any = None,
     groups: Any = None,
     class_names: Sequence[str] | None = None,
-    on_unrated: str = "error",
+    on_unrated: OnUnrated = "error",
 ) -> Predictions:
     """Return checked predictions from probabilities, or from a belief over them."""
     belief = None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import as_float_array, as_integer_array, choose
 from raterwise.catalog import Metric
+from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import verdict_on
 from raterwise.inference.draws import Units, resampling_units
@@ -33,25 +34,25 @@ JUDGING = 0.6
 
 
 def evaluate_multilabel(
-    probs: Any,
-    positives: Any,
-    raters: Any,
+    probs: ArrayLike,
+    positives: ArrayLike,
+    raters: ArrayLike,
     names: Sequence[str] | None = None,
     metrics: Metrics = "all",
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
     *,
-    bins: int = 15,
-    question: Literal["top_label", "positive", "per_class", "predicted_class"] | None = None,
-    per: Literal["annotation", "case"] | None = None,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    weights: Any = None,
-    interval: Literal["auto", "percentile", "bias_corrected"] = "auto",
-    on_unrated: Literal["error", "drop"] = "error",
-    on_single: Literal["error", "drop"] = "error",
-    subgroups: Any = None,
+    weights: ArrayLike | None = None,
+    interval: Interval = "auto",
+    on_unrated: OnUnrated = "error",
+    on_single: OnSingle = "error",
+    subgroups: Mapping[str, ArrayLike] | ArrayLike | None = None,
     subgroup_metrics: Metrics | None = None,
     threads: int | None = None,
     progress: Progress | None = None,

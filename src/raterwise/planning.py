@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import positive_integer
 from raterwise.catalog import Metric
+from raterwise.choices import Per, Questions
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.judging import judge_predictions
@@ -30,17 +31,17 @@ FloatArray = NDArray[np.float64]
 
 def plan(
     metric: str,
-    probs: Any,
+    probs: ArrayLike,
     labels: Labels,
     cases: Sequence[int] = (100, 200, 500, 1000),
     raters: Sequence[int] = (1, 2, 3, 5),
     seed: int = 0,
     *,
-    groups: Any = None,
+    groups: ArrayLike | None = None,
     level: float = 0.95,
-    bins: int = 15,
-    question: str | None = None,
-    per: str | None = None,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
     options: Mapping[str, Any] | None = None,
     repeats: int = 20,
     resamples: int = 200,

@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
 from raterwise.arrays import as_array, as_float_array, choose
 from raterwise.binning import unit_in_last_place
+from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.patients import patient_codes
@@ -131,14 +132,14 @@ class Predictions:
 
     @staticmethod
     def of(
-        probs: Any,
-        labels: Any,
+        probs: ArrayLike,
+        labels: Labels | ArrayLike,
         *,
-        weights: Any = None,
-        groups: Any = None,
+        weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         class_names: Sequence[str] | None = None,
         belief: Any = None,
-        on_unrated: str = "error",
+        on_unrated: OnUnrated = "error",
     ) -> Predictions:
         """Return predictions whose shapes and types are checked.
 
@@ -225,7 +226,7 @@ class Predictions:
         """How many cases a chunk holds."""
         return max(1024, CHUNK_VALUES // self.num_classes)
 
-    def take(self, rows: Any, *, dropped: dict[str, int] | None = None) -> Predictions:
+    def take(self, rows: ArrayLike, *, dropped: dict[str, int] | None = None) -> Predictions:
         """Return the predictions of the chosen cases.
 
         Parameters

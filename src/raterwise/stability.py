@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import positive_integer
 from raterwise.catalog import Metric
+from raterwise.choices import Per, Questions
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
 from raterwise.inference.settings import Progress
+from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.recipes import Options
 from raterwise.request import Request
@@ -77,7 +79,7 @@ class SubsampleCurve:
     sizes: tuple[int, ...]
     values: FloatArray
     full: float
-    unit: str = "cases"
+    unit: Literal["cases", "patients"] = "cases"
 
     @property
     def mean(self) -> FloatArray:
@@ -120,17 +122,17 @@ class Partition:
 
 def total_variation(
     metric: AnyMetric,
-    probs: Any,
-    labels: Any,
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
     start: float = 0.2,
     step: float = 0.05,
     repeats: int = 100,
     seed: int = 0,
     *,
-    groups: Any = None,
-    bins: int = 15,
-    question: str | None = None,
-    per: str | None = None,
+    groups: ArrayLike | None = None,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> TotalVariation:
@@ -230,16 +232,16 @@ def variations_of(
 
 def subsample_curve(
     metric: AnyMetric,
-    probs: Any,
-    labels: Any,
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
     fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
     repeats: int = 20,
     seed: int = 0,
     *,
-    groups: Any = None,
-    bins: int = 15,
-    question: str | None = None,
-    per: str | None = None,
+    groups: ArrayLike | None = None,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> SubsampleCurve:
@@ -320,8 +322,9 @@ def subsample_curve(
             values[i, r] = on(random.permutation(units.number)[:size])
             if progress:
                 progress("subsamples", (i * repeats + r + 1) / (len(parts) * repeats))
-    unit = "cases" if units.members is None else "patients"
-    return SubsampleCurve(parts, sizes, values, on(np.arange(units.number)), unit)
+    whole = on(np.arange(units.number))
+    unit: Literal["cases", "patients"] = "cases" if units.members is None else "patients"
+    return SubsampleCurve(parts, sizes, values, whole, unit)
 
 
 def _part(fraction: float, units: int) -> int:

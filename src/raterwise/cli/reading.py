@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_type_hints, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +156,10 @@ class Cases:
     def __len__(self) -> int:
         return len(self.table.probs)
 
+    @overload
+    def of_rated(self, values: Array) -> Array: ...
+    @overload
+    def of_rated(self, values: None) -> None: ...
     def of_rated(self, values: Array | None) -> Array | None:
         """Return the part of (N, …) values that belongs to the rated cases."""
         return None if values is None else values[self.rated]

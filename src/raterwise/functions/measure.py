@@ -8,6 +8,7 @@ from typing import Any
 
 from raterwise.arrays import choose, on_gpu
 from raterwise.catalog import Metric, find
+from raterwise.choices import OnUnrated
 from raterwise.errors import UndefinedMetricError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions, as_labels, check_weights
@@ -21,7 +22,7 @@ def measure(
     probs: Any,
     labels: Any,
     weights: Any,
-    on_unrated: str = "error",
+    on_unrated: OnUnrated = "error",
     on_single: str = "error",
     **options: Any,
 ) -> float:
@@ -41,7 +42,7 @@ def summary_for(
     probs: Any,
     labels: Any,
     weights: Any,
-    on_unrated: str = "error",
+    on_unrated: OnUnrated = "error",
     on_single: str = "error",
 ) -> Any:
     """Return the summary that a metric with these options is a formula over."""
@@ -71,7 +72,7 @@ def value_of(row: Metric, own: Mapping[str, Any], summary: Any) -> float:
 
 
 def _on_device(
-    row: Metric, plan: Plan, probs: Any, labels: Any, weights: Any, on_unrated: str
+    row: Metric, plan: Plan, probs: Any, labels: Any, weights: Any, on_unrated: OnUnrated
 ) -> Any:
     """Return the summary of predictions on a GPU, or None where only the host can make it."""
     from raterwise.tensors import device

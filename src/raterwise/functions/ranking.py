@@ -280,7 +280,7 @@ def augrc(
 
 
 def _measure(
-    name: str, probs: Any, labels: Any, per: str, weights: Any, question: str, on_unrated: str
+    name: str, probs: Any, labels: Any, per: str, weights: Any, question: str, on_unrated: OnUnrated
 ) -> float:
     choose("question", question, ("top_label", "positive"))
     return measure(name, probs, labels, weights, on_unrated, question=question, per=per)
@@ -294,7 +294,7 @@ def _masses(
     per: str,
     weights: Any,
     question: str,
-    on_unrated: str,
+    on_unrated: OnUnrated,
 ) -> ScoreMasses:
     """Return the sorted scores of the cases, in distribution and out of it."""
     choose("question", question, ("top_label", "positive"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from raterwise.curves import ReliabilityCurve, reliability_curve
 from raterwise.errors import InvalidInputError
+from raterwise.labels import Labels
 from raterwise.palette import IDEAL
 from raterwise.plots.style import (
     axes,
@@ -62,12 +64,12 @@ class ReliabilityDisplay:
     @classmethod
     def from_predictions(
         cls,
-        probs: Any,
-        labels: Any,
+        probs: ArrayLike,
+        labels: Labels | ArrayLike,
         *,
-        question: str | None = None,
+        question: Literal["top_label", "positive", "per_class", "disagreement"] | None = None,
         of_class: int | None = None,
-        bins: int = 15,
+        bins: int | ArrayLike = 15,
         ax: Any = None,
         name: str | None = None,
         histogram: bool = True,

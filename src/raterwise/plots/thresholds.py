@@ -6,9 +6,11 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from raterwise.curves import ThresholdCurve, threshold_curve
 from raterwise.errors import UndefinedMetricError
+from raterwise.labels import Labels
 from raterwise.palette import IDEAL
 from raterwise.plots.style import (
     axes,
@@ -36,8 +38,8 @@ class _ThresholdDisplay(ABC):
     @classmethod
     def from_predictions(
         cls,
-        probs: Any,
-        labels: Any,
+        probs: ArrayLike,
+        labels: Labels | ArrayLike,
         *,
         ax: Any = None,
         name: str | None = None,

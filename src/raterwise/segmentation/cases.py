@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import as_array, as_float_array, choose
 from raterwise.beliefs import DirichletBelief
@@ -63,14 +63,14 @@ class Case:
     'ann'
     """
 
-    probabilities: Any
-    masks: Any
-    region: Any = None
+    probabilities: ArrayLike
+    masks: ArrayLike | Sequence[ArrayLike]
+    region: ArrayLike | None = None
     spacing: Sequence[float] | None = None
     patient: Hashable | None = None
     name: str | None = None
-    concentration: Any = None
-    layout: str = "auto"
+    concentration: ArrayLike | None = None
+    layout: Literal["auto", "labels", "one_hot"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,8 @@ class Voxels:
 def _checked(case: Case, name: str, num_classes: int | None, selection: Selection) -> Voxels:
     choose("layout", case.layout, ("auto", "labels", "one_hot"))
     probs = as_float_array(case.probabilities, "probabilities", ndim=tuple(range(1, 9)))
-    masks = [_as_mask(mask) for mask in case.masks]
+    given: Any = case.masks
+    masks = [_as_mask(mask) for mask in given]
     if not masks:
         raise InvalidInputError("masks: must be of at least one rater; got none")
     if any(mask.shape != masks[0].shape for mask in masks):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
+from numpy.typing import ArrayLike
+
+from raterwise.choices import Interval, OnSingle, Per, Questions
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
 from raterwise.request import Metrics, Request
@@ -22,22 +25,22 @@ __all__ = ["evaluate", "evaluate_job"]
 def evaluate(
     cases: Iterable[Source],
     metrics: Metrics = "all",
-    reduction: str = "per_case",
+    reduction: Literal["per_case", "pooled"] = "per_case",
     num_classes: int | None = None,
     *,
     foreground_only: bool = False,
     boundary_mm: float | None = None,
     ignore_label: int | None = None,
     class_names: Sequence[str] | None = None,
-    bins: int = 15,
-    question: str | None = None,
-    per: str | None = None,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
-    interval: str = "auto",
-    on_single: str = "error",
+    interval: Interval = "auto",
+    on_single: OnSingle = "error",
     threads: int | None = None,
     skip_bad: bool = False,
     client: Any = None,

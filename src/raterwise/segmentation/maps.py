@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import as_array, as_float_array
 from raterwise.errors import InvalidInputError
@@ -20,11 +21,11 @@ ROUNDING = 1e-6
 
 
 def disagreement_map(
-    probabilities: Any,
-    concentration: Any = None,
+    probabilities: ArrayLike | Sequence[ArrayLike],
+    concentration: ArrayLike | None = None,
     *,
     one_channel: bool = False,
-    region: Any = None,
+    region: ArrayLike | None = None,
 ) -> FloatArray:
     """Return the probability that two raters differ about each voxel.
 

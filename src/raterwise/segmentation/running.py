@@ -242,8 +242,10 @@ def map_name(case: str) -> str:
 
 def _write_map(folder: Path, case: Case, affine: NDArray[np.float64] | None) -> None:
     assert case.name is not None
-    one_channel = case.layout == "labels" and case.probabilities.shape == case.masks[0].shape
-    values = disagreement_map(case.probabilities, one_channel=one_channel, region=case.region)
+    probs: Any = case.probabilities
+    masks: Any = case.masks
+    one_channel = case.layout == "labels" and probs.shape == masks[0].shape
+    values = disagreement_map(probs, one_channel=one_channel, region=case.region)
     write_nifti(folder / map_name(case.name), values, affine)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sized
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise import stability
+from raterwise.choices import Per, Questions
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
@@ -45,9 +46,9 @@ def total_variation(
     repeats: int = 100,
     seed: int = 0,
     *,
-    bins: int = 15,
-    question: str | None = None,
-    per: str | None = None,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
     options: Options | None = None,
     foreground_only: bool = False,
     boundary_mm: float | None = None,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.settings import Progress
 from raterwise.kernels._threads import number_of_threads
@@ -48,7 +49,7 @@ class PartJob:
     plans: tuple[Any, ...]
     seed: int
     intervals: bool
-    on_unrated: str = "error"
+    on_unrated: OnUnrated = "error"
 
 
 def digest_of_part(job: PartJob, part: Part) -> Digest:

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
+from numpy.typing import ArrayLike
+
+from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.io.files import check_can_write
 from raterwise.judging import judge, results_of
@@ -30,13 +33,13 @@ def evaluate_stream(
     level: float = 0.95,
     seed: int = 0,
     *,
-    bins: int = 15,
-    question: str | None = None,
-    per: str | None = None,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-    interval: str = "auto",
-    on_unrated: str = "error",
-    on_single: str = "error",
+    interval: Interval = "auto",
+    on_unrated: OnUnrated = "error",
+    on_single: OnSingle = "error",
     threads: int | None = None,
     client: Any = None,
     checkpoint: str | PathLike[str] | None = None,

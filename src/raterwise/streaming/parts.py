@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
 from raterwise.io.sources import existing_file, listed, matching_files
 from raterwise.io.values import as_class_codes, as_ids, as_numbers, as_whole_numbers
@@ -217,7 +218,7 @@ def _zarr_column(group: Any, name: str, rows: slice, part: Part) -> Any:
         raise InvalidInputError(f"{part.name}: {name!r} cannot be read; {error}") from error
 
 
-def read_part(part: Part, columns: StreamColumns, on_unrated: str) -> tuple[Predictions, Any]:
+def read_part(part: Part, columns: StreamColumns, on_unrated: OnUnrated) -> tuple[Predictions, Any]:
     """Return the predictions of a part, and the patients of its cases where they are known."""
     held = _columns_of(part, columns.needed)
     names = columns.class_names
