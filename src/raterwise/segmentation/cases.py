@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -64,7 +64,7 @@ class Case:
     """
 
     probabilities: ArrayLike
-    masks: ArrayLike | Sequence[ArrayLike]
+    masks: NDArray[Any] | Iterable[ArrayLike]
     region: ArrayLike | None = None
     spacing: Sequence[float] | None = None
     patient: Hashable | None = None
@@ -217,8 +217,7 @@ class Voxels:
 def _checked(case: Case, name: str, num_classes: int | None, selection: Selection) -> Voxels:
     choose("layout", case.layout, ("auto", "labels", "one_hot"))
     probs = as_float_array(case.probabilities, "probabilities", ndim=tuple(range(1, 9)))
-    given: Any = case.masks
-    masks = [_as_mask(mask) for mask in given]
+    masks = [_as_mask(mask) for mask in case.masks]
     if not masks:
         raise InvalidInputError("masks: must be of at least one rater; got none")
     if any(mask.shape != masks[0].shape for mask in masks):
