@@ -9,6 +9,8 @@ from raterwise.palette import IDEAL
 from raterwise.plots.style import axes, colour_of, in_style, plain, tidy
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from raterwise.planning import StudyPlan
     from raterwise.stability import SubsampleCurve
 
@@ -43,7 +45,7 @@ class StabilityDisplay:
         self.curves = dict(curves)
 
     @classmethod
-    def from_curves(cls, curves: Mapping[str, SubsampleCurve], *, ax: Any = None) -> Self:
+    def from_curves(cls, curves: Mapping[str, SubsampleCurve], *, ax: Axes | None = None) -> Self:
         """Draw the curves.
 
         Parameters
@@ -68,7 +70,7 @@ class StabilityDisplay:
         return cls(curves).plot(ax=ax)
 
     @in_style
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the curves, each with a dashed line for the value on all cases.
 
         Parameters
@@ -89,7 +91,7 @@ class StabilityDisplay:
         'log'
         """
         self.ax_ = ax = axes(ax, 2.6)
-        self.figure_ = ax.figure
+        self.figure_: Any = ax.figure
         for name, curve in self.curves.items():
             colour = colour_of(ax, None)
             mean, std = curve.mean, curve.std
@@ -133,7 +135,9 @@ class PlanDisplay:
         self.plan = plan
 
     @classmethod
-    def from_plan(cls, plan: StudyPlan, *, budget: float | None = None, ax: Any = None) -> Self:
+    def from_plan(
+        cls, plan: StudyPlan, *, budget: float | None = None, ax: Axes | None = None
+    ) -> Self:
         """Draw the plan.
 
         Parameters
@@ -166,7 +170,7 @@ class PlanDisplay:
         return cls(plan).plot(ax=ax, budget=budget)
 
     @in_style
-    def plot(self, ax: Any = None, *, budget: float | None = None) -> Self:
+    def plot(self, ax: Axes | None = None, *, budget: float | None = None) -> Self:
         """Draw a line for each number of raters.
 
         Parameters
@@ -196,7 +200,7 @@ class PlanDisplay:
         2
         """
         self.ax_ = ax = axes(ax, 2.6)
-        self.figure_ = ax.figure
+        self.figure_: Any = ax.figure
         for raters in sorted({d.raters for d in self.plan.designs}):
             designs = sorted((d for d in self.plan.designs if d.raters == raters), key=_cases)
             colour = colour_of(ax, None)
@@ -206,7 +210,7 @@ class PlanDisplay:
             line[0].set_gid("series")
         if budget is not None:
             best = self.plan.best(budget)
-            ring = {"ms": 8, "mfc": "none", "mec": IDEAL, "mew": 1.2, "zorder": 4}
+            ring: dict[str, Any] = {"ms": 8, "mfc": "none", "mec": IDEAL, "mew": 1.2, "zorder": 4}
             text = f"best for {budget:g} readings"
             ax.plot(best.cases, best.width, "o", label=text, **ring)
         ax.set_xscale("log")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from raterwise.errors import InvalidInputError
 from raterwise.palette import IDEAL, SERIES
 from raterwise.plots.style import axes, in_style, plain, tidy
 from raterwise.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["CalibrationDispersionDisplay"]
 
@@ -52,7 +55,9 @@ class CalibrationDispersionDisplay:
         self.models = dict(models)
 
     @classmethod
-    def from_results(cls, models: Mapping[str, Results] | Results, *, ax: Any = None) -> Self:
+    def from_results(
+        cls, models: Mapping[str, Results] | Results, *, ax: Axes | None = None
+    ) -> Self:
         """Draw the map of several models, or of one.
 
         Parameters
@@ -84,7 +89,7 @@ class CalibrationDispersionDisplay:
         return cls(models).plot(ax=ax)
 
     @in_style
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw a mark for each model, with its intervals where there are any.
 
         Parameters
@@ -108,9 +113,10 @@ class CalibrationDispersionDisplay:
         ['model 3', 'equal epistemic loss']
         """
         self.ax_ = ax = axes(ax, 2.8)
-        self.figure_ = ax.figure
+        self.figure_: Any = ax.figure
         for i, (name, results) in enumerate(self.models.items()):
             x, y = results["dispersion_loss"], results["calibration_loss"]
+            assert x.value is not None and y.value is not None  # as __init__ saw
             colour = SERIES[i % len(SERIES)]
             if x.low is not None and x.high is not None:
                 ax.hlines(y.value, x.low, x.high, color=colour, lw=0.8, alpha=0.7)

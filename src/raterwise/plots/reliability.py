@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,9 @@ from raterwise.plots.style import (
     tidy,
 )
 from raterwise.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["DisagreementReliabilityDisplay", "ReliabilityDisplay"]
 
@@ -70,7 +73,7 @@ class ReliabilityDisplay:
         question: Literal["top_label", "positive", "per_class", "disagreement"] | None = None,
         of_class: int | None = None,
         bins: int | ArrayLike = 15,
-        ax: Any = None,
+        ax: Axes | None = None,
         name: str | None = None,
         histogram: bool = True,
         colour: str | None = None,
@@ -125,7 +128,7 @@ class ReliabilityDisplay:
         results: Results,
         *,
         of_class: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         name: str | None = None,
         histogram: bool = True,
         colour: str | None = None,
@@ -178,7 +181,7 @@ class ReliabilityDisplay:
     @in_style
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         name: str | None = None,
         histogram: bool = True,
@@ -213,7 +216,7 @@ class ReliabilityDisplay:
         '--'
         """
         self.ax_ = ax = axes(ax)
-        self.figure_ = ax.figure
+        self.figure_: Any = ax.figure
         colour = colour_of(ax, colour)
         curve = self.curve
         seen = curve.cases > 0
@@ -293,7 +296,7 @@ class DisagreementReliabilityDisplay(ReliabilityDisplay):
         results: Results,
         *,
         of_class: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         name: str | None = None,
         histogram: bool = True,
         colour: str | None = None,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from raterwise.errors import InvalidInputError
 from raterwise.palette import IDEAL, SERIES
 from raterwise.plots.style import axes, in_style, plain, tidy
 from raterwise.results import Estimate, Results, Subgroup
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["SubgroupDisplay"]
 
@@ -67,7 +70,7 @@ class SubgroupDisplay:
         metric: str = "ece",
         *,
         variables: Sequence[str] | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw one metric of `rw.evaluate(…, subgroups=…)`.
 
@@ -120,7 +123,7 @@ class SubgroupDisplay:
         return display.plot(ax=ax)
 
     @in_style
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the levels, variable by variable.
 
         Parameters
@@ -146,7 +149,7 @@ class SubgroupDisplay:
         """
         rows = self._rows()
         self.ax_ = ax = axes(ax, FRAME + ROW * len(rows))
-        self.figure_ = ax.figure
+        self.figure_: Any = ax.figure
         ticks, names = [], []
         for y, (name, found) in enumerate(rows):
             if found is None:  # the name of a variable, above its levels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,9 @@ from raterwise.plots.style import (
 )
 from raterwise.results import Results
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["CCCDisplay", "RiskCoverageDisplay"]
 
 
@@ -30,7 +33,7 @@ class _ThresholdDisplay(ABC):
     """A picture of a threshold curve, with its band where there is one."""
 
     _height = 3.4
-    _legend = "lower right"
+    _legend: Any = "lower right"
 
     def __init__(self, curve: ThresholdCurve) -> None:
         self.curve = curve
@@ -41,7 +44,7 @@ class _ThresholdDisplay(ABC):
         probs: ArrayLike,
         labels: Labels | ArrayLike,
         *,
-        ax: Any = None,
+        ax: Axes | None = None,
         name: str | None = None,
         threshold: float | None = None,
         colour: str | None = None,
@@ -86,7 +89,7 @@ class _ThresholdDisplay(ABC):
         cls,
         results: Results,
         *,
-        ax: Any = None,
+        ax: Axes | None = None,
         name: str | None = None,
         threshold: float | None = None,
         colour: str | None = None,
@@ -134,7 +137,7 @@ class _ThresholdDisplay(ABC):
     @in_style
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         name: str | None = None,
         threshold: float | None = None,
@@ -169,7 +172,7 @@ class _ThresholdDisplay(ABC):
         ':'
         """
         self.ax_ = ax = axes(ax, self._height)
-        self.figure_ = ax.figure
+        self.figure_: Any = ax.figure
         colour = colour_of(ax, colour)
         x, y = self._points()
         label = self._label(name)
@@ -178,7 +181,7 @@ class _ThresholdDisplay(ABC):
         low, high = self._band()
         self.band_ = None
         if low is not None and high is not None:
-            band = {"color": colour, "alpha": 0.18, "lw": 0, "zorder": 2}
+            band: dict[str, Any] = {"color": colour, "alpha": 0.18, "lw": 0, "zorder": 2}
             self.band_ = ax.fill_between(x, low, high, **band)
         if threshold is not None:
             # The last threshold that is not below the one asked for accepts the same cases.
