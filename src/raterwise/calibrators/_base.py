@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
@@ -27,6 +27,7 @@ from raterwise.calibrators._cases import (
     read_sample_weight,
 )
 from raterwise.errors import InvalidInputError
+from raterwise.labels import Labels
 
 __all__ = ["CURVES", "Calibrator", "nonnegative"]
 
@@ -65,7 +66,9 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     __metadata_request__predict_proba: ClassVar = {"logits": UNUSED}
     __metadata_request__score: ClassVar = {"logits": UNUSED, "labels": UNUSED}
 
-    def fit(self, logits: Any, labels: Any, sample_weight: Any = None) -> Self:
+    def fit(
+        self, logits: ArrayLike, labels: Labels | ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Fit to what raters said of cases.
 
         Parameters
@@ -143,7 +146,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             return EnsembleBelief(np.stack(self._calibrated_draws(logits)))
         return self._calibrated_rows(logits, self.input)
 
-    def predict(self, logits: Any) -> NDArray[np.int64]:
+    def predict(self, logits: ArrayLike | Belief) -> NDArray[np.int64]:
         """Return the most probable class after calibration.
 
         Parameters
@@ -167,7 +170,12 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         probs = found.mean if isinstance(found, Belief) else found
         return np.asarray(probs.argmax(axis=1))
 
-    def score(self, logits: Any, labels: Any, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        logits: ArrayLike | Belief,
+        labels: Labels | ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Return how often a rater chooses the predicted class, as scikit-learn's classifiers do.
 
         Calibration is not measured by it, and a temperature does not change it: for that take

@@ -12,7 +12,7 @@ import warnings
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
@@ -20,13 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from raterwise.arrays import choose, positive_integer
-from raterwise.beliefs import DirichletBelief, DirichletMixtureBelief
+from raterwise.beliefs import Belief, DirichletBelief, DirichletMixtureBelief
 from raterwise.calibrators.alpha_cases import AlphaCases, Means, default_features, read_features
 from raterwise.calibrators.alpha_cv import GRIDS, Line, chosen_penalty
 from raterwise.calibrators.alpha_loss import alpha_calibration_loss, optimal_concentration
 from raterwise.calibrators.alpha_saved import LARGEST_LOG_CONCENTRATION, current_state, state_of
 from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis, nonnegative
 from raterwise.errors import InvalidInputError, RaterwiseWarning
+from raterwise.labels import Labels
 
 __all__ = [
     "AlphaCalibration",
@@ -149,12 +150,12 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def fit(
         self,
-        features: Any,
-        labels: Any,
+        features: ArrayLike | None,
+        labels: Labels,
         *,
-        probs: Any,
-        sample_weight: Any = None,
-        groups: Any = None,
+        probs: ArrayLike | Belief,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit to what several raters said.
 
@@ -211,7 +212,9 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         self._warn()
         return self
 
-    def predict(self, features: Any, *, probs: Any) -> DirichletBelief | DirichletMixtureBelief:
+    def predict(
+        self, features: ArrayLike | None, *, probs: ArrayLike | Belief
+    ) -> DirichletBelief | DirichletMixtureBelief:
         """Return how sure to be of the class probabilities of each case.
 
         Parameters
@@ -263,7 +266,14 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         kind = DirichletBelief if means.draws is None else DirichletMixtureBelief
         return kind._of(members)
 
-    def score(self, features: Any, labels: Any, *, probs: Any, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        features: ArrayLike | None,
+        labels: Labels,
+        *,
+        probs: ArrayLike | Belief,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Return the mean log-likelihood of a label under the predicted Dirichlet-multinomials.
 
         Parameters

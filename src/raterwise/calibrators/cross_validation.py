@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import UNUSED
 
 from raterwise.arrays import as_array, positive_integer
@@ -23,6 +23,7 @@ from raterwise.calibrators.scaling import (
     full_penalty,
 )
 from raterwise.errors import InvalidInputError
+from raterwise.labels import Labels
 
 __all__ = ["MatrixScalingCV", "VectorScalingCV", "patient_folds"]
 
@@ -96,7 +97,13 @@ class VectorScalingCV(LinearCalibrator):
         self.input = input
         self.max_iter = max_iter
 
-    def fit(self, logits: Any, labels: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        logits: ArrayLike,
+        labels: Labels | ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Fit as VectorScaling does, with the penalty chosen by cross-validation.
 
         Parameters
@@ -204,7 +211,13 @@ class MatrixScalingCV(LinearCalibrator):
         self.input = input
         self.max_iter = max_iter
 
-    def fit(self, logits: Any, labels: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        logits: ArrayLike,
+        labels: Labels | ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
         """Fit as MatrixScaling does, with the penalty chosen by cross-validation.
 
         Parameters
