@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("densities",),
     ("metrics",),
     ("recipes", "tensors", "beliefs"),
+    ("metric",),
     ("catalog", "confidence", "curve_tables"),
     ("results", "exchangeability"),
     ("inference",),
@@ -54,7 +55,8 @@ KNOWS_ONLY: dict[str, set[str]] = {
     "metrics": {"errors", "rules", "arrays", "binning", "kernels", "summaries", "densities"},
     "functions": {
         *("errors", "choices", "arrays", "binning", "labels", "predictions", "questions"),
-        *("kernels", "summaries", "densities", "metrics", "catalog", "tensors", "confidence"),
+        *("kernels", "summaries", "densities", "metrics", "metric", "catalog", "tensors"),
+        "confidence",
     },
     "plots": {"errors", "palette", "labels", "results", "curves", "stability", "planning"},
     "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability"},

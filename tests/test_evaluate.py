@@ -410,6 +410,9 @@ def test_the_json_has_the_keys_that_others_read(tmp_path: Path) -> None:
     assert content["metrics"]["nll"]["value"] is None
     fingerprint = content["data"].pop("fingerprint")
     assert fingerprint["cases"] == fingerprint["units"] == 2 and fingerprint["weights"] is None
+    resampling, verdict = (content["data"].pop(key) for key in ("resampling", "verdict"))
+    assert (resampling["units"], resampling["worth"], resampling["freedom"]) == (2, 2.0, 1.0)
+    assert {"miscalibrated", "p_value", "sentence", "deviations"} <= set(verdict)
     assert content["data"] == {
         "cases": 2,
         "patients": 2,

@@ -2,169 +2,19 @@
 
 A row says which summary a metric needs (`plan`), how that becomes a table (`prepare`), and the
 formula over the table. The same formula gives the estimate and, over resampled tables, its
-interval: by test inversion for non-negative errors, by bootstrap for the rest.
+interval: by test inversion for non-negative errors, by leaving out one unit at a time for the rest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-from numpy.typing import NDArray
 
 from raterwise import recipes
-from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError
+from raterwise.metric import Metric
 from raterwise.metrics import agreement, calibration, cell_bounds, proper, ranking
-from raterwise.predictions import Rows
-from raterwise.recipes import Options, Prepare
-from raterwise.summaries import Summary
 
 __all__ = ["CATALOG", "Metric", "find"]
-
-
-def _as_it_is(summary: Any, options: Options, like: Any = None) -> Any:
-    return summary
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One metric: its words, its summary, its formula."""
-
-    name: str
-    title: str
-    group: str
-    meaning: str
-    direction: str
-    """"lower" or "higher" is better; "none" where it describes the data."""
-    reference: str
-    plan: Callable[[Options], Any]
-    formula: Callable[..., NDArray[Any]]
-    """formula(table, **options) -> array over the table's leading axes."""
-    prepare: Prepare = field(default=_as_it_is)
-    exact: Callable[[Any, Options], tuple[float, float | None]] | None = None
-    """The value of sorted scores, where the table for the interval is coarser, with a bound on its
-    error where it is an approximation."""
-    of_cells: Callable[[Any, Options], tuple[float, float | None]] | None = None
-    """The value where cells stand for scores, with a bound on its error."""
-    options: Options = field(default_factory=dict)
-    formula_options: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
-    """What `question` may be, where it is an option."""
-    least_raters: int = 1
-    error: bool = False
-    """A non-negative calibration error: its interval inverts a test."""
-    shape: str = "student"
-    """Of its interval: "student", "proportion", "loss" (few cases may make up most of it) or
-    "separation" (an area over pairs of a right and a wrong case)."""
-    step: Callable[[Any], dict[str, float]] | None = None
-    """Of a loss: what one more error would add to it, from its table (`small.loss_interval`)."""
-    bounds: tuple[float, float] = (-math.inf, math.inf)
-    """The smallest and the largest value that there can be."""
-    undefined: str = "it has no value on these data"
-    in_all: bool = True
-    needs_belief: bool = False
-    """Defined for a belief over class probabilities, not for bare probabilities."""
-    meaning_of_event: str = ""
-    """The meaning where the question is about a class and not about the prediction being right."""
-    curve: str | None = None
-    """The curve that its table shows: "top_label", "per_class", "disagreement", "thresholds"."""
-    settle: Callable[[Any, Options], Options] | None = None
-    """The options with those that follow from the data chosen, once for many subsets of it."""
-    notice: Callable[[Any, Options], str | None] | None = None
-    """What to say of options that were chosen from the data, such as a bandwidth, if anything."""
-    label_loss: Callable[[Rows], NDArray[Any]] | None = None
-    """What each label would add, (n, K), where the metric is a mean over labels."""
-    tags: frozenset[str] = frozenset()
-    """by_class: one value per class; of_pairs: compares raters with each other; by_level: made
-    within sub-groups unless told otherwise; kernel: needs neighbours; variance: below 0 by
-    chance alone; of_cases: tells equal scores
-    of different cases apart."""
-
-    def estimate(self, summary: Summary, options: Options) -> float:
-        """Return the value of the metric."""
-        return summary.value(self, options)[0]
-
-    def over(self, table: Any, options: Options) -> NDArray[Any]:
-        """Return the formula over a table or a stack of resampled tables."""
-        return self.formula(table, **{name: options[name] for name in self.formula_options})
-
-    @property
-    def of_pairs(self) -> bool:
-        """Whether it compares raters with each other."""
-        return self.least_raters > 1 or "of_pairs" in self.tags
-
-    def raters_needed(self, options: Options, on_single: str = "error") -> int:
-        """Return how many labels each case needs; the plugin of a class's probability needs one.
-
-        Asked to drop single labels, it is of the same cases as the unbiased estimate.
-        """
-        plugin = options.get("estimator") == "plugin" and "plugin_needs_one" in self.tags
-        return 1 if plugin and on_single == "error" else self.least_raters
-
-    def plan_of(self, options: Options, on_single: str = "error") -> Any:
-        """Return the plan of the cases that have as many labels as are needed."""
-        plan, needed = self.plan(options), self.raters_needed(options, on_single)
-        if needed <= getattr(plan, "least_raters", needed):
-            return plan
-        return replace(plan, least_raters=needed)
-
-    def within_bounds(self, low: float, high: float) -> tuple[float, float]:
-        """Return an interval without what cannot be."""
-        least = max(self.bounds[0], 0.0) if self.error else self.bounds[0]
-        return max(low, least), min(high, self.bounds[1])
-
-    def meaning_for(self, options: Options) -> str:
-        """Return what it means with these options."""
-        about_class = options.get("question", "top_label") != "top_label"
-        return self.meaning_of_event if about_class and self.meaning_of_event else self.meaning
-
-    def by_class(self, options: Options) -> bool:
-        """Tell whether it is asked of every class."""
-        question = getattr(self.plan(options), "question", None)
-        return getattr(question, "name", "") in ("per_class", "predicted_class")
-
-    def with_defaults(self, given: Options) -> dict[str, Any]:
-        """Return the options of this metric: those given that it has, otherwise the defaults."""
-        return {name: given.get(name, default) for name, default in self.options.items()}
-
-    def with_options(self, shared: Options, own: Options) -> dict[str, Any]:
-        """Return the options of this metric, checked.
-
-        `shared` are for every metric that can take them, `own` for this one: one that it does not
-        have is an error that names those it has.
-        """
-        known = ", ".join(self.options) or "none"
-        for name in own:
-            if name not in self.options:
-                raise InvalidInputError(
-                    f"options: {self.name} has no option {name!r}; it has: {known}"
-                )
-        told = {name: value for name, value in shared.items() if self.can_take(name, value)}
-        found = self.with_defaults({**told, **own})
-        for name, value in found.items():
-            default = self.options[name]
-            words = CHOICES.get(default, ()) if isinstance(default, str) else ()
-            if allowed := self.questions if name == "question" else words:
-                choose(f"options: {name} of {self.name}", value, allowed)
-        return found
-
-    def can_take(self, name: str, value: Any) -> bool:
-        """Tell whether an option is one of this metric's, with a value that it may have."""
-        return name in self.options and (name != "question" or value in self.questions)
-
-
-CHOICES = {
-    "debiased": ("debiased", "plugin"),
-    "unbiased": ("unbiased", "plugin"),
-    "zero": ("zero", "plugin"),
-    "nominal": ("nominal", "ordinal", "interval"),
-    "case": ("annotation", "case"),
-    "annotation": ("annotation", "case"),
-}
-"""What an option that is a word may be, by its default."""
 
 
 def find(name: str) -> Metric:
