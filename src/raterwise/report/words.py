@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from raterwise.catalog import CATALOG
 from raterwise.curves import ReliabilityCurve
 from raterwise.results import Estimate, Results
 
@@ -19,6 +20,7 @@ __all__ = [
     "counted_in_words",
     "estimated",
     "findings",
+    "headline",
     "number",
     "percent",
     "points",
@@ -39,6 +41,8 @@ ENOUGH = 10
 
 MOST_MORE = 2
 """How many further deviations a verdict names."""
+FEW = 5
+"""How many metrics are shown of every finding, where none of the usual ones is there."""
 MANY = 12
 """More classes than this are counted, not named."""
 
@@ -143,6 +147,16 @@ def classes_in_words(data: Any) -> str:
     if not names or len(names) > MANY:
         return f"{data['classes']:,} classes"
     return f"Classes: {', '.join(names)}"
+
+
+def headline(results: Results) -> list[str]:
+    """Return the metrics to show of every finding: those of sub-groups, or the first few.
+
+    >>> headline(Results({name: Estimate(name, 0.5) for name in ("nll", "ece", "brier")}))
+    ['ece', 'brier']
+    """
+    usual = [name for name in results if name in CATALOG and "by_level" in CATALOG[name].tags]
+    return usual or list(results)[:FEW]
 
 
 def verdict(results: Results) -> Verdict:
