@@ -15,7 +15,7 @@ from raterwise.io.findings import Findings, join_findings, read_finding_ratings
 from raterwise.io.tables import PredictionTable, read_predictions
 from raterwise.results import Results
 
-__all__ = ["evaluate_findings", "read_findings", "refuse_finding_column"]
+__all__ = ["evaluate_findings", "facts_of_findings", "read_findings", "refuse_finding_column"]
 
 
 def refuse_finding_column(finding_column: str | None) -> None:
@@ -99,3 +99,17 @@ def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed
     if found.unread:
         notes = (*notes, f"left unread, having no probability: {', '.join(found.unread)}")
     return replace(results, data={**results.data, "dropped": dropped}, warnings=notes)
+
+
+def facts_of_findings(found: Findings) -> dict[str, Any]:
+    """Return what figures about the findings rest on, as `evaluate_multilabel` writes it down."""
+    rated = found.raters[found.raters > 0]
+    return {
+        "cases": len(found.probs),
+        "patients": None if found.groups is None else len(set(found.groups.tolist())),
+        "classes": 2,
+        "findings": list(found.names),
+        "ratings": int(rated.sum()),
+        "raters": {"mean": float(rated.mean()), "min": int(rated.min()), "max": int(rated.max())},
+        "dropped": found.report.dropped,
+    }
