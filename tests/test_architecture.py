@@ -57,7 +57,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
         *("kernels", "summaries", "densities", "metrics", "catalog", "tensors", "confidence"),
     },
     "plots": {"errors", "palette", "results", "curves", "stability", "planning"},
-    "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability"},
+    "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"},
 }
 
 # The leaves: only those named may import them.

@@ -238,6 +238,9 @@ RatingColumn = Annotated[str | None, _option(RATINGS, "long: said what. Default:
 FindingColumn = Annotated[
     str | None, _option(RATINGS, "long, --multilabel: of which finding. Default: finding.")
 ]
+Finding = Annotated[
+    str | None, typer.Option(help="Of results of several findings: compare this one.")
+]
 CountColumns = Annotated[
     str | None, _option(RATINGS, "counts: one column per class, in their order.")
 ]

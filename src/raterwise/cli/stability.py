@@ -244,9 +244,8 @@ def _show(
         print_table(table, console)
     console.print(Text("total variation: how much a metric moves as the cases get fewer (MR eq 6)"))
     if each:
-        console.print(
-            Text("These are means over the findings, of the values and of the variations.")
-        )
+        if found:
+            console.print(Text("These are means over the findings: of values, and of variations."))
         _show_findings(console, each)
     console.print()
     if found:

@@ -9,6 +9,7 @@ from typing import Any
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
 from raterwise.report import extras, sections
+from raterwise.report.findings import by_finding, summary_of_findings
 from raterwise.report.page import page
 from raterwise.report.recalibration import recalibration
 from raterwise.report.sections import Charts
@@ -74,7 +75,8 @@ def report_html(
     elif after is not None:
         models = {"before": results, "after": after}
     content = [
-        sections.summary(results),
+        summary_of_findings(results) if results.findings else sections.summary(results),
+        by_finding(results),
         sections.metrics(results, single),
         sections.reliability(results, found),
         sections.disagreement(results, found),

@@ -186,23 +186,16 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
         counted = f"{counted_in_words(data['cases'], 'image')}, {data['voxels']:,} voxels"
     fewest, most = data["raters"]["min"], data["raters"]["max"]
     each = f"{most}" if fewest == most else f"{fewest} to {most}"
+    classes, unit = f"{data['classes']} classes", unit_of(data)
+    if results.findings:
+        classes = counted_in_words(len(results.findings), "finding")
+        unit = "case and finding"
     lines.append(
-        f"{counted}, {data['classes']} classes, {counted_in_words(data['ratings'], 'rating')} "
-        f"({each} per {unit_of(data)})."
+        f"{counted}, {classes}, {counted_in_words(data['ratings'], 'rating')} ({each} per {unit})."
     )
     for reason, count in data.get("dropped", {}).items():
         lines.append(f"Left out: {left_out(str(reason), count)}.")
-    short: dict[int, list[str]] = {}
-    why: dict[str, list[str]] = {}
-    for e in results.values():
-        if e.dropped:
-            short.setdefault(e.dropped, []).append(e.title)
-        if e.undefined:
-            why.setdefault(e.undefined, []).append(e.title)
-    for count, titles in short.items():
-        few = f"{count:,} {unit_of(data)}s in {', '.join(titles)}"
-        lines.append(f"Left out, having too few raters: {few}.")
-    lines += [f"Undefined: {', '.join(titles)}: {reason}." for reason, titles in why.items()]
+    lines += _not_in_every_finding(results) if results.findings else _not_in_every_metric(results)
     rows = [(str(name), _written(value)) for name, value in options.items()]
     rows += [(f"version of {name}", version) for name, version in versions.items()]
     table = data_table(("Option", "Value"), rows, "Options and versions")
@@ -214,6 +207,37 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
         el("details", el("summary", "Options and versions"), table),
         el("details", el("summary", "References"), el("ul", references)) if references else None,
     )
+
+
+def _not_in_every_metric(results: Results) -> list[str]:
+    """Return which cases some metrics go without, and which metrics have no value."""
+    short: dict[int, list[str]] = {}
+    why: dict[str, list[str]] = {}
+    for e in results.values():
+        if e.dropped:
+            short.setdefault(e.dropped, []).append(e.title)
+        if e.undefined:
+            why.setdefault(e.undefined, []).append(e.title)
+    lines = []
+    for count, titles in short.items():
+        few = f"{count:,} {unit_of(results.data)}s in {', '.join(titles)}"
+        lines.append(f"Left out, having too few raters: {few}.")
+    return lines + [f"Undefined: {', '.join(titles)}: {reason}." for reason, titles in why.items()]
+
+
+def _not_in_every_finding(results: Results) -> list[str]:
+    """Return which cases the findings go without, and in which a metric has no value."""
+    lines = []
+    for title, found in results.findings.items():
+        for reason, count in found.data.get("dropped", {}).items():
+            lines.append(f"Left out of {title}: {left_out(str(reason), count)}.")
+    for name, e in results.items():
+        absent = [title for title, found in results.findings.items() if found[name].value is None]
+        if absent:
+            where = "every finding" if e.value is None else ", ".join(absent)
+            reason = results.findings[absent[0]][name].undefined
+            lines.append(f"Undefined: {e.title} in {where}: {reason}.")
+    return lines
 
 
 def span_of_level(level: float) -> str:

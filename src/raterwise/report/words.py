@@ -124,6 +124,9 @@ def basis(data: Any) -> str:
     if unit == "voxel":
         images = counted_in_words(data["cases"], "image")
         counted = f"{images}{patients}, {data['voxels']:,} voxels"
+    if "findings" in data:
+        counted += f", {counted_in_words(len(data['findings']), 'finding')}"
+        unit = "case and finding"
     return f"{counted}, {each} {noun} per {unit}"
 
 
@@ -142,7 +145,10 @@ def unit_of(data: Any) -> str:
 
 
 def classes_in_words(data: Any) -> str:
-    """Return the names of the classes, where there are names and not too many."""
+    """Return the names of the classes (or findings), where there are names and not too many."""
+    if findings := data.get("findings"):
+        count = counted_in_words(len(findings), "finding")
+        return count if len(findings) > MANY else f"Findings: {', '.join(findings)}"
     names = data.get("class_names")
     if not names or len(names) > MANY:
         return f"{data['classes']:,} classes"
@@ -190,7 +196,8 @@ def verdict(results: Results) -> Verdict:
         headline, sure = f"{slightly}{which}-confident".capitalize(), "it is"
         if curve.name == "positive":
             event = _positive(results.data)
-            headline, sure = f"{slightly}{which}estimates {event}".capitalize(), f"of {event} it is"
+            headline, sure = f"{slightly}{which}estimates {event}", f"of {event} it is"
+            headline = headline[:1].upper() + headline[1:]
         text = (
             f"{example} Over all {unit_of(results.data)}s {sure} {points(curve.gap)} percentage "
             f"points {too} sure than {bear} out{_points_span(curve.gap_low, curve.gap_high)}."
