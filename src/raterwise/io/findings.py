@@ -213,7 +213,7 @@ def _read_long(
     position = {name: i for i, name in enumerate(names)}
     places = np.array([position.get(str(title), -1) for title in titles.tolist()], np.int64)
     unread = tuple(str(t) for t, i in zip(titles.tolist(), places, strict=True) if i < 0)
-    _require_every(file, names, set(map(str, titles.tolist())), f"a row whose {finding!r} is")
+    _require_every(file, names, set(map(str, titles.tolist())), f"its name in {finding!r}")
     answers = as_yes_or_no(table.column(rating), f"{file.name}: column {rating!r}", missing)
     use = (answers >= 0) & (places[found] >= 0)
     cells = items[use] * len(names) + places[found[use]]
@@ -299,10 +299,12 @@ def _columns_of(
                     answers.setdefault(of, []).append(column)
     for name in names:
         _check_counts(name, counts, answers, file)
-    words = f"{POSITIVES}… and {RATERS}…, " if columns.layout != "wide" else ""
-    shown = columns.rater_prefix or "reader_"
-    words += f"{shown}…_… or {LABEL}…" if columns.layout != "counts" else ""
-    _require_every(file, names, {*counts, *answers}, f"columns ({words.removesuffix(', ')}) of")
+    words = f"{POSITIVES}FINDING and {RATERS}FINDING" if columns.layout != "wide" else ""
+    if columns.layout != "counts":
+        usual = f"{RATER_PREFIXES[0]}…_FINDING or {LABEL}FINDING"
+        own = columns.rater_prefix and f"{columns.rater_prefix}…_FINDING"
+        words = own or f"{words}, {usual}".removeprefix(", ")
+    _require_every(file, names, {*counts, *answers}, words)
     counts = {name: [POSITIVES + name, RATERS + name] for name in counts}
     return counts, answers, tuple(unread)
 
@@ -341,8 +343,9 @@ def _require_every(
     """Refuse findings without labels, by their names."""
     if absent := [name for name in names if name not in having]:
         raise InvalidInputError(
-            f"{file.name}: every finding needs labels; there is no {what} {listed(absent)} "
-            f"(columns: {listed(file.columns)})"
+            f"{file.name}: every finding needs labels; {listed(absent)} "
+            f"{'has' if len(absent) == 1 else 'have'} none (looked for {what}; columns: "
+            f"{listed(file.columns)})"
         )
 
 
