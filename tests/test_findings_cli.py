@@ -306,6 +306,9 @@ def test_compare_means_and_findings(folder: Path) -> None:
         line = next(row for row in told.splitlines() if row.startswith(name))
         shown = [f"{round(value, 3) + 0.0:.3f}" for value in (d.difference, d.low, d.high)]
         assert "{} [{}, {}]".format(*shown) in line
+        written = content("d.json")["findings"][name]["differences"][0]
+        assert (written["metric"], written["difference"]) == ("brier", d.difference)
+    assert rw.Comparison.from_json("d.json").differences[0].metric == "brier"
     gaps = [float(found[name, "brier"]["difference"]) for name in FINDINGS]
     assert float(found["", "brier"]["difference"]) == pytest.approx(np.mean(gaps))
     page = (folder / "d.html").read_text(encoding="utf-8")
@@ -479,3 +482,5 @@ def test_the_report_on_the_command_line(folder: Path) -> None:
     assert "120 cases of 60 patients, 3 findings" in page
     assert "Findings: edema, mass, pleural effusion" in page
     assert 'id="stability"' in page and "2 classes" not in page
+    assert "Values and variations are means over the findings." in page
+    assert 'id="recalibration"' in page and "No verdict on calibration" not in page

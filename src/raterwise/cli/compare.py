@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,7 +33,7 @@ from raterwise.cli.show import (
     print_notes,
     print_table,
 )
-from raterwise.cli.writing import announce, check_outputs
+from raterwise.cli.writing import announce, check_outputs, write_json
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
 from raterwise.labels import Labels
@@ -274,6 +274,12 @@ def _write(
     for file in out:
         if file.suffix.lower() == ".html":
             write_comparison(found, file, findings=each)
+        elif each:
+            findings = {
+                title: {"differences": [asdict(d) for d in one.differences], "ranking": one.ranking}
+                for title, one in each.items()
+            }
+            write_json(file, {**found.to_dict(), "findings": findings})
         else:
             found.to_json(file)
     if csv_out is not None:

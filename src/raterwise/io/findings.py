@@ -262,9 +262,9 @@ def _read_wide(
     raters = np.zeros_like(positives)
     for i, name in enumerate(names):
         if name in counts:
-            pair = [_whole(table, column, file) for column in counts[name]]
-            positives[:, i], raters[:, i] = pair
-            _refuse_too_many(*pair, counts[name], file, ids)
+            seen, looked = (_whole(table, column, file) for column in counts[name])
+            positives[:, i], raters[:, i] = seen, looked
+            _refuse_too_many(seen, looked, counts[name], file, ids)
             continue
         for column in answers[name]:
             said = as_yes_or_no(table.column(column), f"{file.name}: column {column!r}", missing)

@@ -84,7 +84,7 @@ def report_html(
         subgroups(results, found),
         recalibration(models, differences, found),
         sections.dispersion(models, found),
-        extras.stability(stability, variation, found),
+        extras.stability(stability, variation, found, findings=bool(results.findings)),
         extras.raters(results, raters, (notes or {}).get("raters")),
         extras.worklist(worklist),
         extras.method(results, versions or results.to_dict()["versions"]),

@@ -21,17 +21,22 @@ MOST_CASES = 25
 
 
 def stability(
-    curves: Mapping[str, Any] | None, variation: Mapping[str, Any] | None, found: Charts
+    curves: Mapping[str, Any] | None,
+    variation: Mapping[str, Any] | None,
+    found: Charts,
+    *,
+    findings: bool = False,
 ) -> Html | None:
     """Return the metrics against the size of the test set, and their total variation.
 
-    RECE Fig 2; MR Fig 3 and Table 1.
+    RECE Fig 2; MR Fig 3 and Table 1. Of `findings`, the means over them.
     """
     if not curves:
         return None
     unit = next(iter(curves.values())).unit
     rows = [
-        (name, f"{size:,}", number(float(mean), 4), number(float(std), 4))
+        # What all cases differ by, in another order, is the last digit of their sums.
+        (name, f"{size:,}", number(float(mean), 4), number(round(float(std), 12), 4))
         for name, curve in curves.items()
         for size, mean, std in zip(curve.sizes, curve.mean, curve.std, strict=True)
     ]
@@ -45,6 +50,7 @@ def stability(
         f"Each metric on random subsets of the {unit}. A curve that is still falling where it ends "
         f"says that the figure would be smaller with more {unit}."
     )
+    caption += " Values and variations are means over the findings." if findings else ""
     drawn = figure(chart, caption, table)
     moves = _total_variation(curves, variation)
     return section("stability", f"Would fewer {unit} say the same?", drawn, moves)
