@@ -241,8 +241,52 @@ def test_what_is_left_out_is_told(folder: Path) -> None:
     )  # fmt: skip
     console = Console(width=200, record=True, file=io.StringIO())
     print_results(results, console)
-    shown = console.export_text()
-    assert "undefined: AUCCC in sure: " in shown and "undefined: Epistemic loss in sure: " in shown
+    shown, page = console.export_text(), report_html(results)
+    for title in ("AUCCC", "Epistemic loss"):
+        assert f"undefined: {title} in sure: " in shown
+        assert f"Undefined: {title} in sure: " in page
+
+
+def test_a_messy_table(folder: Path) -> None:
+    """Semicolons, other ids, marks for none, a case too many, one rater: all as the options say.
+
+    Of 119 cases, reader 2 saw the finding in every second one and has no answer on the first ten.
+    """
+    names = [f"{i:03}" for i in range(120)]
+    rows = [f"{name};{0.2 + 0.005 * i:.3f}" for i, name in enumerate(names)]
+    text = "\n".join(["image;prob_mass", *rows])
+    (folder / "m.csv").write_text(f"\ufeff{text}\n", encoding="utf-8")
+    said = ["n/a" if i < 10 else ("True", "FALSE")[i % 2] for i in range(119)]
+    rows = [f"{names[i]};Yes;{said[i]}" for i in range(119)]
+    text = "\n".join(["scan;rater_A_mass;rater_B_mass", *rows])
+    (folder / "a.csv").write_text(text, encoding="utf-8")
+    words = (
+        "evaluate m.csv --multilabel --ratings a.csv --delimiter ; --id-column image "
+        "--ratings-id-column scan --missing n/a --allow-unmatched --on-single drop --resamples 0 "
+        "--metrics brier,epistemic_loss,accuracy --out m.json"
+    )
+    told = run(words.split())
+    assert told.exit_code == 0, told.output
+    found = content("m.json")["findings"]["mass"]
+    probs = 0.2 + 0.005 * np.arange(119)
+    yes = np.array([1 if i < 10 else 2 - i % 2 for i in range(119)])
+    raters = np.where(np.arange(119) < 10, 1, 2)
+    share = yes / raters
+    squares = share * (1 - probs) ** 2 + (1 - share) * probs**2
+    assert found["metrics"]["brier"]["value"] == pytest.approx(squares.mean())
+    assert found["metrics"]["epistemic_loss"]["dropped"] == 10
+    assert content("m.json")["data"]["dropped"] == {"without_ratings": 1}
+    assert "left out: 1 case (without ratings)" in told.stdout
+    assert "left out: 10 cases with too few raters for some metrics of mass" in told.stdout
+
+
+def test_the_metrics_of_levels_can_be_chosen(folder: Path) -> None:
+    """--subgroup-metrics decides what levels are compared in."""
+    done(
+        "evaluate p.csv --multilabel --ratings r.csv --metrics brier,ece --resamples 10 -q "
+        "--subgroup-column site --subgroup-metrics ece --out s.json"
+    )
+    assert all(list(level["estimates"]) == ["ece"] for level in content("s.json")["subgroups"])
 
 
 ERRORS = {
@@ -251,6 +295,10 @@ ERRORS = {
     "raters": ("evaluate p.csv --multilabel --ratings r.csv --unit raters", "--unit: findings are"),
     "a stream": ("evaluate p.csv --multilabel --stream", "--multilabel: findings are read into"),
     "no labels": ("evaluate p.csv --multilabel", "every finding needs labels; 'edema', 'mass', "),
+    "no such column": (
+        "evaluate p.csv --multilabel --ratings r.csv --finding-column x",
+        "--finding-column: must name a column of r.csv; there is no 'x'",
+    ),
     "a column alone": (
         "evaluate p.csv --ratings r.csv --finding-column x",
         "--finding-column: goes with --multilabel; got 'x'",
@@ -306,6 +354,8 @@ def test_compare_means_and_findings(folder: Path) -> None:
         line = next(row for row in told.splitlines() if row.startswith(name))
         shown = [f"{round(value, 3) + 0.0:.3f}" for value in (d.difference, d.low, d.high)]
         assert "{} [{}, {}]".format(*shown) in line
+        error = one.difference("ece", "p", "other").debiased
+        assert error is not None and f"{round(error, 3) + 0.0:.3f} [" in line
         written = content("d.json")["findings"][name]["differences"][0]
         assert (written["metric"], written["difference"]) == ("brier", d.difference)
     assert rw.Comparison.from_json("d.json").differences[0].metric == "brier"

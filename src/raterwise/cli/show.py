@@ -54,7 +54,10 @@ OPTIONS = frozenset(
         ),
         *("features_prefix", "logit_prefix", "prob_prefix", "rater_prefix", "count_prefix"),
         *("prob_columns", "rater_columns", "count_columns", "subgroup_column", "subgroup_metrics"),
-        *(f"{of}_column" for of in ("id", "label", "group", "weight", "rater", "rating", "alpha")),
+        *(
+            f"{of}_column"
+            for of in ("id", "label", "group", "weight", "rater", "rating", "alpha", "finding")
+        ),
     )
 )
 """Arguments of the library that are options here, wherever a message speaks of them."""

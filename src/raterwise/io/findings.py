@@ -200,9 +200,9 @@ def _read_long(
     missing: Collection[str],
 ) -> FindingRatings:
     case = find_id_column(file, id_column)
+    finding = usual_column(file, finding_column, FINDING_COLUMNS, "finding_column")
     rater = usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
     rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
-    finding = usual_column(file, finding_column, FINDING_COLUMNS, "finding_column")
     table = file.read([case, rater, finding, rating])
 
     def codes_of(name: str) -> tuple[NDArray[np.int64], Array]:
