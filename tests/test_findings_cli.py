@@ -381,13 +381,14 @@ def test_compare_one_finding(folder: Path) -> None:
 def test_a_mark_means_more_than_chance_over_all_findings(folder: Path) -> None:
     """Holm's method over the findings: a difference that is clear alone may not be among three.
 
-    A p-value of 60 resamples is 2 / 61 = 0.033 at least, three times which is no longer clear.
+    The p-value of an error is at least 2 / 61 = 0.033 with 60 resamples, three times which is no
+    longer clear.
     """
     for name in ("p", "other"):
-        evaluated(name, "brier", 60)
+        evaluated(name, "ece", 60)
     told = done("compare p.json other.json")
     assert "]*" not in told
-    assert "60 resamples are too few for a *; 119 are enough" in told
+    assert "60 resamples are too few for a * at an error; 119 are enough" in told
     for name in ("p", "other"):
         evaluated(name, "brier", 300)
     told = done("compare p.json other.json").split("Differences by finding")[1]
@@ -482,7 +483,8 @@ def test_a_report_of_findings() -> None:
     results = hostile(CHEST.probs)
     page = report_html(results)
     assert "<script>alert" not in page and "&lt;script&gt;alert(&quot;1&quot;)" in page
-    assert re.search(r"(\d of 3 findings are clearly miscalibrated)|No (clear|misc)", page)
+    judged = [found.data["verdict"]["miscalibrated"] for found in results.findings.values()]
+    assert judged[0] and f"{sum(judged)} of 3 findings" in page
     assert 'id="findings"' in page and "All metrics, mean over the findings" in page
     table = page[page.index('id="findings"') : page.index('id="metrics"')]
     for i, name in enumerate(("&lt;script", "edema", "effusion")):
@@ -501,10 +503,11 @@ def test_the_verdict_follows_the_findings() -> None:
     """Probabilities far too high are called so, each by its name; right ones are not."""
     far = np.clip(CHEST.truth + np.array([0.5, 0, 0]), 0, 1)
     page = report_html(hostile(far))
-    assert "1 of 3 findings are clearly miscalibrated" in page
-    assert "Overestimates “&lt;script&gt;alert" in page
-    told = page[: page.index('id="metrics"')]
-    assert "Overestimates “edema”" not in told and "Underestimates “edema”" not in told
+    assert "1 of 3 findings is miscalibrated" in page and 'class="panel bad"' in page
+    first = re.search(r"<li><strong>&lt;script&gt;alert.*?: (.*?)\. </strong>", page)
+    assert first is not None and "“&lt;script&gt;alert" in first[1], "a headline with the name"
+    for name in ("edema", "effusion"):
+        assert re.search(rf"<li><strong>{name}: (Too little data|No miscalibration)", page)
 
 
 def test_a_comparison_of_hostile_names() -> None:

@@ -119,11 +119,11 @@ def print_differences(found: Mapping[str, Comparison], means: Comparison, consol
             "findings and pairs of models (Holm)."
         )
     )
-    tests = len(found) * len(pairs)
-    if 2 * tests / (resamples + 1) > chance:  # a p-value of so many resamples cannot be lower
+    tests, errors = len(found) * len(pairs), any(d.debiased is not None for d in means.differences)
+    if errors and 2 * tests / (resamples + 1) > chance:  # no p-value of an error can be lower
         enough = math.ceil(round(2 * tests / chance, 6)) - 1
-        told = f"warning: {resamples:,} resamples are too few for a *; {enough:,} are enough"
-        console.print(Text(told, style="yellow"))
+        told = f"{resamples:,} resamples are too few for a * at an error; {enough:,} are enough"
+        console.print(Text(f"warning: {told}", style="yellow"))
 
 
 def _shown(d: Difference) -> str:

@@ -24,12 +24,15 @@ def summary_of_findings(results: Results) -> Html:
     """Return how many findings are miscalibrated, which, and what the verdicts rest on."""
     verdicts = {title: _verdict(title, found) for title, found in results.findings.items()}
     several = len(verdicts)
-    miscalibrated = [title for title, v in verdicts.items() if v.tone == "bad"]
-    doubtful = [title for title, v in verdicts.items() if v.tone == "caution"]
-    if miscalibrated:
-        text, tone = f"{len(miscalibrated)} of {several} findings are clearly miscalibrated", "bad"
+    tones = [v.tone for v in verdicts.values()]
+    wrong = sum(_is_miscalibrated(results.findings[title], v) for title, v in verdicts.items())
+    doubtful = tones.count("caution")
+    if wrong:
+        are = "is" if wrong == 1 else "are"
+        text = f"{wrong} of {several} findings {are} miscalibrated"
+        tone = "bad" if "bad" in tones else "caution"
     elif doubtful:
-        text, tone = f"No clear answer for {len(doubtful)} of {several} findings", "caution"
+        text, tone = f"No clear answer for {doubtful} of {several} findings", "caution"
     else:
         text, tone = f"No miscalibration found in {several} findings", "good"
     told = [
@@ -59,6 +62,12 @@ def summary_of_findings(results: Results) -> Html:
 def _verdict(title: str, found: Results) -> Verdict:
     """Return the verdict on one finding, called by its name."""
     return verdict(replace(found, data={**found.data, "class_names": ["no", title]}))
+
+
+def _is_miscalibrated(found: Results, told: Verdict) -> bool:
+    """Tell whether a finding was judged so; a small gap may be beyond doubt, too."""
+    judged = found.data.get("verdict")
+    return bool(judged["miscalibrated"]) if judged else told.tone == "bad"
 
 
 def _means_in_words(results: Results) -> str:
