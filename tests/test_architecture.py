@@ -59,7 +59,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
         "confidence",
     },
     "plots": {"errors", "palette", "labels", "results", "curves", "stability", "planning"},
-    "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability"},
+    "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"},
 }
 
 # The leaves: only those named may import them.

@@ -140,7 +140,7 @@ def evaluate_multilabel(
         metrics, bins=bins, question=question, per=per, options=options, settings=settings
     )
     if question is None:
-        request = _about_the_positive_class(request)
+        request = request.about_the_positive_class()
     findings = _Findings.of(probs, positives, raters, names, weights, groups, on_unrated)
     report = progress or silent
     with with_threads(threads):
@@ -157,16 +157,6 @@ def evaluate_multilabel(
             )
     report("done", 1.0)
     return results
-
-
-def _about_the_positive_class(request: Request) -> Request:
-    """Return the request with calibration errors that ask about the positive class."""
-    own = {
-        row.name: {"question": "positive", **request.own.get(row.name, {})}
-        for row in request.rows
-        if row.error and row.can_take("question", "positive")
-    }
-    return replace(request, own={**request.own, **own})
 
 
 @dataclass(frozen=True, eq=False)

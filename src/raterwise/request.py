@@ -111,6 +111,15 @@ class Request:
         own = {name: given for name, given in self.own.items() if name in metrics}
         return replace(self, metrics=tuple(metrics), own=own)
 
+    def about_the_positive_class(self) -> Request:
+        """Return the request with calibration errors that ask about the positive class."""
+        own = {
+            row.name: {"question": "positive", **self.own.get(row.name, {})}
+            for row in self.rows
+            if row.error and row.can_take("question", "positive")
+        }
+        return replace(self, own={**self.own, **own})
+
     def with_settings(self, **changed: Any) -> Request:
         """Return the request with other settings."""
         return replace(self, settings=replace(self.settings, **changed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
+from raterwise.cli.by_finding import compare_findings, finding_of, print_differences
 from raterwise.cli.options import OnProblem, asked_of, comma_list
 from raterwise.cli.reading import (
     Cases,
@@ -32,8 +33,9 @@ from raterwise.cli.show import (
     print_notes,
     print_table,
 )
-from raterwise.cli.writing import announce, check_outputs
+from raterwise.cli.writing import announce, check_outputs, write_json
 from raterwise.errors import InvalidInputError
+from raterwise.io.files import write_text_atomically
 from raterwise.labels import Labels
 from raterwise.results import Results
 
@@ -93,6 +95,7 @@ def compare(
     predictions: Files,
     ratings: options.RatingsFile = None,
     names: Names = None,
+    finding: options.Finding = None,
     metrics: options.Metrics = "all",
     bins: options.Bins = 15,
     question: options.QuestionAsked = None,
@@ -116,7 +119,8 @@ def compare(
 
     Results say themselves what they are of: which columns, how many resamples.
     They must be of the same cases in the same order, with the same labels,
-    patients, weights, bins and seed.
+    patients, weights, bins and seed. Results of several findings are compared
+    by their means and, below, finding by finding; or one with --finding.
     """
     from raterwise.compare import compare as compared
 
@@ -130,13 +134,19 @@ def compare(
         "metrics": metrics, "resamples": resamples, "level": level, "seed": seed,
         **asked_of(bins, question, per, option),
     }  # fmt: skip
+    each: dict[str, Comparison] = {}
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
         if _are_results(predictions):
             _refuse_unread(ratings, tables, on_single)
             results = [Results.from_json(file) for file in predictions]
-            found = compared(dict(zip(titles, results, strict=True)), **asked)
+            by_name = dict(zip(titles, results, strict=True))
+            by_name = by_name if finding is None else finding_of(by_name, finding)
+            found = compared(by_name, **asked)
+            each = compare_findings(by_name, **asked)
         else:
+            if finding is not None:
+                raise InvalidInputError(f"--finding: is for results, not tables; got {finding!r}")
             models = _read(predictions, titles, ratings, tables)
             found = compared(
                 models.probs,
@@ -148,10 +158,10 @@ def compare(
                 progress=report,
                 **asked,
             )
-    _write(found, out or [], csv_out, latex, markdown)
+    _write(found, each, out or [], csv_out, latex, markdown)
     if not quiet:
         console = new_console()
-        _print(console, found)
+        _print(console, found, each)
         for warning in heard:
             console.print(Text(f"warning: {warning}", style="yellow"))
         announce(console, files)
@@ -253,21 +263,34 @@ def _same_cases(first: Cases, other: Cases) -> NDArray[np.int64]:
 
 def _write(
     found: Comparison,
+    each: Mapping[str, Comparison],
     out: Sequence[Path],
     csv_out: Path | None,
     latex: Path | None,
     markdown: Path | None,
 ) -> None:
+    from raterwise.report import as_csv, write_comparison
+
     for file in out:
-        write = found.to_html if file.suffix.lower() == ".html" else found.to_json
-        write(file)
-    tables = ((csv_out, found.to_csv), (latex, found.to_latex), (markdown, found.to_markdown))
+        if file.suffix.lower() == ".html":
+            write_comparison(found, file, findings=each)
+        elif each:
+            findings = {
+                title: {"differences": [asdict(d) for d in one.differences], "ranking": one.ranking}
+                for title, one in each.items()
+            }
+            write_json(file, {**found.to_dict(), "findings": findings})
+        else:
+            found.to_json(file)
+    if csv_out is not None:
+        write_text_atomically(csv_out, as_csv(found, each))
+    tables = ((latex, found.to_latex), (markdown, found.to_markdown))
     for path, write_table in tables:
         if path is not None:
             write_table(path)
 
 
-def _print(console: Console, found: Comparison) -> None:
+def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) -> None:
     first = next(iter(found.models.values()))
     console.print(Text(facts_in_words(first.data), style="bold"))
     print_table(comparison_table(found.models, list(first)), console)
@@ -288,4 +311,6 @@ def _print(console: Console, found: Comparison) -> None:
     console.print()
     console.print(Text("corrected: without what chance adds to each error; the interval is of it."))
     console.print(Text("best: the model that is the best in most resamples, and in how many."))
+    if each:
+        print_differences(each, found, console)
     print_notes(first, console)

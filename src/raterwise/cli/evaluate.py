@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from raterwise.cli import options
 from raterwise.cli import stream as streaming
+from raterwise.cli.findings import evaluate_findings, refuse_finding_column
 from raterwise.cli.options import OnProblem, Unit, asked_of
 from raterwise.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
 from raterwise.cli.show import ProgressBar
@@ -33,6 +34,9 @@ raterwise evaluate cases.csv --label-column truth --subgroup-column scanner --su
 [dim]# the probability of the second of two classes; RECE-G with a narrower kernel[/dim]
 raterwise evaluate cases.csv --label-column truth --question positive --option robust_ece.sigma=0.05
 
+[dim]# findings that may occur together: prob_edema, prob_mass, reader_1_edema, …[/dim]
+raterwise evaluate chest.csv --multilabel --group-column patient --out chest.json
+
 [dim]# semicolons; two classes, of which the file has the second one's probability[/dim]
 raterwise evaluate cases.csv --delimiter ";" --prob-columns risk --label-column biopsy"""
 
@@ -42,6 +46,8 @@ def evaluate(
     tables: TableOptions,
     predictions: options.PredictionsFile,
     ratings: options.RatingsFile = None,
+    multilabel: options.Multilabel = False,
+    finding_column: options.FindingColumn = None,
     metrics: options.Metrics = "all",
     bins: options.Bins = 15,
     resamples: options.Resamples = 1000,
@@ -68,6 +74,9 @@ def evaluate(
     The first line of a table names its columns. Ratings are names of classes,
     or numbers: 0 is the class of the first probability column, 1 of the next.
     An empty cell is no rating.
+
+    With --multilabel each probability column is a finding: rows need not sum
+    to 1, and ratings say whether it is there: 1 or 0, yes or no, true or false.
     """
     told = {**locals(), **vars(tables)}  # every option by its name, for a stream
     from raterwise.evaluate import evaluate as compute
@@ -75,6 +84,11 @@ def evaluate(
     check_json(out)
     check_outputs((out, csv_out, save_summary), (predictions, ratings))
     request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
+    if multilabel:
+        results = evaluate_findings(told, tables, streamed=request.wanted)
+        deliver(results, out, csv_out, quiet=quiet)
+        return
+    refuse_finding_column(finding_column)
     if request.wanted:
         if subgroup_column:
             raise InvalidInputError(

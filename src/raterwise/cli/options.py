@@ -194,6 +194,13 @@ RatingsFile = Annotated[
     Path | None, typer.Option(help="File of the ratings, joined to the predictions by id.")
 ]
 
+Multilabel = Annotated[
+    bool,
+    typer.Option(
+        "--multilabel",
+        help="Each probability is of a finding of its own; several may occur together.",
+    ),
+]
 IdColumn = Annotated[str | None, _option(COLUMNS, "The case, in both files. Default: case.")]
 ProbPrefix = Annotated[
     str, _option(COLUMNS, "How the names of the probability columns begin; the class follows.")
@@ -228,6 +235,12 @@ RaterPrefix = Annotated[
 ]
 RaterColumn = Annotated[str | None, _option(RATINGS, "long: who. Default: reader or rater.")]
 RatingColumn = Annotated[str | None, _option(RATINGS, "long: said what. Default: label or rating.")]
+FindingColumn = Annotated[
+    str | None, _option(RATINGS, "long, --multilabel: of which finding. Default: finding.")
+]
+Finding = Annotated[
+    str | None, typer.Option(help="Of results of several findings: compare this one.")
+]
 CountColumns = Annotated[
     str | None, _option(RATINGS, "counts: one column per class, in their order.")
 ]

@@ -25,15 +25,18 @@ from raterwise.results import Estimate, Results, left_out
 __all__ = [
     "ProgressBar",
     "as_options",
+    "cases",
     "comparison_table",
     "difference_table",
     "facts_in_words",
+    "interval",
     "new_console",
     "number",
     "plain_table",
     "print_notes",
     "print_results",
     "print_table",
+    "titles_by",
 ]
 
 ROOM_FOR_MEANINGS = 120
@@ -51,7 +54,10 @@ OPTIONS = frozenset(
         ),
         *("features_prefix", "logit_prefix", "prob_prefix", "rater_prefix", "count_prefix"),
         *("prob_columns", "rater_columns", "count_columns", "subgroup_column", "subgroup_metrics"),
-        *(f"{of}_column" for of in ("id", "label", "group", "weight", "rater", "rating", "alpha")),
+        *(
+            f"{of}_column"
+            for of in ("id", "label", "group", "weight", "rater", "rating", "alpha", "finding")
+        ),
     )
 )
 """Arguments of the library that are options here, wherever a message speaks of them."""
@@ -150,13 +156,17 @@ def facts_in_words(data: Mapping[str, Any]) -> str:
         f"{raters['min']}" if raters["min"] == raters["max"] else f"{raters['min']}-{raters['max']}"
     )
     patients = f" of {data['patients']} patients" if data.get("patients") else ""
-    counted, unit = cases(data["cases"]), "case"
+    counted, unit, classes = cases(data["cases"]), "case", f"{data['classes']} classes"
+    if "findings" in data:
+        findings = len(data["findings"])
+        classes = f"{findings} finding{'' if findings == 1 else 's'}"
+        unit = "case and finding"
     if "voxels" in data:
         images = "image" if data["cases"] == 1 else "images"
         counted, unit = f"{data['cases']} {images}", "voxel"
         patients += f", {data['voxels']} voxels"
     return (
-        f"{counted}{patients}, {data['classes']} classes, {data['ratings']} "
+        f"{counted}{patients}, {classes}, {data['ratings']} "
         f"{'rating' if data['ratings'] == 1 else 'ratings'} ({span} a {unit})"
     )
 
@@ -165,7 +175,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
     """Print every metric under its heading, then what they mean, then the notes."""
     console = console or new_console()
     wide = console.width >= ROOM_FOR_MEANINGS
-    corrected = any(e.debiased is not None for e in results.values())
+    corrected = any(e.debiased not in (None, e.value) for e in results.values())
     console.print(Text(facts_in_words(results.data), style="bold"))
     if "verdict" in results.data:
         found = verdict(results)
@@ -182,6 +192,10 @@ def print_results(results: Results, console: Console | None = None) -> None:
                 "that taken out."
             )
         )
+    if results.findings:
+        from raterwise.cli.by_finding import print_findings
+
+        print_findings(results, console)
     _print_subgroups(results, console)
     print_notes(results, console)
 
@@ -189,7 +203,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
 OPTIONAL: Mapping[str, Callable[[Estimate], str]] = {
     "± std": lambda e: "" if e.std is None else number(e.std),
     "images": lambda e: "" if e.defined is None else str(e.defined),
-    "corrected": lambda e: "" if e.debiased is None else number(e.debiased),
+    "corrected": lambda e: "" if e.debiased in (None, e.value) else number(e.debiased),
     "error at most": lambda e: "" if e.bound is None else f"{e.bound:.1e}",
 }
 """Columns that are shown where some metric has something to say in them."""
@@ -198,7 +212,8 @@ OPTIONAL: Mapping[str, Callable[[Estimate], str]] = {
 def _results_table(results: Results, *, meanings: bool) -> Table:
     level = 100 * results.options.get("level", 0.95)
     table = plain_table("metric")
-    table.add_column("mean" if results.per_case else "value", justify="right", no_wrap=True)
+    several = results.per_case or results.findings
+    table.add_column("mean" if several else "value", justify="right", no_wrap=True)
     table.add_column(f"{level:g}% interval", no_wrap=True)
     extra = {name: cell for name, cell in OPTIONAL.items() if any(map(cell, results.values()))}
     for name in extra:
@@ -269,16 +284,21 @@ def print_notes(results: Results, console: Console) -> None:
     """Print what was left out, what is undefined and why, and the warnings."""
     for reason, count in results.data.get("dropped", {}).items():
         console.print(Text(f"left out: {left_out(reason, count)}"))
-    for dropped, titles in _titles_by((e.dropped or None, e.title) for e in results.values()):
-        counted = f"{dropped} voxels" if "voxels" in results.data else cases(dropped)
-        console.print(Text(f"left out: {counted} with too few raters for {titles}"))
-    for reason, titles in _titles_by((e.undefined, e.title) for e in results.values()):
-        console.print(Text(f"undefined: {titles}: {as_options(reason)}", style="yellow"))
+    if results.findings:
+        from raterwise.cli.by_finding import note_findings
+
+        note_findings(results, console)
+    else:
+        for dropped, titles in titles_by((e.dropped or None, e.title) for e in results.values()):
+            counted = f"{dropped} voxels" if "voxels" in results.data else cases(dropped)
+            console.print(Text(f"left out: {counted} with too few raters for {titles}"))
+        for reason, titles in titles_by((e.undefined, e.title) for e in results.values()):
+            console.print(Text(f"undefined: {titles}: {as_options(reason)}", style="yellow"))
     for warning in results.warnings:
         console.print(Text(f"warning: {as_options(warning)}", style="yellow"))
 
 
-def _titles_by(pairs: Iterable[tuple[Any, str]]) -> Iterable[tuple[Any, str]]:
+def titles_by(pairs: Iterable[tuple[Any, str]]) -> Iterable[tuple[Any, str]]:
     """Return each key with the titles that share it; a key of None is nobody's."""
     grouped: dict[Any, list[str]] = {}
     for key, title in pairs:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from raterwise.catalog import find
 from raterwise.cli import options
-from raterwise.cli.options import OUTPUT, OnProblem, asked_of, comma_list, own_options
+from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
+from raterwise.cli.options import OUTPUT, OnProblem, asked_of, comma_list
 from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_options
 from raterwise.cli.show import (
     ProgressBar,
@@ -26,18 +25,23 @@ from raterwise.cli.show import (
     plain_table,
     print_table,
 )
+from raterwise.cli.steadiness import (
+    EVERY,
+    ONE,
+    Steadiness,
+    measure,
+    measure_findings,
+    one_rater_each,
+)
 from raterwise.cli.writing import announce, check_json, check_outputs, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.files import write_bytes_atomically
-from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.request import Request
 from raterwise.results import Results
-from raterwise.stability import SubsampleCurve, TotalVariation, subsample_curve, total_variation
 from raterwise.summaries.facts import Facts
 
 if TYPE_CHECKING:
-    from raterwise.inference.settings import Progress
+    pass
 
 __all__ = ["EXAMPLES", "Steadiness", "measure", "one_rater_each", "read_stability", "stability"]
 
@@ -46,15 +50,15 @@ EXAMPLES = """[bold]Examples[/bold]
 [dim]# how does the ECE depend on the number of cases, with every rater and with one?[/dim]
 raterwise stability predictions.csv --ratings ratings.csv --group-column patient
 
+[dim]# findings that may occur together: each, and their mean[/dim]
+raterwise stability chest.csv --multilabel --group-column patient --metrics ece,brier
+
 [dim]# three metrics; a file for raterwise report --stability, and a figure for a paper[/dim]
 raterwise stability predictions.csv --ratings ratings.csv --metrics ece,robust_ece,brier \\
     --out stability.json --figure stability.pdf"""
 
 SCHEMA_VERSION = 1
-EVERY, ONE = "every rater", "one rater"
 FIGURES = (".pdf", ".png", ".svg")
-CURVES_SHARE = 0.3
-"""How much of the work on a metric is its curve; the rest is its total variation."""
 
 STUDY = "Study"
 Metrics = Annotated[str, typer.Option(help="Names: ece,robust_ece.", rich_help_panel=STUDY)]
@@ -68,47 +72,13 @@ Figure = Annotated[
 ]
 
 
-@dataclass(frozen=True, eq=False)
-class Steadiness:
-    """One metric on parts of the cases, with the labels of every rater or of one."""
-
-    metric: str
-    raters: str
-    curve: SubsampleCurve
-    variation: TotalVariation
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, None for NaN."""
-        curve = self.curve
-        return {
-            "raters": self.raters,
-            "unit": curve.unit,
-            "fractions": list(curve.fractions),
-            "sizes": list(curve.sizes),
-            "values": [[_finite(v) for v in row] for row in curve.values],
-            "mean": [_finite(v) for v in curve.mean],
-            "std": [_finite(v) for v in curve.std],
-            "full": _finite(curve.full),
-            "total_variation": {key: _finite(v) for key, v in self.variation._asdict().items()},
-        }
-
-    @staticmethod
-    def from_dict(metric: str, content: Mapping[str, Any]) -> Steadiness:
-        """Return what `to_dict` wrote down."""
-        values = np.array(content["values"], np.float64)
-        fractions, sizes = tuple(content["fractions"]), tuple(content["sizes"])
-        full = np.nan if content["full"] is None else float(content["full"])
-        curve = SubsampleCurve(fractions, sizes, values, full, content["unit"])
-        ends = content["total_variation"]
-        mean, std = (np.nan if ends[key] is None else ends[key] for key in ("mean", "std"))
-        return Steadiness(metric, content["raters"], curve, TotalVariation(mean, std))
-
-
 @with_table_options
 def stability(
     tables: TableOptions,
     predictions: options.PredictionsFile,
     ratings: options.RatingsFile = None,
+    multilabel: options.Multilabel = False,
+    finding_column: options.FindingColumn = None,
     metrics: Metrics = "ece,robust_ece",
     fractions: Fractions = "0.01,0.05,0.1,0.25,0.5,1",
     repeats: Repeats = 100,
@@ -133,110 +103,35 @@ def stability(
     check_outputs((out, figure), (predictions, ratings))
     if figure is not None and figure.suffix.lower() not in FIGURES:
         raise InvalidInputError(f"--figure: must end in {', '.join(FIGURES)}; got {figure.name}")
+    names = [name.strip() for name in comma_list(metrics)]
+    how: dict[str, Any] = {
+        "fractions": numbers("--fractions", fractions), "repeats": repeats, "seed": seed,
+        "on_single": on_single.value, "asked": asked_of(bins, question, per, option),
+    }  # fmt: skip
+    each: dict[str, list[Steadiness]] = {}
     with ProgressBar(shown=not quiet) as report:
         report("reading", 0.0)
-        cases = read_cases(predictions, ratings, tables)
-        found, notes = measure(
-            cases.of_rated(cases.table.probs),
-            cases.require_labels(),
-            [name.strip() for name in comma_list(metrics)],
-            groups=cases.of_rated(cases.table.groups),
-            fractions=numbers("--fractions", fractions),
-            repeats=repeats,
-            seed=seed,
-            on_single=on_single.value,
-            asked=asked_of(bins, question, per, option),
-            progress=report,
-        )
-    data = _facts(cases)
+        if multilabel:
+            joined = read_findings(predictions, ratings, tables, finding_column)[1]
+            found, each, notes = measure_findings(joined, names, progress=report, **how)
+            data = facts_of_findings(joined)
+        else:
+            refuse_finding_column(finding_column)
+            cases = read_cases(predictions, ratings, tables)
+            found, notes = measure(
+                cases.of_rated(cases.table.probs), cases.require_labels(), names,
+                groups=cases.of_rated(cases.table.groups), progress=report, **how,
+            )  # fmt: skip
+            data = _facts(cases)
     if out is not None:
         asked = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
-        write_json(out, _content(found, data, asked, notes))
+        write_json(out, _content(found, each, data, asked, notes))
     if figure is not None:
         draw(found, figure)
     if not quiet:
         console = new_console()
-        _show(console, found, data, notes)
+        _show(console, found, each, data, notes)
         announce(console, (out, figure))
-
-
-def measure(
-    probs: Any,
-    labels: Labels,
-    metrics: Sequence[str],
-    *,
-    groups: Any = None,
-    fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
-    repeats: int = 100,
-    seed: int = 0,
-    on_single: str = "error",
-    asked: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-) -> tuple[list[Steadiness], list[str]]:
-    """Return every metric with all labels and with one per case; and what could not be had.
-
-    `asked` are `bins`, `question`, `per` and `options`, as in `evaluate`.
-    """
-    request = Request.of(list(metrics), **(asked or {}))
-    if missing := [name for name in metrics if name not in request.asked]:
-        raise InvalidInputError(f"--metrics: {', '.join(missing)} need a belief, not probabilities")
-    report = progress or (lambda what, done: None)
-    if not metrics:
-        raise InvalidInputError("--metrics: must name at least one metric; got none")
-    needed = {name: row.raters_needed(own) for name, (row, own) in request.asked.items()}
-    left_out = {name: labels.require_raters(n, on_single) for name, n in needed.items()}
-    notes = [
-        f"{count} cases with too few raters for {find(name).title}"
-        for name, count in left_out.items()
-        if count
-    ]
-    tasks = [(metric, EVERY) for metric in metrics]
-    if labels.num_raters.max() > 1:
-        tasks = [(metric, raters) for metric in metrics for raters in (EVERY, ONE)]
-        notes += [
-            f"{find(m).title} with one rater: it needs {n}" for m, n in needed.items() if n > 1
-        ]
-        tasks = [task for task in tasks if task[1] == EVERY or needed[task[0]] == 1]
-    single = one_rater_each(labels, seed)
-    found = []
-    for i, (metric, raters) in enumerate(tasks):
-        rows = np.flatnonzero(labels.num_raters >= needed[metric])
-        chosen = (labels if raters == EVERY else single).take(rows)
-        patients = None if groups is None else np.asarray(groups)[rows]
-        draws: dict[str, Any] = {"repeats": repeats, "seed": seed, "groups": patients}
-        draws |= own_options(metric, asked or {})
-        what = f"{find(metric).title}, {raters}"
-
-        def curves(_: str, done: float, what: str = what, i: int = i) -> None:
-            report(what, (i + CURVES_SHARE * done) / len(tasks))
-
-        def variations(_: str, done: float, what: str = what, i: int = i) -> None:
-            report(what, (i + CURVES_SHARE + (1 - CURVES_SHARE) * done) / len(tasks))
-
-        given = metric, np.asarray(probs)[rows], chosen
-        curve = subsample_curve(*given, fractions, progress=curves, **draws)
-        variation = total_variation(*given, progress=variations, **draws)
-        found.append(Steadiness(metric, raters, curve, variation))
-    return found, notes
-
-
-def one_rater_each(labels: Labels, seed: int) -> Labels:
-    """Return one label per case, drawn at random from its raters: what most test sets have."""
-    if labels.ratings is not None:
-        case, label = labels.ratings.case, labels.ratings.label
-    else:
-        row, klass = np.nonzero(labels.counts)
-        times = labels.counts[row, klass]
-        case, label = np.repeat(row, times), np.repeat(klass, times)
-    order = np.random.default_rng(seed).permutation(len(case))
-    cases, first = np.unique(case[order], return_index=True)
-    if len(cases) != len(labels):
-        raise InvalidInputError(
-            f"labels: every case needs a rating; {len(labels) - len(cases)} have none"
-        )
-    return Labels.from_classes(
-        label[order][first], num_classes=labels.num_classes, class_names=labels.class_names
-    )
 
 
 def read_stability(path: Path) -> list[Steadiness]:
@@ -274,6 +169,8 @@ def named(found: Sequence[Steadiness]) -> dict[str, Steadiness]:
 
 def draw(found: Sequence[Steadiness], path: Path) -> None:
     """Draw the curves into a file, in the format that its name ends in."""
+    if not found:
+        raise InvalidInputError("--figure: draws the means over the findings; there are none")
     from raterwise.plots import StabilityDisplay, journal_style
 
     with journal_style():
@@ -306,16 +203,22 @@ def _facts(cases: Cases) -> dict[str, Any]:
 
 def _content(
     found: Sequence[Steadiness],
+    each: Mapping[str, Sequence[Steadiness]],
     data: dict[str, Any],
     asked: dict[str, Any],
     notes: Sequence[str],
 ) -> dict[str, Any]:
-    by_metric: dict[str, list[dict[str, Any]]] = {}
-    for one in found:
-        by_metric.setdefault(one.metric, []).append(one.to_dict())
+    def by_metric(measured: Sequence[Steadiness]) -> dict[str, list[dict[str, Any]]]:
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for one in measured:
+            rows.setdefault(one.metric, []).append(one.to_dict())
+        return rows
+
+    findings = {title: by_metric(measured) for title, measured in each.items()}
     return {
         "schema_version": SCHEMA_VERSION,
-        "metrics": by_metric,
+        "metrics": by_metric(found),
+        **({"findings": findings} if findings else {}),
         "data": data,
         "options": asked,
         "warnings": list(notes),
@@ -324,7 +227,11 @@ def _content(
 
 
 def _show(
-    console: Console, found: Sequence[Steadiness], data: dict[str, Any], notes: Sequence[str]
+    console: Console,
+    found: Sequence[Steadiness],
+    each: Mapping[str, Sequence[Steadiness]],
+    data: dict[str, Any],
+    notes: Sequence[str],
 ) -> None:
     console.print(Text(facts_in_words(data), style="bold"))
     table = plain_table("metric")
@@ -333,9 +240,43 @@ def _show(
     for name, one in named(found).items():
         cells = (one.curve.full, one.variation.mean, one.variation.std)
         table.add_row(Text(name), *(Text(number(value)) for value in cells))
-    print_table(table, console)
+    if found:
+        print_table(table, console)
     console.print(Text("total variation: how much a metric moves as the cases get fewer (MR eq 6)"))
+    if each:
+        if found:
+            console.print(Text("These are means over the findings: of values, and of variations."))
+        _show_findings(console, each)
     console.print()
+    if found:
+        _show_curves(console, found)
+    for note in notes:
+        console.print(Text(f"left out: {note}", style="yellow"))
+    for metric in dict.fromkeys(one.metric for one in found):
+        told = _compared([one for one in found if one.metric == metric])
+        if told:
+            console.print(Text(told))
+
+
+def _show_findings(console: Console, each: Mapping[str, Sequence[Steadiness]]) -> None:
+    """Print the total variation of every metric of each finding, a line each."""
+    console.print()
+    console.print(Text("Total variation by finding", style="bold"))
+    names = dict.fromkeys((one.metric, one.raters) for found in each.values() for one in found)
+    table = plain_table("finding")
+    for metric, raters in names:
+        table.add_column(f"{metric}, {raters}", justify="right")
+    for title, found in each.items():
+        made = {(one.metric, one.raters): one.variation for one in found}
+        cells = [
+            f"{number(made[name].mean)} ± {number(made[name].std)}" if name in made else ""
+            for name in names
+        ]
+        table.add_row(*map(Text, (title, *cells)))
+    print_table(table, console)
+
+
+def _show_curves(console: Console, found: Sequence[Steadiness]) -> None:
     first = found[0].curve
     table = plain_table(first.unit)
     for one in found:
@@ -346,12 +287,6 @@ def _show(
         row = [str(size), *(f"{number(mean)} ± {number(std)}" for mean, std in values)]
         table.add_row(*map(Text, row))
     print_table(table, console)
-    for note in notes:
-        console.print(Text(f"left out: {note}", style="yellow"))
-    for metric in dict.fromkeys(one.metric for one in found):
-        told = _compared([one for one in found if one.metric == metric])
-        if told:
-            console.print(Text(told))
 
 
 def _compared(found: Sequence[Steadiness]) -> str:
@@ -363,7 +298,3 @@ def _compared(found: Sequence[Steadiness]) -> str:
     word = "steadier" if change < 0 else "less steady"
     title = find(found[0].metric).title
     return f"{title}: with every rater's labels {abs(change):.0%} {word} than with one rater's."
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None

@@ -111,16 +111,21 @@ def check_json(out: Path | None) -> None:
 
 
 def metrics_as_csv(results: Results) -> str:
-    """Return one line per metric, with every digit; what a metric does not have stays empty."""
+    """Return one line per metric, with every digit; what a metric does not have stays empty.
+
+    Where there are findings, they follow the means, which have no finding.
+    """
+    parts = {"": results, **results.findings}
+    rows = [(title, e) for title, part in parts.items() for e in part.values()]
     extra = [
-        name
-        for name in OPTIONAL_COLUMNS
-        if any(getattr(e, name) is not None for e in results.values())
+        name for name in OPTIONAL_COLUMNS if any(getattr(e, name) is not None for _, e in rows)
     ]
     columns = {
-        name: np.array([getattr(e, name) for e in results.values()], object)
+        name: np.array([getattr(e, name) for _, e in rows], object)
         for name in (*METRIC_COLUMNS, *extra)
     }
+    if results.findings:
+        columns = {"finding": np.array([title for title, _ in rows], object), **columns}
     return _as_csv(columns, ",")
 
 

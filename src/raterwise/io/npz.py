@@ -8,6 +8,13 @@ ids          (N,) names or numbers of the cases
 groups       (N,) the patient of each case
 weights      (N,)
 class_names  (K,)
+
+Of findings that may occur together:
+
+probs        (N, L)
+positives    (N, L) how many raters saw each finding
+raters       (N, L) of how many who looked for it
+names        (L,)
 """
 
 from __future__ import annotations
@@ -38,7 +45,10 @@ __all__ = ["NpzArrays", "is_npz", "labels_of_npz", "read_npz"]
 
 Array = NDArray[Any]
 
-KNOWN = ("probs", "labels", "ratings", "counts", "ids", "groups", "weights", "class_names")
+KNOWN = (
+    *("probs", "labels", "ratings", "counts", "ids", "groups", "weights", "class_names"),
+    *("positives", "raters", "names"),
+)
 LABEL_ARRAYS = ("labels", "ratings", "counts")
 MISSING_CODE = "-1"
 """Integer arrays cannot hold an empty cell; -1 is what `Labels.from_ratings` takes for one."""
@@ -80,11 +90,19 @@ class NpzArrays:
             refuse_repeats(found, self.where(key))
         return found
 
-    def class_names(self) -> tuple[str, ...] | None:
-        """Return the names of the classes, where the file has them."""
-        if "class_names" not in self.arrays:
+    def class_names(self, key: str = "class_names") -> tuple[str, ...] | None:
+        """Return the names of the classes (or findings), where the file has them."""
+        if key not in self.arrays:
             return None
-        return tuple(str(name) for name in _decoded(self.get("class_names")))
+        return tuple(str(name) for name in _decoded(self.get(key)))
+
+    def whole_numbers(self, key: str, shape: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return a matrix of whole numbers of this shape."""
+        array, where = self.get(key, ndim=(2,)), self.where(key)
+        if array.shape != shape:
+            raise InvalidInputError(f"{where}: must have the shape {shape}; got {array.shape}")
+        columns = [as_whole_numbers(_column(column, where), where) for column in array.T]
+        return np.stack(columns, axis=1)
 
     def weights(self, rows: int) -> Array | None:
         """Return the weights of the cases, where the file has them."""

@@ -17,7 +17,15 @@ from raterwise.io.sources import TableFile, listed, open_table
 from raterwise.io.values import as_class_codes, as_ids, as_whole_numbers, id_at, refuse_repeats
 from raterwise.labels import Labels, Ratings
 
-__all__ = ["RatingColumns", "RatingTable", "find_id_column", "read_ratings"]
+__all__ = [
+    "RatingColumns",
+    "RatingTable",
+    "encoded",
+    "find_id_column",
+    "read_ratings",
+    "unique_ids",
+    "usual_column",
+]
 
 LAYOUT_ARGUMENTS = {
     "wide": ("rater_columns", "rater_prefix"),
@@ -179,7 +187,8 @@ def _by_prefix(file: TableFile, prefixes: Sequence[str], argument: str) -> tuple
     return next(iter(found.items()))
 
 
-def _usual_column(file: TableFile, given: str | None, usual: Sequence[str], argument: str) -> str:
+def usual_column(file: TableFile, given: str | None, usual: Sequence[str], argument: str) -> str:
+    """Return the column asked for, or the only one that has a usual name."""
     if given is not None:
         return file.require(given, argument)
     found = [name for name in usual if name in file.columns]
@@ -206,7 +215,7 @@ def _read_wide(
     if case in names:
         raise InvalidInputError(f"rater_columns: must not hold the id column {case!r}")
     table = file.read([case, *names])
-    ids = _unique_ids(table.column(case), file, case)
+    ids = unique_ids(table.column(case), file, case)
     codes = [
         as_class_codes(table.column(name), class_names, f"{file.name}: column {name!r}", missing)
         for name in names
@@ -227,11 +236,11 @@ def _read_long(
     class_names: tuple[str, ...],
     missing: Collection[str],
 ) -> RatingTable:
-    rater = _usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
-    rating = _usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
+    rater = usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
+    rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
     table = file.read([case, rater, rating])
-    items, ids = _encoded(as_ids(table.column(case), f"{file.name}: column {case!r}"))
-    raters, rater_ids = _encoded(as_ids(table.column(rater), f"{file.name}: column {rater!r}"))
+    items, ids = encoded(as_ids(table.column(case), f"{file.name}: column {case!r}"))
+    raters, rater_ids = encoded(as_ids(table.column(rater), f"{file.name}: column {rater!r}"))
     where = f"{file.name}: column {rating!r}"
     codes = as_class_codes(table.column(rating), class_names, where, missing)
     _refuse_second_ratings(items * len(rater_ids) + raters, ids, rater_ids, file)
@@ -244,7 +253,7 @@ def _read_long(
     return RatingTable(ids, labels, file.name)
 
 
-def _encoded(values: Array) -> tuple[NDArray[np.int64], Array]:
+def encoded(values: Array) -> tuple[NDArray[np.int64], Array]:
     """Return each value as a code, and the values by code in the order of first appearance."""
     import pyarrow as pa
 
@@ -276,7 +285,7 @@ def _read_counts(
 ) -> RatingTable:
     names = _count_columns(file, columns, class_names)
     table = file.read([case, *names])
-    ids = _unique_ids(table.column(case), file, case)
+    ids = unique_ids(table.column(case), file, case)
     counts = [
         as_whole_numbers(table.column(name), f"{file.name}: column {name!r}") for name in names
     ]
@@ -306,7 +315,8 @@ def _count_columns(
     )
 
 
-def _unique_ids(column: Any, file: TableFile, name: str) -> Array:
+def unique_ids(column: Any, file: TableFile, name: str) -> Array:
+    """Return the ids of a column that names each case once."""
     where = f"{file.name}: column {name!r}"
     ids = as_ids(column, where)
     refuse_repeats(ids, where)

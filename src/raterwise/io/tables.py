@@ -38,6 +38,7 @@ __all__ = [
     "RatingColumns",
     "RatingTable",
     "join",
+    "matched",
     "read_levels",
     "read_predictions",
     "read_ratings",
@@ -106,6 +107,7 @@ def read_predictions(
     weight_column: str | None = None,
     missing: Collection[str] = (),
     delimiter: str | None = None,
+    exclusive: bool = True,
 ) -> PredictionTable:
     """Return the predictions of a CSV, Parquet, Arrow or NPZ file.
 
@@ -113,6 +115,9 @@ def read_predictions(
     file, or `prob_columns`; the rest of each name is the name of its class, unless `class_names`
     gives others. One single column is the probability of the second of two classes. Ids come from
     `id_column`, or `case`; where `label_column` holds the labels, none are needed.
+
+    Where the classes are not `exclusive`, each is a finding with a probability of its own: rows
+    need not sum to 1, one column is one finding, and an NPZ file calls them `names`.
 
     >>> path = getfixture("tmp_path") / "predictions.csv"
     >>> _ = path.write_text("case,prob_benign,prob_malignant\\nn1,0.75,0.25\\nn2,0.5,0.5\\n")
@@ -128,11 +133,13 @@ def read_predictions(
                 "'probs', 'labels' (or 'ratings', or 'counts'), 'ids', 'groups', 'weights', "
                 "'class_names'"
             )
-        return _predictions_of_npz(read_npz(path), class_names, missing)
+        return _predictions_of_npz(read_npz(path), class_names, missing, exclusive)
     file = open_table(path, delimiter=delimiter)
     columns = _probability_columns(file, prob_prefix, prob_columns)
-    names = _class_names(columns, prob_prefix, class_names)
-    needs_ids = label_column is None or id_column is not None or "case" in file.columns
+    names = _class_names(columns, prob_prefix, class_names, exclusive)
+    needs_ids = (
+        (exclusive and label_column is None) or id_column is not None or "case" in file.columns
+    )
     wanted = {
         "id_column": find_id_column(file, id_column) if needs_ids else None,
         "label_column": label_column,
@@ -142,7 +149,10 @@ def read_predictions(
     chosen = {key: file.require(name, key) for key, name in wanted.items() if name is not None}
     if clash := set(chosen.values()) & set(columns):
         raise InvalidInputError(f"prob_columns: {listed(sorted(clash))} cannot be more than one")
-    return _predictions_of_table(file, columns, names, chosen, missing)
+    table = _predictions_of_table(file, columns, names, chosen, missing)
+    probs = table.probs[:, 0] if exclusive and len(columns) == 1 else table.probs
+    _check_probabilities(probs, file.name, columns, table.ids, exclusive)
+    return replace(table, probs=probs)
 
 
 def read_levels(
@@ -191,27 +201,28 @@ def _predictions_of_table(
         labels = labels_of_codes(codes[:, None], class_names)
         labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
     values = [as_numbers(table.column(name), where(name)) for name in prob_columns]
-    probs = values[0] if len(values) == 1 else np.stack(values, axis=1)
-    _check_probabilities(probs, file.name, prob_columns, ids)
+    probs = np.stack(values, axis=1)
     return PredictionTable(probs, class_names, file.name, ids, groups, weights, labels)
 
 
 def _predictions_of_npz(
-    file: NpzArrays, class_names: Sequence[str] | None, missing: Collection[str]
+    file: NpzArrays, class_names: Sequence[str] | None, missing: Collection[str], exclusive: bool
 ) -> PredictionTable:
-    probs = file.get("probs", ndim=(1, 2))
+    probs = file.get("probs", ndim=(1, 2) if exclusive else (2,))
     if probs.dtype.kind not in "fiu" or len(probs) == 0:
         raise InvalidInputError(
             f"{file.where('probs')}: must hold numbers for at least one case; "
             f"got dtype {probs.dtype}, shape {probs.shape}"
         )
     num_classes = 2 if probs.ndim == 1 else probs.shape[1]
-    names = tuple(class_names or file.class_names() or map(str, range(num_classes)))
+    own = file.class_names("class_names" if exclusive else "names")
+    names = tuple(class_names or own or map(str, range(num_classes)))
     _check_names(names, num_classes)
     rows = len(probs)
     ids = file.ids_of(rows) if "ids" in file.arrays else None
-    _check_probabilities(probs, file.name, [f"probs[{k}]" for k in range(num_classes)], ids)
-    labels = labels_of_npz(file, names, missing)
+    columns = [f"probs[{k}]" for k in range(num_classes)]
+    _check_probabilities(probs, file.name, columns, ids, exclusive)
+    labels = labels_of_npz(file, names, missing) if exclusive else None
     if labels is not None and len(labels) != rows:
         raise InvalidInputError(
             f"{file.name}: must have labels for each case; got {len(labels)} for {rows}"
@@ -233,18 +244,18 @@ def _probability_columns(file: TableFile, prefix: str, given: Sequence[str]) -> 
 
 
 def _class_names(
-    columns: Sequence[str], prefix: str, given: Sequence[str] | None
+    columns: Sequence[str], prefix: str, given: Sequence[str] | None, exclusive: bool
 ) -> tuple[str, ...]:
     """Return the classes: as given, or what the columns' names say after the prefix."""
     if given:
         names = tuple(given)
-    elif len(columns) == 1:
+    elif exclusive and len(columns) == 1:
         names = ("0", "1")
     elif all(name.startswith(prefix) for name in columns):
         names = tuple(name.removeprefix(prefix) for name in columns)
     else:
         names = tuple(columns)
-    _check_names(names, max(len(columns), 2))
+    _check_names(names, max(len(columns), 2) if exclusive else len(columns))
     return names
 
 
@@ -257,7 +268,7 @@ def _check_names(names: tuple[str, ...], num_classes: int) -> None:
 
 
 def _check_probabilities(
-    probs: Array, source: str, columns: Sequence[str], ids: Array | None
+    probs: Array, source: str, columns: Sequence[str], ids: Array | None, exclusive: bool
 ) -> None:
     """Refuse what is not a probability while its file, column and row can still be named."""
 
@@ -273,14 +284,15 @@ def _check_probabilities(
             f"{source}: probabilities must lie in [0, 1]; {name!r} is {value:.6g} in "
             f"{case(int(place[0]))} (logits need a softmax first)"
         )
-    if probs.ndim == 2:
+    if exclusive and probs.ndim == 2:
         sums, tolerance = probs.sum(axis=1, dtype=np.float64), row_sum_tolerance(probs)
         off = np.abs(sums - 1) > tolerance
         if off.any():
             row = int(np.flatnonzero(off)[0])
             raise InvalidInputError(
                 f"{source}: the probabilities of a case must sum to 1 within {tolerance:.0e}; "
-                f"those of {case(row)} sum to {sums[row]:.6g}"
+                f"those of {case(row)} sum to {sums[row]:.6g} (findings that may occur together "
+                "need not: evaluate_multilabel or raterwise evaluate --multilabel takes them)"
             )
 
 
@@ -305,28 +317,41 @@ def join(
         report = JoinReport(len(predictions.probs))
         columns = (predictions.probs, predictions.labels, predictions.groups, predictions.weights)
         return Joined(*columns, report)
-    if predictions.ids is None:
-        raise InvalidInputError(
-            f"{predictions.source}: must hold ids, by which {ratings.source} is joined to it"
-        )
-    index = _positions(predictions.ids, ratings.ids)
-    matched = index >= 0
-    used = np.zeros(len(ratings.ids), bool)
-    used[index[matched]] = True
-    report = JoinReport(
-        int(matched.sum()),
-        without_ratings=tuple(predictions.ids[~matched].tolist()),
-        without_predictions=tuple(ratings.ids[~used].tolist()),
+    known, index, report = matched(
+        predictions, ratings.ids, ratings.source, allow_unmatched=allow_unmatched
     )
-    if report.dropped and (not allow_unmatched or report.cases == 0):
-        raise _explain_unmatched(predictions, ratings, report)
     return Joined(
-        predictions.probs[matched],
-        ratings.labels.take(index[matched]),
-        None if predictions.groups is None else predictions.groups[matched],
-        None if predictions.weights is None else predictions.weights[matched],
+        predictions.probs[known],
+        ratings.labels.take(index),
+        None if predictions.groups is None else predictions.groups[known],
+        None if predictions.weights is None else predictions.weights[known],
         report,
     )
+
+
+def matched(
+    predictions: PredictionTable, ids: Array, source: str, *, allow_unmatched: bool = False
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], JoinReport]:
+    """Return which predictions have ratings, where these are among `ids`, and what is in one only.
+
+    `source` is the file of the ratings, for messages.
+    """
+    if predictions.ids is None:
+        raise InvalidInputError(
+            f"{predictions.source}: must hold ids, by which {source} is joined to it"
+        )
+    index = _positions(predictions.ids, ids)
+    known = index >= 0
+    used = np.zeros(len(ids), bool)
+    used[index[known]] = True
+    report = JoinReport(
+        int(known.sum()),
+        without_ratings=tuple(predictions.ids[~known].tolist()),
+        without_predictions=tuple(ids[~used].tolist()),
+    )
+    if report.dropped and (not allow_unmatched or report.cases == 0):
+        raise _explain_unmatched(predictions, len(ids), source, report)
+    return known, index[known], report
 
 
 def _positions(ids: Array, among: Array) -> NDArray[np.int64]:
@@ -342,12 +367,12 @@ def _positions(ids: Array, among: Array) -> NDArray[np.int64]:
 
 
 def _explain_unmatched(
-    predictions: PredictionTable, ratings: RatingTable, report: JoinReport
+    predictions: PredictionTable, rated: int, source: str, report: JoinReport
 ) -> InvalidInputError:
     parts = []
     for ids, of, present, absent in (
-        (report.without_ratings, len(predictions.probs), predictions.source, ratings.source),
-        (report.without_predictions, len(ratings.ids), ratings.source, predictions.source),
+        (report.without_ratings, len(predictions.probs), predictions.source, source),
+        (report.without_predictions, rated, source, predictions.source),
     ):
         if ids:
             parts.append(

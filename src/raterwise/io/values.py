@@ -25,6 +25,7 @@ __all__ = [
     "as_ids",
     "as_numbers",
     "as_whole_numbers",
+    "as_yes_or_no",
     "id_at",
     "labels_of_codes",
     "refuse_repeats",
@@ -35,6 +36,8 @@ Array = NDArray[Any]
 NO_RATING, UNKNOWN = -1, -2
 MEANS_NONE = re.compile(r"n/?an?|null|none|missing|unknown|[.?-]+|-[0-9]+", re.IGNORECASE)
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
+ANSWERS = {"0": 0, "no": 0, "false": 0, "1": 1, "yes": 1, "true": 1}
+"""What a rater may answer to the question whether something is there."""
 
 
 def as_numbers(column: pa.ChunkedArray, where: str) -> Array:
@@ -117,30 +120,65 @@ def as_class_codes(
     nothing but whole numbers holds codes: 0 is the first class. Empty cells, NaN and whatever
     `missing` lists are no rating.
     """
-    import pyarrow.compute as pc
-
-    encoded = pc.dictionary_encode(_plain(column).combine_chunks())
-    texts = [_as_text(value) for value in encoded.dictionary.to_pylist()]
+    texts, rows = _texts_by_row(column)
     absent = {"", *map(_same, missing)}
     rated = [text for text in texts if _same(text) not in absent]
     code = dict.fromkeys(rated, UNKNOWN) | _codes_by_text(rated, class_names)
-    codes = np.array([*(code.get(text, NO_RATING) for text in texts), NO_RATING], np.int64)
-    found: NDArray[np.int64] = codes[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    found = np.array([code.get(text, NO_RATING) for text in texts], np.int64)[rows]
     if (found == UNKNOWN).any():
         # One word among the codes makes names of all of them: that word is the mistake.
-        words = [not _is_whole(text) for text in texts]
-        odd = np.array([*words, False])[
-            encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        ]
+        odd = np.array([not _is_whole(text) for text in texts])[rows]
         unknown = found == UNKNOWN
         row = int(np.flatnonzero(unknown & odd if (unknown & odd).any() else unknown)[0])
-        text = _as_text(column[row].as_py())
-        hint = f' (if that is no rating: missing="{text}")' if MEANS_NONE.fullmatch(text) else ""
+        text = texts[rows[row]]
         raise InvalidInputError(
             f"{where}: must hold classes; row {row + 1} is {text!r}, and the classes are "
-            f"{_classes_in_words(class_names, rated)}{hint}"
+            f"{_classes_in_words(class_names, rated)}{_if_no_rating(text)}"
         )
     return found
+
+
+def as_yes_or_no(
+    column: pa.ChunkedArray, where: str, missing: Collection[str] = ()
+) -> NDArray[np.int64]:
+    """Return 1 for yes, 0 for no and -1 where there is no rating, row by row.
+
+    Yes is 1, yes or true and no is 0, no or false, in letters of any case. Empty cells, NaN and
+    whatever `missing` lists are no rating.
+    """
+    texts, rows = _texts_by_row(column)
+    absent = {"", *map(_same, missing)}
+    codes = [
+        NO_RATING if _same(text) in absent else ANSWERS.get(_same(text).lower(), UNKNOWN)
+        for text in texts
+    ]
+    found = np.array(codes, np.int64)[rows]
+    if (found == UNKNOWN).any():
+        row = int(np.flatnonzero(found == UNKNOWN)[0])
+        text = texts[rows[row]]
+        raise InvalidInputError(
+            f"{where}: must hold 1 or 0, yes or no, true or false; row {row + 1} is {text!r}"
+            f"{_if_no_rating(text)}"
+        )
+    return found
+
+
+def _texts_by_row(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the different values of a column as text, and which of them each row has.
+
+    The last one is "", for empty cells.
+    """
+    import pyarrow.compute as pc
+
+    encoded = pc.dictionary_encode(_plain(column).combine_chunks())
+    texts = [*(_as_text(value) for value in encoded.dictionary.to_pylist()), ""]
+    rows = encoded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
+    return texts, np.asarray(rows, np.int64)
+
+
+def _if_no_rating(text: str) -> str:
+    """Return how to say that a text is no rating, where it looks like none."""
+    return f' (if that is no rating: missing="{text}")' if MEANS_NONE.fullmatch(text) else ""
 
 
 def labels_of_codes(codes: NDArray[np.int64], class_names: Sequence[str]) -> Labels:

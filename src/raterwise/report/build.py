@@ -9,6 +9,7 @@ from typing import Any
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
 from raterwise.report import extras, sections
+from raterwise.report.findings import by_finding, summary_of_findings
 from raterwise.report.page import page
 from raterwise.report.recalibration import recalibration
 from raterwise.report.sections import Charts
@@ -117,7 +118,8 @@ def report_html(
     elif after is not None:
         models = {"before": results, "after": after}
     content = [
-        sections.summary(results),
+        summary_of_findings(results) if results.findings else sections.summary(results),
+        by_finding(results),
         sections.metrics(results, single),
         sections.reliability(results, found),
         sections.disagreement(results, found),
@@ -125,7 +127,7 @@ def report_html(
         subgroups(results, found),
         recalibration(models, differences, found),
         sections.dispersion(models, found),
-        extras.stability(stability, variation, found),
+        extras.stability(stability, variation, found, findings=bool(results.findings)),
         extras.raters(results, raters, (notes or {}).get("raters")),
         extras.worklist(worklist),
         extras.method(results, versions or results.to_dict()["versions"]),

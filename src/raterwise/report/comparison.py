@@ -10,6 +10,7 @@ from raterwise.curves import ReliabilityCurve, ThresholdCurve
 from raterwise.io.files import write_text_atomically
 from raterwise.report import charts, sections
 from raterwise.report.extras import method
+from raterwise.report.findings import differences_by_finding
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.page import page
 from raterwise.report.sections import Charts, figure, section
@@ -27,7 +28,13 @@ TIED = 1e-9
 """Shares of resamples that differ by less are equal."""
 
 
-def write_comparison(comparison: Any, path: str | PathLike[str], title: str = TITLE) -> None:
+def write_comparison(
+    comparison: Any,
+    path: str | PathLike[str],
+    title: str = TITLE,
+    *,
+    findings: Mapping[str, Any] | None = None,
+) -> None:
     """Write a report on several models to one self-contained HTML file.
 
     Parameters
@@ -38,6 +45,8 @@ def write_comparison(comparison: Any, path: str | PathLike[str], title: str = TI
         The file; it is written whole or not at all.
     title : str, default "Which model's probabilities can be trusted?"
         The heading.
+    findings : mapping of str to Comparison, optional
+        Of each finding, where `comparison` is of their means.
 
     Examples
     --------
@@ -48,10 +57,12 @@ def write_comparison(comparison: Any, path: str | PathLike[str], title: str = TI
     >>> "Two models" in path.read_text(encoding="utf-8")
     True
     """
-    write_text_atomically(path, comparison_html(comparison, title))
+    write_text_atomically(path, comparison_html(comparison, title, findings=findings))
 
 
-def comparison_html(comparison: Any, title: str = TITLE) -> str:
+def comparison_html(
+    comparison: Any, title: str = TITLE, *, findings: Mapping[str, Any] | None = None
+) -> str:
     """Return a report on several models as HTML.
 
     Parameters
@@ -60,6 +71,8 @@ def comparison_html(comparison: Any, title: str = TITLE) -> str:
         What `compare` returned.
     title : str, default "Which model's probabilities can be trusted?"
         The heading.
+    findings : mapping of str to Comparison, optional
+        Of each finding, where `comparison` is of their means.
 
     Returns
     -------
@@ -81,6 +94,7 @@ def comparison_html(comparison: Any, title: str = TITLE) -> str:
         _summary(comparison, first),
         _metrics(models),
         _differences(comparison, first),
+        differences_by_finding(findings),
         _ranking(comparison),
         _reliability(models, found),
         _thresholds(models, found),
@@ -99,13 +113,17 @@ def _summary(comparison: Any, first: Results) -> Html:
             lines.append(el("li", title, _best_in_words(shares)))
     told = [
         el("li", el("strong", f"{name}: "), f"{v.headline}. {v.explanation}")
-        for name, v in ((name, verdict(results)) for name, results in comparison.models.items())
+        for name, v in (
+            (name, verdict(results))
+            for name, results in comparison.models.items()
+            if not results.findings  # which have no curve in common
+        )
     ]
+    rests = el("p", f"Rests on {basis(first.data)}.", class_="basis")
     return section(
         "verdict",
         "Verdict",
-        el("div", el("ul", told), el("p", f"Rests on {basis(first.data)}.", class_="basis"),
-           class_="panel"),
+        el("div", el("ul", told) if told else None, rests, class_="panel"),
         [el("h3", "Which is the best?"), el("ul", lines)] if lines else None,
         sections.warnings(first),
     )  # fmt: skip

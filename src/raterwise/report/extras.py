@@ -21,17 +21,22 @@ MOST_CASES = 25
 
 
 def stability(
-    curves: Mapping[str, Any] | None, variation: Mapping[str, Any] | None, found: Charts
+    curves: Mapping[str, Any] | None,
+    variation: Mapping[str, Any] | None,
+    found: Charts,
+    *,
+    findings: bool = False,
 ) -> Html | None:
     """Return the metrics against the size of the test set, and their total variation.
 
-    RECE Fig 2; MR Fig 3 and Table 1.
+    RECE Fig 2; MR Fig 3 and Table 1. Of `findings`, the means over them.
     """
     if not curves:
         return None
     unit = next(iter(curves.values())).unit
     rows = [
-        (name, f"{size:,}", number(float(mean), 4), number(float(std), 4))
+        # What all cases differ by, in another order, is the last digit of their sums.
+        (name, f"{size:,}", number(float(mean), 4), number(round(float(std), 12), 4))
         for name, curve in curves.items()
         for size, mean, std in zip(curve.sizes, curve.mean, curve.std, strict=True)
     ]
@@ -45,6 +50,7 @@ def stability(
         f"Each metric on random subsets of the {unit}. A curve that is still falling where it ends "
         f"says that the figure would be smaller with more {unit}."
     )
+    caption += " Values and variations are means over the findings." if findings else ""
     drawn = figure(chart, caption, table)
     moves = _total_variation(curves, variation)
     return section("stability", f"Would fewer {unit} say the same?", drawn, moves)
@@ -186,23 +192,16 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
         counted = f"{counted_in_words(data['cases'], 'image')}, {data['voxels']:,} voxels"
     fewest, most = data["raters"]["min"], data["raters"]["max"]
     each = f"{most}" if fewest == most else f"{fewest} to {most}"
+    classes, unit = f"{data['classes']} classes", unit_of(data)
+    if results.findings:
+        classes = counted_in_words(len(results.findings), "finding")
+        unit = "case and finding"
     lines.append(
-        f"{counted}, {data['classes']} classes, {counted_in_words(data['ratings'], 'rating')} "
-        f"({each} per {unit_of(data)})."
+        f"{counted}, {classes}, {counted_in_words(data['ratings'], 'rating')} ({each} per {unit})."
     )
     for reason, count in data.get("dropped", {}).items():
         lines.append(f"Left out: {left_out(str(reason), count)}.")
-    short: dict[int, list[str]] = {}
-    why: dict[str, list[str]] = {}
-    for e in results.values():
-        if e.dropped:
-            short.setdefault(e.dropped, []).append(e.title)
-        if e.undefined:
-            why.setdefault(e.undefined, []).append(e.title)
-    for count, titles in short.items():
-        few = f"{count:,} {unit_of(data)}s in {', '.join(titles)}"
-        lines.append(f"Left out, having too few raters: {few}.")
-    lines += [f"Undefined: {', '.join(titles)}: {reason}." for reason, titles in why.items()]
+    lines += _not_in_every_finding(results) if results.findings else _not_in_every_metric(results)
     rows = [(str(name), _written(value)) for name, value in options.items()]
     rows += [(f"version of {name}", version) for name, version in versions.items()]
     table = data_table(("Option", "Value"), rows, "Options and versions")
@@ -214,6 +213,37 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
         el("details", el("summary", "Options and versions"), table),
         el("details", el("summary", "References"), el("ul", references)) if references else None,
     )
+
+
+def _not_in_every_metric(results: Results) -> list[str]:
+    """Return which cases some metrics go without, and which metrics have no value."""
+    short: dict[int, list[str]] = {}
+    why: dict[str, list[str]] = {}
+    for e in results.values():
+        if e.dropped:
+            short.setdefault(e.dropped, []).append(e.title)
+        if e.undefined:
+            why.setdefault(e.undefined, []).append(e.title)
+    lines = []
+    for count, titles in short.items():
+        few = f"{count:,} {unit_of(results.data)}s in {', '.join(titles)}"
+        lines.append(f"Left out, having too few raters: {few}.")
+    return lines + [f"Undefined: {', '.join(titles)}: {reason}." for reason, titles in why.items()]
+
+
+def _not_in_every_finding(results: Results) -> list[str]:
+    """Return which cases the findings go without, and in which a metric has no value."""
+    lines = []
+    for title, found in results.findings.items():
+        for reason, count in found.data.get("dropped", {}).items():
+            lines.append(f"Left out of {title}: {left_out(str(reason), count)}.")
+    for name, e in results.items():
+        absent = [title for title, found in results.findings.items() if found[name].value is None]
+        if absent:
+            where = "every finding" if e.value is None else ", ".join(absent)
+            reason = results.findings[absent[0]][name].undefined
+            lines.append(f"Undefined: {e.title} in {where}: {reason}.")
+    return lines
 
 
 def span_of_level(level: float) -> str:

@@ -45,6 +45,8 @@ def recalibration(
             for name, v in (("Before", verdict(before)), ("After", verdict(after)))
         ],
     )
+    if before.findings:
+        told = el("p", "Means over the findings.", class_="note")
     note = el("p", PAIRED if pairs else LOOSE, class_="note")
     rows = [
         _row(e, after[name], pairs.get(name))

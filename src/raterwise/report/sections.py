@@ -123,7 +123,8 @@ def metrics(results: Results, single: Results | None) -> Html:
         bodies,
         class_="metrics" if single is None else "metrics paired",
     )
-    return section("metrics", "All metrics", el("p", note, class_="note"), table)
+    title = "All metrics, mean over the findings" if results.findings else "All metrics"
+    return section("metrics", title, el("p", note, class_="note"), table)
 
 
 def metric_name(e: Estimate) -> Html:
@@ -145,14 +146,17 @@ def value_of(e: Estimate | None) -> list[Any]:
         parts.append(el("small", f"± {number(e.std)} over {e.defined} images"))
     if e.bound is not None:
         parts.append(el("small", f"error at most {number(e.bound)}"))
-    if e.debiased is not None:
+    if e.debiased not in (None, e.value):
         parts.append(el("small", f"less chance {number(e.debiased)}"))
     return [el("div", parts, class_="value")]
 
 
 def reliability(results: Results, found: Charts) -> Html | None:
-    """Return reliability diagrams: of the predicted class, and of every class to choose from."""
-    curves = _reliability_curves(results)
+    """Return reliability diagrams: of the predicted class, and of every class to choose from.
+
+    Of findings, one of each to choose from.
+    """
+    curves = _of_findings(results) if results.findings else _reliability_curves(results)
     if not curves:
         return None
     options = [el("option", name, value=name) for name in curves]
@@ -165,7 +169,8 @@ def reliability(results: Results, found: Charts) -> Html | None:
     spec = charts.reliability(
         curves, x="Predicted probability", y="Raters who say so", overlay=False
     )
-    words = f"Reliability diagram. {verdict(results).explanation} The table below has the numbers."
+    told = "" if results.findings else f"{verdict(results).explanation} "
+    words = f"Reliability diagram. {told}The table below has the numbers."
     unit = f"{unit_of(results.data)}s"
     histogram = f"Number of {unit} in each of {len(next(iter(curves.values())).cases)} bins."
     drawn = [
@@ -195,6 +200,12 @@ def _reliability_curves(results: Results) -> dict[str, ReliabilityCurve]:
         positive = {f"Class: {by_class[1].name}": by_class[1]}
         return curves if "Positive class" in curves else {**positive, **curves}
     return {**curves, **{f"Class: {curve.name}": curve for curve in by_class}}
+
+
+def _of_findings(results: Results) -> dict[str, ReliabilityCurve]:
+    """Return the curve of every finding, of its probability where there is one."""
+    each = ((title, _reliability_curves(found)) for title, found in results.findings.items())
+    return {title: next(iter(curves.values())) for title, curves in each if curves}
 
 
 def bins_table(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Html:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from raterwise.results import Estimate
@@ -26,13 +26,15 @@ LATEX = {
 }
 
 
-def as_csv(comparison: Any) -> str:
+def as_csv(comparison: Any, findings: Mapping[str, Any] | None = None) -> str:
     """Return every difference with every digit, one line each.
 
     Parameters
     ----------
     comparison : Comparison
         What `compare` returned.
+    findings : mapping of str to Comparison, optional
+        Of each finding: they follow the means, which have no finding.
 
     Returns
     -------
@@ -48,9 +50,11 @@ def as_csv(comparison: Any) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(DIFFERENCE_COLUMNS)
-    for d in comparison.differences:
-        writer.writerow(getattr(d, column) for column in DIFFERENCE_COLUMNS)
+    writer.writerow((*(["finding"] if findings else []), *DIFFERENCE_COLUMNS))
+    for title, part in {"": comparison, **(findings or {})}.items():
+        for d in part.differences:
+            row = [getattr(d, column) for column in DIFFERENCE_COLUMNS]
+            writer.writerow([title, *row] if findings else row)
     return text.getvalue()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from raterwise.catalog import CATALOG
 from raterwise.curves import ReliabilityCurve
 from raterwise.results import Estimate, Results
 
@@ -19,6 +20,7 @@ __all__ = [
     "counted_in_words",
     "estimated",
     "findings",
+    "headline",
     "number",
     "percent",
     "points",
@@ -39,6 +41,8 @@ ENOUGH = 10
 
 MOST_MORE = 2
 """How many further deviations a verdict names."""
+FEW = 5
+"""How many metrics are shown of every finding, where none of the usual ones is there."""
 MANY = 12
 """More classes than this are counted, not named."""
 
@@ -120,6 +124,9 @@ def basis(data: Any) -> str:
     if unit == "voxel":
         images = counted_in_words(data["cases"], "image")
         counted = f"{images}{patients}, {data['voxels']:,} voxels"
+    if "findings" in data:
+        counted += f", {counted_in_words(len(data['findings']), 'finding')}"
+        unit = "case and finding"
     return f"{counted}, {each} {noun} per {unit}"
 
 
@@ -138,11 +145,24 @@ def unit_of(data: Any) -> str:
 
 
 def classes_in_words(data: Any) -> str:
-    """Return the names of the classes, where there are names and not too many."""
+    """Return the names of the classes (or findings), where there are names and not too many."""
+    if findings := data.get("findings"):
+        count = counted_in_words(len(findings), "finding")
+        return count if len(findings) > MANY else f"Findings: {', '.join(findings)}"
     names = data.get("class_names")
     if not names or len(names) > MANY:
         return f"{data['classes']:,} classes"
     return f"Classes: {', '.join(names)}"
+
+
+def headline(results: Results) -> list[str]:
+    """Return the metrics to show of every finding: those of sub-groups, or the first few.
+
+    >>> headline(Results({name: Estimate(name, 0.5) for name in ("nll", "ece", "brier")}))
+    ['ece', 'brier']
+    """
+    usual = [name for name in results if name in CATALOG and "by_level" in CATALOG[name].tags]
+    return usual or list(results)[:FEW]
 
 
 def verdict(results: Results) -> Verdict:
@@ -176,7 +196,8 @@ def verdict(results: Results) -> Verdict:
         headline, sure = f"{slightly}{which}-confident".capitalize(), "it is"
         if curve.name == "positive":
             event = _positive(results.data)
-            headline, sure = f"{slightly}{which}estimates {event}".capitalize(), f"of {event} it is"
+            headline, sure = f"{slightly}{which}estimates {event}", f"of {event} it is"
+            headline = headline[:1].upper() + headline[1:]
         text = (
             f"{example} Over all {unit_of(results.data)}s {sure} {points(curve.gap)} percentage "
             f"points {too} sure than {bear} out{_points_span(curve.gap_low, curve.gap_high)}."
@@ -221,7 +242,7 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         more = [_sentence(d["sentence"]) + "." for d in others[:MOST_MORE]]
         ways = len(found["deviations"])
         text = " ".join((
-            f"{_sentence(found['sentence'])}.", *more,
+            f"{_after_headline(found['sentence'])}.", *more,
             f"A calibrated model would look at least as bad by chance with {p}, over all {ways} "
             "ways in which it was tested.",
         ))  # fmt: skip
@@ -250,6 +271,12 @@ def _headline(found: Mapping[str, Any]) -> str:
         return f"Says “{name}” {direction}"
     what = "" if name in ("top label", "all classes") else f" about “{name}”"
     return f"{direction.capitalize()}{what}"
+
+
+def _after_headline(text: str) -> str:
+    """Return the sentence of the verdict without what the headline says already."""
+    head, colon, rest = _sentence(text).partition(": ")
+    return f"{rest[:1].upper()}{rest[1:]}" if colon else head
 
 
 def _sentence(text: str) -> str:

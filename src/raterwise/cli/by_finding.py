@@ -1,0 +1,147 @@
+"""What the terminal shows of each finding, beside the means over all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from raterwise.cli.show import (
+    ROOM_FOR_MEANINGS,
+    as_options,
+    cases,
+    interval,
+    number,
+    plain_table,
+    print_table,
+    titles_by,
+)
+from raterwise.compare import Comparison, Difference, compare
+from raterwise.errors import InvalidInputError
+from raterwise.inference.differences import holm
+from raterwise.report.words import headline
+from raterwise.results import Results, left_out
+
+__all__ = ["compare_findings", "finding_of", "note_findings", "print_differences", "print_findings"]
+
+
+def print_findings(results: Results, console: Console) -> None:
+    """Print the headline metrics of every finding, a line each; without intervals if narrow."""
+    wide, chosen = console.width >= ROOM_FOR_MEANINGS, headline(results)
+    console.print()
+    console.print(Text("By finding", style="bold"))
+    table = plain_table("finding")
+    table.add_column("cases", justify="right", no_wrap=True)
+    for metric in chosen:
+        table.add_column(metric, no_wrap=True)
+    for title, found in results.findings.items():
+        cells = [title, str(found.data["cases"])]
+        for e in (found[metric] for metric in chosen):
+            value = "undefined" if e.value is None else number(e.value, 3)
+            cells.append(f"{value} {interval(e, 3)}".strip() if wide else value)
+        table.add_row(*map(Text, cells))
+    print_table(table, console)
+    console.print()
+
+
+def note_findings(results: Results, console: Console) -> None:
+    """Print which cases each finding goes without, and which metrics are undefined in which."""
+    each = results.findings.items()
+    unrated = [(c, title) for title, r in each for c in r.data.get("dropped", {}).items()]
+    for (reason, count), titles in titles_by(unrated):
+        console.print(Text(f"left out: {left_out(reason, count)} of {titles}"))
+    few = {(e.dropped, title): None for title, r in each for e in r.values() if e.dropped}
+    for dropped, titles in titles_by(few):
+        told = f"left out: {cases(dropped)} with too few raters for some metrics of {titles}"
+        console.print(Text(told))
+    for name, e in results.items():
+        absent = {title: r[name].undefined for title, r in each if r[name].value is None}
+        if absent:
+            where = "every finding" if e.value is None else ", ".join(absent)
+            reason = as_options(str(next(iter(absent.values()))))
+            console.print(Text(f"undefined: {e.title} in {where}: {reason}", style="yellow"))
+
+
+def finding_of(models: Mapping[str, Results], name: str) -> dict[str, Results]:
+    """Return one finding of every model."""
+    for model, results in models.items():
+        if name not in results.findings:
+            known = ", ".join(results.findings) or "none: they are not of --multilabel"
+            raise InvalidInputError(
+                f"--finding: must be among those of the results; {model} has no {name!r} "
+                f"(it has {known})"
+            )
+    return {model: results.findings[name] for model, results in models.items()}
+
+
+def compare_findings(models: Mapping[str, Results], **asked: Any) -> dict[str, Comparison]:
+    """Return the comparison of every finding; the models must have the same ones."""
+    (first, one), *rest = models.items()
+    for name, other in rest:
+        if list(other.findings) != list(one.findings):
+            raise InvalidInputError(
+                f"models: must have the same findings in the same order; {first!r} has "
+                f"{', '.join(one.findings) or 'none'}, {name!r} has "
+                f"{', '.join(other.findings) or 'none'}"
+            )
+    return {title: compare(finding_of(models, title), **asked) for title in one.findings}
+
+
+def print_differences(found: Mapping[str, Comparison], means: Comparison, console: Console) -> None:
+    """Print the differences of every finding in the headline metrics, a line for each pair."""
+    first = next(iter(means.models.values()))
+    chosen = [name for name in headline(first) if any(d.metric == name for d in means.differences)]
+    chance, resamples = 1 - float(first.options["level"]), int(first.options["resamples"])
+    marked = _clear(found, chance)
+    pairs = dict.fromkeys((d.first, d.second) for d in means.differences)
+    console.print()
+    console.print(Text("Differences by finding", style="bold"))
+    table = plain_table("finding")
+    for heading in (["models"] if len(pairs) > 1 else []) + chosen:
+        table.add_column(heading, no_wrap=True)
+    for title, comparison in found.items():
+        made = {(d.first, d.second, d.metric): d for d in comparison.differences}
+        for pair in pairs:
+            cells = [title, *([" - ".join(pair)] if len(pairs) > 1 else [])]
+            for metric in chosen:
+                d = made.get((*pair, metric))
+                mark = "*" if (title, *pair, metric) in marked else ""
+                cells.append("undefined" if d is None else f"{_shown(d)}{mark}")
+            table.add_row(*map(Text, cells))
+    print_table(table, console)
+    models = " minus ".join(next(iter(pairs))) if len(pairs) == 1 else "first minus second model"
+    console.print(
+        Text(
+            f"{models}, errors corrected. *: more than chance explains, adjusted for the number of "
+            "findings and pairs of models (Holm)."
+        )
+    )
+    tests, errors = len(found) * len(pairs), any(d.debiased is not None for d in means.differences)
+    if errors and 2 * tests / (resamples + 1) > chance:  # no p-value of an error can be lower
+        enough = math.ceil(round(2 * tests / chance, 6)) - 1
+        told = f"{resamples:,} resamples are too few for a * at an error; {enough:,} are enough"
+        console.print(Text(f"warning: {told}", style="yellow"))
+
+
+def _shown(d: Difference) -> str:
+    gap = d.difference if d.debiased is None else d.debiased
+    gap, low, high = (round(value, 3) + 0.0 for value in (gap, d.low, d.high))
+    return f"{gap:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _clear(found: Mapping[str, Comparison], most: float) -> set[tuple[str, str, str, str]]:
+    """Return the finding, models and metric of differences that are more than chance explains."""
+    by_metric: dict[str, dict[tuple[str, str, str, str], float]] = {}
+    for title, comparison in found.items():
+        for d in comparison.differences:
+            place = (title, d.first, d.second, d.metric)
+            by_metric.setdefault(d.metric, {})[place] = d.p_value
+    return {
+        place
+        for p_values in by_metric.values()
+        for place, p in zip(p_values, holm(list(p_values.values())), strict=True)
+        if p <= round(most, 10)
+    }

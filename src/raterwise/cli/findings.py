@@ -1,0 +1,115 @@
+"""`--multilabel`: findings that may occur together, read and evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from raterwise.cli.options import asked_of, comma_list
+from raterwise.cli.reading import TableOptions, read_subgroups
+from raterwise.cli.show import ProgressBar
+from raterwise.errors import InvalidInputError
+from raterwise.io.findings import Findings, join_findings, read_finding_ratings
+from raterwise.io.tables import PredictionTable, read_predictions
+from raterwise.results import Results
+
+__all__ = ["evaluate_findings", "facts_of_findings", "read_findings", "refuse_finding_column"]
+
+
+def refuse_finding_column(finding_column: str | None) -> None:
+    """Refuse the column of findings where it would be left unread."""
+    if finding_column is not None:
+        raise InvalidInputError(f"--finding-column: goes with --multilabel; got {finding_column!r}")
+
+
+def read_findings(
+    predictions: Path, ratings: Path | None, tables: TableOptions, finding_column: str | None
+) -> tuple[PredictionTable, Findings]:
+    """Return a table of findings' probabilities, and its cases joined to the raters' answers."""
+    if tables.label_column is not None:
+        raise InvalidInputError(
+            "label_column: a finding has a label of its own, in a column label_FINDING (another "
+            f"beginning: rater_prefix); got {tables.label_column!r}"
+        )
+    table = read_predictions(
+        predictions,
+        prob_prefix=tables.prob_prefix,
+        prob_columns=comma_list(tables.prob_columns),
+        exclusive=False,
+        **tables.columns,
+    )
+    source = ratings or predictions
+    answers = read_finding_ratings(
+        source,
+        table.class_names,
+        tables.ratings,
+        finding_column=finding_column,
+        id_column=(tables.ratings_id_column if ratings else None) or tables.id_column,
+        missing=comma_list(tables.missing),
+        delimiter=tables.delimiter,
+        allow_unmatched=tables.allow_unmatched,
+    )
+    joined = join_findings(
+        table, answers, same_file=ratings is None, allow_unmatched=tables.allow_unmatched
+    )
+    joined.require_ratings(answers.source, tables.on_unrated.value)
+    return table, joined
+
+
+def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed: bool) -> Results:
+    """Return the results of findings; `told` are all options of `raterwise evaluate`."""
+    from raterwise.multilabel import evaluate_multilabel
+
+    if streamed:
+        raise InvalidInputError(
+            "--multilabel: findings are read into memory; leave out the options that stream"
+        )
+    if told["unit"].value == "raters":
+        raise InvalidInputError(
+            "--unit: findings are resampled by cases, or by patients with --group-column; "
+            "got 'raters'"
+        )
+    predictions, ratings = told["predictions"], told["ratings"]
+    with ProgressBar(shown=not told["quiet"]) as report:
+        report(f"reading {predictions.name}", 0.0)
+        table, found = read_findings(predictions, ratings, tables, told["finding_column"])
+        levels = read_subgroups(predictions, told["subgroup_column"], tables, table, found.report)
+        results = evaluate_multilabel(
+            found.probs,
+            found.positives,
+            found.raters,
+            names=found.names,
+            metrics=told["metrics"],
+            groups=found.groups,
+            weights=found.weights,
+            resamples=told["resamples"],
+            level=told["level"],
+            seed=told["seed"],
+            **asked_of(*(told[name] for name in ("bins", "question", "per", "option"))),
+            on_unrated=tables.on_unrated.value,
+            on_single=told["on_single"].value,
+            subgroups=levels,
+            subgroup_metrics=told["subgroup_metrics"],
+            progress=report,
+        )
+    dropped = {**found.report.dropped, **results.data.get("dropped", {})}
+    notes = results.warnings
+    if found.unread:
+        notes = (*notes, f"left unread, having no probability: {', '.join(found.unread)}")
+    return replace(results, data={**results.data, "dropped": dropped}, warnings=notes)
+
+
+def facts_of_findings(found: Findings) -> dict[str, Any]:
+    """Return what figures about the findings rest on, as `evaluate_multilabel` writes it down."""
+    rated = found.raters[found.raters > 0]
+    return {
+        "cases": len(found.probs),
+        "patients": None if found.groups is None else len(set(found.groups.tolist())),
+        "classes": 2,
+        "findings": list(found.names),
+        "ratings": int(rated.sum()),
+        "raters": {"mean": float(rated.mean()), "min": int(rated.min()), "max": int(rated.max())},
+        "dropped": found.report.dropped,
+    }

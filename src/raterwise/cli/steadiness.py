@@ -1,0 +1,246 @@
+"""How steady metrics are when the test set shrinks, of classes and of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.catalog import find
+from raterwise.cli.options import own_options
+from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.io.findings import Findings
+from raterwise.labels import Labels
+from raterwise.predictions import Predictions
+from raterwise.request import Request
+from raterwise.stability import (
+    Partition,
+    SubsampleCurve,
+    TotalVariation,
+    subsample_curve,
+    variations_of,
+)
+
+if TYPE_CHECKING:
+    from raterwise.inference.settings import Progress
+
+__all__ = ["EVERY", "ONE", "Steadiness", "measure", "measure_findings", "one_rater_each"]
+
+EVERY, ONE = "every rater", "one rater"
+CURVES_SHARE = 0.3
+"""How much of the work on a metric is its curve; the rest is its total variation."""
+
+
+@dataclass(frozen=True, eq=False)
+class Steadiness:
+    """One metric on parts of the cases, with the labels of every rater or of one."""
+
+    metric: str
+    raters: str
+    curve: SubsampleCurve
+    variation: TotalVariation
+    moves: NDArray[np.float64] | None = None
+    """The variation in every repeat, where they have just been made."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, None for NaN."""
+        curve = self.curve
+        return {
+            "raters": self.raters,
+            "unit": curve.unit,
+            "fractions": list(curve.fractions),
+            "sizes": list(curve.sizes),
+            "values": [[_finite(v) for v in row] for row in curve.values],
+            "mean": [_finite(v) for v in curve.mean],
+            "std": [_finite(v) for v in curve.std],
+            "full": _finite(curve.full),
+            "total_variation": {key: _finite(v) for key, v in self.variation._asdict().items()},
+        }
+
+    @staticmethod
+    def from_dict(metric: str, content: Mapping[str, Any]) -> Steadiness:
+        """Return what `to_dict` wrote down."""
+        values = np.array(content["values"], np.float64)
+        fractions, sizes = tuple(content["fractions"]), tuple(content["sizes"])
+        full = np.nan if content["full"] is None else float(content["full"])
+        curve = SubsampleCurve(fractions, sizes, values, full, content["unit"])
+        ends = content["total_variation"]
+        mean, std = (np.nan if ends[key] is None else ends[key] for key in ("mean", "std"))
+        return Steadiness(metric, content["raters"], curve, TotalVariation(mean, std))
+
+
+def measure(
+    probs: Any,
+    labels: Labels,
+    metrics: Sequence[str],
+    *,
+    groups: Any = None,
+    fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
+    repeats: int = 100,
+    seed: int = 0,
+    on_single: str = "error",
+    asked: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> tuple[list[Steadiness], list[str]]:
+    """Return every metric with all labels and with one per case; and what could not be had.
+
+    `asked` are `bins`, `question`, `per` and `options`, as in `evaluate`.
+    """
+    request = Request.of(list(metrics), **(asked or {}))
+    if missing := [name for name in metrics if name not in request.asked]:
+        raise InvalidInputError(f"--metrics: {', '.join(missing)} need a belief, not probabilities")
+    report = progress or (lambda what, done: None)
+    if not metrics:
+        raise InvalidInputError("--metrics: must name at least one metric; got none")
+    needed = {name: row.raters_needed(own) for name, (row, own) in request.asked.items()}
+    left_out = {name: labels.require_raters(n, on_single) for name, n in needed.items()}
+    notes = [
+        f"{count} cases with too few raters for {find(name).title}"
+        for name, count in left_out.items()
+        if count
+    ]
+    tasks = [(metric, EVERY) for metric in metrics]
+    if labels.num_raters.max() > 1:
+        tasks = [(metric, raters) for metric in metrics for raters in (EVERY, ONE)]
+        notes += [
+            f"{find(m).title} with one rater: it needs {n}" for m, n in needed.items() if n > 1
+        ]
+        tasks = [task for task in tasks if task[1] == EVERY or needed[task[0]] == 1]
+    single = one_rater_each(labels, seed)
+    found = []
+    for i, (metric, raters) in enumerate(tasks):
+        rows = np.flatnonzero(labels.num_raters >= needed[metric])
+        chosen = (labels if raters == EVERY else single).take(rows)
+        patients = None if groups is None else np.asarray(groups)[rows]
+        own = own_options(metric, asked or {})
+        what = f"{find(metric).title}, {raters}"
+
+        def curves(_: str, done: float, what: str = what, i: int = i) -> None:
+            report(what, (i + CURVES_SHARE * done) / len(tasks))
+
+        def variations(_: str, done: float, what: str = what, i: int = i) -> None:
+            report(what, (i + CURVES_SHARE + (1 - CURVES_SHARE) * done) / len(tasks))
+
+        given = np.asarray(probs)[rows], chosen
+        curve = subsample_curve(
+            metric, *given, fractions, repeats, seed, groups=patients, progress=curves, **own
+        )
+        known = Predictions.of(*given, groups=patients)
+        parts = Partition(repeats=repeats, seed=seed)
+        moves = variations_of(known, request.asked[metric], parts, variations)
+        found.append(Steadiness(metric, raters, curve, _variation(moves), moves))
+    return found, notes
+
+
+def _variation(moves: NDArray[np.float64]) -> TotalVariation:
+    return TotalVariation(float(np.nanmean(moves)), float(np.nanstd(moves)))
+
+
+def measure_findings(
+    found: Findings,
+    metrics: Sequence[str],
+    *,
+    asked: Mapping[str, Any],
+    progress: Progress,
+    **how: Any,
+) -> tuple[list[Steadiness], dict[str, list[Steadiness]], list[str]]:
+    """Return the means over the findings, each finding, and what could not be had.
+
+    Calibration errors ask about the positive class unless told otherwise, as in
+    `evaluate_multilabel`. The same seed draws the same cases for every finding that the same cases
+    were rated for: only then is there a mean, of the values on each subset, and of the findings'
+    variations in each repeat.
+    """
+    if asked.get("question") is None:
+        positive = Request.of(list(metrics), **asked).about_the_positive_class()
+        asked = {**asked, "options": positive.own}
+    each: dict[str, list[Steadiness]] = {}
+    notes: dict[str, list[str]] = {}
+    for i, title in enumerate(found.names):
+        rated = found.raters[:, i] > 0
+        positives, raters = found.positives[rated, i], found.raters[rated, i]
+        labels = Labels.from_counts(np.stack((raters - positives, positives), axis=1))
+
+        def report(what: str, done: float, title: str = title, i: int = i) -> None:
+            progress(f"{title}: {what}", (i + done) / len(found.names))
+
+        try:
+            each[title], told = measure(
+                found.probs[rated, i], labels, metrics, asked=asked, progress=report,
+                groups=None if found.groups is None else found.groups[rated], **how,
+            )  # fmt: skip
+        except RaterwiseError as error:
+            raise InvalidInputError(f"{title}: {error}") from error
+        for note in told:
+            notes.setdefault(note, []).append(title)
+    means, missing = _means(found, each, Request.of(list(metrics), **asked))
+    all_of_them = len(found.names)
+    told = [n if len(t) == all_of_them else f"{n}: {', '.join(t)}" for n, t in notes.items()]
+    return means, each, [*told, *missing]
+
+
+def _means(
+    found: Findings, each: Mapping[str, Sequence[Steadiness]], request: Request
+) -> tuple[list[Steadiness], list[str]]:
+    """Return the mean over the findings of each metric, repeat by repeat; or why there is none."""
+    means, notes = [], []
+    for name, (row, own) in request.asked.items():
+        used = found.raters >= row.raters_needed(own)
+        if (used != used[:, :1]).any():
+            notes.append(f"the mean of {row.title}: not the same cases were rated for each finding")
+            continue
+        for raters in (EVERY, ONE):
+            same = [
+                one
+                for measured in each.values()
+                for one in measured
+                if (one.metric, one.raters) == (name, raters)
+            ]
+            if len(same) == len(found.names):
+                means.append(_mean(same))
+    return means, notes
+
+
+def _mean(findings: Sequence[Steadiness]) -> Steadiness:
+    first = findings[0]
+    moves = _over([one.moves for one in findings])
+    curve = replace(
+        first.curve,
+        values=_over([one.curve.values for one in findings]),
+        full=float(_over([one.curve.full for one in findings])),
+    )
+    return Steadiness(first.metric, first.raters, curve, _variation(moves), moves)
+
+
+def _over(values: Sequence[Any]) -> NDArray[np.float64]:
+    """Return the mean over the findings in which a metric is defined; NaN where it is in none."""
+    stacked = np.array(values, np.float64)
+    defined = np.isfinite(stacked)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(defined, stacked, 0.0).sum(axis=0) / defined.sum(axis=0))
+
+
+def one_rater_each(labels: Labels, seed: int) -> Labels:
+    """Return one label per case, drawn at random from its raters: what most test sets have."""
+    if labels.ratings is not None:
+        case, label = labels.ratings.case, labels.ratings.label
+    else:
+        row, klass = np.nonzero(labels.counts)
+        times = labels.counts[row, klass]
+        case, label = np.repeat(row, times), np.repeat(klass, times)
+    order = np.random.default_rng(seed).permutation(len(case))
+    cases, first = np.unique(case[order], return_index=True)
+    if len(cases) != len(labels):
+        raise InvalidInputError(
+            f"labels: every case needs a rating; {len(labels) - len(cases)} have none"
+        )
+    return Labels.from_classes(
+        label[order][first], num_classes=labels.num_classes, class_names=labels.class_names
+    )
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,393 @@
+"""Findings that may occur together, from files: a probability and raters' answers for each.
+
+Answers come as counts (positives_FINDING, raters_FINDING), as a column per rater and finding
+(reader_1_FINDING), as one label (label_FINDING), or with a row per case, reader and finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import choose
+from raterwise.errors import InvalidInputError
+from raterwise.io.npz import is_npz, read_npz
+from raterwise.io.ratings import (
+    LAYOUT_ARGUMENTS,
+    RATER_COLUMNS,
+    RATER_PREFIXES,
+    RATING_COLUMNS,
+    RatingColumns,
+    encoded,
+    find_id_column,
+    unique_ids,
+    usual_column,
+)
+from raterwise.io.sources import TableFile, listed, open_table
+from raterwise.io.tables import JoinReport, PredictionTable, matched
+from raterwise.io.values import as_ids, as_whole_numbers, as_yes_or_no, id_at
+
+__all__ = ["FindingRatings", "Findings", "join_findings", "read_finding_ratings"]
+
+Array = NDArray[Any]
+Counts = NDArray[np.int64]
+
+FINDING_COLUMNS = ("finding",)
+POSITIVES, RATERS, LABEL = "positives_", "raters_", "label_"
+
+
+@dataclass(frozen=True, eq=False)
+class FindingRatings:
+    """How many raters saw each finding in each case of a file, out of how many who looked."""
+
+    ids: Array | None
+    """(M,): the cases, each once, in the order of the file; None where it has no ids."""
+    positives: Counts
+    """(M, L)."""
+    raters: Counts
+    """(M, L)."""
+    source: str
+    unread: tuple[str, ...] = ()
+    """Findings, or columns, that have ratings and no probability; left out because allowed."""
+
+
+class Findings(NamedTuple):
+    """What `raterwise.evaluate_multilabel` needs, case by case in the order of the predictions."""
+
+    probs: Array
+    positives: Counts
+    raters: Counts
+    names: tuple[str, ...]
+    ids: Array | None
+    groups: Array | None
+    weights: Array | None
+    report: JoinReport
+    unread: tuple[str, ...]
+
+    def require_ratings(self, source: str, on_unrated: str) -> None:
+        """Refuse findings that nobody rated: in any case, or, unless these are dropped, in one."""
+        missing = self.raters == 0
+        for name, none in zip(self.names, missing.T, strict=True):
+            if none.all():
+                raise InvalidInputError(f"{source}: nobody rated {name!r} in any case")
+            if none.any() and on_unrated == "error":
+                row = int(np.flatnonzero(none)[0])
+                first = f"row {row + 1}" if self.ids is None else f"case {id_at(self.ids, row)!r}"
+                raise InvalidInputError(
+                    f"{source}: every case needs a rating of {name!r}; {int(none.sum())} of "
+                    f'{len(none)} have none (first: {first}); on_unrated="drop" leaves them out'
+                )
+
+
+def read_finding_ratings(
+    path: str | PathLike[str],
+    names: Sequence[str],
+    columns: RatingColumns | None = None,
+    *,
+    finding_column: str | None = None,
+    id_column: str | None = None,
+    missing: Collection[str] = (),
+    delimiter: str | None = None,
+    allow_unmatched: bool = False,
+) -> FindingRatings:
+    """Return the raters' answers on the findings `names` of a CSV, Parquet, Arrow or NPZ file.
+
+    Each finding has either counts or answers of raters. Answers are 1 or 0, yes or no, true or
+    false; empty cells, and whatever `missing` lists, are no rating. What is rated and not among
+    `names` is an error, unless `allow_unmatched`.
+
+    >>> path = getfixture("tmp_path") / "ratings.csv"
+    >>> _ = path.write_text("case,reader_1_mass,reader_2_mass\\nn1,yes,no\\nn2,no,\\n")
+    >>> table = read_finding_ratings(path, ["mass"])
+    >>> table.ids.tolist(), table.positives.tolist(), table.raters.tolist()
+    (['n1', 'n2'], [[1], [0]], [[2], [1]])
+    """
+    columns = columns or RatingColumns()
+    if columns.layout is not None:
+        choose("ratings_layout", columns.layout, tuple(LAYOUT_ARGUMENTS))
+    for argument in ("rater_columns", "count_columns", "count_prefix"):
+        if getattr(columns, argument):
+            raise InvalidInputError(
+                f"{argument}: findings have columns named after them, {POSITIVES}FINDING and "
+                f"{RATERS}FINDING, or READER_FINDING with a rater_prefix; got "
+                f"{listed(list(getattr(columns, argument)))}"
+            )
+    if is_npz(path):
+        if columns.layout or columns.named or id_column or finding_column:
+            raise InvalidInputError(
+                "an NPZ file has no columns: its ratings are the arrays positives and raters, and "
+                "its ids the array ids"
+            )
+        return _of_npz(path, tuple(names))
+    file = open_table(path, delimiter=delimiter)
+    if _is_long(file, columns, finding_column):
+        found = _read_long(file, tuple(names), columns, finding_column, id_column, missing)
+    else:
+        found = _read_wide(file, tuple(names), columns, id_column, missing)
+    if found.unread and not allow_unmatched:
+        raise InvalidInputError(
+            f"{file.name}: what is rated must have a probability; {listed(found.unread)} "
+            f"{'has' if len(found.unread) == 1 else 'have'} none (findings: {listed(names)}); "
+            "allow_unmatched leaves it out"
+        )
+    return found
+
+
+def join_findings(
+    predictions: PredictionTable,
+    ratings: FindingRatings,
+    *,
+    same_file: bool = False,
+    allow_unmatched: bool = False,
+) -> Findings:
+    """Return predictions with the ratings of the same cases, in the order of the predictions.
+
+    Ratings of the `same_file` are in that order already; others are joined by id.
+    """
+    cases = len(predictions.probs)
+    if same_file and len(ratings.raters) == cases:
+        known, index, report = np.ones(cases, bool), np.arange(cases), JoinReport(cases)
+    else:
+        if ratings.ids is None:
+            raise InvalidInputError(
+                f"{ratings.source}: must hold ids, by which it is joined to {predictions.source}"
+            )
+        known, index, report = matched(
+            predictions, ratings.ids, ratings.source, allow_unmatched=allow_unmatched
+        )
+
+    def of_known(values: Array | None) -> Array | None:
+        return None if values is None else values[known]
+
+    return Findings(
+        predictions.probs[known],
+        ratings.positives[index],
+        ratings.raters[index],
+        predictions.class_names,
+        of_known(predictions.ids),
+        of_known(predictions.groups),
+        of_known(predictions.weights),
+        report,
+        ratings.unread,
+    )
+
+
+def _is_long(file: TableFile, columns: RatingColumns, finding_column: str | None) -> bool:
+    """Tell whether a row is a rating: as told, or by the usual names of the columns."""
+    if columns.layout is not None:
+        if columns.layout != "long" and finding_column is not None:
+            raise InvalidInputError(
+                f"finding_column: does not go with the layout {columns.layout!r} of the ratings"
+            )
+        return columns.layout == "long"
+    if finding_column or columns.rater_column or columns.rating_column:
+        return True
+    usual = (FINDING_COLUMNS, RATER_COLUMNS, RATING_COLUMNS)
+    return all(set(names) & set(file.columns) for names in usual)
+
+
+def _read_long(
+    file: TableFile,
+    names: tuple[str, ...],
+    columns: RatingColumns,
+    finding_column: str | None,
+    id_column: str | None,
+    missing: Collection[str],
+) -> FindingRatings:
+    case = find_id_column(file, id_column)
+    finding = usual_column(file, finding_column, FINDING_COLUMNS, "finding_column")
+    rater = usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
+    rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
+    table = file.read([case, rater, finding, rating])
+
+    def codes_of(name: str) -> tuple[NDArray[np.int64], Array]:
+        return encoded(as_ids(table.column(name), f"{file.name}: column {name!r}"))
+
+    (items, ids), (raters, rater_ids), (found, titles) = map(codes_of, (case, rater, finding))
+    _refuse_second_answers((items, ids), (raters, rater_ids), (found, titles), file)
+    position = {name: i for i, name in enumerate(names)}
+    places = np.array([position.get(str(title), -1) for title in titles.tolist()], np.int64)
+    unread = tuple(str(t) for t, i in zip(titles.tolist(), places, strict=True) if i < 0)
+    _require_every(file, names, set(map(str, titles.tolist())), f"its name in {finding!r}")
+    answers = as_yes_or_no(table.column(rating), f"{file.name}: column {rating!r}", missing)
+    use = (answers >= 0) & (places[found] >= 0)
+    cells = items[use] * len(names) + places[found[use]]
+    shape = (len(ids), len(names))
+    size = shape[0] * shape[1]
+    positives = np.bincount(cells[answers[use] == 1], minlength=size).reshape(shape)
+    return FindingRatings(
+        ids, positives, np.bincount(cells, minlength=size).reshape(shape), file.name, unread
+    )
+
+
+def _refuse_second_answers(
+    items: tuple[Counts, Array],
+    raters: tuple[Counts, Array],
+    findings: tuple[Counts, Array],
+    file: TableFile,
+) -> None:
+    """Raise an error if a rater answers twice for a finding of a case."""
+    (item, ids), (who, rater_ids), (what, titles) = items, raters, findings
+    answers = (item * len(rater_ids) + who) * len(titles) + what
+    ordered = np.sort(answers)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    if again.size:
+        rest, title = divmod(int(again[0]), len(titles))
+        case, rater = divmod(rest, len(rater_ids))
+        raise InvalidInputError(
+            f"{file.name}: a rater must rate a finding of a case once; {id_at(rater_ids, rater)!r} "
+            f"has more than one row for {id_at(titles, title)!r} of case {id_at(ids, case)!r}"
+        )
+
+
+def _read_wide(
+    file: TableFile,
+    names: tuple[str, ...],
+    columns: RatingColumns,
+    id_column: str | None,
+    missing: Collection[str],
+) -> FindingRatings:
+    counts, answers, unread = _columns_of(file, names, columns)
+    has_id = id_column is not None or "case" in file.columns
+    case = find_id_column(file, id_column) if has_id else None
+    used = [c for each in (*counts.values(), *answers.values()) for c in each]
+    table = file.read([*([case] if case else []), *used])
+    ids = unique_ids(table.column(case), file, case) if case else None
+    positives = np.zeros((table.num_rows, len(names)), np.int64)
+    raters = np.zeros_like(positives)
+    for i, name in enumerate(names):
+        if name in counts:
+            seen, looked = (_whole(table, column, file) for column in counts[name])
+            positives[:, i], raters[:, i] = seen, looked
+            _refuse_too_many(seen, looked, counts[name], file, ids)
+            continue
+        for column in answers[name]:
+            said = as_yes_or_no(table.column(column), f"{file.name}: column {column!r}", missing)
+            positives[:, i] += said == 1
+            raters[:, i] += said >= 0
+    return FindingRatings(ids, positives, raters, file.name, unread)
+
+
+def _columns_of(
+    file: TableFile, names: tuple[str, ...], columns: RatingColumns
+) -> tuple[dict[str, list[str]], dict[str, list[str]], tuple[str, ...]]:
+    """Return each finding's columns of counts, or of answers; and the columns of no finding."""
+    counts: dict[str, list[str]] = {}
+    answers: dict[str, list[str]] = {}
+    unread: list[str] = []
+    if columns.layout != "wide" and not columns.rater_prefix:
+        for column in file.columns:
+            prefix = next((p for p in (POSITIVES, RATERS) if column.startswith(p)), None)
+            if prefix is None:
+                continue
+            if (name := column.removeprefix(prefix)) in names:
+                counts.setdefault(name, []).append(column)
+            else:
+                unread.append(column)
+    if columns.layout != "counts":
+        for prefix in (columns.rater_prefix,) if columns.rater_prefix else (*RATER_PREFIXES, LABEL):
+            for column in (c for c in file.columns if c.startswith(prefix)):
+                of = _finding_of(column.removeprefix(prefix), names, alone=prefix == LABEL)
+                if of is None:
+                    unread.append(column)
+                else:
+                    answers.setdefault(of, []).append(column)
+    for name in names:
+        _check_counts(name, counts, answers, file)
+    words = f"{POSITIVES}FINDING and {RATERS}FINDING" if columns.layout != "wide" else ""
+    if columns.layout != "counts":
+        usual = f"{RATER_PREFIXES[0]}…_FINDING or {LABEL}FINDING"
+        own = columns.rater_prefix and f"{columns.rater_prefix}…_FINDING"
+        words = own or f"{words}, {usual}".removeprefix(", ")
+    _require_every(file, names, {*counts, *answers}, words)
+    counts = {name: [POSITIVES + name, RATERS + name] for name in counts}
+    return counts, answers, tuple(unread)
+
+
+def _check_counts(
+    name: str, counts: dict[str, list[str]], answers: dict[str, list[str]], file: TableFile
+) -> None:
+    """Refuse half of a pair of counts, and both counts and answers."""
+    given = counts.get(name, [])
+    if len(given) == 1:
+        other = {POSITIVES + name, RATERS + name} - set(given)
+        raise InvalidInputError(
+            f"{file.name}: must hold both {POSITIVES + name!r} and {RATERS + name!r}; there is no "
+            f"{next(iter(other))!r}"
+        )
+    if given and name in answers:
+        raise InvalidInputError(
+            f"{file.name}: {name!r} must have counts or answers of raters; it has both "
+            f"({listed([*given, *answers[name]])}); ratings_layout says which to take"
+        )
+
+
+def _finding_of(rest: str, names: Sequence[str], *, alone: bool) -> str | None:
+    """Return the finding that a column is of: READER_FINDING, or FINDING `alone`, longest first.
+
+    >>> _finding_of("1_nodule_mass", ["mass", "nodule_mass"], alone=False)
+    'nodule_mass'
+    """
+    fits = [n for n in names if rest == n or (not alone and rest.endswith(f"_{n}"))]
+    return max(fits, key=len) if fits else None
+
+
+def _require_every(
+    file: TableFile, names: Sequence[str], having: Collection[str], what: str
+) -> None:
+    """Refuse findings without labels, by their names."""
+    if absent := [name for name in names if name not in having]:
+        raise InvalidInputError(
+            f"{file.name}: every finding needs labels; {listed(absent)} "
+            f"{'has' if len(absent) == 1 else 'have'} none (looked for {what}; columns: "
+            f"{listed(file.columns)})"
+        )
+
+
+def _whole(table: Any, column: str, file: TableFile) -> Counts:
+    return as_whole_numbers(table.column(column), f"{file.name}: column {column!r}")
+
+
+def _refuse_too_many(
+    positives: Counts, raters: Counts, pair: Sequence[str], file: TableFile, ids: Array | None
+) -> None:
+    """Raise an error if more raters saw a finding than looked for it."""
+    wrong = np.flatnonzero(positives > raters)
+    if wrong.size:
+        row = int(wrong[0])
+        case = "" if ids is None else f" (case {id_at(ids, row)!r})"
+        raise InvalidInputError(
+            f"{file.name}: {pair[0]!r} must be at most {pair[1]!r}; row {row + 1}{case} has "
+            f"{positives[row]} of {raters[row]}"
+        )
+
+
+def _of_npz(path: str | PathLike[str], names: tuple[str, ...]) -> FindingRatings:
+    file = read_npz(path)
+    own = file.class_names("names")
+    rows = len(file.get("raters", ndim=(2,)))
+    shape = (rows, len(own or names))
+    positives, raters = (file.whole_numbers(key, shape) for key in ("positives", "raters"))
+    ids = file.ids_of(rows) if "ids" in file.arrays else None
+    if own is not None and own != names:
+        if absent := [name for name in names if name not in own]:
+            raise InvalidInputError(
+                f"{file.where('names')}: every finding needs labels; there is no {listed(absent)} "
+                f"(it holds {listed(own)})"
+            )
+        order = [own.index(name) for name in names]
+        positives, raters = positives[:, order], raters[:, order]
+    for i, name in enumerate(names):
+        wrong = np.flatnonzero(positives[:, i] > raters[:, i])
+        if wrong.size:
+            row = int(wrong[0])
+            raise InvalidInputError(
+                f"{file.where('positives')}: must be at most 'raters'; row {row + 1}, {name!r} "
+                f"has {positives[row, i]} of {raters[row, i]}"
+            )
+    return FindingRatings(ids, positives, raters, file.name)

@@ -1,0 +1,143 @@
+"""The sections on findings that may occur together: a verdict and headline metrics for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from raterwise.report.markup import Html, el
+from raterwise.report.sections import section, value_of, warnings
+from raterwise.report.words import Verdict, basis, headline, number, verdict
+from raterwise.results import Results
+
+__all__ = ["by_finding", "differences_by_finding", "summary_of_findings"]
+
+TONES = ("bad", "caution", "good")
+JUDGED_ALONE = (
+    "Each finding is judged by itself: of twenty findings with right probabilities, about one is "
+    "called miscalibrated by chance."
+)
+
+
+def summary_of_findings(results: Results) -> Html:
+    """Return how many findings are miscalibrated, which, and what the verdicts rest on."""
+    verdicts = {title: _verdict(title, found) for title, found in results.findings.items()}
+    several = len(verdicts)
+    tones = [v.tone for v in verdicts.values()]
+    wrong = sum(_is_miscalibrated(results.findings[title], v) for title, v in verdicts.items())
+    doubtful = tones.count("caution")
+    if wrong:
+        are = "is" if wrong == 1 else "are"
+        text = f"{wrong} of {several} findings {are} miscalibrated"
+        tone = "bad" if "bad" in tones else "caution"
+    elif doubtful:
+        text, tone = f"No clear answer for {doubtful} of {several} findings", "caution"
+    else:
+        text, tone = f"No miscalibration found in {several} findings", "good"
+    told = [
+        el("li", el("strong", f"{title}: {v.headline}. "), v.explanation)
+        for title, v in sorted(verdicts.items(), key=lambda pair: TONES.index(pair[1].tone))
+    ]
+    return section(
+        "verdict",
+        "Verdict",
+        el(
+            "div",
+            el("p", text, class_="headline"),
+            el("p", _means_in_words(results)),
+            el("p", f"Rests on {basis(results.data)}.", class_="basis"),
+            class_=f"panel {tone}",
+        ),
+        el(
+            "details",
+            el("summary", "The verdict on each finding"),
+            el("ul", told),
+            el("p", JUDGED_ALONE, class_="note"),
+        ),
+        warnings(results),
+    )
+
+
+def _verdict(title: str, found: Results) -> Verdict:
+    """Return the verdict on one finding, called by its name."""
+    return verdict(replace(found, data={**found.data, "class_names": ["no", title]}))
+
+
+def _is_miscalibrated(found: Results, told: Verdict) -> bool:
+    """Tell whether a finding was judged so; a small gap may be beyond doubt, too."""
+    judged = found.data.get("verdict")
+    return bool(judged["miscalibrated"]) if judged else told.tone == "bad"
+
+
+def _means_in_words(results: Results) -> str:
+    parts = []
+    for e in (results[name] for name in headline(results)):
+        if e.value is not None:
+            ends = "" if e.low is None else f" [{number(e.low)}, {number(e.high)}]"
+            parts.append(f"{e.title} {number(e.value)}{ends}")
+    return f"On average over the findings: {'; '.join(parts)}." if parts else ""
+
+
+def by_finding(results: Results) -> Html | None:
+    """Return the headline metrics of every finding with their intervals, the means first."""
+    if not results.findings:
+        return None
+    chosen = headline(results)
+    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
+    head = ["Finding", "Cases", *(results[name].title for name in chosen)]
+    rows = [_row("Mean over the findings", "", results, chosen)]
+    for title, found in results.findings.items():
+        rows.append(_row(title, f"{found.data['cases']:,}", found, chosen))
+    note = (
+        f"In brackets: {level} interval. “Less chance” is the value with the part taken out by "
+        "which chance alone pushes a calibration error up. The mean is over the findings in which "
+        "a metric is defined."
+    )
+    return section("findings", "Finding by finding", el("p", note, class_="note"),
+                   _wide(head, rows, "Finding by finding"))  # fmt: skip
+
+
+def _row(title: str, cases: str, results: Results, chosen: list[str]) -> Html:
+    cells = [el("td", value_of(results.get(name))) for name in chosen]
+    return el("tr", el("th", title, scope="row"), el("td", cases), cells)
+
+
+def _wide(head: list[str], rows: list[Html], label: str) -> Html:
+    columns = [el("th", name, scope="col") for name in head]
+    table = el("table", el("thead", el("tr", columns)), el("tbody", rows), class_="metrics paired")
+    return el("div", table, class_="wide", tabindex="0", role="group", aria_label=label)
+
+
+def differences_by_finding(findings: Mapping[str, Any] | None) -> Html | None:
+    """Return the differences between models in the headline metrics of every finding."""
+    if not findings:
+        return None
+    first = next(iter(next(iter(findings.values())).models.values()))
+    chosen = headline(first)
+    pairs = dict.fromkeys((d.first, d.second) for c in findings.values() for d in c.differences)
+    rows = []
+    for title, comparison in findings.items():
+        made = {(d.first, d.second, d.metric): d for d in comparison.differences}
+        for pair in pairs:
+            cells = [el("td", _difference(made.get((*pair, name)))) for name in chosen]
+            rows.append(
+                el("tr", el("th", title, scope="row"), el("td", " − ".join(pair)), cells)
+            )  # fmt: skip
+    note = (
+        "First minus second model, calibration errors corrected, with the interval of the "
+        "difference. p is adjusted for the number of pairs of models, not for the number of "
+        "findings: of twenty findings without a difference, one has p below 0.05 by chance."
+    )
+    head = ["Finding", "Models", *(first[name].title for name in chosen)]
+    return section("findings", "Do they differ in each finding?", el("p", note, class_="note"),
+                   _wide(head, rows, "Differences by finding"))  # fmt: skip
+
+
+def _difference(d: Any) -> list[Any]:
+    if d is None:
+        return ["–"]
+    gap = number(d.difference if d.debiased is None else d.debiased)
+    parts = [el("strong", gap), el("small", f"[{number(d.low)}, {number(d.high)}]"),
+             el("small", f"p\u00a0=\u00a0{number(d.adjusted_p_value)}")]  # fmt: skip
+    return [el("div", parts, class_="value")]
