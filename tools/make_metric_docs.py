@@ -15,7 +15,9 @@ INTRODUCTION = """\
 
 Every metric of `raterwise evaluate` and `rw.evaluate`, from `src/raterwise/catalog.py`.
 *Raters* is how many labels a case needs. *Interval* is how the interval is made: *inversion* of a
-test for errors that cannot be negative (see [coverage](coverage.md)), *bootstrap* for the rest.
+test for errors that cannot be negative; otherwise the error is that of leaving out one patient or
+case at a time, and the shape is that of a *proportion*, a *loss*, a *separation* of right from
+wrong cases, or *Student's* (see [coverage](coverage.md)).
 LH, RECE, MR and CCC are the four papers that the README names.
 
 This page is made by `python tools/make_metric_docs.py`.
@@ -35,7 +37,7 @@ def page() -> str:
         for row in CATALOG.values():
             if row.group == group:
                 better = "" if row.direction == "none" else row.direction
-                interval = "inversion" if row.error else "bootstrap"
+                interval = "inversion" if row.error else row.shape.replace("student", "Student's")
                 title = "" if row.title.lower() == row.name else f"**{row.title}.** "
                 lines.append(
                     f"| `{row.name}` | {title}{row.meaning} | {better} | {row.least_raters} "
