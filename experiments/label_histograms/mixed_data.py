@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ __all__ = [
     "read_mixed_table",
     "test_labels",
     "true_probabilities",
+    "validation_labels",
 ]
 
 IntArray = NDArray[np.int64]
@@ -66,11 +68,6 @@ class MixedTable:
         arrays = (self.counts, self.sources, self.classes, self.ratio, self.partition)
         return MixedTable(*(array[rows] for array in arrays))
 
-    @property
-    def truth(self) -> FloatArray:
-        """(N, 10): the true class probabilities."""
-        return true_probabilities(self.classes, self.ratio)
-
 
 @dataclass(frozen=True, eq=False)
 class TestLabels:
@@ -82,8 +79,20 @@ class TestLabels:
     """(N, 10): ten labels of each case."""
     expert: IntArray
     """(N,): the one of them that the authors drew for the posterior; the other nine judge it."""
-    truth: FloatArray
-    """(N, 10): the true class probabilities."""
+    classes: IntArray
+    """(N, 2): the classes of the two images that are mixed."""
+    ratio: FloatArray
+    """(N,): the share of the first."""
+
+    @cached_property
+    def truth(self) -> FloatArray:
+        """(N, 10): the true class probabilities."""
+        return true_probabilities(self.classes, self.ratio)
+
+    def first(self, number: int) -> TestLabels:
+        """Return the first cases."""
+        arrays = (self.counts, self.expert, self.classes, self.ratio)
+        return TestLabels(*(array[:number] for array in arrays))
 
 
 def read_mixed_table(path: str | PathLike[str]) -> MixedTable:
@@ -142,7 +151,7 @@ def test_labels(folder: str | PathLike[str], name: str) -> TestLabels:
         raise InvalidInputError(f"{name}: the labels of sam and rem must add to those of t1_v2")
     if (drawn.counts.sum(axis=1) != 1).any():
         raise InvalidInputError(f"{name}: sam must hold one label of each case")
-    return TestLabels(test.counts, drawn.counts.argmax(axis=1), test.truth)
+    return TestLabels(test.counts, drawn.counts.argmax(axis=1), test.classes, test.ratio)
 
 
 test_labels.__test__ = False  # type: ignore[attr-defined]

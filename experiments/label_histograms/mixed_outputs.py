@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.kept import fingerprint
 from experiments.label_histograms.mixed_data import DATA
 from raterwise.errors import InvalidInputError
 
@@ -25,7 +26,10 @@ FloatArray = NDArray[np.float32]
 
 LEVELS = 63
 """The largest code; small values, which are most, are told apart more finely."""
+PARTS = ("valid", "test")
 DROPOUT = 0.5
+NARROW = 64
+"""Of networks with so many channels or fewer the validation outputs are small enough to keep."""
 HEAD = ("hidden_weight", "hidden_bias", "last_weight", "last_bias")
 
 
@@ -53,29 +57,51 @@ def restored(codes: NDArray[np.uint8], top: FloatArray) -> FloatArray:
 class Outputs:
     """The kept outputs of one network."""
 
-    data: str
-    seed: int
+    made_of: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
+    @property
+    def data(self) -> str:
+        """Which data set."""
+        return str(self.made_of["data"])
+
+    @property
+    def seed(self) -> int:
+        """Of the network."""
+        return int(self.made_of["seed"])
+
+    def digest(self, part: str) -> str:
+        """Return what tells a part, with the head, from others."""
+        return fingerprint(*(self.arrays[name] for name in (part, f"{part}_top", *HEAD)))
+
     def has(self, part: str) -> bool:
-        """Tell whether a part is kept: pooled_valid, pooled_test, hidden_test, hidden_tta."""
+        """Tell whether a part is kept: pooled_valid, pooled_test, hidden_tta."""
         return part in self.arrays
 
     def plain(self, part: str) -> tuple[FloatArray, FloatArray]:
         """Return logits and features of "valid" or "test", without dropout."""
-        if f"pooled_{part}" in self.arrays:
-            return self._head(self._part(f"pooled_{part}"), None)
-        return self._last(self._part(f"hidden_{part}"))
+        return self._head(self._part(f"pooled_{part}"), None)
 
-    def dropout(self, samples: int, seed: int) -> tuple[FloatArray, FloatArray]:
-        """Return logits (S, N, K) and features (S, N, D) of the test cases with dropout."""
-        pooled = self._part("pooled_test")
-        draws = [self._head(pooled, np.random.default_rng([seed, s])) for s in range(samples)]
+    def dropout(self, part: str, samples: int, seed: int) -> tuple[FloatArray, FloatArray]:
+        """Return logits (S, N, K) and features (S, N, D) of "valid" or "test" with dropout."""
+        pooled, which = self._part(f"pooled_{part}"), PARTS.index(part)
+        draws = [
+            self._head(pooled, np.random.default_rng([seed, which, s])) for s in range(samples)
+        ]
         return np.stack([d[0] for d in draws]), np.stack([d[1] for d in draws])
 
     def augmentation(self) -> tuple[FloatArray, FloatArray]:
         """Return logits (S, N, K) and features (S, N, D) of augmented test images."""
         return self._last(self._part("hidden_tta"))
+
+    def slim(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays without the draws, and without channels that are too many to keep."""
+        dropped = {"hidden_tta", "pooled_valid", "pooled_test"}
+        if self.data == "mixed_mnist":
+            narrow = self.arrays["pooled_test"].shape[1] <= NARROW
+            dropped -= {"pooled_valid", "pooled_test"} if narrow else {"pooled_test"}
+        tops = {f"{name}_top" for name in dropped}
+        return {key: value for key, value in self.arrays.items() if key not in dropped | tops}
 
     def _part(self, name: str) -> FloatArray:
         return restored(self.arrays[name], self.arrays[f"{name}_top"])
@@ -107,16 +133,17 @@ def output_file(folder: Path, data: str, seed: int) -> Path:
 
 def load_outputs(folder: Path, data: str) -> list[Outputs]:
     """Return the kept networks of a data set, in the order of their seeds."""
-    found = []
+    found: list[tuple[int, Outputs]] = []
     for file in folder.glob(f"{data}-*.npz"):
         try:
             with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 arrays = {key: stored[key] for key in stored.files}
             made_of = json.loads(str(arrays.pop("made_of")))
-            found.append(Outputs(made_of["data"], made_of["seed"], arrays))
+            outputs = Outputs(made_of, arrays)
+            found.append((outputs.seed, outputs))
         except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
             raise InvalidInputError(
                 f"{file.name}: must be a network that `experiments mixed_labels` wrote, of one of "
                 f"{', '.join(DATA)}; {type(error).__name__} while reading it"
             ) from error
-    return sorted(found, key=lambda outputs: outputs.seed)
+    return [outputs for _, outputs in sorted(found, key=lambda pair: pair[0])]
