@@ -336,7 +336,7 @@ def trained(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch")
     folder = tmp_path_factory.mktemp("mixed")
     command = ["mixed_labels", "--data", str(data), "--out", str(folder / "out"), "--quiet"]
-    command += ["--width", "0.1", "--mnist-epochs", "30", "--cifar10-epochs", "8"]
+    command += ["--width", "0.1", "--mnist-epochs", "30", "--cifar10-epochs", "20"]
     command += ["--mnist-seeds", "2", "--cifar10-seeds", "1", "--keep", str(folder / "kept")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
