@@ -65,8 +65,13 @@ class MixedTable:
         rows = np.flatnonzero(self.partition == name)
         if not len(rows):
             raise InvalidInputError(f"partition: must be one that the file has; got {name!r}")
-        arrays = (self.counts, self.sources, self.classes, self.ratio, self.partition)
-        return MixedTable(*(array[rows] for array in arrays))
+        return MixedTable(
+            self.counts[rows],
+            self.sources[rows],
+            self.classes[rows],
+            self.ratio[rows],
+            self.partition[rows],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +96,10 @@ class TestLabels:
 
     def first(self, number: int) -> TestLabels:
         """Return the first cases."""
-        arrays = (self.counts, self.expert, self.classes, self.ratio)
-        return TestLabels(*(array[:number] for array in arrays))
+        rows = slice(number)
+        return TestLabels(
+            self.counts[rows], self.expert[rows], self.classes[rows], self.ratio[rows]
+        )
 
 
 def read_mixed_table(path: str | PathLike[str]) -> MixedTable:

@@ -28,7 +28,7 @@ from experiments.label_histograms.mixed_data import (
     validation_labels,
 )
 from experiments.label_histograms.mixed_outputs import Outputs, load_outputs, output_file
-from experiments.label_histograms.mixed_scores import case_losses, scored
+from experiments.label_histograms.mixed_scores import case_losses, redrawn, scored
 from experiments.label_histograms.mixed_tables import as_markdown
 from raterwise.beliefs import Belief, EnsembleBelief, PointBelief
 from raterwise.calibrators.alpha import AlphaCalibration
@@ -53,7 +53,7 @@ SCALINGS: dict[str, tuple[Any, dict[str, float]]] = {
     "ms": (MatrixScaling, {"off_diagonal_l2": 10.0, "bias_l2": 1.0}),
 }
 """The penalties of vs and ms are those that LH chose on MDS (appendix F.3)."""
-ALPHA = {"l2": 0.005, "penalty": "paper"}
+ALPHA_L2 = 0.005
 """λ of LH eq 50, as in the paper."""
 PAIRS = {
     "unbiasedness": ("epistemic_loss", "epistemic_loss_true"),
@@ -72,6 +72,8 @@ class Judging:
     """Draws of Monte-Carlo dropout."""
     fit_samples: int = 5
     """Draws of the validation cases that its α is fitted to."""
+    redraws: int = 100
+    """New labels of the test cases, drawn from the true probabilities."""
     seed: int = 0
     """Of those draws."""
 
@@ -155,6 +157,7 @@ def _network(
     """Return every row of the tables for one network."""
     fitted = _calibrators(outputs, labels, folder, settings)
     rows: list[dict[str, Any]] = []
+    found: dict[str, Any] = {}
     for method in METHODS:
         file = folder / f"{outputs.data}-{outputs.seed}-{method}.json"
         if outputs.has(NEEDS[method]):
@@ -164,11 +167,15 @@ def _network(
                 "settings": asdict(settings),
             }
             make = partial(_rows, method, outputs, labels, fitted, settings)
-            rows += kept(file, made_of, make)["rows"]
+            found |= kept(file, made_of, make)
         elif file.is_file():
             # Draws that are too many to keep: what was found while they were there.
-            rows += _stored(file)["rows"]
-    return {"data": outputs.data, "seed": outputs.seed, "fitted": _said_of(fitted), "rows": rows}
+            found |= _stored(file)
+        else:
+            continue
+        rows += found["rows"]
+    about = {"data": outputs.data, "seed": outputs.seed, "fitted": _said_of(fitted)}
+    return {**about, "redrawn": found["redrawn"], "rows": rows}
 
 
 def _stored(file: Path) -> dict[str, Any]:
@@ -211,7 +218,7 @@ def _fitted(outputs: Outputs, labels: StudyLabels, settings: Judging) -> dict[st
         for name, (kind, options) in SCALINGS.items():
             scaling = None if kind is None else kind(**options).fit(logits.astype(float), said)
             alphas = (
-                AlphaCalibration(**ALPHA).fit(x, said, probs=_calibrated(scaling, u))
+                AlphaCalibration(ALPHA_L2, "paper").fit(x, said, probs=_calibrated(scaling, u))
                 for x, u in ((features, logits), (dropped, draws))
             )
             found.setdefault(str(number), {})[name] = {
@@ -243,7 +250,11 @@ def _rows(
             pair = _judged_pair(plain, alphas[method].predict(features, probs=probs), test)
             key = {"method": method, "scaling": name, "labels": number}
             rows += [{**key, "alpha": i == 1, **row} for i, row in enumerate(pair)]
-    return {"rows": rows}
+    found: dict[str, Any] = {"rows": rows}
+    if method == "raw":
+        plain = PointBelief(_calibrated(None, logits))
+        found["redrawn"] = redrawn(plain, test, settings.redraws, settings.seed)
+    return found
 
 
 def _judged_pair(plain: Belief, calibrated: Belief, test: TestLabels) -> list[dict[str, Any]]:
@@ -299,8 +310,7 @@ def keep_small(out: str | PathLike[str], to: str | PathLike[str], names: list[st
     place.mkdir(parents=True, exist_ok=True)
     for name in names:
         for outputs in load_outputs(folder, name):
-            small = outputs.slim()
-            kept_arrays(output_file(place, name, outputs.seed), outputs.made_of, lambda s=small: s)
+            kept_arrays(output_file(place, name, outputs.seed), outputs.made_of, outputs.slim)
     for file in sorted(folder.glob("*.json")) + sorted(folder.glob("labels-*.npz")):
         if file.name != "summary.json":
             write_bytes_atomically(place / file.name, file.read_bytes())

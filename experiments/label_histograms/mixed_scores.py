@@ -12,10 +12,20 @@ from numpy.typing import NDArray
 from experiments.label_histograms.mixed_data import TestLabels
 from raterwise.beliefs import Belief, EnsembleBelief
 from raterwise.functions.disagreement import disagreement_calibration_error
-from raterwise.functions.histograms import calibration_error, expected_squared_loss
+from raterwise.functions.histograms import (
+    calibration_error,
+    calibration_loss,
+    expected_squared_loss,
+)
 from raterwise.labels import Labels
 
-__all__ = ["case_losses", "scored", "true_calibration_error"]
+__all__ = [
+    "case_losses",
+    "redrawn",
+    "scored",
+    "true_calibration_error",
+    "true_calibration_loss",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -76,15 +86,44 @@ def case_losses(belief: Belief, labels: TestLabels) -> dict[str, FloatArray]:
     return losses
 
 
-def true_calibration_error(scores: FloatArray, truth: FloatArray, bins: int) -> float:
-    """Return the calibration error with the probabilities ζ in the place of labels.
+def redrawn(
+    belief: Belief, labels: TestLabels, draws: int, seed: int
+) -> dict[str, tuple[float, float]]:
+    """Return how far estimates are from the truth on average, and the standard error of that.
 
-    The root of Σ_k Σ_b |I|/N [(ζ̄ - z̄)² - s²/|I|] over classes k and bins b of equal width, with
-    the variance s² of ζ in the bin over |I| - 1: LH eq 14 with infinitely many raters. What is
-    subtracted is what the chance of which cases are in the bin adds. A bin of one case counts 0.
+    Every case gets ten new labels from its true probabilities, `draws` times. One set of labels
+    errs in the same way for every network; many sets show whether an estimator does.
+    """
+    random = np.random.default_rng([seed, 3])
+    mean = belief.mean
+    true_epistemic = float(_squared(mean, labels.truth).mean())
+    true_calibration = true_calibration_loss(mean, labels.truth, BINS)
+    found = []
+    for _ in range(draws):
+        counts = random.multinomial(labels.counts.sum(axis=1), labels.truth)
+        calibration = calibration_loss(mean, Labels.from_counts(counts), bins=BINS)
+        epistemic = float(_unbiased(mean, counts).mean())
+        found.append((epistemic - true_epistemic, calibration - true_calibration))
+    means, errors = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(draws)
+    names = ("epistemic_loss", "calibration_loss")
+    return {name: (float(m), float(e)) for name, m, e in zip(names, means, errors, strict=True)}
+
+
+def true_calibration_error(scores: FloatArray, truth: FloatArray, bins: int) -> float:
+    """Return the root of `true_calibration_loss`, floored at 0.
 
     >>> true_calibration_error(np.array([[0.5], [0.5]]), np.array([[0.75], [0.75]]), bins=15)
     0.25
+    """
+    return float(np.sqrt(max(true_calibration_loss(scores, truth, bins), 0.0)))
+
+
+def true_calibration_loss(scores: FloatArray, truth: FloatArray, bins: int) -> float:
+    """Return the calibration loss with the probabilities ζ in the place of labels.
+
+    Σ_k Σ_b |I|/N [(ζ̄ - z̄)² - s²/|I|] over classes k and bins b of equal width, with
+    the variance s² of ζ in the bin over |I| - 1: LH eq 14 with infinitely many raters. What is
+    subtracted is what the chance of which cases are in the bin adds. A bin of one case counts 0.
     """
     total = 0.0
     for z, zeta in zip(scores.T, truth.T, strict=True):
@@ -96,7 +135,7 @@ def true_calibration_error(scores: FloatArray, truth: FloatArray, bins: int) -> 
         several = sizes > 1
         n, gap, s, q = sizes[several], gaps[several], sums[several], squares[several]
         total += float((gap**2 / n - (q - s**2 / n) / (n - 1)).sum())
-    return float(np.sqrt(max(total / len(scores), 0.0)))
+    return total / len(scores)
 
 
 def _squared(z: FloatArray, truth: FloatArray) -> FloatArray:

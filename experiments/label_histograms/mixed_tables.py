@@ -54,9 +54,26 @@ def as_markdown(found: Iterable[Network]) -> str:
         by_data.setdefault(network["data"], []).append(network)
     lines: list[str] = []
     for data, networks in by_data.items():
+        lines += _redrawn(data, networks)
         for number in (2, 5):
             lines += _section(data, number, networks)
     return "\n".join(lines)
+
+
+def _redrawn(data: str, networks: Sequence[Network]) -> list[str]:
+    """Return how far the estimates are off on average over new labels, network by network."""
+    lines = [
+        f"### {TITLES[data]}: estimates over new labels",
+        "",
+        "Raw; mean of estimate minus truth over new sets of ten labels per case, ± standard error.",
+        "",
+        *table_head(("network", "EL", "CL")),
+    ]
+    for network in networks:
+        pairs = [network["redrawn"][name] for name in ("epistemic_loss", "calibration_loss")]
+        cells = (f"{mean:+.5f} ± {error:.5f}" for mean, error in pairs)
+        lines.append(table_row((f"seed {network['seed']}", *cells)))
+    return [*lines, ""]
 
 
 def _section(data: str, number: int, networks: Sequence[Network]) -> list[str]:
