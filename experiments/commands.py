@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from raterwise.arrays import choose
 from raterwise.cli.app import OneLineErrors
 from raterwise.cli.show import ProgressBar, new_console
 from raterwise.cli.writing import check_folder
@@ -106,6 +107,68 @@ def label_histograms(
         run(out, data, Settings(seed=seed, resamples=resamples), report)
     if not quiet:
         _show(out)
+
+
+@app.command("mixed_labels")
+def mixed_labels(
+    out: Annotated[Path, typer.Option(help="Folder for a file per network and tables.md.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with mixed_mnist and mixed_cifar10 (the authors' text files), MNIST (idx "
+            "files) and CIFAR-10 (data_batch_1.bin … or .png). Not needed to judge what --out has.",
+            show_default=False,
+        ),
+    ] = None,
+    problems: Annotated[
+        str, typer.Option(help="Which data, of mixed_mnist,mixed_cifar10.")
+    ] = "mixed_mnist,mixed_cifar10",
+    mnist_seeds: Annotated[int, typer.Option(min=1, help="Networks of Mix-MNIST.")] = 5,
+    cifar10_seeds: Annotated[int, typer.Option(min=1, help="Networks of Mix-CIFAR-10.")] = 3,
+    mnist_epochs: Annotated[int, typer.Option(min=1, help="At most.")] = 100,
+    cifar10_epochs: Annotated[int, typer.Option(min=1)] = 250,
+    width: Annotated[float, typer.Option(help="Channels, as a share of the paper's.")] = 1.0,
+    device: Device = "cpu",
+    part: Part = None,
+    judge_only: JudgeOnly = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="Copy there what the tables can be remade from.", show_default=False),
+    ] = None,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Mix-MNIST and Mix-CIFAR-10: LH Tables 1, 2, 4 and 5, with the true losses beside them.
+
+    Raw outputs, Monte-Carlo dropout and test-time augmentation, each with four
+    scalings, with and without α-calibration, fitted to 2 and to 5 labels.
+    """
+    from experiments.label_histograms.mixed_data import DATA
+    from experiments.label_histograms.mixed_judging import Judging, judge, keep_small
+
+    shard = _prepared(out, part, judge_only)
+    chosen = [choose("--problems", name.strip(), DATA) for name in problems.split(",")]
+    with ProgressBar(shown=not quiet) as report:
+        if not judge_only:
+            _need_torch()
+            from experiments.label_histograms.mixed_training import Settings, train_all
+
+            if data is None:
+                raise InvalidInputError("--data: must be given, except with --judge-only")
+            settings = Settings(
+                mnist_seeds=mnist_seeds,
+                cifar10_seeds=cifar10_seeds,
+                mnist_epochs=mnist_epochs,
+                cifar10_epochs=cifar10_epochs,
+                width=width,
+            )
+            train_all(data, out, chosen, settings, device=device, shard=shard, progress=report)
+        if part is None:
+            judge(data, out, chosen, Judging(seed=seed), report)
+            if keep is not None:
+                keep_small(out, keep, chosen)
+    if not quiet:
+        _show(out, part)
 
 
 @app.command("robust_ece")

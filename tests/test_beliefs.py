@@ -162,6 +162,27 @@ def test_the_answers_average_to_what_was_believed(belief: Belief) -> None:
     np.testing.assert_allclose(average, belief.mean, rtol=1e-12)
 
 
+def test_released_weights_are_sums_over_the_classes() -> None:
+    """weights="sum" is Σ_k f_k^y_k: by hand, two labels of class 0 and one of class 1 of three."""
+    belief = EnsembleBelief([[[0.5, 0.3, 0.2]], [[0.1, 0.8, 0.1]]], weights=[0.25, 0.75])
+    after = belief.posterior(Labels.from_counts([[2, 1, 0]]), weights="sum")
+    first, second = 0.25 * (0.25 + 0.3 + 1), 0.75 * (0.01 + 0.8 + 1)
+    expected = np.array([first, second]) / (first + second)
+    np.testing.assert_allclose(after.weights[:, 0], expected, rtol=1e-13)
+    np.testing.assert_array_equal(after.samples, belief.samples)
+    unrated = belief.posterior(Labels.from_counts([[0, 0, 0]]), weights="sum")
+    np.testing.assert_allclose(unrated.weights[:, 0], [0.25, 0.75], rtol=1e-13)
+
+
+def test_released_weights_are_asked_for_by_name() -> None:
+    """Another name for the weights, or labels of other cases, is an error that says so."""
+    belief = EnsembleBelief([[[0.5, 0.5]], [[0.1, 0.9]]])
+    with pytest.raises(InvalidInputError, match="weights: must be one of product, sum"):
+        belief.posterior([1], weights="mean")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="got 2 labels for 1 cases"):
+        belief.posterior([1, 0], weights="sum")
+
+
 def test_a_point_learns_nothing() -> None:
     """A point belief is the same after any labels, and expects nothing of them."""
     belief = PointBelief([[0.2, 0.8], [1.0, 0.0]])

@@ -17,6 +17,7 @@ from experiments.commands import app
 ROOT = Path(__file__).parents[1]
 PAGES = {
     "label_histograms": "calibration.md",
+    "mixed_labels": "reproduction/label_histograms.md",
     "robust_ece": "training_losses.md",
     "multi_rater": "segmentation_networks.md",
     "confidence_curves": "distillation.md",

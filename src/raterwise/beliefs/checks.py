@@ -9,9 +9,16 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError
-from raterwise.predictions import Predictions
+from raterwise.labels import Labels
+from raterwise.predictions import Predictions, as_labels
 
-__all__ = ["checked_concentration", "checked_probs", "checked_samples", "checked_weights"]
+__all__ = [
+    "checked_concentration",
+    "checked_counts",
+    "checked_probs",
+    "checked_samples",
+    "checked_weights",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -75,3 +82,14 @@ def checked_concentration(values: Any, shape: tuple[int, ...]) -> FloatArray:
             f"case {first[-1]} has {alpha[first]:g}"
         )
     return np.asarray(alpha)
+
+
+def checked_counts(labels: Any, members: FloatArray) -> NDArray[Any]:
+    """Return the histograms (N, K) of new labels, which must be of the cases of the members."""
+    _, cases, classes = members.shape
+    checked: Labels = as_labels(labels, classes)
+    if len(checked) != cases:
+        raise InvalidInputError(
+            f"labels: must match the belief; got {len(checked)} labels for {cases} cases"
+        )
+    return checked.counts

@@ -8,9 +8,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import positive_integer
+from raterwise.arrays import choose, positive_integer
 from raterwise.beliefs.checks import (
     checked_concentration,
+    checked_counts,
     checked_probs,
     checked_samples,
     checked_weights,
@@ -18,9 +19,7 @@ from raterwise.beliefs.checks import (
 from raterwise.beliefs.dirichlet import shares
 from raterwise.beliefs.members import Members
 from raterwise.beliefs.statistics import StatisticProbability, statistic_probability
-from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
-from raterwise.predictions import as_labels
 
 __all__ = [
     "Belief",
@@ -103,12 +102,7 @@ class Belief:
         >>> DirichletBelief([[0.5, 0.5]], [1.0]).posterior([1]).mean
         array([[0.25, 0.75]])
         """
-        checked: Labels = as_labels(labels, self.num_classes)
-        if len(checked) != len(self):
-            raise InvalidInputError(
-                f"labels: must match the belief; got {len(checked)} labels for {len(self)} cases"
-            )
-        return self._of(self._members.updated(checked.counts))
+        return self._of(self._members.updated(checked_counts(labels, self._members.probs)))
 
     def expected_gain(self) -> FloatArray:
         """Return how much one more label is expected to lower the epistemic loss of each case.
@@ -313,6 +307,37 @@ class EnsembleBelief(Belief):
         checked = checked_samples(samples)
         points = np.broadcast_to(np.inf, checked.shape[:2])
         self._members = Members(checked, points, checked_weights(weights, checked))
+
+    def posterior(
+        self, labels: Labels | ArrayLike, *, weights: Literal["product", "sum"] = "product"
+    ) -> Self:
+        """Return the ensemble after expert labels, its members reweighted (LH eq 81).
+
+        Parameters
+        ----------
+        labels : Labels or array-like of int, shape (N,)
+            As for every belief.
+        weights : {"product", "sum"}, default "product"
+            What a member's weight is multiplied by: the probability of the labels y, Π_k f_k^y_k,
+            or the authors' released Σ_k f_k^y_k, to which every class that nobody named adds 1, so
+            that the weights hardly move. The sum is there to reproduce their tables.
+
+        Returns
+        -------
+        EnsembleBelief
+            The same members with other weights.
+
+        Examples
+        --------
+        >>> belief = EnsembleBelief([[[0.9, 0.1]], [[0.2, 0.8]]])
+        >>> belief.posterior([1], weights="sum").weights.round(3)  # 1 + 0.1 : 1 + 0.8
+        array([[0.379],
+               [0.621]])
+        """
+        if choose("weights", weights, ("product", "sum")) == "product":
+            return super().posterior(labels)
+        members = self._members
+        return self._of(members.reweighted_by_sums(checked_counts(labels, members.probs)))
 
     @property
     def samples(self) -> FloatArray:

@@ -8,7 +8,7 @@ both a single point. So each formula stands here once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,11 @@ class Members:
             )
         weights = np.exp(scores - best)
         return np.where(rated, weights / weights.sum(axis=0), self.weights)
+
+    def reweighted_by_sums(self, counts: NDArray[Any]) -> Members:
+        """Return the members with the weights w_s Σ_k f_sk^y_k of the authors' released code."""
+        scores = self.weights * (self.probs**counts).sum(axis=2)
+        return replace(self, weights=scores / scores.sum(axis=0))
 
     def take(self, rows: NDArray[Any]) -> Members:
         """Return the members of the chosen cases."""
