@@ -175,7 +175,7 @@ def test_a_run_goes_on_where_it_was_killed(client: Any, job: Any, tmp_path: Path
     assert [kept.has(i) for i in range(9)] == [True] * 7 + [False] * 2
     before = (tmp_path / "kept" / "part_000003.npz").stat().st_mtime_ns
     resumed = merged_on_cluster(
-        partial(streams.digest_of_part, request), parts, client, name_of=NAME_OF, checkpoint=kept
+        partial(digests.digest_of_part, request), parts, client, name_of=NAME_OF, checkpoint=kept
     )
     assert (tmp_path / "kept" / "part_000003.npz").stat().st_mtime_ns == before
     here = merged_in_order(digests.digest_of_part(request, part) for part in parts)
