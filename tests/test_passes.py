@@ -201,28 +201,30 @@ def test_helpers_know_how_many_threads_are_allowed() -> None:
 
 
 FORKED = """
-import os, sys, signal
+import os, signal, threading, time
 from raterwise.kernels._threads import in_threads
-import time
-slow = lambda i: time.sleep(0.05) or i
+
+def slow(i):
+    time.sleep(0.2)
+    return threading.get_ident()
+
 in_threads(slow, range(4), 2)
 child = os.fork()
 if child == 0:
-    signal.alarm(20)
-    ok = in_threads(slow, range(4), 2) == [0, 1, 2, 3]
-    os._exit(0 if ok else 1)
+    signal.alarm(60)
+    os._exit(len(set(in_threads(slow, range(4), 2))))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_process_has_threads_of_its_own() -> None:
-    """A child has the memory of the pool but not its threads; waiting for these would never end."""
+    """A child has the memory of the pool but not its threads: it works with two of its own."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORKED],
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
-    assert done.stdout.split() == ["0"], done.stderr
+    assert done.stdout.split() == ["2"], done.stderr
 
 
 def test_a_checkpoint_knows_the_files_it_is_of(tmp_path: Path) -> None:
