@@ -76,14 +76,17 @@ def test_raters_who_disagree_as_predicted_are_not_taken_for_copies() -> None:
     assert far > 0.08
 
 
-def test_weights_make_cases_worth_fewer() -> None:
-    """Ten cases with most of the weight are worth about ten: (Σw)²/Σw² = 13, not 200."""
+@pytest.mark.parametrize("name", ["ece", "classwise_ece"])
+def test_weights_make_cases_worth_fewer(name: str) -> None:
+    """Ten cases with most of the weight are worth about ten: (Σw)²/Σw² = 14.1, not 200."""
     p, y = np.full(200, 0.02), np.zeros(200, int)
     weights = np.r_[np.full(10, 100.0), np.ones(190)]
-    _, plain = ends(rw.evaluate(p, y, "ece", question="positive"), "ece")
-    _, heavy = ends(rw.evaluate(p, y, "ece", question="positive", weights=weights), "ece")
-    # The standard error grows by sqrt(200 / 13.4) = 3.9.
-    assert heavy > 2 * plain
+    options = {"question": "positive"} if name == "ece" else {}
+    _, plain = ends(rw.evaluate(p, y, name, **options), name)
+    _, heavy = ends(rw.evaluate(p, y, name, weights=weights, **options), name)
+    # The standard error sqrt(0.02 · 0.98 / n) grows from 0.0099 to 0.037.
+    assert plain < 0.02 + 2.5 * 0.0099
+    assert heavy > 0.02 + 1.5 * 0.037
 
 
 def test_many_cases_are_pooled_at_random() -> None:

@@ -174,15 +174,6 @@ def tests_of(module: str) -> list[str]:
     return [f"tests/test_{name}.py" for name in dict.fromkeys([*own, *KNOWN["always"]])]
 
 
-def verdict(mutant: Mutant, tree: Path, limit: float) -> str:
-    """Break a copy of the tree, return what its tests say, and repair it."""
-    path = tree / PACKAGE / mutant.module
-    path.write_text(mutant.text(), encoding="utf-8")
-    found = judged_by(tests_of(mutant.module), tree, limit)
-    shutil.copy2(ROOT / PACKAGE / mutant.module, path)
-    return found
-
-
 def judged_by(tests: list[str], tree: Path, limit: float | None = None) -> str:
     """Return "killed" if a test fails, "timeout" (as good as killed), or "survived"."""
     context = multiprocessing.get_context("forkserver")
@@ -206,27 +197,30 @@ def run_tests(tree: Path, tests: list[str]) -> None:
     sys.path.insert(0, str(tree / "src"))
     os.environ["PYTHONPATH"] = str(tree / "src")  # for the processes that tests start
     sys.dont_write_bytecode = True  # a mutant as long and as old as the last would be taken for it
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-        os.dup2(nowhere.fileno(), 2)
-        quick = ["--exitfirst", "--assert=plain", "-p", "no:cacheprovider"]
+    with open("log", "w") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        quick = ["--exitfirst", "--quiet", "--assert=plain", "-p", "no:cacheprovider"]
         sys.exit(int(pytest.main([*quick, *tests])))
 
 
-def run(mutants: list[Mutant], results: dict[str, str], file: Path, limit: float) -> None:
+def run(mutants: list[Mutant], results: dict[str, str], args: argparse.Namespace) -> None:
     """Judge mutants one by one, keeping each result as soon as it is there."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(PRELOADED)
+    without = [f"--deselect={test}" for test in args.deselect]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        for name in ("src", "tests"):  # with compiled kernels
-            shutil.copytree(ROOT / name, Path(folder) / name)
-        shutil.copy(ROOT / "pyproject.toml", folder)
+        left_behind = shutil.ignore_patterns(".*", "build", "dist", "docs")
+        tree = shutil.copytree(ROOT, Path(folder) / "tree", ignore=left_behind)
         tests = list(dict.fromkeys(test for m in mutants for test in tests_of(m.module)))
-        if judged_by(tests, Path(folder)) != "survived":
-            sys.exit(f"these tests fail before anything is broken: {' '.join(tests)}")
+        if judged_by([*tests, *without], tree) != "survived":
+            sys.exit(f"a test fails before anything is broken:\n{(tree / 'log').read_text()}")
         for i, mutant in enumerate(mutants, start=1):
-            begun = time.perf_counter()
-            found = results[mutant.key] = verdict(mutant, Path(folder), limit)
-            file.write_text(json.dumps(results, indent=1), encoding="utf-8")
+            begun, path = time.perf_counter(), PACKAGE / mutant.module
+            (tree / path).write_text(mutant.text(), encoding="utf-8")
+            found = judged_by([*tests_of(mutant.module), *without], tree, args.limit)
+            shutil.copy2(ROOT / path, tree / path)
+            results[mutant.key] = found
+            args.results.write_text(json.dumps(results, indent=1), encoding="utf-8")
             took = time.perf_counter() - begun
             print(f"{i}/{len(mutants)} {found} in {took:.0f} s: {mutant.key}", flush=True)
 
@@ -241,6 +235,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--named", action="store_true", help="those that once survived")
     parser.add_argument("--limit", type=float, default=300, help="seconds per mutant")
+    parser.add_argument("--deselect", action="append", default=[], help="a test not to run")
     parser.add_argument("--results", type=Path, default=ROOT / "build" / "mutants.json")
     parser.add_argument("--survivors", action="store_true", help="run nothing, list survivors")
     args = parser.parse_args()
@@ -249,7 +244,7 @@ def main() -> None:
     mutants = chosen(args)
     if not args.survivors:
         todo = [m for m in mutants if args.named or m.key not in results]
-        run(todo, results, args.results, args.limit)
+        run(todo, results, args)
     alive = [m for m in mutants if results.get(m.key) == "survived"]
     judged = sum(m.key in results for m in mutants)
     print(f"\n{len(alive)} of {judged} mutants survive" + (":" if alive else ""))
