@@ -160,6 +160,55 @@ def test_leaving_out_patients_gives_the_jackknife() -> None:
     assert (high - low) / (2 * 2.02) == pytest.approx(error, rel=0.15)
 
 
+def test_a_rater_takes_the_cases_that_nobody_else_saw_along() -> None:
+    """Five raters with eight cases each, none in common: Student's interval of five means."""
+    random = np.random.default_rng(5)
+    p, y, rater = random.random(40), random.integers(0, 2, 40), np.arange(40) // 8
+    labels = rw.Labels.from_long(np.arange(40), rater, y, num_classes=2)
+    found = rw.evaluate(p, labels, "brier", unit="raters", resamples=50)
+    means = ((p - y) ** 2).reshape(5, 8).mean(axis=1)
+    half = stats.t.ppf(0.975, 4) * means.std(ddof=1) / np.sqrt(5)
+    assert ends(found, "brier") == pytest.approx((means.mean() - half, means.mean() + half))
+
+
+@pytest.mark.parametrize("name", ["ece", "robust_ece", "smooth_ece", "ks_error"])
+def test_a_sure_model_without_errors_may_have_missed_some(name: str) -> None:
+    """30 of 30 right at 0.999: an accuracy of 0.025^(1/30) = 0.884 is possible, a gap of 0.115."""
+    found = rw.evaluate(np.full(30, 0.999), np.ones(30, int), name)
+    low, high = ends(found, name)
+    assert low == 0
+    assert high == pytest.approx(0.999 - 0.025 ** (1 / 30), abs=1e-3)
+
+
+@pytest.mark.parametrize(("positives", "rejected"), [(57, False), (63, True)])
+def test_copies_of_a_case_are_no_evidence(positives: int, rejected: bool) -> None:
+    """100 patients of four like cases with p = 1/2 have a standard error of 0.05, not of 0.025.
+
+    So 57 positive ones are 1.4 standard errors off, within chance, and 63 are 2.6, which is not.
+    """
+    y = np.repeat((np.arange(100) < positives).astype(int), 4)
+    patients = np.arange(400) // 4
+    found = rw.evaluate(np.full(400, 0.5), y, "ece", question="positive", groups=patients)
+    assert (ends(found, "ece")[0] > 0) == rejected
+
+
+def test_only_the_ratio_of_weights_matters() -> None:
+    """A thousandth of all weights gives the same values and intervals.
+
+    But for AURC, a sum over accepted cases one by one, whose weights are counts.
+    """
+    random = np.random.default_rng(3)
+    p, weights = random.beta(2, 2, 80), random.random(80)
+    y = (random.random(80) < p**2).astype(int)
+    names = "accuracy,brier,ece,classwise_ece,robust_ece,smooth_ece,ks_error,kde_ece,auccc,augrc"
+    large, small = (
+        rw.evaluate(p, y, names, weights=scale * weights, resamples=100) for scale in (1.0, 1e-3)
+    )
+    for name in names.split(","):
+        assert small[name].value == pytest.approx(large[name].value)
+        assert ends(small, name) == pytest.approx(ends(large, name)), name
+
+
 # threads, processes, files ----------------------------------------------------------------------
 
 

@@ -106,8 +106,9 @@ def changes_here(node: ast.AST) -> Iterator[tuple[str, Any]]:
             if ast.unparse(function) not in ("np.asarray", "float", "int", "list", "tuple"):
                 yield "value", first
         case ast.Call(keywords=keywords):
-            for i in range(len(keywords)):
-                yield "keywords", keywords[:i] + keywords[i + 1 :]
+            for i, keyword in enumerate(keywords):
+                if keyword.arg not in KEYWORDS_LEFT_ALONE:
+                    yield "keywords", keywords[:i] + keywords[i + 1 :]
 
 
 def mutants_of(module: str) -> Iterator[Mutant]:
