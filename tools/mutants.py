@@ -216,10 +216,11 @@ def run(mutants: list[Mutant], results: dict[str, str], args: argparse.Namespace
         if judged_by([*tests, *without], tree) != "survived":
             sys.exit(f"a test fails before anything is broken:\n{(tree / 'log').read_text()}")
         for i, mutant in enumerate(mutants, start=1):
-            begun, path = time.perf_counter(), PACKAGE / mutant.module
-            (tree / path).write_text(mutant.text(), encoding="utf-8")
+            begun, path = time.perf_counter(), tree / PACKAGE / mutant.module
+            whole = shutil.copy2(path, Path(folder) / "whole.py")
+            path.write_text(mutant.text(), encoding="utf-8")
             found = judged_by([*tests_of(mutant.module), *without], tree, args.limit)
-            shutil.copy2(ROOT / path, tree / path)
+            shutil.copy2(whole, path)
             results[mutant.key] = found
             args.results.write_text(json.dumps(results, indent=1), encoding="utf-8")
             took = time.perf_counter() - begun

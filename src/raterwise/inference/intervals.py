@@ -350,8 +350,8 @@ def _normal_scores(draws: int, cells: int) -> FloatArray:
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
     rank = bits.reshape(draws, cells).argsort(axis=0)
-    scores: FloatArray = ndtri((rank + 0.5) / draws)
-    return scores / scores.std(axis=0)
+    scores = ndtri((rank + 0.5) / draws)
+    return np.asarray(scores / scores.std(axis=0))
 
 
 def _expansion(units: int | None, tail: float) -> float:
