@@ -209,6 +209,18 @@ def test_only_the_ratio_of_weights_matters() -> None:
         assert ends(small, name) == pytest.approx(ends(large, name)), name
 
 
+def test_kappa_of_small_weights() -> None:
+    """Fleiss' kappa of two cases worked by hand, whatever the scale of the weights.
+
+    Labels 2 + 0 and 1 + 1: raters differ in half of the pairs and would by chance in 2 · 3/4 · 1/4
+    = 3/8 of them, so kappa is 1 - (1/2) / (3/8) = -1/3.
+    """
+    labels = rw.Labels.from_counts([[2, 0], [1, 1]])
+    for scale in (1.0, 1e-3):
+        found = rw.evaluate([0.2, 0.4], labels, "fleiss_kappa", weights=[scale] * 2, resamples=0)
+        assert found["fleiss_kappa"].value == pytest.approx(-1 / 3)
+
+
 # threads, processes, files ----------------------------------------------------------------------
 
 
