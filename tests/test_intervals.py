@@ -265,6 +265,27 @@ def test_least_noise_replaces_noise_that_collapsed():
     assert unchanged == whole
 
 
+def test_cells_without_any_noise_get_normal_noise():
+    """A cell that resamples to nothing, or to rounding, has the interval of normal noise."""
+    whole = calibration_interval(
+        absolute, [[3.0]], NORMAL[:1000, None, None] * 0, least_noise=[[1]]
+    )
+    assert (whole.low, whole.high) == pytest.approx((3 - 1.96, 3 + 1.96), abs=0.02)
+    rounding = np.where(np.arange(1000) == 7, 1e-17, 0.0)[:, None, None]
+    assert calibration_interval(absolute, [[3.0]], rounding, least_noise=[[1]]) == whole
+
+
+@pytest.mark.parametrize("cells", [2, 8, 60])
+def test_cells_without_any_noise_are_independent(cells):
+    """The square of k such cells' norm is χ² with k degrees of freedom: `low` leaves 0 there."""
+    limit = np.sqrt(stats.chi2.ppf(0.975, cells))
+    nothing, floor = np.zeros((1000, 1, cells)), np.ones((1, cells))
+    for part, rejected in ((0.94, False), (1.06, True)):
+        table = np.full((1, cells), part * limit / np.sqrt(cells))
+        found = calibration_interval(euclidean, table, nothing, least_noise=floor)
+        assert (found.low > 0) == rejected
+
+
 def test_supposed_noise_does_not_lower_the_upper_end():
     """A floor of twice the noise explains the whole value; `high` stays where it was."""
     random = np.random.default_rng(11)

@@ -38,6 +38,9 @@ _MOST_STEPS = 50
 # their noise to push `low` above the truth in one data set of fifteen.
 _CLEARLY_OFF = 2.5
 
+# A cell with so small a part of the noise that is believed has only rounding errors.
+_SILENT = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class CalibrationInterval:
@@ -312,7 +315,11 @@ def _quantile(values: FloatArray, quantile: float) -> float:
 
 
 def _believable(noise: FloatArray, least_noise: ArrayLike | None) -> FloatArray:
-    """Scale the noise of each cell up to the least that is believed."""
+    """Scale the noise of each cell up to the least that is believed.
+
+    Cells whose cases are all alike resample to no noise at all, or to rounding, and nothing can
+    scale that: they get normal scores times what is believed.
+    """
     if least_noise is None:
         return noise
     least = np.asarray(least_noise, dtype=np.float64)
@@ -323,9 +330,28 @@ def _believable(noise: FloatArray, least_noise: ArrayLike | None) -> FloatArray:
             f"got shape {least.shape}, smallest {least.min(initial=np.inf)}"
         )
     error = noise.std(axis=0)
-    scale = np.divide(least, error, out=np.ones(shape), where=error > 0)
+    silent = (error <= _SILENT * least) & (least > 0)
+    scale = np.divide(least, error, out=np.ones(shape), where=~silent & (error > 0))
     scaled: FloatArray = noise * np.maximum(scale, 1)
+    if silent.any():
+        scaled[:, silent] = least[silent] * _normal_scores(len(noise), int(silent.sum()))
     return scaled
+
+
+def _normal_scores(draws: int, cells: int) -> FloatArray:
+    """Return (draws, cells) of Φ⁻¹((i + ½) / draws), i = 0, 1 …, each cell in an order of its own.
+
+    The orders are those of the mixed bits of the running number (splitmix64), which no two cells
+    share: always the same, and as good as uncorrelated. Each column has the standard deviation 1.
+    """
+    from scipy.special import ndtri
+
+    bits = np.arange(1, draws * cells + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    rank = bits.reshape(draws, cells).argsort(axis=0)
+    scores = ndtri((rank + 0.5) / draws)
+    return np.asarray(scores / scores.std(axis=0))
 
 
 def _expansion(units: int | None, tail: float) -> float:
