@@ -203,8 +203,8 @@ def test_a_report_that_takes_long_shows_a_bar(
     [
         ([[0.75, 0.25]], [1], "Too little data to say"),
         ([[0.95, 0.05]] * 10, [0] * 10, "Too little data to say"),
-        ([[0.95, 0.05]] * 10, [1] * 10, "Over-confident"),
-        ([[0.6, 0.4]] * 200, [0] * 200, "Under-confident"),
+        ([[0.95, 0.05]] * 10, [1] * 10, "Says “class 1” too rarely"),
+        ([[0.6, 0.4]] * 200, [0] * 200, "Says “class 1” too often"),
     ],
 )
 def test_a_verdict_needs_more_than_chance(

@@ -118,13 +118,13 @@ def test_the_verdict(
 def test_too_little_data_to_say() -> None:
     """Where a gap of 20 points is not excluded, the average is told and no bin is an example."""
     data = {"raters": {"mean": 1.0, "min": 1, "max": 1}}
-    content = curve(0.8, 0.7, (0.1, -0.05, 0.25))
+    content = curve(0.75, 0.7, (0.05, -0.05, 0.15))
     found = verdict(
         Results({"ece": Estimate("ece", 0.1, 0.0, 0.2)}, data, curves={"top_label": content})
     )
     assert (found.headline, found.tone) == ("Too little data to say", "caution")
     assert found.explanation.replace("\u00a0%", "%") == (
-        "On average it says 80%, and the rater agrees 70% of the time. A typical gap of up to 20.0 "
+        "On average it says 75%, and the rater agrees 70% of the time. A typical gap of up to 20.0 "
         "percentage points between the two cannot be excluded with so few cases."
     )
 
@@ -141,13 +141,17 @@ def two_bins(first: float, second: float) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("observed", "low", "told"),
     [
-        ((0.3, 0.79), 0.0, "When it says 80%, the raters agree 79.0% of the time [78.6–79.4]."),
+        ((0.6, 0.802), 0.0, "When it says 80%, the raters agree 80.2% of the time [79.8–80.6]."),
+        ((0.3, 0.79), 0.0, "When it says 60%, the raters agree 30.0% of the time [29.6–30.4]."),
         ((0.3, 0.79), 0.01, "When it says 60%, the raters agree 30.0% of the time [29.6–30.4]."),
         ((0.6, 0.998), 0.01, "When it says 80%, the raters agree 99.8% of the time"),
     ],
 )
 def test_the_example_of_the_verdict(observed: tuple[float, float], low: float, told: str) -> None:
-    """Where nothing is wrong the most cases, otherwise the largest part of the error."""
+    """Where nothing is wrong the most cases, otherwise the largest part of the error.
+
+    A bin whose interval excludes the prediction is never an example of a model that is right.
+    """
     ece = Estimate("ece", 0.02, low, 0.05)
     found = verdict(Results({"ece": ece}, curves={"top_label": two_bins(*observed)}))
     assert found.explanation.replace("\u00a0%", "%").startswith(told)
