@@ -27,6 +27,8 @@ __all__ = ["evaluate", "evaluate_predictions", "predictions_of", "verdict_on"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
+SIMULATIONS = 1000
+"""Calibrated models that the verdict is judged by."""
 MOST_JUDGED = 500_000
 """Up to how many cases the verdict looks at each of them."""
 MOST_SHUFFLED = 200_000
@@ -228,7 +230,7 @@ def verdict_on(predictions: Predictions, judged: Judged) -> dict[str, Any]:
         return {}
     per = judged.request.shared.get("per", "annotation")
     try:
-        found = judge_calibration(predictions, per=per, seed=settings.seed)
+        found = judge_calibration(predictions, per=per, simulations=SIMULATIONS, seed=settings.seed)
     except UndefinedMetricError:
         return {}
     return {"verdict": found.to_dict()}

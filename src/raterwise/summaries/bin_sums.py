@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -131,7 +131,7 @@ class BinPlan:
     @property
     def edges(self) -> FloatArray:
         """The bins' edges."""
-        return bin_edges(self.bins if isinstance(self.bins, int) else np.array(self.bins))
+        return _edges(self.bins)
 
     def empty(self, num_classes: int, units: int = 1) -> BinSums:
         """Return the table of no cases."""
@@ -378,7 +378,7 @@ class BinSums:
         if votes.raters < self.plan.least_raters:
             return self
         question, rounding = self.plan.question, unit_in_last_place(votes.positive.dtype)
-        edges = edges_for(self.plan.edges, rounding)
+        edges = _lowered(self.plan.bins, rounding)
         if self.plan.spread is not None:
             self.take_in(votes.scored(question))
             return self
@@ -419,6 +419,18 @@ class BinSums:
             scored.z, scored.mu, scored.v, scored.weights, scored.channel, scored.units,
             compared, self.sums,
         )  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def _edges(bins: int | tuple[float, ...]) -> FloatArray:
+    """Return edges that every chunk and every plan share."""
+    return np.array(bin_edges(bins if isinstance(bins, int) else np.array(bins)))
+
+
+@lru_cache(maxsize=256)
+def _lowered(bins: int | tuple[float, ...], rounding: float) -> FloatArray:
+    """Return the edges that scores of so coarse a type are compared with."""
+    return edges_for(_edges(bins), rounding)
 
 
 def _whole_bins(dtype: Any, edges: tuple[float, ...]) -> bool:
