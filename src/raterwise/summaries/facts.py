@@ -23,7 +23,7 @@ __all__ = ["Confidences", "Facts", "Patients", "hashes_of"]
 
 MOST_PATIENTS = 1 << 20
 """Up to how many patients are told apart; of more, those with the smallest hashes are kept."""
-LOOKED_AT = 100_000
+LOOKED_AT = 20_000
 """How many confidences of a part are looked at, spread over its cases."""
 MOST_VALUES = 64
 """How many of the most frequent confidences are remembered."""
