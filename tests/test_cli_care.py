@@ -22,7 +22,7 @@ from raterwise.cli import app
 from raterwise.cli.show import print_results
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import check_can_write
-from raterwise.report.words import verdict
+from raterwise.report.verdicts import verdict
 from raterwise.results import Results
 
 RATED = "p.csv --ratings r.csv"

@@ -23,7 +23,8 @@ from raterwise.cli.stability import measure
 from raterwise.curves import ReliabilityCurve
 from raterwise.report import as_csv, as_latex, as_markdown, comparison_html, report_html
 from raterwise.report.markup import el, json_block
-from raterwise.report.words import Verdict, basis, findings, number, verdict
+from raterwise.report.verdicts import verdict
+from raterwise.report.words import Verdict, basis, findings, number
 from raterwise.results import Estimate, Results
 from raterwise.worklist import Worklist, worklist
 

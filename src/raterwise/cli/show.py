@@ -19,7 +19,7 @@ from rich.text import Text
 
 from raterwise.compare import Comparison
 from raterwise.errors import argument_of
-from raterwise.report.words import verdict
+from raterwise.report.verdicts import verdict
 from raterwise.results import Estimate, Results, left_out
 
 __all__ = [

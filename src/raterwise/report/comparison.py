@@ -14,7 +14,8 @@ from raterwise.report.findings import differences_by_finding
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.page import page
 from raterwise.report.sections import Charts, figure, section
-from raterwise.report.words import basis, classes_in_words, number, percent, verdict
+from raterwise.report.verdicts import verdict
+from raterwise.report.words import basis, classes_in_words, number, percent
 from raterwise.results import Estimate, Results
 
 __all__ = ["comparison_html", "write_comparison"]

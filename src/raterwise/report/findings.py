@@ -8,7 +8,8 @@ from typing import Any
 
 from raterwise.report.markup import Html, el
 from raterwise.report.sections import section, value_of, warnings
-from raterwise.report.words import Verdict, basis, headline, number, verdict
+from raterwise.report.verdicts import verdict
+from raterwise.report.words import Verdict, basis, headline, number
 from raterwise.results import Results
 
 __all__ = ["by_finding", "differences_by_finding", "summary_of_findings"]

@@ -9,7 +9,8 @@ from raterwise.curves import ReliabilityCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, el
 from raterwise.report.sections import Charts, bins_table, figure, section, value_of
-from raterwise.report.words import number, verdict
+from raterwise.report.verdicts import verdict
+from raterwise.report.words import number
 from raterwise.results import Estimate, Results
 
 __all__ = ["recalibration"]

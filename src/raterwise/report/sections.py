@@ -12,7 +12,8 @@ import numpy as np
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.words import basis, findings, number, percent, span, unit_of, verdict
+from raterwise.report.verdicts import verdict
+from raterwise.report.words import basis, findings, number, percent, span, unit_of
 from raterwise.results import Estimate, Results
 
 __all__ = [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +24,8 @@ __all__ = [
     "points",
     "span",
     "unit_of",
-    "verdict",
+    "verdict_on_confidence",
+    "who_agrees",
 ]
 
 SLIGHT = 0.02
@@ -39,8 +38,6 @@ ENOUGH = 10
 """Cases that a bin needs to be the example in the verdict, where some bin has them."""
 
 
-MOST_MORE = 2
-"""How many further deviations a verdict names."""
 FEW = 5
 """How many metrics are shown of every finding, where none of the usual ones is there."""
 MANY = 12
@@ -165,15 +162,8 @@ def headline(results: Results) -> list[str]:
     return usual or list(results)[:FEW]
 
 
-def verdict(results: Results) -> Verdict:
-    """Return what to believe of the probabilities: the verdict of all statistics together.
-
-    Results without one (streams, images, no resamples) are judged by the confidence in the
-    predicted class.
-    """
-    judged = results.data.get("verdict")
-    if judged:
-        return _judged(judged, results)
+def verdict_on_confidence(results: Results) -> Verdict:
+    """Return the verdict on the confidence in the predicted class, from its reliability curve."""
     content = results.curves.get("top_label")
     if content is None:
         return Verdict(
@@ -182,7 +172,7 @@ def verdict(results: Results) -> Verdict:
             "caution",
         )
     curve = ReliabilityCurve.from_dict(content)
-    example, (bear, _) = _example(curve, results), _raters(results)
+    example, (bear, _) = _example(curve, results), who_agrees(results)
     known = not np.isnan(curve.gap_low)
     low, high = (curve.gap_low, curve.gap_high) if known else (curve.gap, curve.gap)
     slightly = "Slightly " if abs(curve.gap) < SLIGHT else ""
@@ -229,79 +219,6 @@ def verdict(results: Results) -> Verdict:
     return _nothing_found(curve, results, ece)
 
 
-def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
-    """Return the verdict of all statistics together, in two lines."""
-    p = f"p\u00a0{'<' if found['p_value'] < 0.001 else '='}\u00a0{max(found['p_value'], 0.001):.2g}"
-    if found["miscalibrated"]:
-        gap = abs(found["predicted"] - found["observed"])
-        others = [
-            d for d in found["deviations"]
-            if d["adjusted"] <= found["significance"] and d["statistic"] != found["statistic"]
-        ]  # fmt: skip
-        others.sort(key=lambda d: d["adjusted"])
-        more = [_sentence(d["sentence"]) + "." for d in others[:MOST_MORE]]
-        ways = len(found["deviations"])
-        text = " ".join((
-            f"{_after_headline(found['sentence'])}.", *more,
-            f"A calibrated model would look at least as bad by chance with {p}, over all {ways} "
-            "ways in which it was tested.",
-        ))  # fmt: skip
-        return Verdict(_headline(found), text, "caution" if gap < SLIGHT else "bad")
-    ece = results.get("ece")
-    curve = ReliabilityCurve.from_dict(results.curves["top_label"]) if results.curves else None
-    high = None if ece is None else ece.high
-    tested = f"None of the {len(found['deviations'])} ways in which it was tested stands out ({p})."
-    if high is not None and high >= LARGE:
-        text = (
-            f"{tested} But a typical gap of up to {points(high)} percentage points cannot be "
-            f"excluded with so few {unit_of(results.data)}s."
-        )
-        return Verdict("Too little data to say", text, "caution")
-    example = "" if curve is None else _agreeing_example(curve, results)
-    ceiling = "" if high is None or points(high) == "0.0" else (
-        f" What these data cannot exclude is a typical gap of up to {points(high)} percentage "
-        "points."
-    )  # fmt: skip
-    return Verdict("No miscalibration found", f"{tested}{example}{ceiling}", "good")
-
-
-def _headline(found: Mapping[str, Any]) -> str:
-    name, direction = found["channel"], found["direction"]
-    if direction in ("too often", "too rarely"):
-        return f"Says “{name}” {direction}"
-    what = "" if name in ("top label", "all classes") else f" about “{name}”"
-    return f"{direction.capitalize()}{what}"
-
-
-def _after_headline(text: str) -> str:
-    """Return the sentence of the verdict without what the headline says already."""
-    head, colon, rest = _sentence(text).partition(": ")
-    return f"{rest[:1].upper()}{rest[1:]}" if colon else head
-
-
-def _sentence(text: str) -> str:
-    """Return a sentence of the verdict as it stands on a page.
-
-    >>> _sentence("says *oedema* too often: predicted 42 %, read 20 %")
-    'Says “oedema” too often: predicted 42\xa0%, read 20\xa0%'
-    """
-    quoted = re.sub(r"\*([^*]+)\*", r"“\1”", text).replace(" %", "\u00a0%")
-    return quoted[:1].upper() + quoted[1:]
-
-
-def _agreeing_example(curve: ReliabilityCurve, results: Results) -> str:
-    """Return a sentence about the most typical bin of those that hold the prediction."""
-    holds = (curve.low <= curve.predicted) & (curve.predicted <= curve.high)
-    share = np.where(holds & (curve.cases >= ENOUGH), curve.share, -1.0)
-    b = int(np.argmax(share))
-    if share[b] < 0:
-        return ""
-    return (
-        f" When it says {percent(curve.predicted[b])}, {_raters(results)[1]} "
-        f"{estimated(curve.observed[b], curve.low[b], curve.high[b])}."
-    )
-
-
 def _may_be_chance(curve: ReliabilityCurve, results: Results, known: bool) -> bool:
     """Return whether a calibrated model would often show such a gap, where no interval tells.
 
@@ -327,7 +244,7 @@ def _cannot_tell(curve: ReliabilityCurve, results: Results) -> Verdict:
 def _on_average(curve: ReliabilityCurve, results: Results) -> str:
     confident = float(np.nansum(curve.share * curve.predicted))
     return (
-        f"On average it says {percent(confident)}, and {_raters(results)[1]} "
+        f"On average it says {percent(confident)}, and {who_agrees(results)[1]} "
         f"{percent(abs(confident - curve.gap))} of the time."
     )
 
@@ -360,7 +277,7 @@ def _nothing_found(curve: ReliabilityCurve, results: Results, ece: Estimate | No
     return Verdict("No miscalibration found", f"{text}{ceiling}", tone)
 
 
-def _raters(results: Results) -> tuple[str, str]:
+def who_agrees(results: Results) -> tuple[str, str]:
     """Return that the raters bear something (out), and that they agree; or that one rater does."""
     one = results.data.get("raters", {}).get("max") == 1
     return (
@@ -383,7 +300,7 @@ def _example(curve: ReliabilityCurve, results: Results, *, typical: bool = False
     weight = np.where(enough, weight, -1) if enough.any() else np.where(curve.cases > 0, weight, -1)
     b = int(np.argmax(weight))
     return (
-        f"When it says {percent(curve.predicted[b])}, {_raters(results)[1]} "
+        f"When it says {percent(curve.predicted[b])}, {who_agrees(results)[1]} "
         f"{estimated(curve.observed[b], curve.low[b], curve.high[b])}."
     )
 

@@ -1,0 +1,135 @@
+"""The verdict of all statistics together, in two lines that people read first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from raterwise.curves import ReliabilityCurve
+from raterwise.report.words import (
+    ENOUGH,
+    LARGE,
+    SLIGHT,
+    Verdict,
+    estimated,
+    percent,
+    points,
+    unit_of,
+    verdict_on_confidence,
+    who_agrees,
+)
+from raterwise.results import Results
+
+__all__ = ["Verdict", "verdict"]
+
+TOP_LABEL, ALL_CLASSES = "top label", "all classes"
+MOST_MORE = 2
+"""How many further deviations a verdict names."""
+
+
+def verdict(results: Results) -> Verdict:
+    """Return what to believe of the probabilities: the verdict of all statistics together.
+
+    Results without one (streams, images, no resamples) are judged by the confidence in the
+    predicted class.
+    """
+    judged = results.data.get("verdict")
+    return _judged(judged, results) if judged else verdict_on_confidence(results)
+
+
+def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
+    """Return the verdict of all statistics together, in two lines."""
+    p = f"p\u00a0{'<' if found['p_value'] < 0.001 else '='}\u00a0{max(found['p_value'], 0.001):.2g}"
+    if found["miscalibrated"]:
+        first, others = _most_telling(found)
+        gap, ways = abs(first["predicted"] - first["observed"]), len(found["deviations"])
+        text = " ".join((
+            f"{_after_headline(first['sentence'])}.",
+            *(f"It {_quoted(_without_counting(d['sentence']))}." for d in others),
+            f"A calibrated model would look at least as bad by chance with {p}, over all {ways} "
+            "ways in which it was tested.",
+        ))  # fmt: skip
+        return Verdict(_headline(first), text, "caution" if gap < SLIGHT else "bad")
+    ece = results.get("ece")
+    curve = ReliabilityCurve.from_dict(results.curves["top_label"]) if results.curves else None
+    high = None if ece is None else ece.high
+    tested = f"None of the {len(found['deviations'])} ways in which it was tested stands out ({p})."
+    if high is not None and high >= LARGE:
+        text = (
+            f"{tested} But a typical gap of up to {points(high)} percentage points cannot be "
+            f"excluded with so few {unit_of(results.data)}s."
+        )
+        return Verdict("Too little data to say", text, "caution")
+    example = "" if curve is None else _agreeing_example(curve, results)
+    ceiling = "" if high is None or points(high) == "0.0" else (
+        f" What these data cannot exclude is a typical gap of up to {points(high)} percentage "
+        "points."
+    )  # fmt: skip
+    return Verdict("No miscalibration found", f"{tested}{example}{ceiling}", "good")
+
+
+def _most_telling(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:
+    """Return the deviation to begin with, and classes that are off by themselves.
+
+    Of all that is clear, the mean of the top label (or, of two classes, of the positive one) is
+    the easiest to grasp; the statistic that attains the smallest p-value is often a bin.
+    """
+    clear = [d for d in found["deviations"] if d["adjusted"] <= found["significance"]]
+    clear.sort(key=lambda d: d["adjusted"])
+    leading = [d for d in clear if d["channel"] == found["channel"]]
+    top = [d for d in clear if d["channel"] == TOP_LABEL]
+    same = leading if found["channel"] not in (TOP_LABEL, ALL_CLASSES) else top or leading
+    first = next((d for d in same if d["statistic"].startswith("mean")), (same or [found])[0])
+    classes = dict.fromkeys(d["channel"] for d in clear)
+    named = [c for c in classes if c not in (TOP_LABEL, ALL_CLASSES, first["channel"])]
+    says = [d for d in clear if d["sentence"].startswith("says ") and d["channel"] in named]
+    each = {d["channel"]: d for d in reversed(says)}
+    return first, list(each.values())[::-1][:MOST_MORE]
+
+
+def _without_counting(sentence: str) -> str:
+    return sentence.removesuffix(", over all ratings")
+
+
+def _headline(found: Mapping[str, Any]) -> str:
+    name, direction = found["channel"], found["direction"]
+    if direction in ("too often", "too rarely"):
+        return f"Says “{name}” {direction}"
+    what = "" if name in (TOP_LABEL, ALL_CLASSES) else f" about “{name}”"
+    return f"{direction.capitalize()}{what}"
+
+
+def _after_headline(text: str) -> str:
+    """Return the sentence of the verdict without what the headline says already."""
+    head, colon, rest = _sentence(text).partition(": ")
+    return f"{rest[:1].upper()}{rest[1:]}" if colon else head
+
+
+def _sentence(text: str) -> str:
+    """Return a sentence of the verdict as it stands on a page.
+
+    >>> _sentence("says *oedema* too often: predicted 42 %, read 20 %")
+    'Says “oedema” too often: predicted 42\xa0%, read 20\xa0%'
+    """
+    quoted = _quoted(text)
+    return quoted[:1].upper() + quoted[1:]
+
+
+def _quoted(text: str) -> str:
+    return re.sub(r"\*([^*]+)\*", r"“\1”", text).replace(" %", "\u00a0%")
+
+
+def _agreeing_example(curve: ReliabilityCurve, results: Results) -> str:
+    """Return a sentence about the most typical bin of those that hold the prediction."""
+    holds = (curve.low <= curve.predicted) & (curve.predicted <= curve.high)
+    share = np.where(holds & (curve.cases >= ENOUGH), curve.share, -1.0)
+    b = int(np.argmax(share))
+    if share[b] < 0:
+        return ""
+    return (
+        f" When it says {percent(curve.predicted[b])}, {who_agrees(results)[1]} "
+        f"{estimated(curve.observed[b], curve.low[b], curve.high[b])}."
+    )
