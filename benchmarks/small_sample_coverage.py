@@ -26,7 +26,7 @@ from scipy.special import digamma
 
 import raterwise as rw
 from raterwise.inference import jackknife, small
-from simulated_test_sets import _mean_gap, _robust, _smooth
+from simulated_test_sets import _mean_gap, _robust, _root_of_squares, _smooth, _table
 from small_test_sets import (
     TestSet,
     chest,
@@ -43,10 +43,15 @@ from small_test_sets import (
 )
 
 METRICS = ("accuracy", "brier", "nll", "auccc", "aurc", "augrc")
-ERRORS = ("ece", "robust_ece", "smooth_ece", "kde_ece")
+ERRORS = (
+    "ece", "robust_ece", "smooth_ece", "kde_ece", "classwise_ece", "calibration_error",
+)  # fmt: skip
 """Calibration errors, whose intervals `rw.evaluate` makes (`small` has none of them)."""
+OF_RATERS = ("ece", "calibration_error", "epistemic_loss")
+"""Those that are asked of few raters."""
 SLACK = 1e-9
 POPULATION = 400_000
+RESAMPLES = 300
 Array = Any
 
 
@@ -93,18 +98,28 @@ def values(probs: Array, frequencies: Array, raters: float, times: Array) -> dic
 def truth_of(make: Callable[..., TestSet], size: int) -> dict[str, float]:
     """Return the metrics of many cases whose raters report the truth."""
     data = make(np.random.default_rng(99), size, 1)
+    return truth_in(data)
+
+
+def truth_in(data: TestSet) -> dict[str, float]:
+    """Return the metrics of these cases if their raters reported the truth."""
     found = values(data.probs, data.true, 1.0, np.ones(len(data.probs)))
-    top, rows = data.probs.argmax(axis=1), np.arange(len(data.probs))
-    order = np.argsort(data.probs[rows, top])
-    score, gap = data.probs[rows, top][order], (data.true - data.probs)[rows, top][order]
+    gap = data.true - data.probs
+    found["epistemic_loss"] = (gap**2).sum(axis=1).mean()
     if np.allclose(gap, 0):  # calibrated: every error is 0, not what rounding leaves
         return {name: float(value) for name, value in found.items()} | dict.fromkeys(ERRORS, 0.0)
-    cell = np.minimum((score * 15).astype(int), 14)
+    top, rows = data.probs.argmax(axis=1), np.arange(len(data.probs))
+    order = np.argsort(data.probs[rows, top])
+    score, top_gap = data.probs[rows, top][order], gap[rows, top][order]
+    channel = np.broadcast_to(np.arange(gap.shape[1]), gap.shape)
+    by_class, share = _table(data.probs, gap, channel, gap.shape[1], len(gap))
     found |= {
-        "ece": np.abs(np.bincount(cell, gap, 15)).sum() / len(gap),
-        "robust_ece": _robust(score, gap),
-        "smooth_ece": _smooth(score, gap),
-        "kde_ece": _mean_gap(gap, 200),
+        "ece": np.abs(_table(score, top_gap, 0 * order, 1, len(gap))[0]).sum(),
+        "robust_ece": _robust(score, top_gap),
+        "smooth_ece": _smooth(score, top_gap),
+        "kde_ece": _mean_gap(top_gap, 200),
+        "classwise_ece": np.abs(by_class).sum() / len(by_class),
+        "calibration_error": _root_of_squares(by_class, share),
     }
     return {name: float(value) for name, value in found.items()}
 
@@ -204,9 +219,9 @@ def evaluated(data: TestSet, unit: str, seed: int) -> dict[str, tuple[float, flo
         labels = rw.Labels.from_long(
             items, who, data.ratings.ravel(), num_classes=data.probs.shape[1]
         )
-    asked = METRICS + (ERRORS if unit == "cases" else ())
+    asked = METRICS + (ERRORS if unit == "cases" else OF_RATERS)
     found = rw.evaluate(
-        data.probs, labels, metrics=asked, groups=data.patients, resamples=400, seed=seed,
+        data.probs, labels, metrics=asked, groups=data.patients, resamples=RESAMPLES, seed=seed,
         threads=1, unit=unit,
     )  # fmt: skip
     return {
@@ -254,8 +269,8 @@ DESIGNS = (
     Design("chest-200", chest, 200),
     Design("raters-3", few_raters, 200, 3, "raters"),
     Design("raters-5", few_raters, 200, 5, "raters"),
-    Design("both-100-3", few_raters, 100, 3, "both", ways=("small",)),
-    Design("both-40-8", few_raters, 40, 8, "both", ways=("small",)),
+    Design("both-100-3", few_raters, 100, 3, "both"),
+    Design("both-40-8", few_raters, 40, 8, "both"),
 )
 
 
@@ -269,7 +284,7 @@ def simulate(design: Design, replications: int, seed: int, ways: list[str]) -> d
         data = design.make(random, design.size, design.raters)
         known = truth
         if design.unit == "raters":  # of these cases, over all raters
-            known = values(data.probs, data.true, 1.0, np.ones(len(data.probs)))
+            known = truth_in(data)
         for way in [way for way in ways if way in design.ways]:
             made = (
                 evaluated(data, design.unit, replication)
@@ -309,7 +324,7 @@ def table(records: list[dict[str, Any]]) -> Iterator[str]:
     yield f"| design | metric | truth | {heads} |"
     yield "| --- | --- | ---: |" + " ---: | ---: | ---: | ---: |" * len(ways)
     for record in records:
-        for name in METRICS + ERRORS:
+        for name in dict.fromkeys(METRICS + ERRORS + OF_RATERS):
             if not any(key.endswith("/" + name) for key in record["cells"]):
                 continue
             parts = []

@@ -68,7 +68,7 @@ def _with_interval(
     passes = [pass_ for pass_, _ in parts]
     settings = passes[0].settings
     assert point.value is not None
-    if not passes[0].resampled:
+    if not passes[0].resampled or not _several_units(row, own, passes):
         return point
     if row.error and settings.interval == "auto":
         found = invert(row, own, point.value, passes)
@@ -79,6 +79,18 @@ def _with_interval(
             return shaped
     each = [p.replicates(row, o, value) for (p, value), o in zip(parts, own, strict=True)]
     return _bootstrapped(point, np.mean(each, axis=0), settings, passes[0].units)
+
+
+def _several_units(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) -> bool:
+    """Tell whether cases of two units or more count, without which there is no interval."""
+    if passes[0].units is None:
+        return True
+    return bool(np.count_nonzero(_sizes(row, own, passes)) > 1)
+
+
+def _sizes(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) -> FloatArray:
+    each = [p.unit_sizes(row, o) for p, o in zip(passes, own, strict=True)]
+    return np.asarray(np.sum(each, axis=0))
 
 
 def _shaped(
@@ -96,11 +108,14 @@ def _shaped(
         by_raters = _over_raters(row, own, point.value, passes)
         if by_raters is None or (by_cases is None and passes[0].units is not None):
             return None
-        found = by_raters
-        if by_cases is not None:
+        if by_cases is None:
+            ends = student_interval(by_raters, level)
+        else:
             both = crossed([by_cases, by_raters])
-            found, share = both.total, both.shares[1]
-        ends = student_interval(found, level)
+            # Where nothing was seen to go wrong, it is cases that were looked at.
+            found = replace(both.total, worth=by_cases.worth, units=by_cases.units)
+            share = both.shares[1]
+            ends = _ends(row, own, point.value, found, passes) or student_interval(found, level)
     else:
         shaped = _ends(row, own, point.value, by_cases, passes)
         if shaped is None:
@@ -118,10 +133,10 @@ def _over_cases(
         return None
     pairs = list(zip(passes, own, strict=True))
     without = np.mean([p.without_each(row, o) for p, o in pairs], axis=0)
-    if not np.isfinite(without).all():
+    sizes = _sizes(row, own, passes)
+    if not np.isfinite(without[sizes > 0]).all():
         return None
     at = float(np.mean([row.over(p.table(row, o), o) for p, o in pairs]))
-    sizes = np.sum([p.digest.unit_cases for p in passes], axis=0)
     return replace(linearise(at, without, sizes), value=value)
 
 

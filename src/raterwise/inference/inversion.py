@@ -29,6 +29,7 @@ CONSISTENCY = 9
 """The stream of random numbers of labels drawn from the model's own probabilities."""
 ONE_SCORE = ("top_label", "positive")
 """Questions of one score per case, whose cells hold different cases."""
+OF_CLASSES = ("per_class", "predicted_class")
 
 
 def invert(
@@ -45,6 +46,7 @@ def invert(
     observed = np.concatenate([part.padded(part.observed, bins) for part in parts], axis=-2)
     drawn = np.concatenate([part.padded(part.noise, bins) for part in parts], axis=-2)
     least = np.concatenate([part.padded(part.least_noise, bins) for part in parts], axis=-2)
+    drawn = drawn[np.isfinite(drawn).all(axis=(-2, -1))]  # a resample may lack all that counts
     starts = np.cumsum([0, *(len(part.observed) for part in parts)])
 
     def norm(deviation: FloatArray) -> FloatArray:
@@ -82,7 +84,7 @@ class _Deviations:
         observed = table.deviation / total
         drawn: Any = 0.0
         if pass_.units is not None:
-            expansion = noise_expansion(pass_.digest.unit_cases, level)
+            expansion = noise_expansion(pass_.unit_sizes(row, own), level)
             drawn = drawn + expansion * (_relative(pass_.stack(row, own)) - observed)
         if pass_.rater_draws is not None:  # labels that are drawn twice agree with each other
             by_rater = _relative(pass_.rater_stack(row, own))
@@ -103,7 +105,8 @@ class _Deviations:
 
 
 def _relative(stack: Any) -> FloatArray:
-    return np.asarray(stack.deviation / stack.weight.sum(axis=(-2, -1), keepdims=True))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(stack.deviation / stack.weight.sum(axis=(-2, -1), keepdims=True))
 
 
 def _at_zero(
@@ -111,17 +114,23 @@ def _at_zero(
 ) -> intervals.CalibrationInterval:
     """Return the interval with the test at zero, and with what few errors cannot exclude.
 
-    Of questions with one score per case, whose cells hold different cases; the others keep the
-    interval as it is.
+    Of questions with one score per case, whose cells hold different cases, both; of those about
+    every class the latter.
     """
     cells = pass_.cells(row, own)
+    varies = found.high - found.low > 1e-9  # not where all cases are wrong and sure
+    if cells.plan.question.name in OF_CLASSES:
+        least, most = _ends_of_classes(row, own, pass_)
+        low = found.low if varies else min(least, value)
+        return replace(found, low=low, high=max(found.high, most))
     if cells.plan.question.name not in ONE_SCORE:
         return found
     level, table = pass_.settings.level, cells.table
     weight, score, hits = (cells.sums_by_unit(field) for field in (1, 3, 4))
     rate = linearise(hits.sum() / weight.sum(), _without(hits, weight), weight)
     gap = gap_interval(rate, float(table.score.sum() / table.weight.sum()), level)
-    ends = found.low, max(found.high, gap[1])
+    seen = found.low if varies else gap[0]
+    ends = seen, max(found.high, gap[1])
     if "kernel" in row.tags:
         ends = ends[0], max(ends[1], _high_of_bins(cells, pass_))
     if cells.plan.spread is not None:  # its table lacks the mean score of hard bins
@@ -129,6 +138,39 @@ def _at_zero(
     p = _p_of_calibration(row, own, pass_, (weight, hits - score))
     low, high = noise.zero_tested_ends(ends, value, p, level, gap)
     return replace(found, low=low, high=high)
+
+
+def _ends_of_classes(row: Metric, own: Options, pass_: Pass) -> tuple[float, float]:
+    """Return the error that the wrong decisions about a class allow, at least and at most.
+
+    Of the class whose decisions (z above 1/2 or not) can be off by most, the gap between how many
+    are wrong and how many the model expects to be; another class is off by as much, since what is
+    not the one is the other. Errors of each predicted class are those of all together.
+    """
+    table, sizes = pass_.table(row, own), pass_.unit_sizes(row, own)
+    sure = table.score >= table.weight / 2
+    one = pass_.cells(row, own).plan.question.name == "predicted_class"
+    often = 1 if one else len(table.weight)
+    total = float(table.weight.sum()) / often
+
+    def wrong(positive: FloatArray, weight: FloatArray) -> FloatArray:
+        each = np.where(sure, weight - positive, positive).sum(axis=-1)
+        return np.asarray(each.sum(axis=-1, keepdims=True) if one else each)
+
+    seen, expected = wrong(table.positive, table.weight), wrong(table.score, table.weight)
+    rest = [wrong(left.positive, left.weight) for left in pass_.rests(row, own)]
+    by_unit, weight = seen - np.concatenate(rest), sizes / often
+    level = pass_.settings.level
+    gaps = [
+        gap_interval(linearise(s / total, _without(u, weight), weight), e / total, level)
+        for s, u, e in zip(seen, by_unit.T, expected, strict=True)
+    ]
+    worst = np.argsort([high for _, high in gaps])[::-1]
+    off = np.zeros_like(table.weight)
+    off[slice(None) if one else worst[:2]] = 1
+    moved = np.where(sure, -off, off) * table.weight
+    least, most = (row.over(table.with_deviation(g * moved), own) for g in gaps[worst[0]])
+    return float(least), float(most)
 
 
 def _without(hits: FloatArray, weight: FloatArray) -> FloatArray:
@@ -175,13 +217,15 @@ def _high_of_bins(cells: Any, pass_: Pass) -> float:
     total = table.weight.sum()
     observed = table.deviation[0] @ member / total
     totals = stack.weight.sum(axis=(-2, -1))[:, None]
-    drawn = stack.deviation[:, 0] @ member / totals - observed
+    with np.errstate(invalid="ignore"):
+        drawn = stack.deviation[:, 0] @ member / totals - observed
+    drawn = drawn[np.isfinite(drawn).all(axis=-1)]
     weight = table.weight[0] @ member
     score = table.score[0] @ member / np.maximum(weight, 1e-300)
     least = intervals.calibrated_noise(
         score, weight / total, pass_.cases, pass_.raters, pass_.agreement
     )
-    expansion = noise_expansion(pass_.digest.unit_cases, pass_.settings.level)
+    expansion = noise_expansion(cells.sums_by_unit(1), pass_.settings.level)
     return intervals.calibration_interval(
         lambda moved: np.abs(moved).sum(axis=-1),
         observed,

@@ -256,11 +256,23 @@ class Pass:
 
     def without_each(self, row: Metric, own: Options) -> FloatArray:
         """Return the metric without each of the units, one at a time."""
-        per_unit, units = self._per_unit(row, own), len(self.digest.unit_cases)
-        parts = range(0, units, LEFT_OUT_TOGETHER)
-        tables = (per_unit.without_each(i, min(i + LEFT_OUT_TOGETHER, units)) for i in parts)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.concatenate([row.over(table, own) for table in tables])
+            return np.concatenate([row.over(table, own) for table in self.rests(row, own)])
+
+    def rests(self, row: Metric, own: Options) -> Iterator[Any]:
+        """Yield stacks of tables without one unit each, some units at a time."""
+        per_unit, units = self._per_unit(row, own), len(self.digest.unit_cases)
+        for i in range(0, units, LEFT_OUT_TOGETHER):
+            yield per_unit.without_each(i, min(i + LEFT_OUT_TOGETHER, units))
+
+    def unit_sizes(self, row: Metric, own: Options) -> FloatArray:
+        """Return how much each unit weighs in a metric: sums of weights, not numbers of cases.
+
+        A unit none of whose cases counts (too few raters) has 0. Sums over pairs of raters keep no
+        weights; of them it is the cases.
+        """
+        sums = getattr(self._per_unit(row, own), "sums_by_unit", None)
+        return np.asarray(self.digest.unit_cases if sums is None else sums(1), dtype=np.float64)
 
     def by_group(self, row: Metric, own: Options, groups: FloatArray, number: int) -> Any:
         """Return the tables of groups of units: `groups` (units,) is the group of each."""

@@ -38,6 +38,8 @@ Ends = tuple[float, float]
 
 FEW_EVENTS = 2.0
 """With more events than that, one that was not seen is taken to be like those that were."""
+ALIKE = 1e-9
+"""The part of a loss below which its standard error is rounding."""
 FEW_ERRORS = 5.0
 """From so many wrong units on, what the data say of their correlation is believed."""
 
@@ -113,7 +115,9 @@ def loss_interval(
         θ' = θ + w,  V' = V + w₂
 
     quantiles at (1 ∓ level) / 2: the upper end allows for one more event, of weight w, that was
-    not seen. So it stays above 0 when no case is wrong. The interval contains θ.
+    not seen. So it stays above 0 when no case is wrong. Where all units are alike (V = 0: all cases
+    are wrong) the lower end allows for one that was not, θ − (w₂ / 2w · χ²(2 w² / w₂)). The
+    interval contains θ.
 
     Parameters
     ----------
@@ -142,6 +146,8 @@ def loss_interval(
     variance = (found.error * student_quantile(found, level) / normal_quantile(level)) ** 2
     seen = variance / found.value if found.value > 0 else 0.0
     more, squared = seen, seen**2
+    tail = (1 - level) / 2
+    low = _gamma(found.value, variance, tail)
     if step is not None:
         # The loss is as if of θ² / V equal events; with many of them, one more is as those seen.
         events = found.value**2 / max(variance, spread / found.worth, 1e-300)
@@ -149,8 +155,9 @@ def loss_interval(
         mean_square = step**2 if squared_step is None else squared_step
         more = max(seen, fewer * step / found.units)
         squared = max(seen**2, fewer**2 * mean_square / (found.units * found.worth))
-    tail = (1 - level) / 2
-    low = _gamma(found.value, variance, tail)
+        if variance <= (ALIKE * found.value) ** 2:
+            one, of_one = step / found.units, mean_square / (found.units * found.worth)
+            low = max(found.value - _gamma(one, of_one, 1 - tail), 0.0)
     high = _gamma(found.value + more, variance + squared, 1 - tail)
     return min(low, found.value), max(min(high, most), found.value)
 
