@@ -51,7 +51,6 @@ OF_RATERS = ("ece", "calibration_error", "epistemic_loss")
 """Those that are asked of few raters."""
 SLACK = 1e-9
 POPULATION = 400_000
-RESAMPLES = 300
 Array = Any
 
 
@@ -208,7 +207,9 @@ STEPS: dict[str, Callable[[Array], tuple[float, float, float]]] = {
 }
 
 
-def evaluated(data: TestSet, unit: str, seed: int) -> dict[str, tuple[float, float, float]]:
+def evaluated(
+    data: TestSet, unit: str, seed: int, resamples: int
+) -> dict[str, tuple[float, float, float]]:
     """Return value and ends by `rw.evaluate`."""
     cases, raters = data.ratings.shape
     labels: Any
@@ -221,7 +222,7 @@ def evaluated(data: TestSet, unit: str, seed: int) -> dict[str, tuple[float, flo
         )
     asked = METRICS + (ERRORS if unit == "cases" else OF_RATERS)
     found = rw.evaluate(
-        data.probs, labels, metrics=asked, groups=data.patients, resamples=RESAMPLES, seed=seed,
+        data.probs, labels, metrics=asked, groups=data.patients, resamples=resamples, seed=seed,
         threads=1, unit=unit,
     )  # fmt: skip
     return {
@@ -274,7 +275,9 @@ DESIGNS = (
 )
 
 
-def simulate(design: Design, replications: int, seed: int, ways: list[str]) -> dict[str, Any]:
+def simulate(
+    design: Design, replications: int, seed: int, ways: list[str], resamples: int = 300
+) -> dict[str, Any]:
     """Return coverage, side of misses and width of every metric and way."""
     start = time.perf_counter()
     truth = truth_of(design.make, POPULATION if design.make is not heavy else POPULATION // 5)
@@ -287,7 +290,7 @@ def simulate(design: Design, replications: int, seed: int, ways: list[str]) -> d
             known = truth_in(data)
         for way in [way for way in ways if way in design.ways]:
             made = (
-                evaluated(data, design.unit, replication)
+                evaluated(data, design.unit, replication, resamples)
                 if way == "evaluate"
                 else small_intervals(data, design.unit)
             )
@@ -296,6 +299,7 @@ def simulate(design: Design, replications: int, seed: int, ways: list[str]) -> d
                 ends.setdefault((way, name), []).append((low - true, value - true, high - true))
     return {
         "design": design.name, "seed": seed, "replications": replications, "ways": ways,
+        "resamples": resamples,
         "seconds": round(time.perf_counter() - start, 1),
         "cells": {
             f"{way}/{name}": counted(np.array(rows), truth[name])
@@ -347,6 +351,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--replications", type=int, default=300, help="test sets per design")
     parser.add_argument("--seed", type=int, default=0, help="another seed: other test sets")
+    parser.add_argument("--resamples", type=int, default=300, help="of rw.evaluate")
     parser.add_argument("--designs", nargs="+", default=["*"], help="patterns of names")
     parser.add_argument("--ways", nargs="+", default=["evaluate", "small"])
     parser.add_argument("--out", type=Path, default=Path("small.jsonl"))
@@ -354,14 +359,15 @@ def main() -> None:
     done: dict[str, Any] = {}
     for line in given.out.read_text().splitlines() if given.out.exists() else []:
         record = json.loads(line)
-        if (record["seed"], record["replications"], record["ways"]) == (
-            given.seed, given.replications, given.ways,
-        ):  # fmt: skip
+        same = ("seed", "replications", "ways", "resamples")
+        if all(record.get(name) == getattr(given, name) for name in same):
             done[record["design"]] = record
     asked = [d for d in DESIGNS if any(fnmatch(d.name, p) for p in given.designs)]
     for design in asked:
         if design.name not in done:
-            done[design.name] = simulate(design, given.replications, given.seed, given.ways)
+            done[design.name] = simulate(
+                design, given.replications, given.seed, given.ways, given.resamples
+            )
             with given.out.open("a") as file:
                 file.write(json.dumps(done[design.name]) + "\n")
     print("\n".join(table([done[design.name] for design in asked])))

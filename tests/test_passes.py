@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 import raterwise as rw
 from raterwise.inference.draws import multiplicities
@@ -222,6 +223,76 @@ def test_kappa_of_small_weights() -> None:
 
 
 # threads, processes, files ----------------------------------------------------------------------
+
+
+def every_interval_holds_its_value(found: rw.Results) -> None:
+    """Check that the ends are numbers with the value between them."""
+    for name in found:
+        estimate = found[name]
+        if estimate.value is not None:
+            low, high = ends(found, name)
+            assert np.isfinite([low, high]).all(), name
+            assert low <= estimate.value <= high, name
+
+
+def test_resamples_without_a_case_that_counts_are_left_out() -> None:
+    """Of 20 cases three have two raters: one resample of thirty holds none of them."""
+    random = np.random.default_rng(8)
+    probs = random.dirichlet([1, 1], 20)
+    counts = np.eye(2, dtype=int)[random.integers(0, 2, 20)]
+    counts[:3] = [[2, 1], [1, 2], [3, 0]]
+    labels = rw.Labels.from_counts(counts)
+    with np.errstate(invalid="ignore"):  # the band of its curve has no value there
+        found = rw.evaluate(probs, labels, resamples=100, on_single="drop")
+    assert found["disagreement_calibration_error"].value is not None
+    every_interval_holds_its_value(found)
+
+
+def test_nothing_right_is_no_point() -> None:
+    """Thirty cases, all wrong, whether the model was sure of them or certain."""
+    side = np.eye(2)[[0, 1] * 15]
+    for probs in (side, 0.8 * side + 0.1):
+        found = rw.evaluate(probs, 1 - probs.argmax(axis=1), resamples=100)
+        every_interval_holds_its_value(found)
+        for name in ("accuracy", "aurc", "augrc", "ece", "classwise_ece", "sce", "robust_ece"):
+            low, high = ends(found, name)
+            assert high - low > 0.01, name
+
+
+def test_a_unit_counts_by_its_weight() -> None:
+    """Two cases have nearly all the weight: little is known, however many others there are."""
+    random = np.random.default_rng(9)
+    probs = random.dirichlet([1, 1], 60)
+    weights = np.where(np.arange(60) < 2, 1e4, 1.0)
+    found = rw.evaluate(probs, probs.argmax(axis=1), "accuracy", weights=weights, resamples=50)
+    low, high = ends(found, "accuracy")
+    assert (low, high) == (pytest.approx(0.025**0.5, abs=0.01), 1.0)  # as of two cases
+
+
+def test_raters_who_agree_leave_the_interval_of_the_cases() -> None:
+    """All right and no disagreement, over cases and raters: 0.025^(1/40), as of the cases alone."""
+    probs = np.random.default_rng(10).dirichlet([1, 1], 40)
+    right = np.repeat(probs.argmax(axis=1)[:, None], 3, axis=1)
+    labels = rw.Labels.from_ratings(right, num_classes=2)
+    found = rw.evaluate(probs, labels, "accuracy,aurc", unit="both", resamples=50)
+    assert ends(found, "accuracy") == (pytest.approx(0.025 ** (1 / 40)), 1.0)
+    assert ends(found, "aurc")[1] > 0.05
+
+
+def test_classes_of_a_model_that_is_sure_of_everything_are_covered() -> None:
+    """Sure, and wrong in five of a hundred: without the gap of decisions 88% had the truth."""
+    truth = float(expit(np.random.default_rng(15).normal(7, 2, 100_000)).mean()) - 0.95
+    held = 0
+    for r in range(100):
+        random = np.random.default_rng([17, r])
+        z = expit(random.normal(7, 2, 50))
+        side, hit = random.random(50) < 0.5, random.random(50) < 0.95
+        positive = np.where(side, z, 1 - z)
+        probs = np.stack([1 - positive, positive], axis=1)
+        found = rw.evaluate(probs, (side == hit).astype(int), "classwise_ece", resamples=60)
+        low, high = ends(found, "classwise_ece")
+        held += low <= truth <= high
+    assert held >= 95
 
 
 def test_threads_reach_every_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -467,3 +467,9 @@ def test_a_level_without_a_value_is_left_out():
     test = level_test([table], [share], [0, 0, 1, 2], random=random, permutations=19)
     assert test.comparisons == 2
     assert np.isnan(test.adjusted_p_value[2, 0])
+
+
+def test_where_all_units_are_wrong_the_lower_end_allows_for_one_that_is_not():
+    """No right case in 30: as far below 1 as the Poisson limit 3.689 / 30 is above 0."""
+    low, high = loss_interval(linearise(1.0, [1.0] * 30), step=1, most=1)
+    assert (low, high) == (pytest.approx(1 - stats.chi2.ppf(0.975, 2) / 60), 1.0)
