@@ -193,6 +193,20 @@ def test_copies_of_a_case_are_no_evidence(positives: int, rejected: bool) -> Non
     assert (ends(found, "ece")[0] > 0) == rejected
 
 
+@pytest.mark.parametrize(("positives", "rejected"), [(85, False), (83, True)])
+def test_independent_cases_have_binomial_noise(positives: int, rejected: bool) -> None:
+    """Of 100 cases with p = 0.9: P(|X - 90| >= 5) = 0.13 and P(|X - 90| >= 7) = 0.03.
+
+    The cases' squared deviations are half as large again as 0.09, because the model is off.
+    """
+    gap = 90 - positives
+    exact = stats.binom.cdf(positives, 100, 0.9) + stats.binom.sf(90 + gap - 1, 100, 0.9)
+    assert (exact <= 0.05) == rejected
+    y = (np.arange(100) < positives).astype(int)
+    found = rw.evaluate(np.full(100, 0.9), y, "ece", question="positive")
+    assert (ends(found, "ece")[0] > 0) == rejected
+
+
 def test_only_the_ratio_of_weights_matters() -> None:
     """A thousandth of all weights gives the same values and intervals.
 
