@@ -392,3 +392,15 @@ def test_a_checkpoint_knows_the_files_it_is_of(tmp_path: Path) -> None:
     os.utime(path, ns=(time.time_ns(), time.time_ns() + 10**9))
     with pytest.raises(rw.InvalidInputError, match="parts of another run"):
         rw.evaluate_stream(path, "brier", **told)
+
+
+def test_a_log_loss_without_errors_has_room_for_one() -> None:
+    """Thirty cases, all right at 99 %: one error would cost -log 0.01 = 4.6, and was not excluded.
+
+    With no error seen, a share of up to 1 - 0.025^(1/30) = 12 % of the cases could be wrong; the
+    upper end must leave room for a good part of 0.12 · 4.6 = 0.54, and the lower end not pass the
+    value, -log 0.99 = 0.01.
+    """
+    low, high = ends(rw.evaluate(np.full(30, 0.99), np.ones(30, int), "nll"), "nll")
+    assert 0 <= low <= 0.0101
+    assert 0.3 < high < 1.5

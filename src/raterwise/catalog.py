@@ -59,7 +59,7 @@ _ROWS = (
         plan=recipes.per_case("log"), formula=proper.mean_score, options={"per": "case"},
         undefined="it is infinite: a class that a rater chose was given the probability 0",
         label_loss=recipes.log_of_label,
-        shape="loss", bounds=_POSITIVE,
+        shape="loss", step=recipes.step_of_log, step_plan=recipes.CONFIDENCE, bounds=_POSITIVE,
     ),
     Metric(
         "ranked_probability_score", "Ranked probability score", "Proper scores",

@@ -246,7 +246,8 @@ def _reliability(
 
 
 def _gap(table: BinTable) -> FloatArray:
-    return np.asarray(-table.deviation.sum(axis=-1) / table.weight.sum(axis=-1))
+    with np.errstate(invalid="ignore", divide="ignore"):  # a resample may hold no case that counts
+        return np.asarray(-table.deviation.sum(axis=-1) / table.weight.sum(axis=-1))
 
 
 def _kish(table: BinTable) -> FloatArray:

@@ -54,6 +54,8 @@ class Metric:
     "separation" (an area over pairs of a right and a wrong case)."""
     step: Callable[[Any], dict[str, float]] | None = None
     """Of a loss: what one more error would add to it, from its table (`small.loss_interval`)."""
+    step_plan: Any = None
+    """The plan of the table that `step` is made from, where it is not the metric's own."""
     bounds: tuple[float, float] = (-math.inf, math.inf)
     """The smallest and the largest value that there can be."""
     undefined: str = "it has no value on these data"

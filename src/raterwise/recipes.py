@@ -289,6 +289,30 @@ def step_of_squares(table: BinTable) -> dict[str, float]:
     return {"step": variance / total if total > 0 else 1.0, "spread": variance / cases}
 
 
+CONFIDENCE = BinPlan(
+    Question("top_label", "case"), (0.0, 0.5, *(1 - 4.0 ** -np.arange(1, 21)).tolist(), 1.0)
+)
+"""How sure the model is, finely where it is nearly certain."""
+
+
+def step_of_log(table: BinTable) -> dict[str, float]:
+    """Return what an error in any case adds to the log loss, its square, and the loss's variance.
+
+    The errors that a model expects are cheap, those of its sure cases are not: the mean of
+    -log(1 - z) over all cases; the variance is that of -log p of a label drawn from (z, 1 - z).
+    """
+    weight = table.weight[0]
+    share = weight / weight.sum()
+    z = np.clip(table.score[0] / np.where(weight > 0, weight, 1), 1e-12, 1 - 1e-12)
+    right, wrong = -np.log(z), -np.log1p(-z)
+    variance = z * (1 - z) * (wrong - right) ** 2
+    return {
+        "step": float(share @ wrong),
+        "squared_step": float(share @ wrong**2),
+        "spread": float(share @ variance),
+    }
+
+
 def halved_step_of_squares(table: BinTable) -> dict[str, float]:
     """Return the same by scikit-learn's convention: halved for two classes."""
     found = step_of_squares(table)

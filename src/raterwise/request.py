@@ -97,13 +97,15 @@ class Request:
             if self.belief or not row.needs_belief
         }
 
-    def plans(self, *, bounded: bool = False) -> list[Any]:
+    def plans(self, *, bounded: bool = False, steps: bool = True) -> list[Any]:
         """Return what to keep of the cases, in memory that does not grow if it is `bounded`.
 
-        Also how far raters agree, for the noise of a calibrated model.
+        Also how far raters agree, for the noise of a calibrated model, and unless `steps` is false
+        how sure the model is, for what one more error would cost.
         """
         on_single = self.settings.on_single
         plans = [row.plan_of(own, on_single) for row, own in self.asked.values()]
+        plans += [row.step_plan for row, _ in self.asked.values() if steps and row.step_plan]
         return list(dict.fromkeys([*(p.bounded() if bounded else p for p in plans), PAIRS]))
 
     def only(self, metrics: Sequence[str]) -> Request:

@@ -173,8 +173,8 @@ def _ends(
     if row.shape in ("proportion", "separation"):
         return proportion_interval(found, level)
     if row.shape == "loss" and value >= 0:
-        each = [row.step(p.table(row, o)) for p, o in zip(passes, own, strict=True) if row.step]
-        steps = {k: float(np.mean([step[k] for step in each])) for k in (each[0] if each else ())}
+        each = [p.step(row, o) for p, o in zip(passes, own, strict=True)]
+        steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}
         return loss_interval(found, level, most=row.bounds[1], **steps)
     return student_interval(found, level)
 

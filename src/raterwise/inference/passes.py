@@ -215,6 +215,15 @@ class Pass:
         ]
         return np.stack(each)
 
+    def step(self, row: Metric, own: Options) -> dict[str, float]:
+        """Return what one more error would add to a loss; nothing where nobody can say."""
+        if row.step is None:
+            return {}
+        if row.step_plan is None:
+            return row.step(self.table(row, own))
+        kept = self.digest.summaries.get(row.step_plan)
+        return {} if kept is None else row.step(kept.table)
+
     def replicates(self, row: Metric, own: Options, value: float) -> FloatArray:
         """Return the metric on every resample (NaN where it is undefined)."""
         found = np.full(self.settings.resamples, value)

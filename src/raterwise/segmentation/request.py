@@ -54,7 +54,8 @@ class ImageRequest:
     def plans(self, voxels: int) -> list[Any]:
         """Return what to keep of an image of so many voxels."""
         if self.reduction == "pooled":
-            return self.request.plans(bounded=True)
+            # The millions of voxels of an image are no few errors.
+            return self.request.plans(bounded=True, steps=False)
         exact, on_single = voxels <= EXACT_VOXELS, self.request.settings.on_single
         plans = []
         for row, own in self.request.asked.values():
