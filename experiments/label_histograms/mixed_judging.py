@@ -41,6 +41,8 @@ from raterwise.labels import Labels
 __all__ = ["METHODS", "SCALINGS", "Judging", "judge", "keep_small"]
 
 VERSION = 1
+ROWS_VERSION = 2
+"""Of the rows alone: a metric more needs no calibrator fitted again."""
 METHODS = ("raw", "mcdo", "tta")
 NEEDS = {"raw": "pooled_test", "mcdo": "pooled_test", "tta": "hidden_tta"}
 """What must be kept of a network for a method to be judged."""
@@ -162,7 +164,7 @@ def _network(
         file = folder / f"{outputs.data}-{outputs.seed}-{method}.json"
         if outputs.has(NEEDS[method]):
             made_of = {
-                **{"version": VERSION, "labels": labels.digest},
+                **{"version": ROWS_VERSION, "labels": labels.digest},
                 "outputs": outputs.digest(NEEDS[method]),
                 "settings": asdict(settings),
             }

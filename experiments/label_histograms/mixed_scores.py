@@ -43,8 +43,9 @@ def scored(
     predicted = belief.disagreement()
     true_disagreement = 1 - (labels.truth**2).sum(axis=1)
     values = {
-        # LH's accuracy: the predicted class is the one that most of the ten labels name.
+        # The predicted class is the one that most of the ten labels name, or the most probable one.
         "accuracy": float((mean.argmax(axis=1) == labels.counts.argmax(axis=1)).mean()),
+        "true_accuracy": float((mean.argmax(axis=1) == labels.truth.argmax(axis=1)).mean()),
         "squared_loss": expected_squared_loss(mean, counts),
         "calibration_error": calibration_error(mean, counts, bins=BINS),
         "true_calibration_error": true_calibration_error(mean, labels.truth, BINS),

@@ -19,6 +19,7 @@ Key = tuple[str, str, bool]
 TITLES = {"mixed_mnist": "Mix-MNIST", "mixed_cifar10": "Mix-CIFAR-10"}
 PREDICTION = {
     "accuracy": "Acc",
+    "true_accuracy": "Acc, true",
     "squared_loss": "L_sq",
     "epistemic_loss": "EL",
     "epistemic_loss_true": "EL, true",
@@ -35,7 +36,7 @@ POSTERIOR = {
     "prior": "prior EL",
     "posterior": "posterior EL",
     "posterior_true": "posterior EL, true",
-    "posterior_sum": "posterior EL, released sum",
+    "posterior_sum_true": "the same, released sum",
 }
 CHANGES = {
     "unbiasedness": "EL, estimated - true",
@@ -83,7 +84,8 @@ def _section(data: str, number: int, networks: Sequence[Network]) -> list[str]:
         f"### {TITLES[data]}({number})",
         "",
         f"Networks: {len(networks)}; {number} labels per validation case. Means over networks "
-        f"± their standard deviation; in brackets what the paper has. T: {temperatures}.",
+        "± their standard deviation; in brackets what the paper has, judged by the truth. "
+        f"T: {temperatures}.",
         "",
         *_levels(data, number, rows, PREDICTION),
         "",
