@@ -216,11 +216,17 @@ class Pass:
         return np.stack(each)
 
     def step(self, row: Metric, own: Options) -> dict[str, float]:
-        """Return what one more error would add to a loss; nothing where nobody can say."""
+        """Return what one more error would add to a loss; nothing where nobody can say.
+
+        A loss without a limit is told this of single cases only: that all cases of a patient could
+        be as wrong as can be would say nothing any more.
+        """
         if row.step is None:
             return {}
         if row.step_plan is None:
             return row.step(self.table(row, own))
+        if self.facts.patients is not None:
+            return {}
         kept = self.digest.summaries.get(row.step_plan)
         return {} if kept is None else row.step(kept.table)
 
