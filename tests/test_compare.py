@@ -496,3 +496,18 @@ def test_what_compare_refuses_of_results(words: str, message: str) -> None:
     assert done.exit_code == 2, done.output
     assert message in " ".join(done.output.split())
     assert "Traceback" not in done.output
+
+
+def test_warnings_say_which_model_they_are_about(tmp_path: Path) -> None:
+    """What holds for the cases is said once; what holds for one model is said with its name."""
+    random = np.random.default_rng(0)
+    p = random.random(60)
+    y = (random.random(60) < p).astype(int)
+    for name, probs in {"fine": p, "flat": np.full(60, 0.7)}.items():
+        rw.evaluate(probs, y, "brier", resamples=50).to_json(tmp_path / f"{name}.json")
+    done = run("compare", str(tmp_path / "fine.json"), str(tmp_path / "flat.json"))
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert said.count("warning: one rater per case") == said.count("one rater per case") == 1
+    assert "warning: flat: every confidence lies between 0.7000 and 0.7000" in said
+    assert "fine: " not in said

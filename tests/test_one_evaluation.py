@@ -159,12 +159,13 @@ def test_options_reach_stability_and_planning() -> None:
     [
         ({"options": {"ece": {"sigma": 1}}}, "options: ece has no option 'sigma'; it has: bins, q"),
         ({"options": {"brier": {"sigma": 1}}}, "options: brier is not among the metrics asked for"),
-        ({"options": {"nothing": {}}}, "metrics: no metric is called 'nothing'"),
+        ({"options": {"nothing": {}}}, "options: no metric is called 'nothing'"),
         ({"options": {"ece": {"question": "canonical"}}}, "question of ece: must be one of top_la"),
         ({"question": "canonical"}, "question: none of these metrics can be asked with"),
-        ({"per": "voxel", "metrics": "nll"}, "per of nll: must be one of annotation, case"),
+        ({"per": "voxel", "metrics": "nll"}, "^per: must be one of annotation, case"),
         ({"per": "case", "metrics": "fleiss_kappa"}, "per: none of these metrics"),
-        ({"options": {"robust_ece": {"sigma": -1}}}, "sigma: must be positive; got -1"),
+        ({"options": {"robust_ece": {"sigma": -1}}}, "sigma: must be positive and finite; got -1"),
+        ({"options": {"robust_ece": {"observed_bins_only": "no"}}}, "must be one of True, False"),
         ({"metrics": "calibration_loss", "options": {"calibration_loss": {"estimator": "best"}}},
          "estimator of calibration_loss: must be one of debiased, plugin; got 'best'"),
     ],
@@ -174,6 +175,108 @@ def test_options_that_cannot_be(given: dict[str, Any], message: str) -> None:
     asked = {"metrics": "ece,robust_ece", **given}
     with pytest.raises(rw.InvalidInputError, match=message):
         rw.evaluate([0.2, 0.8], [0, 1], **asked)
+
+
+@pytest.mark.parametrize(
+    ("metric", "given", "message"),
+    [
+        ("kde_ece", {"bandwidth": -1}, "bandwidth: must be positive and finite; got -1"),
+        ("kde_ece", {"bandwidth": "wide"}, "bandwidth: must be a number; got 'wide'"),
+        ("kde_ece", {"p": 3}, "p(: must be 1 or 2| of kde_ece: must be one of 1, 2); got 3"),
+        ("kde_ece", {"method": "fast"}, "method.*: must be one of auto, exact, cells; got 'fast'"),
+        ("kde_ece", {"leave_out": "annotation"}, "leave_out.*: must be one of case, copy; got"),
+        ("robust_ece", {"sigma": "wide"}, "sigma: must be a number; got 'wide'"),
+        ("brier", {"scale_by_half": "yes"}, "scale_by_half.*: must be .*; got 'yes'"),
+        ("adaptive_ece", {"bins": [0, 0.5, 1]}, "bins: must be a whole number; got"),
+    ],
+)
+def test_a_function_and_evaluate_refuse_the_same_values(
+    metric: str, given: dict[str, Any], message: str
+) -> None:
+    """What the function of a metric refuses, its option refuses as well, and never computes."""
+    held = cases()
+    p, labels = held["p"], rw.Labels.from_counts(held["counts"])
+    with pytest.raises(rw.RaterwiseError, match=message):
+        getattr(rw, metric)(p, labels, **given)
+    with pytest.raises(rw.RaterwiseError, match=message) as caught:
+        rw.evaluate(p, labels, metric, resamples=0, options={metric: given})
+    assert caught.value.argument in ("options", *given)
+
+
+def test_leaving_out_copies_is_an_option() -> None:
+    """The released rule of KDE-ECE, leave_out="copy", gives evaluate the number of the function."""
+    held = cases()
+    p, labels = held["p"], rw.Labels.from_counts(held["counts"])
+    own = {"kde_ece": {"leave_out": "copy"}}
+    found = rw.evaluate(p, labels, "kde_ece", resamples=0, options=own)["kde_ece"].value
+    assert found == pytest.approx(rw.kde_ece(p, labels, leave_out="copy"), abs=1e-12)
+    assert found != pytest.approx(rw.kde_ece(p, labels), abs=1e-6)
+
+
+@pytest.mark.parametrize("given", [3, {"ece": 3}, [("ece", {})]])
+def test_options_that_are_no_options(given: Any) -> None:
+    """Options that are not by metric are refused in words, not by whatever trips over them."""
+    with pytest.raises(rw.InvalidTypeError, match="options: must give options by metric") as caught:
+        rw.evaluate([0.2, 0.8], [0, 1], "ece", options=given)
+    assert caught.value.argument == "options"
+
+
+def test_edges_for_metrics_that_want_a_number() -> None:
+    """Edges for every metric name the one that cannot take them, and how to give it its own."""
+    held, edges = cases(), [0, 0.3, 1]
+    p, labels = held["p"], rw.Labels.from_counts(held["counts"])
+    with pytest.raises(rw.InvalidTypeError, match="bins: robust_ece takes how many, not edges"):
+        rw.evaluate(p, labels, "ece,robust_ece", bins=edges)
+    own = {"robust_ece": {"bins": 10}}
+    found = rw.evaluate(p, labels, "ece,robust_ece", bins=edges, options=own, resamples=0)
+    assert found["ece"].value == pytest.approx(rw.ece(p, labels, bins=edges))
+    assert found["robust_ece"].value == pytest.approx(rw.robust_ece(p, labels, bins=10))
+
+
+def test_options_by_metric_in_stability_and_planning() -> None:
+    """Stability and plans take options as evaluate does, with or without the metric's name."""
+    held = cases()
+    p, labels = held["p"], rw.Labels.from_counts(held["counts"])
+    own: tuple[Any, ...] = ({"sigma": 0.04}, {"robust_ece": {"sigma": 0.04}})
+    for first, second in (
+        [
+            rw.stability.subsample_curve("robust_ece", p, labels, (1,), 1, options=o).full
+            for o in own
+        ],
+        [rw.stability.total_variation("robust_ece", p, labels, repeats=2, options=o) for o in own],
+        [
+            rw.planning.plan(
+                "robust_ece", p, labels, (50,), (1,), repeats=2, resamples=20, options=o
+            ).designs
+            for o in own
+        ],
+    ):
+        assert first == second
+    found = rw.stability.subsample_curve("robust_ece", p, labels, (1,), 1, options=own[1])
+    assert found.full == pytest.approx(rw.robust_ece(p, labels, sigma=0.04))
+    with pytest.raises(rw.InvalidInputError, match="options: ece is not among the metrics"):
+        rw.stability.total_variation("robust_ece", p, labels, options={"ece": {"bins": 3}})
+
+
+def test_unequal_patients_are_worth_the_same_in_a_stream(tmp_path: Path) -> None:
+    """A stream resamples blocks of patients; what it says of the patients does not depend on it."""
+    random = np.random.default_rng(7)
+    sizes = random.integers(1, 12, 400)
+    sizes[:8] = 300  # worth (sum n)^2 / sum n^2, by hand below
+    patient = np.repeat(np.arange(len(sizes)), sizes)
+    p = np.round(random.beta(1, 1, len(patient)), 3)
+    positive = random.binomial(2, p)
+    held = {"p": p, "counts": np.stack((2 - positive, positive), axis=1), "patient": patient}
+    worth = sizes.sum() ** 2 / (sizes**2).sum()
+    said = (
+        "the 400 patients have very different numbers of cases: "
+        f"they tell as much as {worth:.0f} patients with equal numbers"
+    )
+    for found in (
+        in_memory(held, "brier", resamples=20),
+        streamed(held, "brier", tmp_path, resamples=20),
+    ):
+        assert said in found.warnings
 
 
 def test_comparing_streams_and_images(tmp_path: Path) -> None:

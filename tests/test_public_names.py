@@ -134,6 +134,14 @@ def test_a_public_name_explains_itself(name: str) -> None:
     assert complaints(NAMES[name]) == []
 
 
+@pytest.mark.parametrize(
+    "name", [n for n in sorted(NAMES) if "." not in n and inspect.isfunction(NAMES[n])]
+)
+def test_a_function_says_what_else_there_is(name: str) -> None:
+    """Who reads the help of a function of `rw` learns which others to consider."""
+    assert "See Also" in sections(inspect.getdoc(NAMES[name]) or "")
+
+
 def test_the_walk_reaches_methods_and_modules() -> None:
     """Names of every kind are among those walked: the rest of the tests stand on this."""
     expected = {

@@ -392,6 +392,30 @@ def test_parts_are_summarised_apart_and_merged(tmp_path: Path) -> None:
     assert twice.exit_code == 2 and "got s0.npz twice" in twice.stderr
 
 
+def test_a_first_version_summary_merges_with_one_of_today(tmp_path: Path) -> None:
+    """A file from before there were options of metrics was made with none: it can be added."""
+    frame = table(300)
+    options = ("--rater-columns", "r0,r1,r2", "--resamples", 0, "--metrics", "ece", "-q")
+    for k, rows in enumerate((frame.slice(0, 100), frame.slice(100))):
+        pq.write_table(rows, tmp_path / f"t{k}.parquet")
+        saved = ("--save-summary", tmp_path / f"s{k}.npz")
+        assert evaluate(tmp_path / f"t{k}.parquet", *options, *saved).exit_code == 0
+    with np.load(tmp_path / "s0.npz") as content:
+        arrays = dict(content)
+    header = json.loads(bytes(arrays["header"]))
+    header["version"] = 1
+    del header["options"]["options"]
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(tmp_path / "s0.npz", **arrays)
+    for order in ("01", "10"):
+        merge = ["merge", *(str(tmp_path / f"s{k}.npz") for k in order), "--resamples", "0", "-q"]
+        done = runner.invoke(app, [*merge, "--out", str(tmp_path / "m.json")])
+        assert done.exit_code == 0, done.output
+        found = json.loads((tmp_path / "m.json").read_text())["metrics"]["ece"]["value"]
+        whole = part(frame)
+        assert found == pytest.approx(rw.ece(whole.probs, whole.labels), abs=1e-12)
+
+
 def test_a_summary_without_blocks_has_no_intervals(tmp_path: Path) -> None:
     """Where intervals are asked of a summary that was saved without resampling, it is said."""
     pq.write_table(table(200), tmp_path / "t.parquet")

@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.rules import choose, positive_integer
+from raterwise.rules import at_least_zero, choose, positive, positive_integer
 
 __all__ = [
     "as_array",
     "as_float_array",
     "as_integer_array",
+    "at_least_zero",
     "choose",
     "on_gpu",
+    "positive",
     "positive_integer",
     "refuse_masked",
 ]

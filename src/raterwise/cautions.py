@@ -95,14 +95,16 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
         if 1 < facts.images < FEW_PATIENTS and settings.resamples:
             yield f"only {facts.images} images: intervals are too short below about {FEW_PATIENTS}"
         return
-    if patients.number < FEW_PATIENTS:
+    if 1 < patients.number < FEW_PATIENTS:  # of one patient there are no intervals at all
         yield (
             f"only {patients.number} patients: intervals by patient are too short below about "
             f"{FEW_PATIENTS}"
         )
     if settings.resamples and len(digest.unit_cases) > 1:
-        worth = 1 / float(((digest.unit_cases / digest.unit_cases.sum()) ** 2).sum())
-        if worth < UNEQUAL * min(patients.number, len(digest.unit_cases)):
+        known = patients.shares  # a stream resamples blocks of patients, and knows each of them
+        shares = digest.unit_cases / digest.unit_cases.sum() if known is None else known
+        worth = 1 / float((shares**2).sum())
+        if worth < UNEQUAL * min(patients.number, len(shares)):
             yield (
                 f"the {patients.number} patients have very different numbers of cases: they tell "
                 f"as much as {worth:.0f} patients with equal numbers"

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from raterwise.arrays import choose
+from raterwise.arrays import choose, positive
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Rows
 from raterwise.recipes import Options, Prepare
@@ -140,23 +140,31 @@ class Metric:
         told = {name: value for name, value in shared.items() if self.can_take(name, value)}
         found = self.with_defaults({**told, **own})
         for name, value in found.items():
-            default = self.options[name]
-            words = CHOICES.get(default, ()) if isinstance(default, str) else ()
-            if allowed := self.questions if name == "question" else words:
+            if allowed := self._choices(name):
                 choose(f"options: {name} of {self.name}", value, allowed)
+        if found.get("bandwidth") is not None:
+            positive("bandwidth", found["bandwidth"])
         return found
+
+    def _choices(self, name: str) -> tuple[Any, ...]:
+        """Return what an option may be, where there are a few choices."""
+        if name == "question":
+            return self.questions
+        return (self.options[name], "plugin") if name == "estimator" else CHOICES.get(name, ())
 
     def can_take(self, name: str, value: Any) -> bool:
         """Tell whether an option is one of this metric's, with a value that it may have."""
         return name in self.options and (name != "question" or value in self.questions)
 
 
-CHOICES = {
-    "debiased": ("debiased", "plugin"),
-    "unbiased": ("unbiased", "plugin"),
-    "zero": ("zero", "plugin"),
-    "nominal": ("nominal", "ordinal", "interval"),
-    "case": ("annotation", "case"),
-    "annotation": ("annotation", "case"),
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "leave_out": ("case", "copy"),
+    "method": ("auto", "exact", "cells"),
+    "observed_bins_only": (True, False),
+    "p": (1, 2),
+    "per": ("annotation", "case"),
+    "scale": ("nominal", "ordinal", "interval"),
+    "scale_by_half": (True, False, "auto"),
+    "singletons": ("zero", "plugin"),
 }
-"""What an option that is a word may be, by its default."""
+"""What an option may be, by its name."""

@@ -21,7 +21,7 @@ from raterwise.inference.settings import Progress, Settings
 from raterwise.judging import judge_predictions
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.request import Request
+from raterwise.request import Request, options_of
 from raterwise.study_plan import Design, StudyPlan
 
 __all__ = ["Design", "StudyPlan", "plan"]
@@ -72,7 +72,7 @@ def plan(
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every case.
     options : mapping, default None
-        The metric's own, such as {"sigma": 0.05}.
+        The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
     repeats : int, default 20
         Simulated studies per design, where there is no formula.
     resamples : int, default 200
@@ -110,7 +110,7 @@ def plan(
     settings = Settings(resamples, level, seed)
     request = Request.of(
         [metric], bins=bins, question=question, per=per, settings=settings,
-        options={metric: options} if options else None,
+        options=options_of(metric, options),
     )  # fmt: skip
     (row,) = request.rows
     if row.needs_belief:
@@ -130,7 +130,7 @@ def plan(
             "labels: the pilot needs cases with two labels, to tell raters from cases; none has two"
         )
     pairs = [(n, r) for n in sizes for r in numbers]
-    if row.label_loss is not None and per is None and not options:
+    if row.label_loss is not None and per is None and not request.own:
         between, within = _variances(_losses(row, pilot), pilot)
         reach = 2 * _normal_quantile(level)
         found = [

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import positive_integer
+from raterwise.arrays import positive, positive_integer
 from raterwise.binning import bin_edges, equal_edges, equal_mass_edges
 from raterwise.densities import smoothers
-from raterwise.errors import InvalidInputError
 from raterwise.metrics import agreement, calibration
 from raterwise.predictions import Rows
 from raterwise.questions import PerCaseScore, Question
@@ -94,14 +93,14 @@ def binned(question: str, per: str = "annotation", least: int = 1) -> Callable[[
 def soft_binned(options: Options) -> BinPlan:
     """Return the plan of RECE-G."""
     asked = Question(options["question"], options["per"])
-    bins, sigma = positive_integer("bins", options["bins"]), float(options["sigma"])
-    if not 0 < sigma < np.inf:
-        raise InvalidInputError(f"sigma: must be positive; got {sigma}")
-    return BinPlan(asked, bins, spread=sigma)
+    bins, sigma = positive_integer("bins", options["bins"]), positive("sigma", options["sigma"])
+    return BinPlan(asked, bins, spread=float(sigma))
 
 
 def sorted_scores(options: Options) -> SortedPlan:
     """Return the plan of a metric of ranks, quantiles or kernels."""
+    if "bins" in options:  # of equal mass: how many, not where
+        positive_integer("bins", options["bins"])
     asked = Question(options.get("question", "top_label"), options.get("per", "annotation"))
     return SortedPlan(asked)
 

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from raterwise.arrays import choose
 from raterwise.binning import bin_edges
 from raterwise.catalog import CATALOG, Metric, find
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.passes import PAIRS
 from raterwise.inference.settings import Settings
 from raterwise.recipes import Options
 
-__all__ = ["Metrics", "Request", "rows_of"]
+__all__ = ["Metrics", "Request", "options_of", "rows_of"]
 
 Metrics = str | Sequence[str]
 """Names of metrics: "all", "ece,brier" or ["ece", "brier"]."""
@@ -72,15 +73,28 @@ class Request:
                     f"{name}: none of these metrics can be asked with {shared[name]!r}; they take "
                     f"{_choices(rows, name) or 'no such option'}"
                 )
-        own = {name: dict(given) for name, given in (options or {}).items()}
+        if per is not None:
+            choose("per", per, ("annotation", "case"))
+        own = _by_metric(options)
         for name in own:
             if name not in [row.name for row in rows]:
-                find(name)  # one that does not exist is said to be so
+                try:
+                    find(name)  # one that does not exist is said to be so
+                except InvalidInputError as error:
+                    raise error.renamed("options") from None
                 raise InvalidInputError(f"options: {name} is not among the metrics asked for")
         names = tuple(row.name for row in rows)
         request = Request(names, shared, own, settings or Settings(), belief)
         for row, options_of_row in request.asked.values():
-            row.plan(options_of_row)  # says at once what cannot be
+            try:
+                row.plan(options_of_row)  # says at once what cannot be
+            except InvalidTypeError as error:
+                if error.argument != "bins" or "bins" in own.get(row.name, {}):
+                    raise
+                raise InvalidTypeError(
+                    f"bins: {row.name} takes how many, not edges; give it its own with "
+                    f'options={{"{row.name}": {{"bins": 15}}}}'
+                ) from error
         return request
 
     @property
@@ -140,6 +154,31 @@ def rows_of(metrics: Metrics, *, belief: bool = False) -> list[Metric]:
     if not rows:
         raise InvalidInputError("metrics: must name at least one metric; got none")
     return rows
+
+
+def options_of(metric: str, options: Options | None) -> dict[str, Options]:
+    """Return the options of one metric as `Request.of` takes them: by metric, or without its name.
+
+    >>> options_of("ece", {"bins": 5}) == options_of("ece", {"ece": {"bins": 5}})
+    True
+    """
+    alone = isinstance(options, Mapping) and not any(
+        isinstance(given, Mapping) for given in options.values()
+    )
+    return _by_metric({metric: options} if alone and options else options)
+
+
+def _by_metric(options: Mapping[str, Options] | None) -> dict[str, Options]:
+    if options is None:
+        return {}
+    if not isinstance(options, Mapping) or not all(
+        isinstance(given, Mapping) for given in options.values()
+    ):
+        raise InvalidTypeError(
+            'options: must give options by metric, such as {"robust_ece": {"sigma": 0.05}}; '
+            f"got {options!r}"
+        )
+    return {name: dict(given) for name, given in options.items()}
 
 
 def _choices(rows: Sequence[Metric], name: str) -> str:

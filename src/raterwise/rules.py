@@ -65,7 +65,8 @@ def first_cases(names: Iterable[object]) -> str:
 def choose(name: str, value: str, allowed: tuple[str, ...]) -> str:
     """Return `value` when it is one of `allowed`; otherwise say what is."""
     if value not in allowed:
-        raise InvalidInputError(f"{name}: must be one of {', '.join(allowed)}; got {value!r}")
+        words = ", ".join(str(word) for word in allowed)
+        raise InvalidInputError(f"{name}: must be one of {words}; got {value!r}")
     return value
 
 
@@ -80,6 +81,7 @@ def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
 
 def positive(name: str, value: float) -> float:
     """Return `value` when it is positive and finite."""
+    _number(name, value)
     if not 0 < value < math.inf:
         raise InvalidInputError(f"{name}: must be positive and finite; got {value}")
     return value
@@ -87,9 +89,17 @@ def positive(name: str, value: float) -> float:
 
 def at_least_zero(name: str, value: float) -> float:
     """Return `value` when it is finite and not negative."""
+    _number(name, value)
     if not 0 <= value < math.inf:
         raise InvalidInputError(f"{name}: must be finite and not negative; got {value}")
     return value
+
+
+def _number(name: str, value: Any) -> None:
+    try:
+        bool(value < math.inf)
+    except (TypeError, ValueError):
+        raise InvalidTypeError(f"{name}: must be a number; got {value!r}") from None
 
 
 # arrays of any kind -------------------------------------------------------------------------------

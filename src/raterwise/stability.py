@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +18,7 @@ from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.recipes import Options
-from raterwise.request import Request
+from raterwise.request import Request, options_of
 
 __all__ = ["SubsampleCurve", "TotalVariation", "subsample_curve", "total_variation"]
 
@@ -168,7 +168,7 @@ def total_variation(
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every case.
     options : mapping, default None
-        The metric's own, such as {"sigma": 0.05}.
+        The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
     progress : callable, default None
         Called with a description and the fraction done.
 
@@ -270,7 +270,7 @@ def subsample_curve(
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every case.
     options : mapping, default None
-        The metric's own, such as {"sigma": 0.05}.
+        The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
     progress : callable, default None
         Called with a description and the fraction done.
 
@@ -367,8 +367,7 @@ def _measure_of(
         if options or any(shared[name] is not None for name in ("question", "per")):
             raise InvalidInputError("options: a function takes none; give the name of a metric")
         return metric
-    own: Mapping[str, Options] | None = {metric: options} if options else None
-    asked = Request.of([metric], options=own, **shared).asked
+    asked = Request.of([metric], options=options_of(metric, options), **shared).asked
     if metric not in asked:
         raise InvalidInputError(f"metric: {metric} needs a belief over class probabilities")
     return asked[metric]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,6 +25,7 @@ from raterwise.cli.reading import (
 )
 from raterwise.cli.show import (
     ProgressBar,
+    as_options,
     comparison_table,
     facts_in_words,
     new_console,
@@ -313,4 +314,9 @@ def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) 
     console.print(Text("best: the model that is the best in most resamples, and in how many."))
     if each:
         print_differences(each, found, console)
-    print_notes(first, console)
+    shared = tuple(w for w in first.warnings if all(w in m.warnings for m in found.models.values()))
+    print_notes(replace(first, warnings=shared), console)
+    for name, model in found.models.items():
+        for warning in model.warnings:
+            if warning not in shared:
+                console.print(Text(f"warning: {name}: {as_options(warning)}", style="yellow"))

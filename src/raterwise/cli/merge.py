@@ -65,6 +65,7 @@ def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:
     about: dict[str, Any] = {}
     for file in files:
         digest, options_of = load_digest(file)
+        options_of = {"options": {}, **options_of}  # the first files had none to write
         if total is None:
             total, about = digest, options_of
             continue

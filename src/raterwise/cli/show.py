@@ -66,12 +66,12 @@ OPTIONS_WITH_VALUES = frozenset(("delimiter", "missing"))
 OPTIONS_IN_FRONT = frozenset(
     (
         *("bins", "boundary_mm", "budget", "cases", "data", "delimiter", "fractions", "level"),
-        *("maps", "metrics", "num_classes", "out", "raters", "ratings", "repeats", "resample"),
-        *("resamples", "seed", "spacing", "subgroups", "top"),
+        *("maps", "metrics", "num_classes", "options", "out", "per", "question", "raters"),
+        *("ratings", "repeats", "resamples", "seed", "spacing", "subgroups", "top", "unit"),
     )
 )
 """Those that are common words too, and so only count as the argument of an error."""
-SPELT_OTHERWISE = {"subgroups": "subgroup_column"}
+SPELT_OTHERWISE = {"options": "option", "subgroups": "subgroup_column"}
 PATIENCE = 2.0
 """Seconds after which somebody who waits is shown how far it is."""
 

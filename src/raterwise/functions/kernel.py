@@ -5,10 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import choose, on_gpu
+from raterwise.arrays import at_least_zero, choose, on_gpu, positive
 from raterwise.catalog import find
 from raterwise.choices import OneScore, OnUnrated, Per
 from raterwise.errors import InvalidInputError
@@ -136,10 +135,9 @@ def _check(
     choose("method", method, ("auto", "exact", "cells"))
     if p not in (1, 2):
         raise InvalidInputError(f"p: must be 1 or 2; got {p!r}")
-    if bandwidth is not None and not (np.isfinite(bandwidth) and bandwidth > 0):
-        raise InvalidInputError(f"bandwidth: must be positive and finite; got {bandwidth}")
-    if not (np.isfinite(floor) and floor >= 0):
-        raise InvalidInputError(f"floor: must be finite and not negative; got {floor}")
+    if bandwidth is not None:
+        positive("bandwidth", bandwidth)
+    at_least_zero("floor", floor)
     if floor and question != "canonical":
         raise InvalidInputError(f'floor: is for question="canonical"; got question="{question}"')
     if method == "cells" and question not in ("top_label", "positive"):

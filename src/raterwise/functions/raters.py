@@ -30,6 +30,14 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
     callable
         A function of (probs, labels), where labels may be `Labels`. Tensors come as tensors.
 
+    See Also
+    --------
+    ece, kde_ece, classwise_ece, robust_ece : take several raters as they are.
+
+    References
+    ----------
+    MR section 2.2, eq 4: the extended test set.
+
     Examples
     --------
     >>> from raterwise.labels import Labels

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import as_float_array, positive_integer
+from raterwise.arrays import as_float_array, positive, positive_integer
 from raterwise.binning import bin_edges, edges_for
 from raterwise.choices import OnUnrated, Per, Questions
 from raterwise.densities.mixtures import fit_mixtures
@@ -76,8 +76,7 @@ def robust_ece(
     0.4
     """
     positive_integer("bins", bins)
-    if not (np.isfinite(sigma) and sigma > 0):
-        raise InvalidInputError(f"sigma: must be positive and finite; got {sigma}")
+    positive("sigma", sigma)
     return measure(
         "robust_ece", probs, labels, weights, on_unrated, bins=bins, sigma=sigma,
         observed_bins_only=observed_bins_only, question=question, per=per,

@@ -15,7 +15,7 @@ from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.recipes import Options
-from raterwise.request import Request
+from raterwise.request import Request, options_of
 from raterwise.segmentation.cases import Case, Selection, Voxels
 
 __all__ = ["ImageVariation", "total_variation"]
@@ -83,7 +83,7 @@ def total_variation(
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every voxel.
     options : mapping, default None
-        The metric's own, such as {"sigma": 0.05}.
+        The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
     foreground_only : bool, default False
         Look at voxels that the prediction or any rater calls other than class 0.
     boundary_mm : float, default None
@@ -122,7 +122,7 @@ def total_variation(
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     request = Request.of(
         metric, bins=bins, question=question, per=per,
-        options={metric: options} if options else None, settings=Settings(resamples=0),
+        options=options_of(metric, options), settings=Settings(resamples=0),
     )  # fmt: skip
     if len(request.metrics) != 1:
         raise InvalidInputError(f"metric: must be the name of one; got {metric!r}")

@@ -100,6 +100,13 @@ class Patients:
         """Cases of the patient who has the most."""
         return max(int(self.cases.max(initial=0)), self.most)
 
+    @property
+    def shares(self) -> NDArray[np.float64] | None:
+        """The part of the cases that each patient has; None where not all are told apart."""
+        if self.more or len(self.hashes) == MOST_PATIENTS or not len(self.hashes):
+            return None
+        return np.asarray(self.cases / self.cases.sum())
+
     def anonymous(self) -> Patients:
         """Return the counts alone: what may leave the place where the patients are known."""
         nobody = self.hashes[:0], self.cases[:0]
