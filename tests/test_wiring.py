@@ -13,6 +13,7 @@ from scipy import stats
 
 import raterwise as rw
 from raterwise.catalog import CATALOG
+from raterwise.inference.draws import multiplicities
 from raterwise.inference.verdict import judge
 from raterwise.kernels._threads import number_of_threads
 from raterwise.segmentation import Case
@@ -280,3 +281,135 @@ def test_threads_reach_every_source(source: str, tmp_path: Path) -> None:
         images = [Case(held["p"], [held["p"] > 0.4])] * 2
         rw.segmentation.evaluate(images, "brier", **asked)
     assert set(seen) == {3} and number_of_threads() == before
+
+
+# sub-groups --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("findings", [False, True])
+def test_levels_trade_places_within_a_patient_who_has_several(findings: bool) -> None:
+    """Patients who are right or wrong throughout, with most of the one level or of the other.
+
+    Within a patient no case differs, so that whatever is traded the difference stays: p is 1.
+    Between patients it would be beyond doubt.
+    """
+    patients = np.repeat(np.arange(8), 20)
+    wrong = (patients >= 4).astype(int)
+    mostly = np.arange(160) % 10 > 0
+    side = np.where(mostly == (patients < 4), "left", "right")
+    asked: dict[str, Any] = {"groups": patients, "resamples": 50, "subgroups": {"side": side}}
+    if findings:
+        said = np.stack((wrong, wrong), axis=1)
+        results = rw.evaluate_multilabel(
+            np.full((160, 2), 0.2), said, np.ones_like(said), metrics="accuracy", **asked
+        )
+        found = next(iter(results.findings.values()))
+    else:
+        found = rw.evaluate(np.full(160, 0.2), wrong, "accuracy", **asked)
+    difference = found.subgroups[0].differences["accuracy"]
+    assert difference.difference == pytest.approx(0.8)
+    assert difference.adjusted_p_value == 1.0
+
+
+def test_the_seed_reaches_the_levels_that_are_traded() -> None:
+    """The interval of an accuracy is not random, the permutations are."""
+    random = np.random.default_rng(0)
+    p, y, side = random.random(60), random.integers(0, 2, 60), np.arange(60) % 3
+    made = [
+        rw.evaluate(p, y, "accuracy", resamples=20, seed=seed, subgroups=side)
+        .subgroups[0].differences["accuracy"]
+        for seed in range(4)
+    ]  # fmt: skip
+    assert len({d.p_value for d in made}) == 1
+    assert len({d.adjusted_p_value for d in made}) > 1
+
+
+# seeds and labels --------------------------------------------------------------------------------
+
+
+def test_the_seed_reaches_the_raters_and_the_blocks() -> None:
+    """Other raters are drawn, and many cases are pooled into other blocks, with another seed."""
+    held = cases()
+    drawn = [
+        rw.evaluate(held["p"], held["labels"], "brier", resamples=5, unit="raters", seed=seed)
+        for seed in (0, 0, 1)
+    ]
+    first, same, other = (found.replicates["brier"] for found in drawn)
+    assert np.array_equal(first, same) and not np.array_equal(first, other)
+    random = np.random.default_rng(0)
+    p, y = random.random(5000), random.integers(0, 2, 5000)
+
+    def low(number: int, seed: int) -> float | None:
+        """Return an end that is not random but for the blocks."""
+        found = rw.evaluate(p[:number], y[:number], "brier", resamples=2, seed=seed)
+        return found["brier"].low
+
+    assert low(4000, 0) == low(4000, 1)
+    assert low(5000, 0) != low(5000, 1)
+
+
+def test_dropping_single_labels_leaves_the_plug_in_the_same_cases() -> None:
+    """The plug-in epistemic loss is of the cases with two labels, as the unbiased one is."""
+    held = cases()
+    several = np.flatnonzero(held["labels"].num_raters > 1)
+    asked = {"epistemic_loss": {"estimator": "plugin"}}
+    found = rw.evaluate(
+        held["p"], held["labels"], "epistemic_loss", resamples=0, options=asked, on_single="drop"
+    )
+    labels = held["labels"][several]
+    expected = rw.epistemic_loss(held["p"][several], labels, estimator="plugin")
+    assert found["epistemic_loss"].value == pytest.approx(expected)
+    assert found["epistemic_loss"].dropped == 90 - len(several) > 0
+
+
+# findings ----------------------------------------------------------------------------------------
+
+
+def two_findings() -> tuple[np.ndarray, ...]:
+    """Return probabilities, positives and raters of 60 cases; 15 have no rating of the second."""
+    random = np.random.default_rng(0)
+    raters = np.ones((60, 2), int)
+    raters[random.permutation(60)[:15], 1] = 0
+    return random.random((60, 2)), random.integers(0, 2, (60, 2)) * raters, raters
+
+
+def test_weights_reach_the_findings() -> None:
+    """Each finding has the weighted Brier score of the cases that somebody rated."""
+    probs, positives, raters = two_findings()
+    weights = np.arange(1.0, 61)
+    found = rw.evaluate_multilabel(
+        probs, positives, raters, ["a", "b"], "brier", weights=weights, on_unrated="drop",
+        resamples=0,
+    )  # fmt: skip
+    for i, title in enumerate("ab"):
+        rated = raters[:, i] > 0
+        gap = (probs[rated, i] - positives[rated, i]) ** 2
+        expected = np.average(gap, weights=weights[rated])
+        assert found.findings[title]["brier"].value == pytest.approx(expected)
+
+
+def test_a_case_without_a_rating_keeps_the_others_in_their_units() -> None:
+    """All findings draw the same cases, whichever of them were rated."""
+    probs, positives, raters = two_findings()
+    found = rw.evaluate_multilabel(
+        probs, positives, raters, ["a", "b"], "accuracy", on_unrated="drop", resamples=20, seed=4
+    )
+    times = multiplicities(60, 20, 4)
+    for i, title in enumerate("ab"):
+        hit = ((probs[:, i] > 0.5) == positives[:, i]) * raters[:, i]
+        expected = times @ hit / (times @ raters[:, i])
+        np.testing.assert_allclose(found.findings[title].replicates["accuracy"], expected)
+
+
+def test_findings_with_other_labels_are_not_compared() -> None:
+    """The labels of every finding tell whether two results are of the same cases."""
+    probs, positives, raters = two_findings()
+    raters[:] = 1
+    other = positives.copy()
+    other[7, 1] = 1 - other[7, 1]
+    one, two = (
+        rw.evaluate_multilabel(probs, said, raters, metrics="brier", resamples=20)
+        for said in (positives, other)
+    )
+    with pytest.raises(rw.InvalidInputError, match="other labels"):
+        rw.compare({"one": one, "two": two})
