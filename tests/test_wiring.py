@@ -413,3 +413,38 @@ def test_findings_with_other_labels_are_not_compared() -> None:
     )
     with pytest.raises(rw.InvalidInputError, match="other labels"):
         rw.compare({"one": one, "two": two})
+
+
+# comparisons and stability -----------------------------------------------------------------------
+
+
+def test_weights_and_unrated_cases_reach_a_comparison() -> None:
+    """Each model has the weighted score of the cases that somebody rated."""
+    probs, positives, raters = two_findings()
+    counts = np.stack((raters[:, 1] - positives[:, 1], positives[:, 1]), axis=1)
+    weights, rated = np.arange(1.0, 61), raters[:, 1] > 0
+    models = {"a": probs[:, 0], "b": probs[:, 1]}
+    labels = rw.Labels.from_counts(counts)
+    with pytest.raises(rw.InvalidInputError, match="on_unrated"):
+        rw.compare(models, labels, "brier", resamples=5)
+    found = rw.compare(
+        models, labels, "brier", resamples=5, weights=weights, on_unrated="drop"
+    ).models
+    for name, p in models.items():
+        gap = (p[rated] - positives[rated, 1]) ** 2
+        expected = np.average(gap, weights=weights[rated])
+        assert found[name]["brier"].value == pytest.approx(expected)
+
+
+def test_counting_and_seed_reach_the_total_variation() -> None:
+    """A metric by its name varies as the function with the same options does."""
+    held = cases()
+
+    def variation(metric: Any, **asked: Any) -> float:
+        found = rw.stability.total_variation(metric, held["p"], held["labels"], repeats=3, **asked)
+        return found.mean
+
+    by_case = variation("ece", per="case", seed=2)
+    assert by_case == pytest.approx(variation(lambda p, y: rw.ece(p, y, per="case"), seed=2))
+    assert by_case != pytest.approx(variation("ece", seed=2))
+    assert by_case != pytest.approx(variation("ece", per="case"))
