@@ -448,3 +448,18 @@ def test_counting_and_seed_reach_the_total_variation() -> None:
     assert by_case == pytest.approx(variation(lambda p, y: rw.ece(p, y, per="case"), seed=2))
     assert by_case != pytest.approx(variation("ece", seed=2))
     assert by_case != pytest.approx(variation("ece", per="case"))
+
+
+def test_a_stream_is_not_paired_with_a_table_in_memory(tmp_path: Path) -> None:
+    """Blocks of a stream are drawn in another order: even one model would differ from itself."""
+    held = cases()
+    path = written(tmp_path, held, held["labels"].counts)
+    labels = rw.Labels.from_counts(held["labels"].counts)
+    streamed = rw.evaluate_stream(path, "brier", 20, count_prefix="count_")
+    plain = rw.evaluate(held["p"], labels, "brier", class_names=["0", "1"], resamples=20)
+    assert streamed.data["fingerprint"]["units"] == plain.data["fingerprint"]["units"] == 90
+    with pytest.raises(rw.InvalidInputError, match="have other units of resampling"):
+        rw.compare({"a": streamed, "b": plain})
+    again = rw.evaluate_stream(path, "brier", 20, count_prefix="count_")
+    difference = rw.compare({"a": streamed, "b": again}).differences[0]
+    assert (difference.low, difference.high) == (0.0, 0.0)
