@@ -293,6 +293,7 @@ ERRORS = {
     "a hint": ("evaluate p.csv --ratings r.csv", "raterwise evaluate --multilabel takes them"),
     "one label": ("evaluate p.csv --multilabel --label-column site", "--label-column: a finding"),
     "raters": ("evaluate p.csv --multilabel --ratings r.csv --unit raters", "--unit: findings are"),
+    "both": ("evaluate p.csv --multilabel --ratings r.csv --unit both", "got 'both'"),
     "a stream": ("evaluate p.csv --multilabel --stream", "--multilabel: findings are read into"),
     "no labels": ("evaluate p.csv --multilabel", "every finding needs labels; 'edema', 'mass', "),
     "no such column": (

@@ -436,13 +436,13 @@ def test_unrated_cases_can_be_dropped() -> None:
     assert metric.compute().item() == pytest.approx(0.1, abs=1e-6)
 
 
-# the engine and its kernels ------------------------------------------------------------------
+# summaries on the device ---------------------------------------------------------------------
 
 ON_DEVICE = [name for name, row in CATALOG.items() if device.can_summarise(row.plan(row.options))]
 
 
 @pytest.mark.parametrize("name", [name for name in ON_DEVICE if name != "kde_ece"])
-def test_the_engine_gives_the_number_of_the_host(name: str, where: str) -> None:
+def test_the_device_gives_the_number_of_the_host(name: str, where: str) -> None:
     """Every metric of the catalog with such a summary, with weights; ranks and quantiles too.
 
     KDE-ECE leaves out single cases, which merged scores no longer have.
@@ -462,7 +462,7 @@ def test_the_engine_gives_the_number_of_the_host(name: str, where: str) -> None:
     assert row.estimate(there, options) == pytest.approx(expected, rel=0, abs=close)
 
 
-def test_the_engine_gives_the_table_of_the_host(where: str) -> None:
+def test_the_device_gives_the_table_of_the_host(where: str) -> None:
     """Scores of 0, 1 and on every edge fall into the same bins, for each question."""
     from raterwise.questions import Question
     from raterwise.summaries import BinPlan

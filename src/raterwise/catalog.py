@@ -99,7 +99,7 @@ _ROWS = (
         "Squared gap between predicted and observed frequencies, summed over classes.",
         "lower", "LH eqs 13-14",
         plan=recipes.binned("per_class", "case"), formula=proper.calibration_loss,
-        options=_LH, formula_options=("estimator", "singletons"), error=True,
+        options=_LH, formula_options=("estimator", "singletons"), error=True, bounds=(0.0, 2.0),
         tags=_BY_CLASS,
     ),
     Metric(
@@ -108,7 +108,7 @@ _ROWS = (
         "lower", "LH eqs 1, 11-14",
         plan=recipes.binned("per_class", "case"), formula=proper.calibration_error,
         options=_LH, formula_options=("estimator", "singletons"), error=True,
-        tags=_BY_CLASS | {"by_level"},
+        bounds=(0.0, math.sqrt(2)), tags=_BY_CLASS | {"by_level"},
     ),
     Metric(
         "dispersion_loss", "Dispersion loss", "Label histograms",
@@ -132,6 +132,7 @@ _ROWS = (
         "lower", "LH eqs 42-45",
         plan=recipes.binned("disagreement", "case", 2), formula=proper.calibration_loss,
         options=_LH, formula_options=("estimator", "singletons"), least_raters=2, error=True,
+        bounds=_UNIT,
     ),
     Metric(
         "disagreement_calibration_error", "Disagreement calibration error", "Disagreement",
@@ -139,7 +140,7 @@ _ROWS = (
         "lower", "LH eqs 42-45",
         plan=recipes.binned("disagreement", "case", 2), formula=proper.calibration_error,
         options=_LH, formula_options=("estimator", "singletons"), least_raters=2, error=True,
-        curve="disagreement",
+        bounds=_UNIT, curve="disagreement",
     ),
     Metric(
         "prior_epistemic_loss", "Epistemic loss before an expert label", "Disagreement",
@@ -165,27 +166,27 @@ _ROWS = (
         "Mean gap between confidence and how often raters agree, over bins of confidence.",
         "lower", "RECE eq 2; MR eq 5",
         plan=recipes.binned("top_label"), formula=calibration.ece, options=_TOP, error=True,
-        questions=_ANY, curve="top_label", tags=frozenset({"by_level"}),
+        bounds=_UNIT, questions=_ANY, curve="top_label", tags=frozenset({"by_level"}),
     ),
     Metric(
         "mce", "Maximum calibration error", "Calibration",
         "The largest gap of any bin; very noisy when bins hold few cases.",
         "lower", "Naeini et al. 2015",
         plan=recipes.binned("top_label"), formula=calibration.mce, options=_TOP, error=True,
-        questions=_ANY,
+        bounds=_UNIT, questions=_ANY,
     ),
     Metric(
         "rms_ce", "RMS calibration error", "Calibration",
         "Root mean squared gap between confidence and agreement over bins.",
         "lower", "Kumar et al. 2019",
         plan=recipes.binned("top_label"), formula=calibration.rms_ce, options=_TOP, error=True,
-        questions=_ANY,
+        bounds=_UNIT, questions=_ANY,
     ),
     Metric(
         "adaptive_ece", "Adaptive ECE", "Calibration",
         "ECE over bins that hold equally many cases.",
         "lower", "Nguyen & O'Connor 2015",
-        plan=recipes.sorted_scores, options=_TOP, error=True, questions=_ANY,
+        plan=recipes.sorted_scores, options=_TOP, error=True, bounds=_UNIT, questions=_ANY,
         **recipes.binned_cells(
             calibration.ece,
             recipes.by_edges(lambda s, o: calibration.adaptive_edges(s, o["bins"])),
@@ -196,7 +197,7 @@ _ROWS = (
         "ece_sweep", "ECE-sweep", "Calibration",
         "ECE over as many equal-mass bins as keep the observed frequency increasing.",
         "lower", "Roelofs et al. 2022",
-        plan=recipes.sorted_scores, error=True, questions=_ANY,
+        plan=recipes.sorted_scores, error=True, bounds=_UNIT, questions=_ANY,
         **recipes.binned_cells(
             calibration.ece,
             recipes.by_edges(lambda s, o: calibration.sweep_edges(s)),
@@ -209,7 +210,7 @@ _ROWS = (
         "ECE of every class's probability, all cases, averaged over the classes.",
         "lower", "Kull et al. 2019",
         plan=recipes.binned("per_class"), formula=calibration.ece,
-        options={"bins": 15, "per": "annotation"}, error=True,
+        options={"bins": 15, "per": "annotation"}, error=True, bounds=_UNIT,
         curve="per_class", tags=frozenset({"by_class"}),
     ),
     Metric(
@@ -217,13 +218,13 @@ _ROWS = (
         "ECE within the cases predicted as each class, averaged over the classes.",
         "lower", "RECE eqs 4-5",
         plan=recipes.binned("predicted_class"), formula=calibration.sce,
-        options={"bins": 15, "per": "annotation"}, error=True,
+        options={"bins": 15, "per": "annotation"}, error=True, bounds=_UNIT,
     ),
     Metric(
         "robust_ece", "Robust ECE (RECE-G)", "Calibration",
         "ECE with each confidence spread by a Gaussian; steadier on small sets.",
         "lower", "RECE eq 6",
-        plan=recipes.soft_binned, formula=calibration.robust_ece, error=True,
+        plan=recipes.soft_binned, formula=calibration.robust_ece, error=True, bounds=_UNIT,
         options={**_TOP, "sigma": 0.1, "observed_bins_only": False},
         formula_options=("observed_bins_only",),
         questions=_ANY,
@@ -235,7 +236,7 @@ _ROWS = (
         plan=recipes.sorted_scores, prepare=recipes.by_edges(recipes.in_cells),
         formula=calibration.ks_error, exact=recipes.exact_ks,
         of_cells=recipes.from_cells(recipes.exact_ks, cell_bounds.ks), questions=_ANY,
-        options={"question": "top_label", "per": "annotation"}, error=True,
+        options={"question": "top_label", "per": "annotation"}, error=True, bounds=_UNIT,
     ),
     Metric(
         "smooth_ece", "Smooth ECE", "Calibration",
@@ -244,7 +245,7 @@ _ROWS = (
         plan=recipes.sorted_scores, prepare=recipes.smoothed(recipes.gaussian_smoother),
         formula=calibration.ece, exact=recipes.smooth_value,
         of_cells=recipes.from_cells(recipes.smooth_value, cell_bounds.smooth), questions=_ONE,
-        options={"question": "top_label", "per": "annotation"}, error=True,
+        options={"question": "top_label", "per": "annotation"}, error=True, bounds=_UNIT,
     ),
     Metric(
         "kde_ece", "KDE-ECE", "Calibration",
@@ -258,7 +259,7 @@ _ROWS = (
             "question": "top_label", "per": "annotation", "p": 1, "bandwidth": None,
             "leave_out": "case", "method": "auto",
         },
-        error=True, undefined="it needs two cases, to compare one with the other",
+        error=True, bounds=_UNIT, undefined="it needs two cases, to compare one with the other",
     ),
     Metric(
         "auccc", "AUCCC", "Ranking",

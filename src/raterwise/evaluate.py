@@ -97,8 +97,9 @@ def evaluate(
     weights : array-like of shape (N,), default None
         How much each case counts; 1 if left out.
     interval : {"auto", "percentile", "bias_corrected"}, default "auto"
-        "auto": test inversion for calibration errors, the bias-corrected bootstrap for the rest;
-        "percentile" and "bias_corrected": that bootstrap for every metric.
+        "auto": test inversion for calibration errors; for the rest the error of leaving out one
+        patient or case at a time, with a shape that suits the metric. "percentile" and
+        "bias_corrected": that bootstrap for every metric.
     on_unrated : {"error", "drop"}, default "error"
         What to do about cases that nobody rated.
     on_single : {"error", "drop"}, default "error"

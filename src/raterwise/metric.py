@@ -75,8 +75,8 @@ class Metric:
     tags: frozenset[str] = frozenset()
     """by_class: one value per class; of_pairs: compares raters with each other; by_level: made
     within sub-groups unless told otherwise; kernel: needs neighbours; variance: below 0 by
-    chance alone; of_cases: tells equal scores
-    of different cases apart."""
+    chance alone; of_cases: tells equal scores of different cases apart; plugin_needs_one: its
+    plug-in estimate needs one label per case only."""
 
     def estimate(self, summary: Summary, options: Options) -> float:
         """Return the value of the metric."""

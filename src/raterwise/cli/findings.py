@@ -66,10 +66,10 @@ def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed
         raise InvalidInputError(
             "--multilabel: findings are read into memory; leave out the options that stream"
         )
-    if told["unit"].value == "raters":
+    if (unit := told["unit"].value) != "cases":
         raise InvalidInputError(
             "--unit: findings are resampled by cases, or by patients with --group-column; "
-            "got 'raters'"
+            f"got {unit!r}"
         )
     predictions, ratings = told["predictions"], told["ratings"]
     with ProgressBar(shown=not told["quiet"]) as report:

@@ -72,7 +72,8 @@ def _with_interval(
         return point
     if row.error and settings.interval == "auto":
         found = invert(row, own, point.value, passes)
-        return replace(point, low=found.low, high=found.high, debiased=found.debiased)
+        low, high = row.within_bounds(found.low, max(found.high, point.value))
+        return replace(point, low=low, high=max(high, point.value), debiased=found.debiased)
     if settings.interval == "auto":
         shaped = _shaped(row, own, point, passes)
         if shaped is not None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from raterwise.catalog import CATALOG
 from raterwise.exchangeability import ExchangeabilityTest
 from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
@@ -81,9 +82,8 @@ def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
     if test is None and results.data.get("exchangeability"):
         test = ExchangeabilityTest.from_dict(results.data["exchangeability"])
     lines = []
-    for name in ("fleiss_kappa", "krippendorff_alpha"):
-        e = results.get(name)
-        if e is not None and e.value is not None:
+    for name, e in results.items():
+        if name in CATALOG and "of_pairs" in CATALOG[name].tags and e.value is not None:
             ends = "" if e.low is None else f" [{number(e.low, 2)}, {number(e.high, 2)}]"
             lines.append(
                 el("li", el("strong", f"{e.title}: {number(e.value, 2)}{ends}. "), e.meaning)

@@ -125,8 +125,11 @@ def digest_of(
     first case among all.
     """
     summaries = summarise(predictions, plans, units=units, num_units=number, threads=threads)
-    cases = np.array([len(predictions)]) if units is None else np.bincount(units, minlength=number)
-    return Digest(summaries, Facts.of(predictions, first), cases, unit)
+    facts = Facts.of(predictions, first)
+    if units is None:
+        return Digest(summaries, facts, np.array([len(predictions)]), unit)
+    facts = replace(facts, fingerprint=facts.fingerprint.with_units(units, first))
+    return Digest(summaries, facts, np.bincount(units, minlength=number), unit)
 
 
 def merged_in_order(digests: Iterable[Digest]) -> Digest:

@@ -14,6 +14,7 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -28,6 +29,7 @@ PARTS = {
     "weights": "weights of the cases",
     "patients": "patients",
     "units": "numbers of resampled units",
+    "drawn": "units of resampling (a stream has blocks of its own)",
 }
 """What each part of a fingerprint says, in the order in which they are compared."""
 
@@ -51,6 +53,8 @@ class Fingerprint:
     ids: str | None = None
     ids_sorted: str | None = None
     raters: str | None = None
+    drawn: int | None = None
+    """Which case is in which resampling unit."""
 
     @staticmethod
     def of(predictions: Predictions, first: int = 0) -> Fingerprint:
@@ -80,6 +84,12 @@ class Fingerprint:
         text = "\n".join(map(str, parts)).encode()
         return Fingerprint(int.from_bytes(blake2b(text, digest_size=BYTES).digest(), "little"))
 
+    def with_units(self, units: NDArray[np.int64], first: int = 0) -> Fingerprint:
+        """Return it with the resampling unit of each case, the first of which is number `first`."""
+        from raterwise.kernels import _fingerprint as kernels
+
+        return replace(self, drawn=int(kernels.add_up(units.astype(np.uint64), first)))
+
     def with_raters(self, labels: Labels) -> Fingerprint:
         """Return it with who said what, which counts where raters are resampled."""
         return replace(self, raters=_hash_of_raters(labels))
@@ -90,6 +100,7 @@ class Fingerprint:
             (self.labels + other.labels) % MODULUS,
             _sum(self.weights, other.weights),
             _sum(self.patients, other.patients),
+            drawn=_sum(self.drawn, other.drawn),
         )
 
     def as_data(self, cases: int, units: int | None) -> dict[str, Any]:
@@ -97,6 +108,7 @@ class Fingerprint:
         return {
             "cases": cases,
             "units": units,
+            "drawn": None if self.drawn is None else f"{self.drawn:016x}",
             "ids": self.ids,
             "ids_sorted": self.ids_sorted,
             "labels": f"{self.labels:016x}",
@@ -109,11 +121,11 @@ class Fingerprint:
 def unlike_part(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | None:
     """Return what two fingerprints differ in, in words; None where they agree.
 
-    Ids are compared where both have them.
+    Ids, and who is in which unit, are compared where both have them.
     """
     for part, words in PARTS.items():
         a, b = first.get(part), second.get(part)
-        if a == b or (part == "ids" and None in (a, b)):
+        if a == b or (part in ("ids", "drawn") and None in (a, b)):
             continue
         if part == "ids" and first.get("ids_sorted") == second.get("ids_sorted"):
             return "the same cases in another order"

@@ -45,7 +45,7 @@ class KeptSample:
     position: IntArray
 
     @staticmethod
-    def of(plan: SamplePlan, rows: Rows, units: int = 1) -> KeptSample:
+    def of(plan: SamplePlan, rows: Rows) -> KeptSample:
         """Return the sample of one chunk."""
         position = rows.start + np.arange(len(rows.probs))
         return KeptSample(plan, np.array(rows.probs, np.float64), _masses(rows), position)
