@@ -190,7 +190,7 @@ def _p_of_calibration(
     total = table.weight.sum()
     fine = pass_.noise_of_cells(table)
     effect = 1.0  # cases are independent; squared deviations would let a model excuse itself
-    if pass_.digest.unit != "cases":
+    if pass_.facts.grouped:
         effect = noise.design_effect(deviation, weight, float(total**2 * (fine**2).sum()))
     draws = noise.calibrated_draws(
         table.score / np.where(table.weight > 0, table.weight, 1),

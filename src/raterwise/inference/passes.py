@@ -225,7 +225,7 @@ class Pass:
             return {}
         if row.step_plan is None:
             return row.step(self.table(row, own))
-        if self.facts.patients is not None:
+        if self.facts.grouped:
             return {}
         kept = self.digest.summaries.get(row.step_plan)
         return {} if kept is None else row.step(kept.table)

@@ -229,6 +229,11 @@ class Facts:
         return f"{self.classes} classes{names}"
 
     @property
+    def grouped(self) -> bool:
+        """Whether some patient has several cases, or an image several voxels: they hang together."""
+        return self.images > 0 or (self.patients is not None and self.patients.largest > 1)
+
+    @property
     def raters(self) -> float:
         """Labels per case, on average."""
         return self.ratings / self.cases
