@@ -230,7 +230,7 @@ class Facts:
 
     @property
     def grouped(self) -> bool:
-        """Whether some patient has several cases, or an image several voxels: they hang together."""
+        """Whether some patient has several cases, or an image several voxels."""
         return self.images > 0 or (self.patients is not None and self.patients.largest > 1)
 
     @property
