@@ -72,8 +72,10 @@ def _with_interval(
         return point
     if row.error and settings.interval == "auto":
         found = invert(row, own, point.value, passes)
-        low, high = row.within_bounds(found.low, max(found.high, point.value))
-        return replace(point, low=low, high=max(high, point.value), debiased=found.debiased)
+        low, high = row.within_bounds(found.low, found.high)
+        # A debiased loss may be below 0, where the truth cannot be.
+        low, high = min(low, point.value), max(high, point.value)
+        return replace(point, low=low, high=high, debiased=found.debiased)
     if settings.interval == "auto":
         shaped = _shaped(row, own, point, passes)
         if shaped is not None:
