@@ -7,7 +7,7 @@ made of the sum (`raterwise.evaluate`). A digest of bounded plans does not grow 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,7 +54,7 @@ class Digest:
                 f"{len(self.unit_cases)} blocks of {self.unit}"
             )
         return Digest(
-            {plan: summary + other.summaries[plan] for plan, summary in self.summaries.items()},
+            _each_once(lambda mine, theirs: mine + theirs, self.summaries, other.summaries),
             self.facts + other.facts,
             self.unit_cases + other.unit_cases,
             self.unit,
@@ -65,11 +65,26 @@ class Digest:
         kept = np.flatnonzero(self.unit_cases)
         if len(kept) == len(self.unit_cases):
             return self
-        units = {
-            plan: summary.with_units(summary.units[kept])
-            for plan, summary in self.summaries.items()
-        }
+        units = _each_once(lambda one: one.with_units(one.units[kept]), self.summaries)
         return replace(self, summaries=units, unit_cases=self.unit_cases[kept])
+
+
+def _each_once(function: Callable[..., Any], *digests: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return function(summary of each digest) by plan, made once for plans that share a table.
+
+    With one label per case it makes no difference whether cases or annotations are counted, so
+    plans that differ in that alone have one table (`one_pass.summarise`).
+    """
+    made: dict[Any, Any] = {}
+    found = {}
+    for plan in digests[0]:
+        summaries = [digest[plan] for digest in digests]
+        tables = [getattr(summary, "sums", summary) for summary in summaries]
+        key = tuple(id(table) for table in tables)
+        if key not in made:
+            made[key] = function(*summaries)
+        found[plan] = made[key] if made[key].plan == plan else replace(made[key], plan=plan)
+    return found
 
 
 class UnitStack:
