@@ -13,7 +13,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 INTRODUCTION = """\
 # Metrics
 
-Every metric of `raterwise evaluate` and `rw.evaluate`, from `src/raterwise/catalog.py`.
+Every metric of `raterwise evaluate` and `rw.evaluate`, from `src/raterwise/catalog/`.
 *Raters* is how many labels a case needs. *Interval* is how the interval is made: *inversion* of a
 test for errors that cannot be negative; otherwise the error is that of leaving out one patient or
 case at a time, and the shape is that of a *proportion*, a *loss*, a *separation* of right from

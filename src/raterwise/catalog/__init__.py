@@ -1,0 +1,28 @@
+"""The catalog: one row per metric, a module per family; the functions, `evaluate`, the laws and the
+docs all read it.
+
+A row says which summary a metric needs (`plan`), how that becomes a table (`prepare`), and the
+formula over the table. The same formula gives the estimate and, over resampled tables, its
+interval: by test inversion for non-negative errors, by leaving out one unit at a time for the rest.
+"""
+
+from __future__ import annotations
+
+from raterwise.catalog import agreement, calibration, disagreement, histograms, proper, ranking
+from raterwise.errors import InvalidInputError
+from raterwise.metric import Metric
+
+__all__ = ["CATALOG", "Metric", "find"]
+
+_FAMILIES = (proper, histograms, disagreement, calibration, ranking, agreement)
+
+CATALOG: dict[str, Metric] = {row.name: row for family in _FAMILIES for row in family.ROWS}
+
+
+def find(name: str) -> Metric:
+    """Return the row of a metric by its name."""
+    try:
+        return CATALOG[name]
+    except KeyError:
+        known = ", ".join(CATALOG)
+        raise InvalidInputError(f"metrics: no metric is called {name!r}; known: {known}") from None

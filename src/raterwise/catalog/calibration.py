@@ -1,0 +1,116 @@
+"""Calibration errors: over bins, over ranks, smoothed."""
+
+from __future__ import annotations
+
+from raterwise import recipes
+from raterwise.catalog import common
+from raterwise.metric import Metric
+from raterwise.metrics import calibration, cell_bounds
+
+__all__ = ["ROWS"]
+
+ROWS = (
+    Metric(
+        "ece", "Expected calibration error", "Calibration",
+        "Mean gap between confidence and how often raters agree, over bins of confidence.",
+        "lower", "RECE eq 2; MR eq 5",
+        plan=recipes.binned("top_label"), formula=calibration.ece, options=common.TOP, error=True,
+        bounds=common.UNIT, questions=common.ANY, curve="top_label", tags=frozenset({"by_level"}),
+    ),
+    Metric(
+        "mce", "Maximum calibration error", "Calibration",
+        "The largest gap of any bin; very noisy when bins hold few cases.",
+        "lower", "Naeini et al. 2015",
+        plan=recipes.binned("top_label"), formula=calibration.mce, options=common.TOP, error=True,
+        bounds=common.UNIT, questions=common.ANY,
+    ),
+    Metric(
+        "rms_ce", "RMS calibration error", "Calibration",
+        "Root mean squared gap between confidence and agreement over bins.",
+        "lower", "Kumar et al. 2019",
+        plan=recipes.binned("top_label"), formula=calibration.rms_ce, options=common.TOP,
+        error=True, bounds=common.UNIT, questions=common.ANY,
+    ),
+    Metric(
+        "adaptive_ece", "Adaptive ECE", "Calibration",
+        "ECE over bins that hold equally many cases.",
+        "lower", "Nguyen & O'Connor 2015",
+        plan=recipes.sorted_scores, options=common.TOP, error=True, bounds=common.UNIT,
+        questions=common.ANY,
+        **recipes.binned_cells(
+            calibration.ece,
+            recipes.by_edges(lambda s, o: calibration.adaptive_edges(s, o["bins"])),
+            cell_bounds.adaptive,
+        ),
+    ),
+    Metric(
+        "ece_sweep", "ECE-sweep", "Calibration",
+        "ECE over as many equal-mass bins as keep the observed frequency increasing.",
+        "lower", "Roelofs et al. 2022",
+        plan=recipes.sorted_scores, error=True, bounds=common.UNIT, questions=common.ANY,
+        **recipes.binned_cells(
+            calibration.ece,
+            recipes.by_edges(lambda s, o: calibration.sweep_edges(s)),
+            cell_bounds.sweep,
+        ),
+        options={"question": "top_label", "per": "annotation"},
+    ),
+    Metric(
+        "classwise_ece", "Class-wise ECE", "Calibration",
+        "ECE of every class's probability, all cases, averaged over the classes.",
+        "lower", "Kull et al. 2019",
+        plan=recipes.binned("per_class"), formula=calibration.ece,
+        options={"bins": 15, "per": "annotation"}, error=True, bounds=common.UNIT,
+        curve="per_class", tags=frozenset({"by_class"}),
+    ),
+    Metric(
+        "sce", "Static calibration error", "Calibration",
+        "ECE within the cases predicted as each class, averaged over the classes.",
+        "lower", "RECE eqs 4-5",
+        plan=recipes.binned("predicted_class"), formula=calibration.sce,
+        options={"bins": 15, "per": "annotation"}, error=True, bounds=common.UNIT,
+    ),
+    Metric(
+        "robust_ece", "Robust ECE (RECE-G)", "Calibration",
+        "ECE with each confidence spread by a Gaussian; steadier on small sets.",
+        "lower", "RECE eq 6",
+        plan=recipes.soft_binned, formula=calibration.robust_ece, error=True, bounds=common.UNIT,
+        options={**common.TOP, "sigma": 0.1, "observed_bins_only": False},
+        formula_options=("observed_bins_only",),
+        questions=common.ANY,
+    ),
+    Metric(
+        "ks_error", "KS calibration error", "Calibration",
+        "The largest cumulative gap between confidence and agreement; needs no bins.",
+        "lower", "Gupta et al. 2021",
+        plan=recipes.sorted_scores, prepare=recipes.by_edges(recipes.in_cells),
+        formula=calibration.ks_error, exact=recipes.exact_ks,
+        of_cells=recipes.from_cells(recipes.exact_ks, cell_bounds.ks), questions=common.ANY,
+        options={"question": "top_label", "per": "annotation"}, error=True, bounds=common.UNIT,
+    ),
+    Metric(
+        "smooth_ece", "Smooth ECE", "Calibration",
+        "Gap between confidence and agreement after smoothing; chooses its own bandwidth.",
+        "lower", "Błasiok & Nakkiran 2024",
+        plan=recipes.sorted_scores, prepare=recipes.smoothed(recipes.gaussian_smoother),
+        formula=calibration.ece, exact=recipes.smooth_value,
+        of_cells=recipes.from_cells(recipes.smooth_value, cell_bounds.smooth), questions=common.ONE,
+        options={"question": "top_label", "per": "annotation"}, error=True, bounds=common.UNIT,
+    ),
+    Metric(
+        "kde_ece", "KDE-ECE", "Calibration",
+        "Mean gap between confidence and the agreement that a kernel estimates from other cases.",
+        "lower", "Popordanoska et al. 2022; MR section 2.2",
+        plan=recipes.sorted_scores, prepare=recipes.smoothed(recipes.beta_smoother),
+        formula=recipes.kde_norm, formula_options=("p",), exact=recipes.kde_with_bound,
+        settle=recipes.with_bandwidth, notice=recipes.about_bandwidth,
+        of_cells=cell_bounds.kde_of_cells, questions=common.ONE,
+        tags=frozenset({"kernel", "of_cases"}),
+        options={
+            "question": "top_label", "per": "annotation", "p": 1, "bandwidth": None,
+            "leave_out": "case", "method": "auto",
+        },
+        error=True, bounds=common.UNIT,
+        undefined="it needs two cases, to compare one with the other",
+    ),
+)  # fmt: skip

@@ -1,0 +1,16 @@
+"""What rows of the catalog share: options, questions, bounds, tags."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+__all__ = ["ANY", "BY_CLASS", "LH", "ONE", "POSITIVE", "TOP", "UNIT"]
+
+TOP: dict[str, Any] = {"bins": 15, "question": "top_label", "per": "annotation"}
+ANY: tuple[str, ...] = ("top_label", "positive", "per_class", "predicted_class")
+ONE: tuple[str, ...] = ("top_label", "positive")
+BY_CLASS = frozenset({"by_class", "plugin_needs_one"})
+UNIT = (0.0, 1.0)
+POSITIVE = (0.0, math.inf)
+LH: dict[str, Any] = {"bins": 15, "estimator": "debiased", "singletons": "zero"}

@@ -1,0 +1,64 @@
+"""Losses from several labels per case: what the model gets wrong, and what the raters do."""
+
+from __future__ import annotations
+
+import math
+
+from raterwise import recipes
+from raterwise.catalog import common
+from raterwise.metric import Metric
+from raterwise.metrics import proper
+
+__all__ = ["ROWS"]
+
+ROWS = (
+    Metric(
+        "expected_squared_loss", "Expected squared loss", "Label histograms",
+        "The squared loss against one rater drawn at random: epistemic plus irreducible.",
+        "lower", "LH eq 8",
+        plan=recipes.binned("per_class", "case"), formula=proper.expected_squared_loss,
+        label_loss=recipes.squares_of_label, tags=common.BY_CLASS,
+        shape="loss", step=recipes.step_of_squares, bounds=(0.0, 2.0),
+    ),
+    Metric(
+        "epistemic_loss", "Epistemic loss", "Label histograms",
+        "How far the probabilities are from the raters' true frequencies: what a model can win.",
+        "lower", "LH eqs 9-10",
+        plan=recipes.binned("per_class", "case", 2), formula=proper.epistemic_loss,
+        options={"estimator": "unbiased"}, formula_options=("estimator",), least_raters=2,
+        tags=common.BY_CLASS,
+    ),
+    Metric(
+        "irreducible_loss", "Irreducible loss", "Label histograms",
+        "The part of the squared loss that is the raters' own disagreement.",
+        "none", "LH eq 6",
+        plan=recipes.binned("per_class", "case", 2), formula=proper.irreducible_loss,
+        least_raters=2,
+        tags=common.BY_CLASS,
+        bounds=common.UNIT,
+    ),
+    Metric(
+        "calibration_loss", "Calibration loss", "Label histograms",
+        "Squared gap between predicted and observed frequencies, summed over classes.",
+        "lower", "LH eqs 13-14",
+        plan=recipes.binned("per_class", "case"), formula=proper.calibration_loss,
+        options=common.LH, formula_options=("estimator", "singletons"), error=True,
+        bounds=(0.0, 2.0), tags=common.BY_CLASS,
+    ),
+    Metric(
+        "calibration_error", "Calibration error", "Label histograms",
+        "Root of the calibration loss: the typical gap, summed over classes.",
+        "lower", "LH eqs 1, 11-14",
+        plan=recipes.binned("per_class", "case"), formula=proper.calibration_error,
+        options=common.LH, formula_options=("estimator", "singletons"), error=True,
+        bounds=(0.0, math.sqrt(2)), tags=common.BY_CLASS | {"by_level"},
+    ),
+    Metric(
+        "dispersion_loss", "Dispersion loss", "Label histograms",
+        "How much the truth varies among cases that get the same probability.",
+        "lower", "LH eqs 33-36",
+        plan=recipes.binned("per_class", "case", 2), formula=proper.dispersion_loss,
+        options=common.LH, formula_options=("estimator", "singletons"), least_raters=2,
+        tags=common.BY_CLASS | {"variance"},
+    ),
+)  # fmt: skip

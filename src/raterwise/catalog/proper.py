@@ -1,0 +1,48 @@
+"""Scores of single cases: how good the probabilities are, all in all."""
+
+from __future__ import annotations
+
+from raterwise import recipes
+from raterwise.catalog import common
+from raterwise.metric import Metric
+from raterwise.metrics import proper
+
+__all__ = ["ROWS"]
+
+ROWS = (
+    Metric(
+        "accuracy", "Accuracy", "Proper scores",
+        "How often the predicted class is what a rater says.",
+        "higher", "LH section 7",
+        plan=recipes.binned("top_label", "case"), formula=proper.mean_hit, options={"per": "case"},
+        label_loss=recipes.hit_of_label, tags=frozenset({"by_level"}),
+        shape="proportion", bounds=common.UNIT,
+    ),
+    Metric(
+        "brier", "Brier score", "Proper scores",
+        "Mean squared distance between the probabilities and what a rater says.",
+        "lower", "Brier 1950; LH eqs 3-4, 8",
+        plan=recipes.binned("per_class", "case"), formula=proper.brier,
+        options={"per": "case", "scale_by_half": "auto"}, formula_options=("scale_by_half",),
+        label_loss=recipes.halved_squares_of_label, tags=frozenset({"by_level"}),
+        shape="loss", step=recipes.halved_step_of_squares, bounds=common.POSITIVE,
+    ),
+    Metric(
+        "nll", "Negative log-likelihood", "Proper scores",
+        "Mean of -log of the probability given to what a rater says.",
+        "lower", "LH eq 82",
+        plan=recipes.per_case("log"), formula=proper.mean_score, options={"per": "case"},
+        undefined="it is infinite: a class that a rater chose was given the probability 0",
+        label_loss=recipes.log_of_label,
+        shape="loss", step=recipes.step_of_log, step_plan=recipes.CONFIDENCE,
+        bounds=common.POSITIVE,
+    ),
+    Metric(
+        "ranked_probability_score", "Ranked probability score", "Proper scores",
+        "Mean squared distance between cumulative probabilities, for ordered classes.",
+        "lower", "Epstein 1969; Murphy 1971",
+        plan=recipes.per_case("ranked"), formula=proper.mean_score, options={"per": "case"},
+        in_all=False,
+        shape="loss", bounds=common.POSITIVE,
+    ),
+)  # fmt: skip
