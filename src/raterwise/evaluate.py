@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
-from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
+from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.errors import InvalidInputError, RaterwiseError, UndefinedMetricError
 from raterwise.exchangeability import exchangeability_test
 from raterwise.inference.settings import Progress, Settings, silent
@@ -45,7 +45,7 @@ def evaluate(
     level: float = 0.95,
     seed: int = 0,
     *,
-    unit: Literal["cases", "raters", "both"] = "cases",
+    unit: Unit = "cases",
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,

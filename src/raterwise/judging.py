@@ -21,7 +21,7 @@ from raterwise.inference.draws import Units, digest_in_memory
 from raterwise.inference.estimates import blank, estimate
 from raterwise.inference.jackknife import resampling_of
 from raterwise.inference.passes import Asked, Pass
-from raterwise.inference.raters import RATERS_SHARE, RaterDraws
+from raterwise.inference.raters import RATERS_SHARE, Panels, RaterDraws
 from raterwise.inference.settings import Progress, silent
 from raterwise.predictions import Predictions
 from raterwise.request import Request
@@ -53,7 +53,7 @@ class Judged:
         if self.own_replicates or self.pass_ is None or not self.pass_.resampled:
             return dict(self.own_replicates)
         return {
-            name: self.pass_.replicates(row, own, value)
+            name: self.pass_.replicates(row, own, value, paired=True)
             for name, (row, own) in self.asked.items()
             if (value := self.estimates[name].value) is not None
         }
@@ -92,6 +92,10 @@ def judge(
         rated[row.name] = row, own
     if not rated:
         return Judged(request, digest, estimates, rated, None)
+    if rater_draws is None and digest.panels:
+        settings, persons = request.settings, len(next(iter(digest.panels)))
+        panels = Panels.of(persons, settings)
+        rater_draws = RaterDraws.of_panels(panels, digest.panels, settings.seed)
     pass_ = Pass(digest, rated, request.settings, rater_draws=rater_draws)
     for i, (name, (row, own)) in enumerate(rated.items()):
         report(row.title, i / len(rated))
@@ -112,7 +116,7 @@ def judge_predictions(
     drawn, begin = None, 0.0
     if settings.draws_raters:
         begin, plans = RATERS_SHARE, request.plans()
-        drawn = RaterDraws.of(predictions, plans, settings.resamples, settings.seed, progress)
+        drawn = RaterDraws.of(predictions, plans, settings, progress)
     return judge(
         digest,
         request,
@@ -145,6 +149,8 @@ def results_of(
         about["resampling"] = {
             "units": units, "worth": worth, "freedom": freedom, "inflation": inflation
         }  # fmt: skip
+    if pass_ is not None and pass_.rater_draws is not None and pass_.rater_draws.persons:
+        about["resampled_raters"] = pass_.rater_draws.persons
     about |= {
         "fingerprint": facts.fingerprint.as_data(facts.images or facts.cases, units),
         **(data or {}),

@@ -50,6 +50,8 @@ class Case:
         Of the masks. "auto" tells them apart by their shape and, where that could be both, by
         whether the classes of every voxel sum to 1. A voxel that one-hot masks mark as no class was
         not rated; where there are such, say "one_hot".
+    raters : sequence of str, default None
+        Who drew each of the masks; needed where raters are resampled and differ between images.
 
     See Also
     --------
@@ -71,6 +73,7 @@ class Case:
     name: str | None = None
     concentration: ArrayLike | None = None
     layout: Literal["auto", "labels", "one_hot"] = "auto"
+    raters: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)

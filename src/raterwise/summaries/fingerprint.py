@@ -52,7 +52,8 @@ class Fingerprint:
     patients: int | None = None
     ids: str | None = None
     ids_sorted: str | None = None
-    raters: str | None = None
+    raters: int | None = None
+    """Who said what, where raters are resampled."""
     drawn: int | None = None
     """Which case is in which resampling unit."""
 
@@ -90,9 +91,15 @@ class Fingerprint:
 
         return replace(self, drawn=int(kernels.add_up(units.astype(np.uint64), first)))
 
-    def with_raters(self, labels: Labels) -> Fingerprint:
+    def with_raters(self, labels: Labels, first: int = 0) -> Fingerprint:
         """Return it with who said what, which counts where raters are resampled."""
-        return replace(self, raters=_hash_of_raters(labels))
+        from raterwise.kernels import _fingerprint as kernels
+
+        known = labels.ratings
+        if known is None:
+            return self
+        columns = [np.asarray(c, np.int64) for c in (known.case, known.rater, known.label)]
+        return replace(self, raters=int(kernels.of_ratings(*columns, len(known.rater_ids), first)))
 
     def __add__(self, other: Fingerprint) -> Fingerprint:
         # The ids of cases that are not in one place are not compared.
@@ -100,6 +107,7 @@ class Fingerprint:
             (self.labels + other.labels) % MODULUS,
             _sum(self.weights, other.weights),
             _sum(self.patients, other.patients),
+            raters=_sum(self.raters, other.raters),
             drawn=_sum(self.drawn, other.drawn),
         )
 
@@ -108,13 +116,13 @@ class Fingerprint:
         return {
             "cases": cases,
             "units": units,
-            "drawn": None if self.drawn is None else f"{self.drawn:016x}",
+            "drawn": _hex(self.drawn),
             "ids": self.ids,
             "ids_sorted": self.ids_sorted,
             "labels": f"{self.labels:016x}",
-            "raters": self.raters,
-            "weights": None if self.weights is None else f"{self.weights:016x}",
-            "patients": None if self.patients is None else f"{self.patients:016x}",
+            "raters": _hex(self.raters),
+            "weights": _hex(self.weights),
+            "patients": _hex(self.patients),
         }
 
 
@@ -135,6 +143,10 @@ def unlike_part(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | No
     return None
 
 
+def _hex(number: int | None) -> str | None:
+    return None if number is None else f"{number:016x}"
+
+
 def _sum(first: int | None, second: int | None) -> int | None:
     known = [part for part in (first, second) if part is not None]
     return sum(known) % MODULUS if known else None
@@ -143,14 +155,3 @@ def _sum(first: int | None, second: int | None) -> int | None:
 def _hash_of_text(ids: Iterable[Hashable]) -> str:
     # Numbers and text alike: 7 in one table is "7" in another, as where tables are joined.
     return blake2b("\0".join(map(str, ids)).encode(), digest_size=BYTES).hexdigest()
-
-
-def _hash_of_raters(labels: Labels) -> str | None:
-    ratings = labels.ratings
-    if ratings is None:
-        return None
-    order = np.lexsort((ratings.label, ratings.rater, ratings.case))
-    found = blake2b(digest_size=BYTES)
-    for column in (ratings.case, ratings.rater, ratings.label):
-        found.update(np.ascontiguousarray(column[order].astype("<i8")).tobytes())
-    return found.hexdigest()
