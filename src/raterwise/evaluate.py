@@ -208,12 +208,6 @@ def evaluate_predictions(
 ) -> Results:
     """Return the results of a request on checked predictions."""
     judged = judge_predictions(predictions, request, progress=progress)
-    facts = judged.digest.facts
-    if request.settings.draws_raters:
-        known = facts.fingerprint.with_raters(predictions.labels)
-        judged = replace(
-            judged, digest=replace(judged.digest, facts=replace(facts, fingerprint=known))
-        )
     data = {**_about_raters(predictions, judged), **verdict_on(predictions, judged)}
     results = results_of(judged, data=data)
     if progress:

@@ -115,6 +115,9 @@ def judge_predictions(
     digest = digest_in_memory(predictions, request.plans(), settings, units)
     drawn, begin = None, 0.0
     if settings.draws_raters:
+        facts = digest.facts
+        known = facts.fingerprint.with_raters(predictions.labels)
+        digest = replace(digest, facts=replace(facts, fingerprint=known))
         begin, plans = RATERS_SHARE, request.plans()
         drawn = RaterDraws.of(predictions, plans, settings, progress)
     return judge(

@@ -127,7 +127,7 @@ class Reduction:
             patients = np.array(self._patient_of)[defined]
             estimates[row.name] = point
             several = times is not None and len(np.unique(patients)) > 1
-            if point.value is not None and (several or settings.unit == "raters" and panels):
+            if point.value is not None and (several or (settings.unit == "raters" and panels)):
                 estimates[row.name], replicates[row.name] = mean_over_units(
                     point, values[row.name][defined], patients, times, settings,
                     row.within_bounds(-np.inf, np.inf),
