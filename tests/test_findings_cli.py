@@ -292,8 +292,14 @@ def test_the_metrics_of_levels_can_be_chosen(folder: Path) -> None:
 ERRORS = {
     "a hint": ("evaluate p.csv --ratings r.csv", "raterwise evaluate --multilabel takes them"),
     "one label": ("evaluate p.csv --multilabel --label-column site", "--label-column: a finding"),
-    "raters": ("evaluate p.csv --multilabel --ratings r.csv --unit raters", "needs to know who said what"),
-    "both": ("evaluate p.csv --multilabel --ratings r.csv --unit both", "--unit: 'both' needs to know"),
+    "raters": (
+        "evaluate p.csv --multilabel --ratings r.csv --unit raters",
+        "needs to know who said what",
+    ),
+    "both": (
+        "evaluate p.csv --multilabel --ratings r.csv --unit both",
+        "--unit: 'both' needs to know",
+    ),
     "a stream": ("evaluate p.csv --multilabel --stream", "--multilabel: findings are read into"),
     "no labels": ("evaluate p.csv --multilabel", "every finding needs labels; 'edema', 'mass', "),
     "no such column": (
