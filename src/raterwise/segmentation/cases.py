@@ -196,6 +196,13 @@ class Voxels:
         if self.kept is not None:
             nth = int(np.flatnonzero(self.kept[first:last])[nth])
         value = self.probs[first + nth]
+        if np.isnan(value):
+            looked_at = self.probs if self.kept is None else self.probs[self.kept]
+            return InvalidInputError(
+                f"case {self.name}: probabilities: must not contain NaN; "
+                f"{int(np.isnan(looked_at).sum())} values are NaN, one in voxel "
+                f"{self.at(first + nth)}"
+            )
         hint = " (logits need a sigmoid first)" if np.isfinite(value) else ""
         return InvalidInputError(
             f"case {self.name}: probabilities: must lie in [0, 1]; voxel {self.at(first + nth)} "

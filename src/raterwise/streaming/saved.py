@@ -110,7 +110,8 @@ def _facts_as_dict(facts: Facts) -> dict[str, Any]:
     content = asdict(replace(facts, patients=None))
     content["confidences"]["values"] = list(facts.confidences.values.items())
     if facts.patients is not None:
-        content["patients"] = {"more": facts.patients.more, "most": facts.patients.most}
+        known = facts.patients
+        content["patients"] = {"more": known.more, "most": known.most, "lists": known.lists}
     return content
 
 
@@ -124,7 +125,8 @@ def _facts_of_dict(content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) 
         parts["fingerprint"] = Fingerprint(**content["fingerprint"])
         parts["by_class"] = tuple(content["by_class"])
     if patients is not None:
-        parts["patients"] = Patients(arrays["patients"], arrays["patient_cases"], **patients)
+        counted = {"lists": int(patients["more"] > 0), **patients}
+        parts["patients"] = Patients(arrays["patients"], arrays["patient_cases"], **counted)
     return Facts(**{**content, **parts})
 
 

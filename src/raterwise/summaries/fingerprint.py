@@ -22,6 +22,7 @@ from raterwise.predictions import Predictions
 __all__ = ["PARTS", "Fingerprint", "unlike_part"]
 
 PARTS = {
+    "summaries": "numbers of summaries, in each of which the places of the cases are counted",
     "cases": "numbers of cases",
     "ids": "cases",
     "labels": "labels",
@@ -56,6 +57,8 @@ class Fingerprint:
     """Who said what, where raters are resampled."""
     drawn: int | None = None
     """Which case is in which resampling unit."""
+    summaries: int = 1
+    """How many saved summaries were merged: a case has its place in its own."""
 
     @staticmethod
     def of(predictions: Predictions, first: int = 0) -> Fingerprint:
@@ -114,6 +117,7 @@ class Fingerprint:
     def as_data(self, cases: int, units: int | None) -> dict[str, Any]:
         """Return what results keep, to be compared by `unlike_part`."""
         return {
+            "summaries": self.summaries,
             "cases": cases,
             "units": units,
             "drawn": _hex(self.drawn),
@@ -132,12 +136,13 @@ def unlike_part(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | No
     Ids, and who is in which unit, are compared where both have them.
     """
     for part, words in PARTS.items():
-        a, b = first.get(part), second.get(part)
+        usual = 1 if part == "summaries" else None  # files of earlier versions do not say
+        a, b = first.get(part, usual), second.get(part, usual)
         if a == b or (part in ("ids", "drawn") and None in (a, b)):
             continue
         if part == "ids" and first.get("ids_sorted") == second.get("ids_sorted"):
             return "the same cases in another order"
-        if part == "cases":
+        if part in ("cases", "summaries"):
             return f"other {words}: {a} and {b}"
         return f"other {words}"
     return None
