@@ -162,7 +162,7 @@ def results_of(
     warnings = warnings_about(digest, judged.asked, settings, judged.estimates)
     if pass_ is not None:
         warnings += tuple(pass_.notices(judged.asked))
-    warnings += tuple(warnings_about_data(about))
+    warnings += (*warnings_about_data(about), *request.notices())
     return Results(
         dict(judged.estimates),
         data=about,

@@ -140,6 +140,20 @@ class Request:
         """Return the request with other settings."""
         return replace(self, settings=replace(self.settings, **changed))
 
+    def notices(self) -> tuple[str, ...]:
+        """Say which metrics have questions, but not the one that all were asked: they keep theirs."""
+        wanted = self.shared.get("question")
+        kept: dict[str, list[str]] = {}
+        for row, own in self.asked.values():
+            told = "question" in self.own.get(row.name, {})
+            if wanted and row.questions and wanted not in row.questions and not told:
+                kept.setdefault(own["question"], []).append(row.title)
+        return tuple(
+            f"{', '.join(titles)}: {'has' if len(titles) == 1 else 'have'} no question {wanted!r}, "
+            f"and {'answers' if len(titles) == 1 else 'answer'} {own!r}"
+            for own, titles in kept.items()
+        )
+
     def as_options(self) -> dict[str, Any]:
         """Return what results say of how they were made."""
         return {**self.shared, "options": dict(self.own), **asdict(self.settings)}
