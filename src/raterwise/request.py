@@ -141,7 +141,7 @@ class Request:
         return replace(self, settings=replace(self.settings, **changed))
 
     def notices(self) -> tuple[str, ...]:
-        """Say which metrics have questions, but not the one that all were asked: they keep theirs."""
+        """Say which metrics have other questions than the one that all were asked."""
         wanted = self.shared.get("question")
         kept: dict[str, list[str]] = {}
         for row, own in self.asked.values():
