@@ -134,6 +134,10 @@ def evaluate(
     evaluate_multilabel : several yes-or-no findings per case.
     segmentation.evaluate : images.
 
+    References
+    ----------
+    The papers of each metric are named in its estimate (`results["ece"].reference`).
+
     Examples
     --------
     >>> import raterwise as rw

@@ -131,6 +131,10 @@ def evaluate_multilabel(
     --------
     evaluate : one task with exclusive classes.
 
+    References
+    ----------
+    The papers of each metric are named in its estimate (`results["ece"].reference`).
+
     Examples
     --------
     >>> probs = [[0.9, 0.2], [0.4, 0.1], [0.7, 0.6]]

@@ -35,6 +35,10 @@ class TotalVariation(NamedTuple):
     mean, std : float
         Over the repeats.
 
+    See Also
+    --------
+    stability.total_variation : makes it.
+
     Examples
     --------
     >>> mean, std = total_variation("ece", [0.5] * 40, [0, 1] * 20, repeats=5)

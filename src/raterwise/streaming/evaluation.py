@@ -117,6 +117,10 @@ def evaluate_stream(
     --------
     evaluate : tables in memory.
 
+    References
+    ----------
+    The papers of each metric are named in its estimate (`results["ece"].reference`).
+
     Examples
     --------
     >>> import pyarrow as pa, pyarrow.parquet as pq
