@@ -35,6 +35,7 @@ __all__ = [
     "Options",
     "Prepare",
     "about_bandwidth",
+    "bandwidth_of",
     "agreement_plan",
     "beta_smoother",
     "binned",
@@ -193,13 +194,20 @@ def smoothed(smoother_of: Callable[[SortedScores, BinTable, Options], Array]) ->
 
 
 def beta_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
-    """Return the smoother of KDE-ECE at the metric's bandwidth."""
+    """Return the smoother of KDE-ECE at the metric's bandwidth, one per channel."""
     from raterwise.densities.bandwidth import select_bandwidth
 
-    score, mass = _centres(cells)
-    bandwidth = options["bandwidth"]
-    chosen = select_bandwidth(score, mass) if bandwidth is None else bandwidth
-    return smoothers.beta_smoother(score, mass, chosen)
+    found = []
+    for c in range(summary.channels):
+        score, mass = _centres(cells, c)
+        chosen = bandwidth_of(options, c)
+        if chosen is None:
+            held: Any = (
+                mass > 0 if summary.channels > 1 else slice(None)
+            )  # others end in empty ones
+            chosen = select_bandwidth(score[held], mass[held])
+        found.append(smoothers.beta_smoother(score, mass, chosen))
+    return found[0] if len(found) == 1 else np.stack(found)
 
 
 def gaussian_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
@@ -208,36 +216,52 @@ def gaussian_smoother(summary: SortedScores, cells: BinTable, options: Options) 
     return smoothers.gaussian_smoother(score, max(smooth_value(summary, options)[0], 1e-3))
 
 
-def _centres(cells: BinTable) -> tuple[Array, Array]:
-    mass = cells.weight[0]
-    return np.divide(cells.score[0], mass, out=np.zeros_like(mass), where=mass > 0), mass
+def _centres(cells: BinTable, c: int = 0) -> tuple[Array, Array]:
+    mass = cells.weight[c]
+    return np.divide(cells.score[c], mass, out=np.zeros_like(mass), where=mass > 0), mass
 
 
 def kde_with_bound(summary: SortedScores, options: Options) -> tuple[float, float]:
-    """Return the KDE-ECE of one score and a bound on its error, 0 where it is exact."""
+    """Return the KDE-ECE and a bound on its error, 0 where it is exact; the mean over classes."""
+    settled = with_bandwidth(summary, options)
+    each = [_kde_of_channel(summary, settled, c) for c in range(summary.channels)]
+    value, bound = np.mean(each, axis=0)
+    return float(value), float(bound)
+
+
+def _kde_of_channel(summary: SortedScores, options: Options, c: int) -> tuple[float, float]:
     from raterwise.densities import cells as kernel_cells
     from raterwise.densities import pairs
 
-    score, mass, hits = summary.cases()
-    p, method = options["p"], options["method"]
-    chosen = float(with_bandwidth(summary, options)["bandwidth"])
+    score, mass, hits = summary.cases(c)
+    p, method, chosen = options["p"], options["method"], bandwidth_of(options, c)
+    assert chosen is not None
     if method == "exact" or (method == "auto" and len(score) <= EXACT_KDE_CASES):
         leave_out = options["leave_out"]
-        exact = pairs.top_label_kde(score, hits, mass, p=p, bandwidth=chosen, leave_out=leave_out)
+        exact = pairs.top_label_kde(
+            score, hits, mass, p=p, bandwidth=float(chosen), leave_out=leave_out
+        )
         return exact, 0.0
     cells = kernel_cells.score_cells(score, hits / mass, mass)
-    return kernel_cells.beta_kde_from_cells(cells, p=p, bandwidth=chosen)
+    return kernel_cells.beta_kde_from_cells(cells, p=p, bandwidth=float(chosen))
+
+
+def bandwidth_of(options: Options, c: int) -> float | None:
+    """Return the bandwidth of a channel: one for all, or one for each."""
+    given = options["bandwidth"]
+    return given[c] if isinstance(given, tuple) else given
 
 
 def with_bandwidth(summary: SortedScores, options: Options) -> Options:
-    """Return the options of KDE-ECE with the bandwidth that these scores choose."""
+    """Return the options of KDE-ECE with the bandwidth that these scores choose, for each class."""
     from raterwise.densities.bandwidth import select_bandwidth
 
     if options["bandwidth"] is not None:
         return options
     if "bandwidth" not in summary.tables:
-        score, mass, _ = summary.cases()
-        summary.tables["bandwidth"] = select_bandwidth(score, mass)
+        columns = [summary.cases(c)[:2] for c in range(summary.channels)]
+        each = tuple(select_bandwidth(score, mass) for score, mass in columns)
+        summary.tables["bandwidth"] = each[0] if len(each) == 1 else each
     return {**options, "bandwidth": summary.tables["bandwidth"]}
 
 
@@ -246,14 +270,16 @@ def about_bandwidth(summary: Any, options: Options) -> str | None:
     if options["bandwidth"] is not None:
         return None
     chosen = with_bandwidth(summary.scores(), options)["bandwidth"]
-    return getattr(chosen, "warning", None)
+    each = chosen if isinstance(chosen, tuple) else (chosen,)
+    said = (getattr(one, "warning", None) for one in each)
+    return next((warning for warning in said if warning), None)
 
 
 def kde_norm(table: BinTable, p: int) -> Array:
-    """Return the mean of the p-th power of smoothed deviations."""
+    """Return the mean of the p-th power of smoothed deviations, over the classes too."""
     if p == 1:
         return calibration.ece(table)
-    return smoothers.smoothed_squares(table.deviation[..., 0, :], table.weight[..., 0, :])
+    return np.asarray(smoothers.smoothed_squares(table.deviation, table.weight).mean(axis=-1))
 
 
 def smooth_value(summary: SortedScores, options: Options) -> tuple[float, None]:

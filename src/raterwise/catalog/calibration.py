@@ -104,7 +104,7 @@ ROWS = (
         plan=recipes.sorted_scores, prepare=recipes.smoothed(recipes.beta_smoother),
         formula=recipes.kde_norm, formula_options=("p",), exact=recipes.kde_with_bound,
         settle=recipes.with_bandwidth, notice=recipes.about_bandwidth,
-        of_cells=cell_bounds.kde_of_cells, questions=common.ONE,
+        of_cells=cell_bounds.kde_of_cells, questions=(*common.ONE, "per_class"),
         tags=frozenset({"kernel", "of_cases"}),
         options={
             "question": "top_label", "per": "annotation", "p": 1, "bandwidth": None,

@@ -29,6 +29,7 @@ def kde_ece(
     p: int = 1,
     bandwidth: float | None = None,
     *,
+    per: Per = "annotation",
     weights: ArrayLike | None = None,
     floor: float = 0.0,
     leave_out: Literal["case", "copy"] = "case",
@@ -59,6 +60,8 @@ def kde_ece(
         Of the kernel; by default the one of the largest leave-one-out likelihood on a grid from
         1e-5 to 1, chosen on the predictions between 0 and 1: those of exactly 0 and 1 are mass
         points. A choice at either end of the grid warns.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
     weights : array of shape (N,), optional
         Case weights.
     floor : float, default 0
@@ -67,9 +70,9 @@ def kde_ece(
     leave_out : {"case", "copy"}, default "case"
         "copy" leaves out one label instead of the case, as software that repeats rows does.
     method : {"auto", "exact", "cells"}, default "auto"
-        Of one score: "exact" over pairs of cases, "cells" over fine cells of the score in time
-        that does not grow with the square of the cases, "auto" exact up to 20,000 cases.
-        `evaluate` reports the bound on the error of cells.
+        Of one score per case or class: "exact" over pairs of cases, "cells" over fine cells of the
+        score in time that does not grow with the square of the cases, "auto" exact up to 20,000
+        cases. `evaluate` reports the bound on the error of cells.
     seed : int, default 0
         Of the cases that the bandwidth of "canonical" is chosen on, where there are very many.
     on_unrated : {"error", "drop"}, default "error"
@@ -102,29 +105,30 @@ def kde_ece(
     0.25
     """
     _check(question, p, bandwidth, floor, leave_out, method)
-    if question in ("top_label", "positive"):
-        row = find("kde_ece")
-        own = row.with_defaults(
-            {"question": question, "p": p, "bandwidth": bandwidth, "leave_out": leave_out,
-             "method": method}
-        )  # fmt: skip
-        summary = summary_for(row, own, probs, labels, weights, on_unrated)
-        assert row.settle is not None
-        settled = row.settle(summary, own)
-        _told(settled["bandwidth"])
-        return value_of(row, settled, summary)
+    choose("per", per, ("annotation", "case"))
     options: dict[str, Any] = {"question": question, "p": p, "bandwidth": bandwidth}
-    options |= {"floor": floor, "seed": seed}
     tensor: Any = probs
-    if on_gpu(probs) and tensor.ndim == 2 and leave_out == "case":
+    on_device = on_gpu(probs) and tensor.ndim == 2 and leave_out == "case" and per == "annotation"
+    if question not in ("top_label", "positive") and on_device and method != "cells":
         from raterwise.tensors.pairs import kde_of_rows
 
         known = labels_for_device(labels, tensor.shape[1])
+        options |= {"floor": floor, "seed": seed}
         return kde_of_rows(tensor, known, weights, on_unrated=on_unrated, told=_told, **options)
-    predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
-    plan = SamplePlan()
-    rows = summarise(predictions, [plan])[plan].in_order
-    return _of_rows(rows, leave_out=leave_out, **options)
+    if question == "canonical":
+        predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
+        plan = SamplePlan(per)
+        rows = summarise(predictions, [plan])[plan].in_order
+        return _canonical(rows, p, bandwidth, floor, leave_out, seed)
+    row = find("kde_ece")
+    own = row.with_defaults({**options, "per": per, "leave_out": leave_out, "method": method})
+    summary = summary_for(row, own, probs, labels, weights, on_unrated)
+    assert row.settle is not None
+    settled = row.settle(summary, own)
+    chosen = settled["bandwidth"]
+    for one in chosen if isinstance(chosen, tuple) else (chosen,):
+        _told(one)
+    return value_of(row, settled, summary)
 
 
 def _check(
@@ -140,10 +144,9 @@ def _check(
     at_least_zero("floor", floor)
     if floor and question != "canonical":
         raise InvalidInputError(f'floor: is for question="canonical"; got question="{question}"')
-    if method == "cells" and question not in ("top_label", "positive"):
+    if method == "cells" and question == "canonical":
         raise InvalidInputError(
-            f'method: "cells" is for one score, question="top_label" or "positive"; '
-            f'got question="{question}"'
+            'method: "cells" is for one score per case or class; got question="canonical"'
         )
 
 
@@ -154,29 +157,18 @@ def _told(bandwidth: float) -> float:
     return bandwidth
 
 
-def _of_rows(
-    rows: KeptSample,
-    question: str,
-    p: int,
-    bandwidth: float | None,
-    floor: float,
-    leave_out: Any,
-    seed: int,
+def _canonical(
+    rows: KeptSample, p: int, bandwidth: float | None, floor: float, leave_out: Any, seed: int
 ) -> float:
     from raterwise.densities import pairs
-    from raterwise.densities.bandwidth import select_bandwidth, select_dirichlet_bandwidth
+    from raterwise.densities.bandwidth import select_dirichlet_bandwidth
 
     mass = rows.masses.sum(axis=1)
     probs, masses, mass = rows.probs[mass > 0], rows.masses[mass > 0], mass[mass > 0]
-    if question == "canonical":
-        h = select_dirichlet_bandwidth(probs, mass, seed=seed) if bandwidth is None else bandwidth
-        return pairs.canonical_kde(
-            probs, masses, p=p, bandwidth=_told(h), leave_out=leave_out, floor=floor
-        )
-    each: Any = bandwidth
-    if bandwidth is None:
-        each = [_told(select_bandwidth(column, mass)) for column in probs.T]
-    return pairs.classwise_kde(probs, masses, p=p, bandwidth=each, leave_out=leave_out)
+    h = select_dirichlet_bandwidth(probs, mass, seed=seed) if bandwidth is None else bandwidth
+    return pairs.canonical_kde(
+        probs, masses, p=p, bandwidth=_told(h), leave_out=leave_out, floor=floor
+    )
 
 
 def smooth_ece(

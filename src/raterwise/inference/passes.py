@@ -284,9 +284,10 @@ class Pass:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.concatenate([row.over(table, own) for table in self.rests(row, own)])
 
-    def rests(self, row: Metric, own: Options) -> Iterator[Any]:
+    def rests(self, row: Metric, own: Options, *, smoothed: bool = True) -> Iterator[Any]:
         """Yield stacks of tables without one unit each, some units at a time."""
-        per_unit, units = self._per_unit(row, own), len(self.digest.unit_cases)
+        per_unit = self._per_unit(row, own) if smoothed else self.cells(row, own)
+        units = len(self.digest.unit_cases)
         for i in range(0, units, LEFT_OUT_TOGETHER):
             yield per_unit.without_each(i, min(i + LEFT_OUT_TOGETHER, units))
 

@@ -24,6 +24,9 @@ class SamplePlan:
 
     kind: ClassVar[str] = "rows"
 
+    per: str = "annotation"
+    """Whether every label counts once, or every case."""
+
     def direct_loop(self, predictions: Predictions) -> None:
         """Return None: there is none."""
 
@@ -41,14 +44,14 @@ class KeptSample:
     probs: FloatArray
     """(n, K)."""
     masses: FloatArray
-    """(n, K): weight × number of raters who chose each class."""
+    """(n, K): weight × number, or share, of the raters who chose each class."""
     position: IntArray
 
     @staticmethod
     def of(plan: SamplePlan, rows: Rows) -> KeptSample:
         """Return the sample of one chunk."""
         position = rows.start + np.arange(len(rows.probs))
-        return KeptSample(plan, np.array(rows.probs, np.float64), _masses(rows), position)
+        return KeptSample(plan, np.array(rows.probs, np.float64), _masses(rows, plan.per), position)
 
     def __add__(self, other: KeptSample) -> KeptSample:
         if not isinstance(other, KeptSample):
@@ -75,11 +78,13 @@ class KeptSample:
         return KeptSample(self.plan, self.probs[order], self.masses[order], self.position[order])
 
 
-def _masses(rows: Rows) -> FloatArray:
+def _masses(rows: Rows, per: str) -> FloatArray:
     if rows.classes is not None:
         masses = np.zeros(rows.probs.shape)
         masses[np.arange(len(masses)), rows.classes] = 1
     else:
         assert rows.counts is not None
         masses = rows.counts.astype(np.float64)
+        if per == "case":
+            masses /= np.maximum(masses.sum(axis=1, keepdims=True), 1)
     return masses if rows.weights is None else masses * rows.weights[:, None]
