@@ -55,7 +55,7 @@ class Judged:
         return {
             name: self.pass_.replicates(row, own, value, paired=True)
             for name, (row, own) in self.asked.items()
-            if (value := self.estimates[name].value) is not None
+            if (value := self.estimates[name].value) is not None and self.pass_.tabled(row)
         }
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import positive, positive_integer
+from raterwise.arrays import at_least_zero, positive, positive_integer
 from raterwise.binning import bin_edges, equal_edges, equal_mass_edges
 from raterwise.densities import smoothers
+from raterwise.errors import InvalidInputError
 from raterwise.metrics import agreement, calibration
 from raterwise.predictions import Rows
 from raterwise.questions import PerCaseScore, Question
@@ -26,6 +27,8 @@ from raterwise.summaries import (
     BinSums,
     BinTable,
     CellSums,
+    KeptSample,
+    SamplePlan,
     ScoreMasses,
     SortedPlan,
     SortedScores,
@@ -46,6 +49,7 @@ __all__ = [
     "gaussian_smoother",
     "in_cells",
     "kde_norm",
+    "kernel_scores",
     "kde_with_bound",
     "halved_squares_of_label",
     "halved_step_of_squares",
@@ -104,6 +108,22 @@ def sorted_scores(options: Options) -> SortedPlan:
         positive_integer("bins", options["bins"])
     asked = Question(options.get("question", "top_label"), options.get("per", "annotation"))
     return SortedPlan(asked)
+
+
+def kernel_scores(options: Options) -> SortedPlan | SamplePlan:
+    """Return the plan of KDE-ECE: scores, or whole rows where all classes are asked at once."""
+    at_least_zero("floor", options["floor"])
+    if options["question"] == "canonical":
+        if options["method"] == "cells":
+            raise InvalidInputError(
+                'method: "cells" is for one score per case or class; got question="canonical"'
+            )
+        return SamplePlan(options["per"])
+    if options["floor"]:
+        raise InvalidInputError(
+            f'floor: is for question="canonical"; got question="{options["question"]}"'
+        )
+    return sorted_scores(options)
 
 
 def per_case(score: str, least: int = 1) -> Callable[[Options], BinPlan]:
@@ -221,12 +241,23 @@ def _centres(cells: BinTable, c: int = 0) -> tuple[Array, Array]:
     return np.divide(cells.score[c], mass, out=np.zeros_like(mass), where=mass > 0), mass
 
 
-def kde_with_bound(summary: SortedScores, options: Options) -> tuple[float, float]:
+def kde_with_bound(summary: Any, options: Options) -> tuple[float, float]:
     """Return the KDE-ECE and a bound on its error, 0 where it is exact; the mean over classes."""
+    if options["question"] == "canonical":
+        return _canonical_kde(summary, with_bandwidth(summary, options)), 0.0
     settled = with_bandwidth(summary, options)
     each = [_kde_of_channel(summary, settled, c) for c in range(summary.channels)]
     value, bound = np.mean(each, axis=0)
     return float(value), float(bound)
+
+
+def _canonical_kde(rows: KeptSample, options: Options) -> float:
+    from raterwise.densities import pairs
+
+    return pairs.canonical_kde(
+        *rows.counting, p=options["p"], bandwidth=float(options["bandwidth"]),
+        leave_out=options["leave_out"], floor=options["floor"],
+    )  # fmt: skip
 
 
 def _kde_of_channel(summary: SortedScores, options: Options, c: int) -> tuple[float, float]:
@@ -252,27 +283,34 @@ def bandwidth_of(options: Options, c: int) -> float | None:
     return given[c] if isinstance(given, tuple) else given
 
 
-def with_bandwidth(summary: SortedScores, options: Options) -> Options:
-    """Return the options of KDE-ECE with the bandwidth that these scores choose, for each class."""
-    from raterwise.densities.bandwidth import select_bandwidth
+def with_bandwidth(summary: Any, options: Options) -> Options:
+    """Return the options of KDE-ECE with the bandwidth that these cases choose, for each class."""
+    from raterwise.densities.bandwidth import select_bandwidth, select_dirichlet_bandwidth
 
     if options["bandwidth"] is not None:
         return options
     if "bandwidth" not in summary.tables:
-        columns = [summary.cases(c)[:2] for c in range(summary.channels)]
-        each = tuple(select_bandwidth(score, mass) for score, mass in columns)
+        if options["question"] == "canonical":
+            probs, masses = summary.counting
+            masses = masses.sum(axis=1)
+            each = (select_dirichlet_bandwidth(probs, masses, seed=options["seed"]),)
+        else:
+            columns = [summary.cases(c)[:2] for c in range(summary.channels)]
+            each = tuple(select_bandwidth(score, mass) for score, mass in columns)
         summary.tables["bandwidth"] = each[0] if len(each) == 1 else each
     return {**options, "bandwidth": summary.tables["bandwidth"]}
 
 
 def about_bandwidth(summary: Any, options: Options) -> str | None:
-    """Return what is to say of a bandwidth that lies at the end of its grid."""
-    if options["bandwidth"] is not None:
-        return None
-    chosen = with_bandwidth(summary.scores(), options)["bandwidth"]
-    each = chosen if isinstance(chosen, tuple) else (chosen,)
-    said = (getattr(one, "warning", None) for one in each)
-    return next((warning for warning in said if warning), None)
+    """Return what is to say of a bandwidth at the end of its grid, and of a missing interval."""
+    said = []
+    if options["bandwidth"] is None:
+        chosen = with_bandwidth(summary.scores(), options)["bandwidth"]
+        each = chosen if isinstance(chosen, tuple) else (chosen,)
+        said = [warning for one in each if (warning := getattr(one, "warning", None))][:1]
+    if options["question"] == "canonical":
+        said.append("it has no interval, for which all pairs of cases would be compared again")
+    return "; ".join(said) or None
 
 
 def kde_norm(table: BinTable, p: int) -> Array:

@@ -7,19 +7,14 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import at_least_zero, choose, on_gpu, positive
+from raterwise.arrays import choose, on_gpu, positive
 from raterwise.catalog import find
 from raterwise.choices import OneScore, OnUnrated, Per
 from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import labels_for_device, measure, summary_for, value_of
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions
-from raterwise.summaries import KeptSample, SamplePlan
-from raterwise.summaries.one_pass import summarise
 
 __all__ = ["kde_ece", "smooth_ece"]
-
-QUESTIONS = ("top_label", "positive", "per_class", "canonical")
 
 
 def kde_ece(
@@ -104,24 +99,19 @@ def kde_ece(
     >>> round(kde_ece([[0.6, 0.4], [0.1, 0.9]], [0, 1], bandwidth=0.1), 4)
     0.25
     """
-    _check(question, p, bandwidth, floor, leave_out, method)
-    choose("per", per, ("annotation", "case"))
+    _check(question, p, bandwidth, leave_out, method)
     options: dict[str, Any] = {"question": question, "p": p, "bandwidth": bandwidth}
+    options |= {"floor": floor, "seed": seed}
+    row = find("kde_ece")
+    own = row.with_defaults({**options, "per": per, "leave_out": leave_out, "method": method})
+    row.plan(own)  # says what does not go together
     tensor: Any = probs
     on_device = on_gpu(probs) and tensor.ndim == 2 and leave_out == "case" and per == "annotation"
     if question not in ("top_label", "positive") and on_device and method != "cells":
         from raterwise.tensors.pairs import kde_of_rows
 
         known = labels_for_device(labels, tensor.shape[1])
-        options |= {"floor": floor, "seed": seed}
         return kde_of_rows(tensor, known, weights, on_unrated=on_unrated, told=_told, **options)
-    if question == "canonical":
-        predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
-        plan = SamplePlan(per)
-        rows = summarise(predictions, [plan])[plan].in_order
-        return _canonical(rows, p, bandwidth, floor, leave_out, seed)
-    row = find("kde_ece")
-    own = row.with_defaults({**options, "per": per, "leave_out": leave_out, "method": method})
     summary = summary_for(row, own, probs, labels, weights, on_unrated)
     assert row.settle is not None
     settled = row.settle(summary, own)
@@ -131,23 +121,14 @@ def kde_ece(
     return value_of(row, settled, summary)
 
 
-def _check(
-    question: str, p: int, bandwidth: float | None, floor: float, leave_out: str, method: str
-) -> None:
-    choose("question", question, QUESTIONS)
+def _check(question: str, p: int, bandwidth: float | None, leave_out: str, method: str) -> None:
+    choose("question", question, find("kde_ece").questions)
     choose("leave_out", leave_out, ("case", "copy"))
     choose("method", method, ("auto", "exact", "cells"))
     if p not in (1, 2):
         raise InvalidInputError(f"p: must be 1 or 2; got {p!r}")
     if bandwidth is not None:
         positive("bandwidth", bandwidth)
-    at_least_zero("floor", floor)
-    if floor and question != "canonical":
-        raise InvalidInputError(f'floor: is for question="canonical"; got question="{question}"')
-    if method == "cells" and question == "canonical":
-        raise InvalidInputError(
-            'method: "cells" is for one score per case or class; got question="canonical"'
-        )
 
 
 def _told(bandwidth: float) -> float:
@@ -155,20 +136,6 @@ def _told(bandwidth: float) -> float:
     if warning := getattr(bandwidth, "warning", None):  # one that was given has none
         warnings.warn(warning, UserWarning, stacklevel=3)
     return bandwidth
-
-
-def _canonical(
-    rows: KeptSample, p: int, bandwidth: float | None, floor: float, leave_out: Any, seed: int
-) -> float:
-    from raterwise.densities import pairs
-    from raterwise.densities.bandwidth import select_dirichlet_bandwidth
-
-    mass = rows.masses.sum(axis=1)
-    probs, masses, mass = rows.probs[mass > 0], rows.masses[mass > 0], mass[mass > 0]
-    h = select_dirichlet_bandwidth(probs, mass, seed=seed) if bandwidth is None else bandwidth
-    return pairs.canonical_kde(
-        probs, masses, p=p, bandwidth=_told(h), leave_out=leave_out, floor=floor
-    )
 
 
 def smooth_ece(

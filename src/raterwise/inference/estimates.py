@@ -69,7 +69,8 @@ def _with_interval(
     passes = [pass_ for pass_, _ in parts]
     settings = passes[0].settings
     assert point.value is not None
-    if not passes[0].resampled or not _several_units(row, own, passes):
+    tabled = passes[0].resampled and passes[0].tabled(row)
+    if not tabled or not _several_units(row, own, passes):
         return point
     if row.error and settings.interval == "auto":
         found = invert(row, own, point.value, passes)

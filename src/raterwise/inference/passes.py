@@ -138,6 +138,10 @@ class Pass:
     def _kept(self, row: Metric) -> Any:
         return self.digest.summaries[self._plans[row.name]]
 
+    def tabled(self, row: Metric) -> bool:
+        """Tell whether there are tables to resample; not where whole rows are kept."""
+        return not getattr(self._plans[row.name], "grows", False)
+
     def table(self, row: Metric, own: Options) -> Any:
         """Return the table that `row` is a formula over."""
         return self._per_unit(row, own).table

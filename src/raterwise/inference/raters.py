@@ -110,6 +110,7 @@ class RaterDraws:
     ) -> RaterDraws:
         """Summarise the predictions with every resample of raters."""
         spread, seed = spread_of_raters(predictions.labels), settings.seed
+        plans = [plan for plan in plans if not getattr(plan, "grows", False)]
 
         def report(done: int, of: int) -> None:
             if progress:

@@ -44,8 +44,8 @@ class ImageRequest:
         choose("reduction", self.reduction, REDUCTIONS)
         if beliefs := [row.name for row in self.request.rows if row.needs_belief]:
             raise InvalidInputError(f"metrics: {', '.join(beliefs)} are not for images")
-        if self.request.settings.draws_raters:
-            self.panels()  # says at once what cannot be
+        self.request.plans(bounded=True)  # these say at once what cannot be
+        self.panels()
 
     def panels(self) -> Panels | None:
         """Return the panels that are resampled; None where raters are not."""

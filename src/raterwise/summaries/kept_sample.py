@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import MergeError
+from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Predictions, Rows
+
+if TYPE_CHECKING:
+    from raterwise.summaries.contract import Metric, Options
 
 __all__ = ["KeptSample", "SamplePlan"]
 
@@ -24,8 +27,25 @@ class SamplePlan:
 
     kind: ClassVar[str] = "rows"
 
+    grows: ClassVar[bool] = True
+    """Whether its summary grows with the cases and makes no tables to resample."""
+
     per: str = "annotation"
     """Whether every label counts once, or every case."""
+
+    def bounded(self) -> SamplePlan:
+        """Return itself: nothing smaller would do; see `grows`."""
+        return self
+
+    def takes_votes(self) -> bool:
+        """Tell that it takes no votes."""
+        return False
+
+    def prepared(self, rows: Rows) -> Any:
+        """Refuse: growing parts of the cases are not compared pair by pair."""
+        raise InvalidInputError(
+            'question: "canonical" is of all cases, not of parts of them; ask "per_class"'
+        )
 
     def direct_loop(self, predictions: Predictions) -> None:
         """Return None: there is none."""
@@ -70,6 +90,26 @@ class KeptSample:
         merged = self + KeptSample.of(self.plan, rows)
         for name in ("probs", "masses", "position"):
             object.__setattr__(self, name, getattr(merged, name))
+
+    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
+        """Return a metric of the rows."""
+        assert row.exact is not None
+        return row.exact(self.in_order, options)
+
+    def scores(self) -> KeptSample:
+        """Return itself."""
+        return self.in_order
+
+    @cached_property
+    def tables(self) -> dict[Any, Any]:
+        """What was chosen by these rows already, such as a bandwidth."""
+        return {}
+
+    @cached_property
+    def counting(self) -> tuple[FloatArray, FloatArray]:
+        """The probabilities and masses of the rows that count."""
+        counts = self.masses.sum(axis=1) > 0
+        return self.probs[counts], self.masses[counts]
 
     @cached_property
     def in_order(self) -> KeptSample:
