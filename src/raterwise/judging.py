@@ -21,7 +21,7 @@ from raterwise.inference.draws import Units, digest_in_memory
 from raterwise.inference.estimates import blank, estimate
 from raterwise.inference.jackknife import resampling_of
 from raterwise.inference.passes import Asked, Pass
-from raterwise.inference.raters import RATERS_SHARE, RaterDraws
+from raterwise.inference.raters import RATERS_SHARE, Panels, RaterDraws
 from raterwise.inference.settings import Progress, silent
 from raterwise.predictions import Predictions
 from raterwise.request import Request
@@ -53,9 +53,9 @@ class Judged:
         if self.own_replicates or self.pass_ is None or not self.pass_.resampled:
             return dict(self.own_replicates)
         return {
-            name: self.pass_.replicates(row, own, value)
+            name: self.pass_.replicates(row, own, value, paired=True)
             for name, (row, own) in self.asked.items()
-            if (value := self.estimates[name].value) is not None
+            if (value := self.estimates[name].value) is not None and self.pass_.tabled(row)
         }
 
 
@@ -92,6 +92,10 @@ def judge(
         rated[row.name] = row, own
     if not rated:
         return Judged(request, digest, estimates, rated, None)
+    if rater_draws is None and digest.panels:
+        settings, persons = request.settings, len(next(iter(digest.panels)))
+        panels = Panels.of(persons, settings)
+        rater_draws = RaterDraws.of_panels(panels, digest.panels, settings.seed)
     pass_ = Pass(digest, rated, request.settings, rater_draws=rater_draws)
     for i, (name, (row, own)) in enumerate(rated.items()):
         report(row.title, i / len(rated))
@@ -111,8 +115,11 @@ def judge_predictions(
     digest = digest_in_memory(predictions, request.plans(), settings, units)
     drawn, begin = None, 0.0
     if settings.draws_raters:
+        facts = digest.facts
+        known = facts.fingerprint.with_raters(predictions.labels)
+        digest = replace(digest, facts=replace(facts, fingerprint=known))
         begin, plans = RATERS_SHARE, request.plans()
-        drawn = RaterDraws.of(predictions, plans, settings.resamples, settings.seed, progress)
+        drawn = RaterDraws.of(predictions, plans, settings, progress)
     return judge(
         digest,
         request,
@@ -145,6 +152,8 @@ def results_of(
         about["resampling"] = {
             "units": units, "worth": worth, "freedom": freedom, "inflation": inflation
         }  # fmt: skip
+    if pass_ is not None and pass_.rater_draws is not None and pass_.rater_draws.persons:
+        about["resampled_raters"] = pass_.rater_draws.persons
     about |= {
         "fingerprint": facts.fingerprint.as_data(facts.images or facts.cases, units),
         **(data or {}),
@@ -153,7 +162,7 @@ def results_of(
     warnings = warnings_about(digest, judged.asked, settings, judged.estimates)
     if pass_ is not None:
         warnings += tuple(pass_.notices(judged.asked))
-    warnings += tuple(warnings_about_data(about))
+    warnings += (*warnings_about_data(about), *request.notices())
     return Results(
         dict(judged.estimates),
         data=about,

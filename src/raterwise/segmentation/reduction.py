@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.catalog import Metric
 from raterwise.curves import curves_of
 from raterwise.errors import InvalidInputError
 from raterwise.inference.draws import multiplicities
-from raterwise.inference.estimates import blank, mean_over_units
+from raterwise.inference.estimates import RaterMeans, blank, mean_over_units
 from raterwise.inference.passes import Pass
+from raterwise.inference.raters import Panels, RaterDraws
 from raterwise.judging import Judged, judge, results_of
 from raterwise.results import Estimate, Results
 from raterwise.segmentation.request import CaseValues, ImageRequest, values_by_class
@@ -55,7 +57,10 @@ class Reduction:
         self._stack.add(tables, code % MOST_BLOCKS)
         facts = kept.facts
         about = (len(self._names), name, patient, facts.cases, facts.ratings, facts.by_class)
-        self._fingerprint += Fingerprint.of_text(*about)
+        mark = Fingerprint.of_text(*about)
+        if (by := facts.fingerprint.raters) is not None:
+            mark = replace(mark, raters=Fingerprint.of_text(len(self._names), by).labels)
+        self._fingerprint += mark
         self._names.append(name)
         self._patient_of.append(code)
 
@@ -108,8 +113,8 @@ class Reduction:
     def _per_case(self, notes: tuple[str, ...]) -> Results:
         request, digest = self.request.request, self._digest()
         settings, units = request.settings, len(self._patients)
-        times = None
-        if settings.resamples and units > 1:
+        times, panels = None, self.request.panels()
+        if settings.resamples and settings.unit != "raters" and units > 1:
             times = multiplicities(units, settings.resamples, settings.seed)
         estimates: dict[str, Estimate] = {}
         values: dict[str, FloatArray] = {}
@@ -121,10 +126,12 @@ class Reduction:
             defined = ~np.isnan(values[row.name])
             patients = np.array(self._patient_of)[defined]
             estimates[row.name] = point
-            if times is not None and len(np.unique(patients)) > 1:
+            several = times is not None and len(np.unique(patients)) > 1
+            if point.value is not None and (several or (settings.unit == "raters" and panels)):
                 estimates[row.name], replicates[row.name] = mean_over_units(
                     point, values[row.name][defined], patients, times, settings,
                     row.within_bounds(-np.inf, np.inf),
+                    None if panels is None else self._by_raters(row, panels),
                 )  # fmt: skip
         by_class = {
             row.name: tuple(np.nanmean([case.per_class[row.name] for case in having], axis=0))
@@ -133,9 +140,27 @@ class Reduction:
         }
         curves, asked = self._curves(digest)
         judged = Judged(request, digest, estimates, asked, None, replicates)
+        data = {} if panels is None else {"resampled_raters": len(self.request.raters)}
         notes = (*self._without_value(estimates), *notes)
         by_class = {name: tuple(float(v) for v in each) for name, each in by_class.items()}
-        return results_of(judged, notes=notes, curves=curves, per_case=values, per_class=by_class)
+        return results_of(
+            judged, data=data, notes=notes, curves=curves, per_case=values, per_class=by_class
+        )
+
+    def _by_raters(self, row: Metric, panels: Panels) -> RaterMeans:
+        """Return the mean over the images for every panel of raters."""
+        means, seed = {}, self.request.request.settings.seed
+        for panel in panels.different:
+            each = np.array([case.by_panel[panel][row.name] for case in self._values])
+            defined = each[~np.isnan(each)]
+            means[panel] = float(defined.mean()) if len(defined) else np.nan
+        draws = RaterDraws.of_panels(panels, {panel: {} for panel in means}, seed)
+        return RaterMeans(
+            draws,
+            np.array([means[panel] for panel in panels.drawn]),
+            np.array([means[panel] for panel in panels.left_out]),
+            row.of_pairs,
+        )
 
     def _point(self, name: str, empty: Estimate, undefined: str) -> Estimate:
         """Return the mean over the images on which a metric has a value."""

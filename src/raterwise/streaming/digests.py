@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.inference.raters import summaries_by_panel
 from raterwise.inference.settings import Progress
 from raterwise.kernels._threads import number_of_threads
 from raterwise.streaming.here import results_here
@@ -50,6 +51,8 @@ class PartJob:
     seed: int
     intervals: bool
     on_unrated: OnUnrated = "error"
+    panels: tuple[tuple[int, ...], ...] = ()
+    """How often each rater's column counts, where raters are resampled."""
 
 
 def digest_of_part(job: PartJob, part: Part) -> Digest:
@@ -62,7 +65,8 @@ def digest_of_part(job: PartJob, part: Part) -> Digest:
 
 
 def _digest_of_part(job: PartJob, part: Part) -> Digest:
-    predictions, groups = read_part(part, job.columns, job.on_unrated)
+    by_rater = bool(job.panels)
+    predictions, groups = read_part(part, job.columns, job.on_unrated, by_rater)
     blocks = None
     if job.intervals and groups is not None:
         codes = predictions.groups
@@ -71,7 +75,7 @@ def _digest_of_part(job: PartJob, part: Part) -> Digest:
     elif job.intervals:
         # Blocks are random: which of the cases were dropped before makes no difference.
         blocks = blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
-    return digest_of(
+    found = digest_of(
         predictions,
         job.plans,
         units=blocks,
@@ -79,6 +83,12 @@ def _digest_of_part(job: PartJob, part: Part) -> Digest:
         unit="cases" if groups is None else "patients",
         first=part.first,
     )
+    if not by_rater:
+        return found
+    known = found.facts.fingerprint.with_raters(predictions.labels, part.first)
+    facts = replace(found.facts, fingerprint=known)
+    panels = summaries_by_panel(predictions, job.plans, job.panels)
+    return replace(found, facts=facts, panels=panels)
 
 
 def digest_of_parts(
@@ -108,10 +118,11 @@ def digest_of_parts(
                 function, parts, client, name_of=lambda part: part.name, checkpoint=kept,
                 progress=progress,
             )  # fmt: skip
+    threads = number_of_threads()
     return merged_in_order(
         results_here(
             parts, function, name_of=lambda part: part.name, checkpoint=kept, progress=progress,
-            workers=number_of_threads(),
+            workers=threads if threads > 1 else 0,
         )
     )  # fmt: skip
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
+from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
+from raterwise.errors import InvalidInputError
+from raterwise.inference.raters import Panels
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.io.files import check_can_write
 from raterwise.judging import judge, results_of
@@ -33,6 +35,7 @@ def evaluate_stream(
     level: float = 0.95,
     seed: int = 0,
     *,
+    unit: Unit = "cases",
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
@@ -65,6 +68,10 @@ def evaluate_stream(
         Of confidence.
     seed : int, default 0
         Of the blocks and the resamples.
+    unit : {"cases", "raters", "both"}, default "cases"
+        What is a sample of a population: cases (patients, with a `group_column`), raters, or both
+        at once. Raters need a column each; every panel of them that the resamples draw is summed
+        up (3 raters: 10 panels, 5: 126), and the time grows with it.
     bins : int or array-like, default 15
         How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -110,6 +117,10 @@ def evaluate_stream(
     --------
     evaluate : tables in memory.
 
+    References
+    ----------
+    The papers of each metric are named in its estimate (`results["ece"].reference`).
+
     Examples
     --------
     >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -120,15 +131,16 @@ def evaluate_stream(
     """
     if save_summary is not None:
         check_can_write(save_summary)
-    settings = Settings(
-        resamples, level, seed, interval=interval, on_single=on_single, threads=threads
-    )
+    settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
         metrics, bins=bins, question=question, per=per, options=options, settings=settings
     )
     parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
-    plans = tuple(request.plans(bounded=True))
-    job = PartJob(StreamColumns.of(names, **columns), plans, seed, resamples > 0, on_unrated)
+    job = _job(StreamColumns.of(names, **columns), request, on_unrated)
+    if save_summary is not None and job.panels:
+        raise InvalidInputError(
+            f'unit: a saved summary does not tell raters apart, so it must be "cases"; got {unit!r}'
+        )
     report = progress or silent
     with with_threads(threads):
         digest = digest_of_parts(
@@ -143,6 +155,24 @@ def evaluate_stream(
         return evaluate_digest(
             digest, request, lambda what, done: report(what, READING + (1 - READING) * done)
         )
+
+
+def _job(columns: StreamColumns, request: Request, on_unrated: OnUnrated) -> PartJob:
+    """Return how each part becomes a digest."""
+    settings = request.settings
+    if settings.draws_raters and not columns.raters:
+        held = "label" if columns.label is not None else "count"
+        raise InvalidInputError(
+            f"unit: {settings.unit!r} needs to know who said what, and {held}_column"
+            f"{'' if held == 'label' else 's'} does not say it; give rater_columns or "
+            'rater_prefix, or resample "cases"'
+        )
+    panels = Panels.for_persons(len(columns.raters), settings)
+    by_unit = settings.resamples > 0 and settings.unit != "raters"
+    drawn = () if panels is None else panels.different
+    return PartJob(
+        columns, tuple(request.plans(bounded=True)), settings.seed, by_unit, on_unrated, drawn
+    )
 
 
 def evaluate_digest(digest: Digest, request: Request, progress: Progress | None = None) -> Results:

@@ -218,8 +218,13 @@ def _zarr_column(group: Any, name: str, rows: slice, part: Part) -> Any:
         raise InvalidInputError(f"{part.name}: {name!r} cannot be read; {error}") from error
 
 
-def read_part(part: Part, columns: StreamColumns, on_unrated: OnUnrated) -> tuple[Predictions, Any]:
-    """Return the predictions of a part, and the patients of its cases where they are known."""
+def read_part(
+    part: Part, columns: StreamColumns, on_unrated: OnUnrated, by_rater: bool = False
+) -> tuple[Predictions, Any]:
+    """Return the predictions of a part, and the patients of its cases where they are known.
+
+    `by_rater` keeps who said what, which takes memory.
+    """
     held = _columns_of(part, columns.needed)
     names = columns.class_names
 
@@ -235,12 +240,12 @@ def read_part(part: Part, columns: StreamColumns, on_unrated: OnUnrated) -> tupl
         codes = [
             as_class_codes(held[name], names, where(name), columns.missing) for name in sources
         ]
-        if len(codes) == 1 and (codes[0] >= 0).all():
+        if len(codes) == 1 and (codes[0] >= 0).all() and not by_rater:
             labels = Labels.from_classes(codes[0], num_classes=len(names), class_names=names)
         else:
             matrix = np.stack(codes, axis=1)
             labels = Labels.from_ratings(matrix, num_classes=len(names), class_names=names)
-            labels = replace(labels, ratings=None)
+            labels = labels if by_rater else replace(labels, ratings=None)
     weights = None
     if columns.weight is not None:
         weights = as_numbers(held[columns.weight], where(columns.weight))

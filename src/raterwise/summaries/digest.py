@@ -8,7 +8,7 @@ made of the sum (`raterwise.evaluate`). A digest of bounded plans does not grow 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class Digest:
     """(units,): how many cases each resampling unit has."""
     unit: str = "cases"
     """What the resampling units are blocks of: "cases" or "patients"."""
+    panels: Mapping[tuple[int, ...], Mapping[Any, Any]] = field(default_factory=dict)
+    """By how often each rater counts, the summaries of all cases; where raters are resampled."""
 
     def __add__(self, other: Digest) -> Digest:
         if not isinstance(other, Digest):
@@ -53,11 +55,14 @@ class Digest:
                 f"cannot add {len(other.unit_cases)} blocks of {other.unit} to "
                 f"{len(self.unit_cases)} blocks of {self.unit}"
             )
+        if set(self.panels) != set(other.panels):
+            raise MergeError("cannot add digests of other panels of raters")
         return Digest(
-            _each_once(lambda mine, theirs: mine + theirs, self.summaries, other.summaries),
+            _added(self.summaries, other.summaries),
             self.facts + other.facts,
             self.unit_cases + other.unit_cases,
             self.unit,
+            {panel: _added(mine, other.panels[panel]) for panel, mine in self.panels.items()},
         )
 
     def occupied(self) -> Digest:
@@ -67,6 +72,10 @@ class Digest:
             return self
         units = _each_once(lambda one: one.with_units(one.units[kept]), self.summaries)
         return replace(self, summaries=units, unit_cases=self.unit_cases[kept])
+
+
+def _added(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> dict[Any, Any]:
+    return _each_once(lambda mine, theirs: mine + theirs, first, second)
 
 
 def _each_once(function: Callable[..., Any], *digests: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -96,6 +105,7 @@ class UnitStack:
         self._cases: list[int] = []
         self._tables: dict[Any, list[NDArray[Any]]] = {}
         self._totals: dict[Any, Summary] = {}
+        self._panels: dict[tuple[int, ...], Mapping[Any, Any]] = {}
 
     def add(self, digest: Digest, unit: int) -> None:
         """Add a digest to a unit that is there, or to the next new one."""
@@ -104,6 +114,9 @@ class UnitStack:
             known = self._totals.get(plan)
             self._totals[plan] = summary if known is None else known + summary
             _add_to(self._tables.setdefault(plan, []), unit, summary.units[0])
+        for panel, summaries in digest.panels.items():
+            before = self._panels.get(panel)
+            self._panels[panel] = summaries if before is None else _added(before, summaries)
         _add_to(self._cases, unit, digest.facts.cases)
 
     def digest(self) -> Digest:
@@ -114,7 +127,7 @@ class UnitStack:
             plan: self._totals[plan].with_units(np.stack(tables))
             for plan, tables in self._tables.items()
         }
-        return Digest(summaries, self._facts, np.array(self._cases), self._unit)
+        return Digest(summaries, self._facts, np.array(self._cases), self._unit, self._panels)
 
 
 def _add_to(units: list[Any], unit: int, what: Any) -> None:
