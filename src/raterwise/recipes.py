@@ -280,7 +280,8 @@ def _kde_of_channel(summary: SortedScores, options: Options, c: int) -> tuple[fl
 def bandwidth_of(options: Options, c: int) -> float | None:
     """Return the bandwidth of a channel: one for all, or one for each."""
     given = options["bandwidth"]
-    return given[c] if isinstance(given, tuple) else given
+    chosen: float | None = given[c] if isinstance(given, tuple) else given
+    return chosen
 
 
 def with_bandwidth(summary: Any, options: Options) -> Options:
@@ -289,6 +290,7 @@ def with_bandwidth(summary: Any, options: Options) -> Options:
 
     if options["bandwidth"] is not None:
         return options
+    each: tuple[Any, ...]
     if "bandwidth" not in summary.tables:
         if options["question"] == "canonical":
             probs, masses = summary.counting

@@ -228,8 +228,8 @@ def mean_over_units(
     low, high = student_interval(both.total if len(found) > 1 else found[0], settings.level)
     low, high = max(low, bounds[0]), min(high, bounds[1])
     share = both.shares[1] if len(found) > 1 else None
-    ends = {"low": min(low, point.value), "high": max(high, point.value)}
-    return replace(point, **ends, rater_share=share), replicates
+    low, high = min(low, point.value), max(high, point.value)
+    return replace(point, low=low, high=high, rater_share=share), replicates
 
 
 def _by_unit(
