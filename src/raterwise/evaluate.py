@@ -150,7 +150,7 @@ def evaluate(
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
         metrics, bins=bins, question=question, per=per, options=options, settings=settings,
-        belief=predictions.belief is not None,
+        belief=predictions.belief is not None, classes=predictions.num_classes,
     )  # fmt: skip
     with with_threads(threads):
         if subgroups is None:

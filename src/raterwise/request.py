@@ -43,19 +43,22 @@ class Request:
         bins: Any = 15,
         question: str | None = None,
         per: str | None = None,
+        threshold: float | None = None,
         options: Mapping[str, Options] | None = None,
         settings: Settings | None = None,
         belief: bool = False,
+        classes: int | None = None,
     ) -> Request:
         """Return a request whose arguments are checked.
 
         Parameters
         ----------
         metrics
-            "all" has those of a belief only where there is a `belief`.
-        bins, question, per
-            For every metric that can take them; a question or a way to count that no metric of
-            these can take is an error.
+            "all" has those of a belief only where there is a `belief`, and those of a positive
+            class only of two `classes`; the name of a group ("clinical") stands for its metrics.
+        bins, question, per, threshold
+            For every metric that can take them; a question, a way to count or a threshold that no
+            metric of these can take is an error.
         options
             By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
 
@@ -64,10 +67,10 @@ class Request:
         (0.05, 10)
         """
         bin_edges(bins)  # a bad number is the caller's mistake, not a metric without a value
-        rows = rows_of(metrics, belief=belief)
-        told = {"question": question, "per": per}
+        rows = rows_of(metrics, belief=belief, classes=classes)
+        told = {"question": question, "per": per, "threshold": threshold}
         shared = {"bins": bins, **{k: v for k, v in told.items() if v is not None}}
-        for name in ("question", "per"):
+        for name in told:
             if name in shared and not any(row.can_take(name, shared[name]) for row in rows):
                 raise InvalidInputError(
                     f"{name}: none of these metrics can be asked with {shared[name]!r}; they take "
@@ -125,6 +128,8 @@ class Request:
                 'in memory; of a stream or of images ask "per_class"'
             )
         plans += [row.step_plan for row, _ in self.asked.values() if steps and row.step_plan]
+        for row, own in self.asked.values():
+            plans += row.curve_plans(own) if steps and row.curve_plans is not None else ()
         return list(dict.fromkeys([*(p.bounded() if bounded else p for p in plans), PAIRS]))
 
     def only(self, metrics: Sequence[str]) -> Request:
@@ -164,15 +169,31 @@ class Request:
         return {**self.shared, "options": dict(self.own), **asdict(self.settings)}
 
 
-def rows_of(metrics: Metrics, *, belief: bool = False) -> list[Metric]:
-    """Return the catalog rows asked for; "all" has those of a belief where there is one."""
-    if metrics == "all":
-        return [row for row in CATALOG.values() if row.in_all and (belief or not row.needs_belief)]
+def rows_of(metrics: Metrics, *, belief: bool = False, classes: int | None = None) -> list[Metric]:
+    """Return the catalog rows asked for; "all" has those of a belief where there is one.
+
+    It has those of a positive class where there are two classes. The name of a group stands for
+    its metrics.
+
+    >>> "net_benefit" in [row.name for row in rows_of("ece,clinical")]
+    True
+    """
     names = metrics.split(",") if isinstance(metrics, str) else list(metrics)
-    rows = [find(name.strip()) for name in names]
+    rows: list[Metric] = []
+    for name in (name.strip() for name in names):
+        group = [row for row in CATALOG.values() if row.group.lower() == name.lower()]
+        if name == "all":
+            group = [row for row in CATALOG.values() if _in_all(row, belief, classes)]
+        rows += group or [find(name)]
+    rows = list({row.name: row for row in rows}.values())
     if not rows:
         raise InvalidInputError("metrics: must name at least one metric; got none")
     return rows
+
+
+def _in_all(row: Metric, belief: bool, classes: int | None) -> bool:
+    fits = classes == 2 if row.in_all == "two classes" else bool(row.in_all)
+    return fits and (belief or not row.needs_belief)
 
 
 def options_of(metric: str, options: Options | None) -> dict[str, Options]:

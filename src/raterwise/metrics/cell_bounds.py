@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 
 from raterwise.summaries.cells import CellSums, fine_cells
 
-__all__ = ["adaptive", "auccc", "augrc", "aurc", "kde_of_cells", "ks", "smooth", "sweep"]
+__all__ = [
+    "adaptive",
+    "auccc",
+    "auroc",
+    "average_precision",
+    "augrc",
+    "aurc",
+    "kde_of_cells",
+    "ks",
+    "smooth",
+    "sweep",
+]
 
 FloatArray = NDArray[np.float64]
 Options = Mapping[str, Any]
@@ -64,6 +75,42 @@ def auccc(sums: CellSums, value: float, options: Options) -> float:
     hidden = np.where(cells.tied, 0, 0.5 * cells.hits * wrong).sum()
     pairs = cells.hits.sum() * wrong.sum()
     return float(hidden / pairs) if pairs > 0 else 0.0
+
+
+def auroc(sums: CellSums, value: float, options: Options) -> float:
+    """As that of AUCCC, on average over the classes that have positives and negatives."""
+    each = []
+    for channel in range(len(sums.fine)):
+        cells = _cells(sums, channel)
+        wrong = cells.mass - cells.hits
+        pairs = cells.hits.sum() * wrong.sum()
+        if pairs > 0:
+            each.append(np.where(cells.tied, 0, 0.5 * cells.hits * wrong).sum() / pairs)
+    return float(np.mean(each)) if each else 0.0
+
+
+def average_precision(sums: CellSums, value: float, options: Options) -> float:
+    """All positives of a cell could stand above its negatives, or below them.
+
+    With C accepted before a cell of mass m, T of them and h of its own positive, the precision at
+    a positive of the cell is at most (T + h) / (C + h) and at least T / (C + m - h), where the cell
+    as a tie has (T + h) / (C + m).
+    """
+    each = []
+    for channel in range(len(sums.fine)):
+        cells = _cells(sums, channel)
+        mass, hits, open_ = (x[::-1] for x in (cells.mass, cells.hits, ~cells.tied))
+        before, found = np.cumsum(mass) - mass, np.cumsum(hits) - hits
+        open_ = open_ & (hits > 0) & (hits < mass)
+        if not hits.sum() > 0:
+            continue
+        with np.errstate(invalid="ignore", divide="ignore"):
+            tie = (found + hits) / (before + mass)
+            above = (found + hits) / (before + hits) - tie
+            below = tie - found / (before + mass - hits)
+        worst = max((hits * above)[open_].sum(), (hits * below)[open_].sum())
+        each.append(worst / hits.sum())
+    return float(np.mean(each)) if each else 0.0
 
 
 def augrc(sums: CellSums, value: float, options: Options) -> float:
