@@ -57,20 +57,12 @@ from raterwise.functions.histograms import (
     irreducible_loss,
 )
 from raterwise.functions.kernel import kde_ece, smooth_ece
+from raterwise.functions.predictive import f1, net_benefit, npv, ppv
 from raterwise.functions.proper import accuracy, brier, nll, ranked_probability_score
 from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve
 from raterwise.functions.raters import multi_rater
 from raterwise.functions.robust import robust_ece, robust_ece_mixture
-from raterwise.functions.thresholds import (
-    auroc,
-    average_precision,
-    f1,
-    net_benefit,
-    npv,
-    ppv,
-    sensitivity,
-    specificity,
-)
+from raterwise.functions.thresholds import auroc, average_precision, sensitivity, specificity
 from raterwise.labels import Labels
 from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions

@@ -60,7 +60,8 @@ class Request:
             For every metric that can take them; a question, a way to count or a threshold that no
             metric of these can take is an error.
         options
-            By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+            By metric, options of its own: {"robust_ece": {"sigma": 0.05}}; the name of a group
+            gives them to all of its metrics that have them: {"clinical": {"positive": 2}}.
 
         >>> request = Request.of("ece,robust_ece", bins=10, options={"robust_ece": {"sigma": 0.05}})
         >>> request.asked["robust_ece"][1]["sigma"], request.asked["ece"][1]["bins"]
@@ -78,7 +79,7 @@ class Request:
                 )
         if per is not None:
             choose("per", per, ("annotation", "case"))
-        own = _by_metric(options)
+        own = _of_each(_by_metric(options), rows)
         for name in own:
             if name not in [row.name for row in rows]:
                 try:
@@ -219,6 +220,22 @@ def _by_metric(options: Mapping[str, Options] | None) -> dict[str, Options]:
             f"got {options!r}"
         )
     return {name: dict(given) for name, given in options.items()}
+
+
+def _of_each(options: Mapping[str, Options], rows: Sequence[Metric]) -> dict[str, Options]:
+    """Return options by metric, those of a group given to each of its metrics that has them."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, given in options.items():
+        group = [row for row in rows if row.group.lower() == name.lower()]
+        for option in given:
+            if group and not any(option in row.options for row in group):
+                raise InvalidInputError(f"options: no metric of {name} has an option {option!r}")
+        for row in group:
+            told = {k: v for k, v in given.items() if k in row.options}
+            found[row.name] = {**told, **found.get(row.name, {})}
+        if not group:
+            found[name] = {**found.get(name, {}), **given}
+    return {name: own for name, own in found.items() if own or name in options}
 
 
 def _choices(rows: Sequence[Metric], name: str) -> str:
