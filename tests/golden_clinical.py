@@ -92,9 +92,9 @@ def _index() -> tuple[ClinicalValue, ...]:
 def find(what: str, repository: str, **params: Any) -> Iterator[ClinicalValue]:
     """Yield the values of this name from this package."""
     for value in _index():
-        if (value.what, value.repository) == (what, repository):
-            if params.items() <= value.params.items():
-                yield value
+        named = (value.what, value.repository) == (what, repository)
+        if named and params.items() <= value.params.items():
+            yield value
 
 
 def values(what: str, repository: str, **params: Any) -> list[ClinicalValue]:

@@ -39,10 +39,8 @@ SAME = [
 
 def is_known(golden: ClinicalValue) -> bool:
     """scikit-learn calls a share of nothing 0, pROC NaN; ours is undefined."""
-    value = float(golden.value)
-    if np.isnan(value) or (value == 0 and golden.what in ("ppv", "npv")):
-        return False
-    return True
+    of_nothing = golden.value == 0 and golden.what in ("ppv", "npv")
+    return not (np.isnan(golden.value) or of_nothing)
 
 
 @pytest.mark.parametrize(("what", "repository", "name"), SAME)

@@ -93,8 +93,9 @@ def average_precision(sums: CellSums, value: float, options: Options) -> float:
     """All positives of a cell could stand above its negatives, or below them.
 
     With C accepted before a cell of mass m, T of them and h of its own positive, the precision at
-    a positive of the cell is at most (T + h) / (C + h) and at least T / (C + m - h), where the cell
-    as a tie has (T + h) / (C + m).
+    a positive of the cell is at most (T + h) / (C + h), where the cell as a tie has
+    (T + h) / (C + m). After D = C + m - h others it is at least, summed over the positives,
+    ∫ (T + x) / (D + x) dx from 0 to h = h - (D - T) log(1 + h / D).
     """
     each = []
     for channel in range(len(sums.fine)):
@@ -104,11 +105,12 @@ def average_precision(sums: CellSums, value: float, options: Options) -> float:
         open_ = open_ & (hits > 0) & (hits < mass)
         if not hits.sum() > 0:
             continue
-        with np.errstate(invalid="ignore", divide="ignore"):
-            tie = (found + hits) / (before + mass)
-            above = (found + hits) / (before + hits) - tie
-            below = tie - found / (before + mass - hits)
-        worst = max((hits * above)[open_].sum(), (hits * below)[open_].sum())
+        mass, hits_, before, found = (x[open_] for x in (mass, hits, before, found))
+        tie = hits_ * (found + hits_) / (before + mass)
+        above = hits_ * (found + hits_) / (before + hits_)
+        others = before + mass - hits_
+        below = hits_ - (others - found) * np.log1p(hits_ / others)
+        worst = max((above - tie).sum(), (tie - below).sum())
         each.append(worst / hits.sum())
     return float(np.mean(each)) if each else 0.0
 
