@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
 from raterwise.clinical_tables import Band, DecisionCurve, OperatingPoints
-from raterwise.inference.differences import difference_interval
+from raterwise.inference.differences import Ends, difference_interval
 from raterwise.inference.jackknife import Linearised, linearise
 from raterwise.inference.passes import Pass
 from raterwise.inference.small import proportion_interval
@@ -99,25 +99,35 @@ def _net(acted: Confusion, thresholds: FloatArray, level: float | None) -> Band:
     """Return the net benefit with its interval, as `net_benefit` has it."""
     total = Confusion(*(x.sum(axis=0) for x in acted))
     value = total.net_benefit(thresholds)
-    weight = acted.total
     ends: list[Interval] = []
+    shares = None
     for t, odds in enumerate(thresholds / (1 - thresholds)):
-        found = wrong = both = None
-        if level is not None:
-            net = acted.true_positive[:, t] - odds * acted.false_positive[:, t]
-            found = _linearised(acted.true_positive[:, t], weight[:, t])
-            wrong = _linearised(acted.false_positive[:, t], weight[:, t])
-            both = _linearised(net, weight[:, t])
-        if found is None or wrong is None or both is None or level is None:
+        found, wrong = total.true_positive, total.false_positive
+        if not t or (found[t], wrong[t]) != (found[t - 1], wrong[t - 1]):
+            one = Confusion(*(x[:, t] for x in acted))
+            shares = None if level is None else _shares(one, level)
+        if shares is None:
             ends.append(NONE)
             continue
-        first = (found.value, *proportion_interval(found, level))
-        low, high = proportion_interval(wrong, level)
-        second = (odds * wrong.value, odds * low, odds * high)
-        apart = found.error * odds * wrong.error
-        shared = (found.error**2 + (odds * wrong.error) ** 2 - both.error**2) / 2
-        ends.append(difference_interval(first, second, shared / apart if apart > 0 else 0.0))
+        first, (wrong_value, low, high), correlation = shares
+        second = odds * wrong_value, odds * low, odds * high
+        ends.append(difference_interval(first, second, correlation))
     return _band(value, ends)
+
+
+def _shares(acted: Confusion, level: float) -> tuple[Ends, Ends, float] | None:
+    """Return the parts rightly and wrongly acted on with their intervals, and their correlation.
+
+    That follows from the error of their difference.
+    """
+    tp, fp, weight = acted.true_positive, acted.false_positive, acted.total
+    found, wrong, both = (_linearised(x, weight) for x in (tp, fp, tp - fp))
+    if found is None or wrong is None or both is None:
+        return None
+    shared = (found.error**2 + wrong.error**2 - both.error**2) / 2
+    apart = found.error * wrong.error
+    first, second = ((x.value, *proportion_interval(x, level)) for x in (found, wrong))
+    return first, second, shared / apart if apart > 0 else 0.0
 
 
 def _linearised(part: FloatArray, whole: FloatArray) -> Linearised | None:

@@ -16,8 +16,9 @@ from raterwise.summaries import BinPlan, ScoreMasses, SortedPlan, SortedScores
 
 __all__ = ["OPERATING_POINTS", "at_threshold", "event", "of_event_ranks", "operating_plans"]
 
-OPERATING_POINTS = 100
-"""An operating curve has a threshold at every hundredth."""
+OPERATING_POINTS = tuple((np.arange(101) / 100).tolist())
+"""An operating curve has a threshold at every hundredth, as it is typed: 0.95, where equal steps
+would add up to 0.9500000000000001 and a probability of 0.95 would test negative."""
 
 
 def event(options: Options, *, per: str | None = None, alone: bool = False) -> Event:
