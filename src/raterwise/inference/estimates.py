@@ -14,7 +14,14 @@ from raterwise.errors import RaterwiseError
 from raterwise.inference import intervals
 from raterwise.inference.differences import difference_interval
 from raterwise.inference.inversion import invert
-from raterwise.inference.jackknife import Linearised, crossed, linearise, student_interval
+from raterwise.inference.jackknife import (
+    Linearised,
+    crossed,
+    linearise,
+    normal_quantile,
+    student_interval,
+    student_quantile,
+)
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
@@ -25,6 +32,9 @@ from raterwise.results import Estimate
 __all__ = ["RaterMeans", "blank", "estimate", "mean_estimate", "mean_over_units"]
 
 FloatArray = NDArray[np.float64]
+
+MORE_THAN_SEEN = 2.0
+"""How many times the positives there are an average precision may be as sure as at most."""
 
 
 def blank(row: Metric, own: Options | None = None) -> Estimate:
@@ -177,7 +187,9 @@ def _ends(
     if found is None:
         return None
     if row.shape in ("proportion", "separation"):
-        return proportion_interval(_as_seen(row, own, found, passes), level)
+        if row.counts_positives:
+            return _of_positives(row, own, found, passes)
+        return proportion_interval(found, level)
     if row.shape == "difference" and passes[0].rater_draws is None:
         return _of_difference(row, own, found, passes)
     if row.shape == "loss" and value >= 0:
@@ -198,15 +210,23 @@ class RaterMeans:
     """Whether the metric compares raters with each other."""
 
 
-def _as_seen(
+def _of_positives(
     row: Metric, own: Sequence[Options], found: Linearised, passes: Sequence[Pass]
-) -> Linearised:
-    """Return the error with the number of positives, where it is these that were looked at."""
-    if not row.counts_positives:
-        return found
+) -> tuple[float, float]:
+    """Return the interval of an average precision, which is one over the positives.
+
+    Where few positives rank low, both the value and its error are small by chance: the upper end is
+    that of no more than `MORE_THAN_SEEN` times as many as there are.
+    """
+    level = passes[0].settings.level
     each = [p.unit_positives(row, o) for p, o in zip(passes, own, strict=True)]
     mass = np.sum(each, axis=0)
-    return replace(found, worth=float(mass.sum() ** 2 / (mass**2).sum()))
+    seen = replace(found, worth=float(mass.sum() ** 2 / (mass**2).sum()))
+    spread = max(found.value * (1 - found.value), 0.0)
+    t = student_quantile(found, level) / normal_quantile(level)
+    least = math.sqrt(spread / (MORE_THAN_SEEN * seen.worth)) / t
+    wide = replace(seen, error=max(found.error, least))
+    return proportion_interval(seen, level)[0], proportion_interval(wide, level)[1]
 
 
 def _of_difference(
