@@ -53,7 +53,7 @@ ROWS = (
         "higher", "Hanley & McNeil 1982",
         **recipes.of_event_ranks(operating.auroc, cell_bounds.auroc), options=CLASS,
         shape="separation", bounds=common.UNIT, undefined=NO_CLASS, in_all="two classes",
-        curve="operating", curve_plans=recipes.operating_plans, tags=frozenset({"by_level"}),
+        curve="operating", curve_plans=recipes.operating_plans,
     ),
     Metric(
         "average_precision", "Average precision", "Clinical",
