@@ -96,5 +96,5 @@ def test_figures_draw_the_curves() -> None:
 def test_results_without_the_curve_say_what_brings_it() -> None:
     """Named by the metric."""
     results = rw.evaluate([0.2, 0.9], [0, 1], "brier", resamples=0)
-    with pytest.raises(InvalidInputError, match="hold no curve 'operating'.*'auroc'"):
+    with pytest.raises(InvalidInputError, match=r"hold no curve 'operating'.*'auroc'"):
         plots.DecisionDisplay.from_results(results)

@@ -246,5 +246,5 @@ class OutcomeDisplay:
         ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.0%}")
         ax.set_xlim(0, 1)
         tidy(ax, x="Predicted probability", y="Part of these labels")
-        ax.legend(loc="upper right", frameon=False)
+        ax.legend(loc="lower right", frameon=False)
         return self
