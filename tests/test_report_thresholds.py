@@ -39,9 +39,11 @@ def test_the_table_has_the_measures_at_the_start() -> None:
     assert reports.HOSTILE[1] not in page
     p = np.linspace(0.01, 0.99, 60)
     y = (np.arange(60) % 3 == 0).astype(int)
-    asked = rw.evaluate(p, y, "auroc,ppv", threshold=0.2, resamples=0)
-    page = report_html(asked)
-    assert cell(page, "model-ppv") == f"{asked['ppv'].value:.3f}"
+    for told in ({"threshold": 0.2}, {"options": {"clinical": {"threshold": 0.2}}}):
+        asked = rw.evaluate(p, y, "auroc,ppv", resamples=0, **told)
+        page = report_html(asked)
+        assert cell(page, "model-ppv") == f"{asked['ppv'].value:.3f}"
+        assert cell(page, "model-ppv") != cell(report_html(reports.two_classes()), "model-ppv")
     assert 'id="raters-ppv"' not in page  # one label per case
 
 

@@ -32,8 +32,7 @@ def at_a_threshold(results: Results, found: Charts) -> Html | None:
     curves = _curves(results)
     if not curves:
         return None
-    start = float(results.options.get("threshold") or START)
-    start = min(max(round(start, 2), 0.01), 0.99)
+    start = min(max(round(_asked(results), 2), 0.01), 0.99)
     name, curve = next(iter(curves.items()))
     i = round(100 * start) - 1
     raters = any(c.raters is not None for c in curves.values())
@@ -47,6 +46,15 @@ def at_a_threshold(results: Results, found: Charts) -> Html | None:
         _behind(curves, raters),
     ]
     return section("operating", "At a threshold", *content)
+
+
+def _asked(results: Results) -> float:
+    """Return the threshold that the metrics were asked for, where it is one."""
+    own = (results.options.get("options") or {}).values()
+    told = {given["threshold"] for given in own if "threshold" in given}
+    shared = results.options.get("threshold")
+    told |= set() if shared is None else {shared}
+    return float(told.pop()) if len(told) == 1 else START
 
 
 def _curves(results: Results) -> dict[str, DecisionCurve]:
