@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive_integer
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.predictions import Rows
 
 __all__ = [
@@ -132,7 +132,8 @@ class Event:
 
     def __post_init__(self) -> None:
         choose("per", self.per, ("annotation", "case"))
-        choose("ordered", self.ordered, (True, False))
+        if not isinstance(self.ordered, bool):
+            raise InvalidTypeError(f"ordered: must be True or False; got {self.ordered!r}")
         if self.positive is not None:
             positive_integer("positive", self.positive, least=1 if self.ordered else 0)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from raterwise import event_recipes as recipes
 from raterwise.catalog import common
 from raterwise.metric import Metric
@@ -20,11 +22,11 @@ NO_CLASS = "no rater chose the positive class, or all did"
 
 
 def _all(table: BinTable) -> Array:
-    return table.weight.sum(axis=(-1, -2))
+    return np.asarray(table.weight.sum(axis=(-1, -2)))
 
 
 def _positives(table: BinTable, options: Options | None = None) -> Array:
-    return table.positive.sum(axis=(-1, -2))
+    return np.asarray(table.positive.sum(axis=(-1, -2)))
 
 
 def _negatives(table: BinTable, options: Options) -> Array:
@@ -43,7 +45,7 @@ def _below(table: BinTable, options: Options) -> Array:
 
 
 def _positive_or_above(table: BinTable, options: Options) -> Array:
-    return _positives(table) + table.weight[..., 1].sum(axis=-1)
+    return np.asarray(_positives(table) + table.weight[..., 1].sum(axis=-1))
 
 
 ROWS = (

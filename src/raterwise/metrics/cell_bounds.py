@@ -100,18 +100,18 @@ def average_precision(sums: CellSums, value: float, options: Options) -> float:
     each = []
     for channel in range(len(sums.fine)):
         cells = _cells(sums, channel)
-        mass, hits, open_ = (x[::-1] for x in (cells.mass, cells.hits, ~cells.tied))
-        before, found = np.cumsum(mass) - mass, np.cumsum(hits) - hits
-        open_ = open_ & (hits > 0) & (hits < mass)
-        if not hits.sum() > 0:
+        if not cells.hits.sum() > 0:
             continue
-        mass, hits_, before, found = (x[open_] for x in (mass, hits, before, found))
-        tie = hits_ * (found + hits_) / (before + mass)
-        above = hits_ * (found + hits_) / (before + hits_)
-        others = before + mass - hits_
-        below = hits_ - (others - found) * np.log1p(hits_ / others)
-        worst = max((above - tie).sum(), (tie - below).sum())
-        each.append(worst / hits.sum())
+        all_hits, all_mass = cells.hits[::-1], cells.mass[::-1]
+        mixed = ~cells.tied[::-1] & (all_hits > 0) & (all_hits < all_mass)
+        hits, mass = all_hits[mixed], all_mass[mixed]
+        before, found = ((np.cumsum(x) - x)[mixed] for x in (all_mass, all_hits))
+        tie = hits * (found + hits) / (before + mass)
+        above = hits * (found + hits) / (before + hits)
+        others = before + mass - hits
+        below = hits - (others - found) * np.log1p(hits / others)
+        worst = max(float((above - tie).sum()), float((tie - below).sum()))
+        each.append(worst / all_hits.sum())
     return float(np.mean(each)) if each else 0.0
 
 

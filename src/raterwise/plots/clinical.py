@@ -24,7 +24,7 @@ BAND: dict[str, Any] = {"alpha": 0.18, "lw": 0, "zorder": 2}
 class _Ranked:
     """A curve over all thresholds with its band."""
 
-    _legend = "lower right"
+    _legend: Any = "lower right"
 
     @in_style
     def plot(
@@ -48,6 +48,13 @@ class _Ranked:
         -------
         RocDisplay or PrecisionRecallDisplay
             Itself.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.roc_curve([0.9, 0.2], [1, 0], resamples=0)
+        >>> RocDisplay(curve).plot(linestyle=":").line_.get_linestyle()
+        ':'
         """
         self.ax_ = ax = axes(ax)
         self.figure_: Any = ax.figure
