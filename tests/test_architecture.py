@@ -30,11 +30,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("densities",),
     ("metrics",),
     ("recipes", "tensors", "beliefs"),
-    ("metric",),
-    ("catalog", "confidence", "curve_tables"),
+    ("metric", "event_recipes"),
+    ("catalog", "confidence", "curve_tables", "clinical_tables"),
     ("results", "exchangeability"),
     ("inference",),
-    ("curves", "request", "comparison"),
+    ("clinical_points",),
+    ("curves", "clinical_curves", "request", "comparison"),
     ("cautions",),
     ("judging",),
     ("subgroups",),
@@ -48,6 +49,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 
+CLINICAL = ("clinical_curves", "clinical_tables")
+
 # Narrower than the order: these know nothing of raterwise but what is listed.
 KNOWS_ONLY: dict[str, set[str]] = {
     "kernels": {"errors"},
@@ -58,8 +61,20 @@ KNOWS_ONLY: dict[str, set[str]] = {
         *("kernels", "summaries", "densities", "metrics", "metric", "catalog", "tensors"),
         "confidence",
     },
-    "plots": {"errors", "palette", "labels", "results", "curves", "stability", "planning"},
-    "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"},
+    "plots": {
+        "errors",
+        "palette",
+        "labels",
+        "results",
+        "curves",
+        "stability",
+        "planning",
+        *CLINICAL,
+    },
+    "report": {
+        *("errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"),
+        "clinical_tables",
+    },
 }
 
 # The leaves: only those named may import them.

@@ -73,9 +73,12 @@ def test_values_are_those_of_the_functions(name: str, results: rw.Results) -> No
 
 
 def test_all_is_every_metric_but_those_on_request() -> None:
-    """`metrics="all"` leaves out what is only for ordered classes."""
+    """`metrics="all"` leaves out what is only for ordered classes, or for a class looked for."""
     found = rw.evaluate(PROBLEM.probs, PROBLEM.labels, resamples=0)
-    assert list(found) == [name for name in OF_PROBABILITIES if CATALOG[name].in_all]
+    assert list(found) == [name for name in OF_PROBABILITIES if CATALOG[name].in_all is True]
+    two = rw.evaluate([0.2, 0.9, 0.4], [0, 1, 1], resamples=0)
+    assert list(two) == [name for name in OF_PROBABILITIES if CATALOG[name].in_all]
+    assert set(two) - set(found) == {"auroc"}
     assert "ranked_probability_score" not in found
     assert "ece" in found
 

@@ -173,6 +173,55 @@ def naive_expert(probs: Array, counts: Counts, label_seen: bool) -> float:
     return mean(losses)
 
 
+def each_class(of_one: Callable[[list[tuple[float, bool]]], float | None]) -> Naive:
+    """Return the mean over classes, class 1 alone of two, of a loop over (probability, positive).
+
+    Every rater's label is a pair of its own. A class without a value does not count.
+    """
+
+    def naive(probs: Array, counts: Counts) -> float | None:
+        classes = [1] if probs.shape[1] == 2 else range(probs.shape[1])
+        said = [(p, k) for p, y in zip(probs, counts, strict=True) for k in oracle.label_list(y)]
+        values = [of_one([(float(p[c]), k == c) for p, k in said]) for c in classes]
+        known = [v for v in values if v is not None]
+        return mean(known) if known else None
+
+    return naive
+
+
+def naive_auroc(pairs: list[tuple[float, bool]]) -> float | None:
+    """Compare every positive with every negative."""
+    yes, no = ([p for p, y in pairs if y == which] for which in (True, False))
+    if not yes or not no:
+        return None
+    return mean([(a > b) + 0.5 * (a == b) for a in yes for b in no])
+
+
+def naive_average_precision(pairs: list[tuple[float, bool]]) -> float | None:
+    """Return the mean over positives of the precision among those at least as probable."""
+    yes = [p for p, y in pairs if y]
+    if not yes:
+        return None
+    return mean([mean([y for p, y in pairs if p >= cut]) for cut in yes])
+
+
+def naive_ratio(part: Callable[[bool, bool], bool], whole: Callable[[bool, bool], bool]) -> Naive:
+    """Return the part of some labels, by (tests positive at 1/2, is positive), among others."""
+
+    def of_one(pairs: list[tuple[float, bool]]) -> float | None:
+        inside = [part(p >= 0.5, y) for p, y in pairs if whole(p >= 0.5, y)]
+        return mean(inside) if inside else None
+
+    return each_class(of_one)
+
+
+def naive_f1(pairs: list[tuple[float, bool]]) -> float | None:
+    """Return the harmonic mean of precision and recall, 0 where both are."""
+    found = sum(p >= 0.5 and y for p, y in pairs)
+    tested, yes = sum(p >= 0.5 for p, _ in pairs), sum(y for _, y in pairs)
+    return 2 * found / (tested + yes) if tested + yes else None
+
+
 Naive = Callable[[Array, Counts], float | None]
 
 
@@ -222,6 +271,14 @@ NAIVE: dict[str, Naive] = {
     "auccc": per_annotation(naive_auccc),
     "aurc": per_annotation(naive_aurc),
     "augrc": per_annotation(naive_augrc),
+    "auroc": each_class(naive_auroc),
+    "average_precision": each_class(naive_average_precision),
+    "sensitivity": naive_ratio(lambda test, is_so: test, lambda test, is_so: is_so),
+    "specificity": naive_ratio(lambda test, is_so: not test, lambda test, is_so: not is_so),
+    "ppv": naive_ratio(lambda test, is_so: is_so, lambda test, is_so: test),
+    "npv": naive_ratio(lambda test, is_so: not is_so, lambda test, is_so: not test),
+    "f1": each_class(naive_f1),
+    "net_benefit": each_class(lambda pairs: mean([(p >= 0.5) * (2 * y - 1) for p, y in pairs])),
     "fleiss_kappa": naive_fleiss,
     "krippendorff_alpha": naive_alpha,
 }

@@ -17,6 +17,7 @@ from raterwise.beliefs import (
     EnsembleBelief,
     PointBelief,
 )
+from raterwise.clinical_curves import decision_curve, precision_recall_curve, roc_curve
 from raterwise.compare import Comparison, Difference, compare
 from raterwise.errors import (
     InvalidInputError,
@@ -56,10 +57,12 @@ from raterwise.functions.histograms import (
     irreducible_loss,
 )
 from raterwise.functions.kernel import kde_ece, smooth_ece
+from raterwise.functions.predictive import f1, net_benefit, npv, ppv
 from raterwise.functions.proper import accuracy, brier, nll, ranked_probability_score
 from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve
 from raterwise.functions.raters import multi_rater
 from raterwise.functions.robust import robust_ece, robust_ece_mixture
+from raterwise.functions.thresholds import auroc, average_precision, sensitivity, specificity
 from raterwise.labels import Labels
 from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions
@@ -119,6 +122,8 @@ __all__ = [
     "auccc",
     "augrc",
     "aurc",
+    "auroc",
+    "average_precision",
     "brier",
     "calibration_error",
     "calibration_loss",
@@ -128,6 +133,7 @@ __all__ = [
     "confidence",
     "curves",
     "datasets",
+    "decision_curve",
     "disagreement_calibration_error",
     "disagreement_calibration_loss",
     "disagreement_loss",
@@ -140,6 +146,7 @@ __all__ = [
     "evaluate_stream",
     "exchangeability_test",
     "expected_squared_loss",
+    "f1",
     "fleiss_kappa",
     "irreducible_loss",
     "kde_ece",
@@ -147,17 +154,24 @@ __all__ = [
     "ks_error",
     "mce",
     "multi_rater",
+    "net_benefit",
     "nll",
+    "npv",
     "planning",
     "plots",
+    "ppv",
+    "precision_recall_curve",
     "ranked_probability_score",
     "report",
     "rms_ce",
     "robust_ece",
     "robust_ece_mixture",
+    "roc_curve",
     "sce",
     "segmentation",
+    "sensitivity",
     "smooth_ece",
+    "specificity",
     "stability",
     "statistic_calibration_loss",
     "statistic_loss",

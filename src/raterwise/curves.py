@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.arrays import choose
 from raterwise.catalog import Metric, find
 from raterwise.choices import OnSingle, Per
+from raterwise.clinical_points import decision_of
 from raterwise.curve_tables import ReliabilityCurve, ThresholdCurve
 from raterwise.errors import InvalidInputError
 from raterwise.inference import intervals
@@ -207,6 +208,10 @@ def curves_of(
         if row.curve == "thresholds":
             if own["question"] == "top_label":
                 found[row.curve] = _thresholds(pass_, row, own).to_dict()
+        elif row.curve == "operating":
+            decision = decision_of(pass_, row, own, class_names)
+            if decision is not None:
+                found[row.curve] = decision.to_dict()
         elif row.curve == "per_class":
             labels = pass_.table(row, own).positive.sum(axis=-1)
             most = np.sort(np.argsort(-labels, kind="stable")[:MOST_CLASSES])

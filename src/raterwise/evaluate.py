@@ -49,6 +49,7 @@ def evaluate(
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
+    threshold: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     weights: ArrayLike | None = None,
     interval: Interval = "auto",
@@ -69,7 +70,8 @@ def evaluate(
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case.
     metrics : str or sequence of str, default "all"
-        "all", or names such as "ece,brier" or ["ece", "brier"].
+        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
+        "clinical", stands for its metrics.
     groups : array-like of shape (N,), default None
         The patient of each case: patients, not cases, are resampled.
     class_names : sequence of str, default None
@@ -92,6 +94,9 @@ def evaluate(
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every case, in every metric that can count both ways.
         By default as in the function of the same name.
+    threshold : float, default None
+        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
+        left out.
     options : mapping of str to mapping, default None
         By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
     weights : array-like of shape (N,), default None
@@ -149,8 +154,9 @@ def evaluate(
     predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
-        metrics, bins=bins, question=question, per=per, options=options, settings=settings,
-        belief=predictions.belief is not None,
+        metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
+        settings=settings,
+        belief=predictions.belief is not None, classes=predictions.num_classes,
     )  # fmt: skip
     with with_threads(threads):
         if subgroups is None:

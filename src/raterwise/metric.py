@@ -50,8 +50,17 @@ class Metric:
     error: bool = False
     """A non-negative calibration error: its interval inverts a test."""
     shape: str = "student"
-    """Of its interval: "student", "proportion", "loss" (few cases may make up most of it) or
-    "separation" (an area over pairs of a right and a wrong case)."""
+    """Of its interval: "student", "proportion", "loss" (few cases may make up most of it),
+    "separation" (an area over pairs of a right and a wrong case) or "difference" (of two
+    proportions, its `parts`)."""
+    denominator: Callable[[Any, Options], NDArray[Any]] | None = None
+    """Of a ratio: what it is divided by, from a table with leading axes; the weight by default."""
+    counts_positives: bool = False
+    """Where nothing varies, positives were seen and not cases, as of an average precision."""
+    parts: Callable[..., tuple[tuple[NDArray[Any], float], tuple[NDArray[Any], float]]] | None = (
+        None
+    )
+    """Of a difference: parts(table, **options) -> the two shares, each with its factor."""
     step: Callable[[Any], dict[str, float]] | None = None
     """Of a loss: what one more error would add to it, from its table (`small.loss_interval`)."""
     step_plan: Any = None
@@ -59,13 +68,17 @@ class Metric:
     bounds: tuple[float, float] = (-math.inf, math.inf)
     """The smallest and the largest value that there can be."""
     undefined: str = "it has no value on these data"
-    in_all: bool = True
+    in_all: bool | str = True
+    """Whether "all" has it; "two classes": only of two."""
     needs_belief: bool = False
     """Defined for a belief over class probabilities, not for bare probabilities."""
     meaning_of_event: str = ""
     """The meaning where the question is about a class and not about the prediction being right."""
     curve: str | None = None
-    """The curve that its table shows: "top_label", "per_class", "disagreement", "thresholds"."""
+    """The curve that its table shows: "top_label", "per_class", "disagreement", "thresholds"; or
+    "operating", over the tables of `curve_plans`."""
+    curve_plans: Callable[[Options], tuple[Any, ...]] | None = None
+    """The plans of the tables that its curve is made from, where they are not the metric's own."""
     settle: Callable[[Any, Options], Options] | None = None
     """The options with those that follow from the data chosen, once for many subsets of it."""
     notice: Callable[[Any, Options], str | None] | None = None
@@ -158,6 +171,7 @@ class Metric:
 
 
 CHOICES: dict[str, tuple[Any, ...]] = {
+    "ordered": (True, False),
     "leave_out": ("case", "copy"),
     "method": ("auto", "exact", "cells"),
     "observed_bins_only": (True, False),

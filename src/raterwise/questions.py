@@ -10,6 +10,9 @@ that event among the raters of the case:
     disagreement      do two raters differ?                  z = 1 - Σ p_k², or what a belief says
 
 A case counts once per rater (`per="annotation"`, the multi-rater errors) or once (`per="case"`).
+
+An `Event` is about the class that a clinician looks for: class 1 of two, a class that is named,
+each class against the rest, or class k and higher of ordered classes.
 """
 
 from __future__ import annotations
@@ -20,15 +23,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import choose
-from raterwise.errors import InvalidInputError
+from raterwise.arrays import choose, positive_integer
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.predictions import Rows
 
 __all__ = [
     "QUESTIONS",
+    "Event",
     "PerCaseScore",
     "Question",
     "ScoredCases",
+    "at_least",
     "disagreement_frequency",
     "score_given",
 ]
@@ -105,6 +110,79 @@ class Question:
             units=NO_INDEX if rows.units is None else rows.units,
             rounding=rows.rounding,
         )
+
+
+@dataclass(frozen=True)
+class Event:
+    """Is it the positive class? z = p_k and μ the fraction of raters who say k.
+
+    Of two classes, class 1 unless told otherwise; of more, each class against the rest, a channel
+    each. Of ordered classes, class k or higher: z = Σ_{j >= k} p_j, for every k but the lowest.
+    """
+
+    kind: ClassVar[str] = "event"
+    name: ClassVar[str] = "event"
+
+    positive: int | None = None
+    """The only class to ask about; of ordered ones, the lowest that counts as positive."""
+    per: str = "annotation"
+    ordered: bool = False
+    alone: bool = False
+    """Ask of one class only: nothing is asked where there are three and none is named."""
+
+    def __post_init__(self) -> None:
+        choose("per", self.per, ("annotation", "case"))
+        if not isinstance(self.ordered, bool):
+            raise InvalidTypeError(f"ordered: must be True or False; got {self.ordered!r}")
+        if self.positive is not None:
+            positive_integer("positive", self.positive, least=1 if self.ordered else 0)
+
+    def classes(self, num_classes: int) -> list[int]:
+        """Return the classes asked about, or the cuts below them, one for each channel."""
+        if self.positive is not None:
+            if self.positive >= num_classes:
+                raise InvalidInputError(
+                    f"positive: must be one of the classes 0 … {num_classes - 1}; "
+                    f"got {self.positive}"
+                )
+            return [self.positive]
+        if num_classes == 2:
+            return [1]
+        if self.alone:
+            return []
+        return list(range(1 if self.ordered else 0, num_classes))
+
+    def columns(self, num_classes: int) -> slice:
+        """Return the same as a slice of columns."""
+        asked = self.classes(num_classes)
+        return slice(asked[0], asked[-1] + 1) if asked else slice(0, 0)
+
+    def channels(self, num_classes: int) -> int:
+        """How many channels the answer has."""
+        return len(self.classes(num_classes))
+
+    def score(self, rows: Rows) -> ScoredCases:
+        """Return the scored cases of a chunk."""
+        chosen = self.columns(rows.probs.shape[1])
+        z, mu = rows.probs, _frequencies(rows)
+        if self.ordered and rows.probs.shape[1] > 2:
+            z, mu = (np.minimum(at_least(values), 1) for values in (z.astype(np.float64), mu))
+        z, mu = z[:, chosen], mu[:, chosen]
+        v = NO_COLUMNS
+        if rows.num_raters is not None and self.per == "case" and rows.num_raters.min() >= 2:
+            v = mu * (1 - mu) / (rows.num_raters - 1)[:, None]
+        units = NO_INDEX if rows.units is None else rows.units
+        weights = _weights(rows, self.per)
+        return ScoredCases(z, mu, weights, v, units=units, rounding=rows.rounding)
+
+
+def at_least(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the sums over class k and those above, for every k.
+
+    >>> at_least(np.array([[0.5, 0.25, 0.25]]))
+    array([[1.  , 0.5 , 0.25]])
+    """
+    return np.asarray(values[:, ::-1].cumsum(axis=1)[:, ::-1])
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
 from raterwise.questions import Question
 from raterwise.recipes import Options
-from raterwise.summaries import BinPlan
+from raterwise.summaries import BinPlan, BinTable
 from raterwise.summaries.digest import Digest
 
 __all__ = ["PAIRS", "Asked", "Pass"]
@@ -174,6 +174,10 @@ class Pass:
         """Return the table per unit that `row` is a formula over, before it is smoothed."""
         return self._per_unit(row, own).unsmoothed
 
+    def channels(self, row: Metric, own: Options) -> int:
+        """Return how many classes the table of `row` has."""
+        return int(self.table(row, own).sums.shape[-3])
+
     def smoother(self, row: Metric, own: Options) -> FloatArray | None:
         """Return what smooths the cells of a kernel error."""
         smoother: FloatArray | None = self._per_unit(row, own).smoother
@@ -298,11 +302,24 @@ class Pass:
     def unit_sizes(self, row: Metric, own: Options) -> FloatArray:
         """Return how much each unit weighs in a metric: sums of weights, not numbers of cases.
 
-        A unit none of whose cases counts (too few raters) has 0. Sums over pairs of raters keep no
-        weights; of them it is the cases.
+        A unit none of whose cases counts (too few raters) has 0; of a ratio it is what the unit
+        has of the denominator. Sums over pairs of raters keep no weights; of them it is the cases.
         """
+        if row.denominator is not None:
+            return np.asarray(row.denominator(BinTable(self._per_unit(row, own).sums), own))
         sums = getattr(self._per_unit(row, own), "sums_by_unit", None)
         return np.asarray(self.digest.unit_cases if sums is None else sums(1), dtype=np.float64)
+
+    def unit_positives(self, row: Metric, own: Options) -> FloatArray:
+        """Return how much each unit has of the positive class."""
+        return np.asarray(self.cells(row, own).sums_by_unit(4))
+
+    def parts_without_each(self, row: Metric, own: Options) -> list[tuple[FloatArray, float]]:
+        """Return the shares that a difference is made of without each unit, with their factors."""
+        assert row.parts is not None
+        told = {name: own[name] for name in row.formula_options}
+        each = [row.parts(table, **told) for table in self.rests(row, own)]
+        return [(np.concatenate([parts[i][0] for parts in each]), each[0][i][1]) for i in range(2)]
 
     def by_group(self, row: Metric, own: Options, groups: FloatArray, number: int) -> Any:
         """Return the tables of groups of units: `groups` (units,) is the group of each."""

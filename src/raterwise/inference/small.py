@@ -65,7 +65,7 @@ def proportion_interval(found: Linearised, level: float = 0.95) -> Ends:
 
     share = min(max(found.value, 0.0), 1.0)
     spread = share * (1 - share)
-    if found.error > 0 and spread > 0:
+    if found.error > ALIKE * share and spread > 0:
         number = (
             spread / found.error**2 * (normal_quantile(level) / student_quantile(found, level)) ** 2
         )

@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 
 from raterwise.summaries.cells import CellSums, fine_cells
 
-__all__ = ["adaptive", "auccc", "augrc", "aurc", "kde_of_cells", "ks", "smooth", "sweep"]
+__all__ = [
+    "adaptive",
+    "auccc",
+    "auroc",
+    "average_precision",
+    "augrc",
+    "aurc",
+    "kde_of_cells",
+    "ks",
+    "smooth",
+    "sweep",
+]
 
 FloatArray = NDArray[np.float64]
 Options = Mapping[str, Any]
@@ -64,6 +75,44 @@ def auccc(sums: CellSums, value: float, options: Options) -> float:
     hidden = np.where(cells.tied, 0, 0.5 * cells.hits * wrong).sum()
     pairs = cells.hits.sum() * wrong.sum()
     return float(hidden / pairs) if pairs > 0 else 0.0
+
+
+def auroc(sums: CellSums, value: float, options: Options) -> float:
+    """As that of AUCCC, on average over the classes that have positives and negatives."""
+    each = []
+    for channel in range(len(sums.fine)):
+        cells = _cells(sums, channel)
+        wrong = cells.mass - cells.hits
+        pairs = cells.hits.sum() * wrong.sum()
+        if pairs > 0:
+            each.append(np.where(cells.tied, 0, 0.5 * cells.hits * wrong).sum() / pairs)
+    return float(np.mean(each)) if each else 0.0
+
+
+def average_precision(sums: CellSums, value: float, options: Options) -> float:
+    """All positives of a cell could stand above its negatives, or below them.
+
+    With C accepted before a cell of mass m, T of them and h of its own positive, the precision at
+    a positive of the cell is at most (T + h) / (C + h), where the cell as a tie has
+    (T + h) / (C + m). After D = C + m - h others it is at least, summed over the positives,
+    ∫ (T + x) / (D + x) dx from 0 to h = h - (D - T) log(1 + h / D).
+    """
+    each = []
+    for channel in range(len(sums.fine)):
+        cells = _cells(sums, channel)
+        if not cells.hits.sum() > 0:
+            continue
+        all_hits, all_mass = cells.hits[::-1], cells.mass[::-1]
+        mixed = ~cells.tied[::-1] & (all_hits > 0) & (all_hits < all_mass)
+        hits, mass = all_hits[mixed], all_mass[mixed]
+        before, found = ((np.cumsum(x) - x)[mixed] for x in (all_mass, all_hits))
+        tie = hits * (found + hits) / (before + mass)
+        above = hits * (found + hits) / (before + hits)
+        others = before + mass - hits
+        below = hits - (others - found) * np.log1p(hits / others)
+        worst = max(float((above - tie).sum()), float((tie - below).sum()))
+        each.append(worst / all_hits.sum())
+    return float(np.mean(each)) if each else 0.0
 
 
 def augrc(sums: CellSums, value: float, options: Options) -> float:

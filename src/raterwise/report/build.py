@@ -14,6 +14,7 @@ from raterwise.report.page import page
 from raterwise.report.recalibration import recalibration
 from raterwise.report.sections import Charts
 from raterwise.report.subgroups import subgroups
+from raterwise.report.thresholds import at_a_threshold
 from raterwise.report.words import classes_in_words
 from raterwise.results import Results
 
@@ -129,6 +130,7 @@ def report_html(
         sections.reliability(results, found),
         sections.disagreement(results, found),
         sections.thresholds(results, found),
+        at_a_threshold(results, found),
         subgroups(results, found),
         recalibration(models, differences, found),
         sections.dispersion(models, found),

@@ -45,6 +45,7 @@ class Charts:
 
     specs: dict[str, Any] = field(default_factory=dict)
     thresholds: dict[str, Any] | None = None
+    operating: dict[str, Any] | None = None
 
     def place(self, name: str, spec: Any, words: str) -> Html:
         """Keep a chart and return its place in the page, with what it shows in words."""

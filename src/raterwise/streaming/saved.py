@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
-from raterwise.questions import PerCaseScore, Question
+from raterwise.questions import Event, PerCaseScore, Question
 from raterwise.summaries import AgreementPlan, BinPlan, CellPlan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Confidences, Facts, Patients
@@ -34,7 +34,7 @@ KIND = " summary"
 FORMAT = "raterwise" + KIND
 
 PLANS: dict[str, type] = {plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan)}
-QUESTIONS: dict[str, type] = {cls.kind: cls for cls in (Question, PerCaseScore)}
+QUESTIONS: dict[str, type] = {cls.kind: cls for cls in (Question, Event, PerCaseScore)}
 
 
 def save_digest(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from raterwise.kernels._torch import Reading
+from raterwise.questions import Event, PerCaseScore, Question
 
 __all__ = ["PER_CASE_SCORES", "Scored", "TensorRows", "score"]
 
@@ -60,10 +61,10 @@ class Scored(NamedTuple):
     channel: Tensor | None
 
 
-def score(question: str, per: str, rows: TensorRows) -> Scored:
+def score(asked: Question | Event | PerCaseScore, rows: TensorRows) -> Scored:
     """Return the scored cases of a chunk for a question, counted per annotation or per case."""
-    raters = rows.raters
-    z, mu = _ask(question, rows)
+    raters, question, per = rows.raters, asked.name, asked.per
+    z, mu = _event(asked, rows) if isinstance(asked, Event) else _ask(question, rows)
     weights = rows.weights
     if weights is None:
         weights = torch.ones(len(z), dtype=torch.float64, device=z.device)
@@ -91,6 +92,14 @@ def _ask(question: str, rows: TensorRows) -> tuple[Tensor, Tensor]:
     differ = (1 - (probs * probs).sum(dim=1)).clamp(0, 1)
     same = (rows.counts * (rows.counts - 1)).sum(dim=1)
     return differ[:, None], (1 - same / (n * (n - 1)))[:, None]
+
+
+def _event(asked: Event, rows: TensorRows) -> tuple[Tensor, Tensor]:
+    chosen = asked.columns(rows.probs.shape[1])
+    z, mu = rows.probs, _frequencies(rows)
+    if asked.ordered and rows.probs.shape[1] > 2:
+        z, mu = (x.flip(1).cumsum(dim=1).flip(1).clamp(max=1) for x in (z.double(), mu))
+    return z[:, chosen], mu[:, chosen]
 
 
 def _hits(rows: TensorRows) -> Tensor:

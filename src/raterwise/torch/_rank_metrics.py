@@ -13,6 +13,7 @@ from raterwise.catalog import find
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.kernels import _torch as kernels
 from raterwise.metrics import ranking
+from raterwise.questions import Question
 from raterwise.summaries.cells import fine_cells, fine_cells_for
 from raterwise.tensors.cases import TensorCases, as_tensor
 from raterwise.tensors.questions import score
@@ -104,7 +105,7 @@ class AUCCC(TableMetric):
         edges = torch.tensor(cells, dtype=torch.float64, device=cases.probs.device)
         start = 0
         for rows in cases.chunks(16 + 2 * self.num_classes, check=self.validate_args):
-            scored = score("top_label", "annotation", rows)
+            scored = score(Question("top_label", "annotation"), rows)
             stop = start + len(scored.z)
             z = scored.z[:, 0] if given is None else given[start:stop]
             right = torch.zeros_like(scored.mu) if outside else scored.mu
