@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
-from raterwise.errors import InvalidInputError, RaterwiseError, UndefinedMetricError
+from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.exchangeability import exchangeability_test
 from raterwise.inference.settings import Progress, Settings, silent
-from raterwise.inference.verdict import judge as judge_calibration
 from raterwise.judging import Judged, judge_predictions, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
@@ -23,14 +22,10 @@ from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, subgroups_of, warnings_about_levels
 from raterwise.variables import variables_of
 
-__all__ = ["evaluate", "evaluate_predictions", "predictions_of", "verdict_on"]
+__all__ = ["evaluate", "evaluate_predictions", "predictions_of"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
-SIMULATIONS = 1000
-"""Calibrated models that the verdict is judged by."""
-MOST_JUDGED = 500_000
-"""Up to how many cases the verdict looks at each of them."""
 MOST_SHUFFLED = 200_000
 """Up to how many ratings are shuffled to test whether the raters are interchangeable."""
 
@@ -207,34 +202,17 @@ def evaluate_predictions(
     predictions: Predictions, request: Request, progress: Progress | None = None
 ) -> Results:
     """Return the results of a request on checked predictions."""
-    judged = judge_predictions(predictions, request, progress=progress)
+    judged = judge_predictions(predictions, request, progress=progress, verdict=True)
     facts = judged.digest.facts
     if request.settings.draws_raters:
         known = facts.fingerprint.with_raters(predictions.labels)
         judged = replace(
             judged, digest=replace(judged.digest, facts=replace(facts, fingerprint=known))
         )
-    data = {**_about_raters(predictions, judged), **verdict_on(predictions, judged)}
-    results = results_of(judged, data=data)
+    results = results_of(judged, data=_about_raters(predictions, judged))
     if progress:
         progress("done", 1.0)
     return results
-
-
-def verdict_on(predictions: Predictions, judged: Judged) -> dict[str, Any]:
-    """Return whether the model is miscalibrated and how, where calibration is asked about.
-
-    One procedure for all that a report shows, with the family-wise error kept.
-    """
-    settings, errors = judged.request.settings, [row.error for row, _ in judged.asked.values()]
-    if not any(errors) or not settings.resamples or not 2 <= len(predictions) <= MOST_JUDGED:
-        return {}
-    per = judged.request.shared.get("per", "annotation")
-    try:
-        found = judge_calibration(predictions, per=per, simulations=SIMULATIONS, seed=settings.seed)
-    except UndefinedMetricError:
-        return {}
-    return {"verdict": found.to_dict()}
 
 
 def _about_raters(predictions: Predictions, judged: Judged) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from raterwise.arrays import as_float_array, as_integer_array, choose
 from raterwise.catalog import Metric
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
 from raterwise.errors import InvalidInputError
-from raterwise.evaluate import verdict_on
 from raterwise.inference.draws import Units, resampling_units
 from raterwise.inference.estimates import blank, mean_estimate
 from raterwise.inference.settings import Progress, Settings, silent
@@ -144,7 +143,7 @@ def evaluate_multilabel(
     findings = _Findings.of(probs, positives, raters, names, weights, groups, on_unrated)
     report = progress or silent
     with with_threads(threads):
-        whole, each = findings.judged(findings.cases, request, None, report)
+        whole, each = findings.judged(findings.cases, request, None, report, verdict=True)
         results = _results(findings, whole, each)
         if subgroups is not None:
             variables = variables_of(subgroups, findings.cases.given)
@@ -200,7 +199,13 @@ class _Findings:
         return whole.take(seen, dropped=dropped), seen
 
     def judged(
-        self, cases: Predictions, request: Request, units: Units | None, progress: Progress = silent
+        self,
+        cases: Predictions,
+        request: Request,
+        units: Units | None,
+        progress: Progress = silent,
+        *,
+        verdict: bool = False,
     ) -> tuple[Judged, dict[str, Judged]]:
         """Return the mean over the findings, and each finding, resampled together."""
         units = units or resampling_units(cases, request.settings.seed)
@@ -210,7 +215,8 @@ class _Findings:
             part, seen = self.finding(i, cases)
             if not len(part):
                 raise InvalidInputError(f"raters: nobody rated {title} in any case")
-            found[title] = judge_predictions(part, request, (units[0][seen], units[1]))
+            own = units[0][seen], units[1]
+            found[title] = judge_predictions(part, request, own, verdict=verdict)
         return _mean(request, found), found
 
     def judge_mean(self, cases: Predictions, request: Request, units: Units | None) -> Judged:
@@ -272,10 +278,8 @@ def _mean_of(row: Metric, having: Sequence[Judged], findings: int) -> Estimate:
 def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> Results:
     """Return the results of all findings; what is said of every one of them is said once."""
     of_each = {}
-    for i, (title, judged) in enumerate(each.items()):
-        part, _ = findings.finding(i, findings.cases)
-        named = replace(part, class_names=(f"no {title}", title))
-        of_each[title] = results_of(judged, data=verdict_on(named, judged))
+    for title, judged in each.items():
+        of_each[title] = results_of(judged, names=(f"no {title}", title))
     said = [set(results.warnings) for results in of_each.values()]
     common = set.intersection(*said)
     first = next(iter(of_each.values()))
@@ -289,9 +293,22 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
         "findings": list(findings.titles),
         "raters": {"mean": facts.ratings / rated, "min": facts.fewest, "max": facts.most},
         "dropped": dict(findings.cases.dropped),
+        "verdict": _verdict_on_each(of_each),
     }
     found = results_of(whole, data=data, findings=of_each, curves={})
     return replace(found, warnings=tuple(notes))
+
+
+def _verdict_on_each(findings: Mapping[str, Results]) -> dict[str, Any]:
+    """Return how many findings are miscalibrated; each has a verdict of its own."""
+    verdicts = {title: found.data["verdict"] for title, found in findings.items()}
+    judged = [title for title, v in verdicts.items() if v["miscalibrated"] is not None]
+    if not judged:
+        return next(iter(verdicts.values()))
+    off = [title for title in judged if verdicts[title]["miscalibrated"]]
+    named = f": {', '.join(off)}" if off else ""
+    sentence = f"{len(off)} of {len(judged)} findings are miscalibrated{named}"
+    return {"miscalibrated": None, "sentence": sentence, "findings": off}
 
 
 def _with_levels(

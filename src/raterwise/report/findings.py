@@ -68,7 +68,8 @@ def _verdict(title: str, found: Results) -> Verdict:
 def _is_miscalibrated(found: Results, told: Verdict) -> bool:
     """Tell whether a finding was judged so; a small gap may be beyond doubt, too."""
     judged = found.data.get("verdict")
-    return bool(judged["miscalibrated"]) if judged else told.tone == "bad"
+    known = judged and judged["miscalibrated"] is not None
+    return bool(judged["miscalibrated"]) if known else told.tone == "bad"
 
 
 def _means_in_words(results: Results) -> str:

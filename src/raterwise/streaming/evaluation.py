@@ -127,8 +127,9 @@ def evaluate_stream(
         metrics, bins=bins, question=question, per=per, options=options, settings=settings
     )
     parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
-    plans = tuple(request.plans(bounded=True))
-    job = PartJob(StreamColumns.of(names, **columns), plans, seed, resamples > 0, on_unrated)
+    told = StreamColumns.of(names, **columns)
+    plans = tuple(request.plans(bounded=True, grouped=told.group is not None))
+    job = PartJob(told, plans, seed, resamples > 0, on_unrated)
     report = progress or silent
     with with_threads(threads):
         digest = digest_of_parts(

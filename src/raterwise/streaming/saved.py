@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.questions import PerCaseScore, Question
-from raterwise.summaries import AgreementPlan, BinPlan, CellPlan
+from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Confidences, Facts, Patients
 from raterwise.summaries.fingerprint import Fingerprint
@@ -33,7 +33,7 @@ KNOWN_VERSIONS = (1, 2)
 KIND = " summary"
 FORMAT = "raterwise" + KIND
 
-PLANS: dict[str, type] = {plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan)}
+PLANS: dict[str, type] = {plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan, DeviationPlan)}
 QUESTIONS: dict[str, type] = {cls.kind: cls for cls in (Question, PerCaseScore)}
 
 
