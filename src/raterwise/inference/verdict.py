@@ -94,8 +94,20 @@ class Verdict:
         return tuple(sorted(clear, key=_clearness))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and words, for JSON."""
-        return asdict(self)
+        """Return plain numbers and words, for JSON.
+
+        Numbers have nine digits: parts that are added up in another order differ beyond them.
+        """
+        plain: dict[str, Any] = _rounded(asdict(self))
+        return plain
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 def judge(
