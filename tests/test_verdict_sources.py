@@ -172,6 +172,69 @@ def test_a_few_images_that_are_all_off_in_the_same_way() -> None:
     assert alarms <= 5
 
 
+# who said what -----------------------------------------------------------------------------------
+
+
+def test_the_raters_are_compared_in_a_stream_as_in_memory(tmp_path: Path) -> None:
+    """A reader who sees more than the others is found and warned of, also without patients."""
+    held = cases(0.0, patients=30)
+    held["raters"][::4, 2] = 1
+    for grouped in (True, False):
+        groups = held["patient"] if grouped else None
+        expected = rw.evaluate(
+            held["p"], labels_of(held), "fleiss_kappa", groups, class_names=["no", "yes"],
+            resamples=20,
+        )  # fmt: skip
+        said = {**held, "raters": np.array(["no", "yes"])[held["raters"]]}
+        path = written(said, tmp_path / "c.parquet")
+        asked = {**STREAM, "group_column": "patient" if grouped else None}
+        found = rw.evaluate_stream(path, "fleiss_kappa", **asked)
+        one, other = (results.data["exchangeability"] for results in (found, expected))
+        assert one["statistic"] == pytest.approx(other["statistic"], rel=1e-9)
+        assert one["p_value"] == pytest.approx(other["p_value"], abs=0.02)
+        assert one["p_value"] <= 0.05
+        for mine, theirs in zip(one["raters"], other["raters"], strict=True):
+            assert mine["excess"]["yes"] == pytest.approx(theirs["excess"]["1"])
+        assert one["raters"][2]["rater_id"] == "r2" and one["raters"][2]["breaks"]
+        assert any("the raters are not interchangeable" in note for note in found.warnings)
+
+
+def test_summaries_keep_who_said_what_unless_it_is_about_patients(tmp_path: Path) -> None:
+    """A file that leaves the house holds no patient, and so cannot say who is strict with whom."""
+    held = cases(0.0, patients=8)
+    held["raters"] = np.array(["no", "yes"])[held["raters"]]
+    path = written(held, tmp_path / "c.parquet")
+    for group, compared in ((None, True), ("patient", False)):
+        saved = tmp_path / f"{compared}.npz"
+        asked = {**STREAM, "group_column": group, "save_summary": saved}
+        whole = rw.evaluate_stream(path, "fleiss_kappa", **asked)
+        out = tmp_path / "merged.json"
+        done = CliRunner().invoke(app, ["merge", str(saved), "--out", str(out), "-q"])
+        assert done.exit_code == 0, done.output
+        data = rw.Results.from_json(out).data
+        if compared:
+            assert data["exchangeability"]["p_value"] == whole.data["exchangeability"]["p_value"]
+        else:
+            assert "do not say who the patients are" in data["raters_not_compared"]
+
+
+def test_nobody_is_compared_where_nobody_knows_who_said_what() -> None:
+    """Counts and masks: the results say why there is no test."""
+    labels = rw.Labels.from_counts([[2, 1], [1, 2], [0, 3]] * 5)
+    found = rw.evaluate(np.linspace(0.1, 0.9, 15), labels, "fleiss_kappa", resamples=20)
+    image = rw.segmentation.evaluate(
+        [Case(np.full((3, 3), 0.4), np.eye(3, dtype=int)[None].repeat(2, axis=0))] * 2,
+        "fleiss_kappa", resamples=20,
+    )  # fmt: skip
+    for results in (found, image):
+        assert results.data["raters_not_compared"] == (
+            "no comparison of the raters because the labels do not say who gave them"
+        )
+
+
+# no verdict, and other evidence ------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("found", "why"),
     [

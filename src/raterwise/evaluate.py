@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
-from raterwise.errors import InvalidInputError, RaterwiseError
-from raterwise.exchangeability import exchangeability_test
+from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings, silent
-from raterwise.judging import Judged, judge_predictions, results_of
+from raterwise.judging import judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -26,8 +25,6 @@ __all__ = ["evaluate", "evaluate_predictions", "predictions_of"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
-MOST_SHUFFLED = 200_000
-"""Up to how many ratings are shuffled to test whether the raters are interchangeable."""
 
 
 def evaluate(
@@ -209,25 +206,8 @@ def evaluate_predictions(
         judged = replace(
             judged, digest=replace(judged.digest, facts=replace(facts, fingerprint=known))
         )
-    results = results_of(judged, data=_about_raters(predictions, judged))
+    data = raters_compared(request, predictions.labels, predictions.groups)
+    results = results_of(judged, data=data)
     if progress:
         progress("done", 1.0)
     return results
-
-
-def _about_raters(predictions: Predictions, judged: Judged) -> dict[str, Any]:
-    """Return whether the raters are interchangeable, with the metrics of their agreement.
-
-    Only where it is known who said what, and where shuffling the labels is a matter of seconds.
-    """
-    ratings = predictions.labels.ratings
-    of_agreement = any("of_pairs" in row.tags for row, _ in judged.asked.values())
-    if ratings is None or len(ratings.case) > MOST_SHUFFLED or not of_agreement:
-        return {}
-    try:
-        test = exchangeability_test(
-            predictions.labels, predictions.groups, seed=judged.request.settings.seed
-        )
-    except RaterwiseError:  # no case has two raters
-        return {}
-    return {"exchangeability": test.to_dict()}

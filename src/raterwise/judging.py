@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from raterwise.cautions import warnings_about, warnings_about_data
 from raterwise.curves import curves_of
-from raterwise.errors import RaterwiseError
+from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.exchangeability import exchangeability_test
 from raterwise.inference.draws import Units, digest_in_memory, resampling_units
 from raterwise.inference.estimates import blank, estimate
 from raterwise.inference.jackknife import resampling_of
@@ -24,14 +25,23 @@ from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.raters import RATERS_SHARE, RaterDraws
 from raterwise.inference.settings import Progress, silent
 from raterwise.inference.verdict import About, judge_sums
+from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.request import Request
 from raterwise.results import Estimate, Results, to_digits
 from raterwise.summaries import DeviationPlan, summarise
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
+from raterwise.summaries.panel import MOST_RATINGS, Panel
 
-__all__ = ["Judged", "judge", "judge_predictions", "results_of", "verdict_on"]
+__all__ = [
+    "Judged",
+    "judge",
+    "judge_predictions",
+    "raters_compared",
+    "results_of",
+    "verdict_on",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -186,6 +196,35 @@ def _beside_intervals(errors: list[Estimate], unit: str) -> dict[str, Any]:
     }
 
 
+def raters_compared(request: Request, labels: Labels, groups: Any) -> dict[str, Any]:
+    """Return whether the raters are interchangeable, or why that cannot be said.
+
+    With the metrics of their agreement only, and where shuffling labels is a matter of seconds.
+    """
+    if not request.compares_raters:
+        return {}
+    try:
+        if labels.ratings is None:
+            raise InvalidInputError("the labels do not say who gave them")
+        if len(labels.ratings.case) > MOST_RATINGS:
+            raise InvalidInputError(f"there are more than {MOST_RATINGS:,} ratings")
+        test = exchangeability_test(labels, groups, seed=request.settings.seed)
+    except RaterwiseError as error:
+        why = "no case has two raters" if "at least two different" in str(error) else str(error)
+        return {"raters_not_compared": f"no comparison of the raters because {why}"}
+    return {"exchangeability": test.to_dict()}
+
+
+def _panel_compared(request: Request, facts: Facts) -> dict[str, Any]:
+    """Return the same where cases are not in memory, from counts of what the raters said."""
+    panel = facts.panel or Panel.none("the labels do not say who gave them")
+    if panel.why or not request.compares_raters:
+        said = f"no comparison of the raters because {panel.why}"
+        return {"raters_not_compared": said} if request.compares_raters else {}
+    labels, groups = panel.labels()
+    return raters_compared(request, replace(labels, class_names=facts.class_names), groups)
+
+
 def results_of(
     judged: Judged,
     *,
@@ -206,7 +245,7 @@ def results_of(
     if units is not None and units not in (about["cases"], about["patients"], 1):
         about["resampled"] = f"{units} blocks of {digest.unit}"
     if units is not None and units > 1:
-        inflation, freedom, worth = resampling_of(digest.unit_cases)
+        inflation, freedom, worth = resampling_of(digest.unit_weights)
         about["resampling"] = {
             "units": units, "worth": worth, "freedom": freedom, "inflation": inflation
         }  # fmt: skip
@@ -214,6 +253,8 @@ def results_of(
         "fingerprint": facts.fingerprint.as_data(facts.images or facts.cases, units),
         **(data or {}),
     }
+    if not {"exchangeability", "raters_not_compared"} & about.keys():
+        about |= _panel_compared(request, facts)
     if "verdict" not in about:
         about["verdict"] = verdict_on(judged, names)
     curves = {} if pass_ is None else curves_of(pass_, judged.asked, facts.class_names)

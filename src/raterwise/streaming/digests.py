@@ -50,6 +50,8 @@ class PartJob:
     seed: int
     intervals: bool
     on_unrated: OnUnrated = "error"
+    panel: bool = False
+    """Whether raters are compared."""
 
 
 def digest_of_part(job: PartJob, part: Part) -> Digest:
@@ -78,6 +80,7 @@ def _digest_of_part(job: PartJob, part: Part) -> Digest:
         number=STREAM_UNITS if job.intervals else 1,
         unit="cases" if groups is None else "patients",
         first=part.first,
+        panel=job.panel,
     )
 
 

@@ -129,7 +129,7 @@ def evaluate_stream(
     parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
     told = StreamColumns.of(names, **columns)
     plans = tuple(request.plans(bounded=True, grouped=told.group is not None))
-    job = PartJob(told, plans, seed, resamples > 0, on_unrated)
+    job = PartJob(told, plans, seed, resamples > 0, on_unrated, request.compares_raters)
     report = progress or silent
     with with_threads(threads):
         digest = digest_of_parts(

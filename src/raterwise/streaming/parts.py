@@ -240,7 +240,8 @@ def read_part(part: Part, columns: StreamColumns, on_unrated: OnUnrated) -> tupl
         else:
             matrix = np.stack(codes, axis=1)
             labels = Labels.from_ratings(matrix, num_classes=len(names), class_names=names)
-            labels = replace(labels, ratings=None)
+            if labels.ratings is not None:
+                labels = replace(labels, ratings=replace(labels.ratings, rater_ids=sources))
     weights = None
     if columns.weight is not None:
         weights = as_numbers(held[columns.weight], where(columns.weight))

@@ -25,6 +25,7 @@ from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Confidences, Facts, Patients
 from raterwise.summaries.fingerprint import Fingerprint
+from raterwise.summaries.panel import Panel
 
 __all__ = ["FORMAT_VERSION", "Checkpoint", "load_digest", "save_digest", "stamp"]
 
@@ -32,6 +33,8 @@ FORMAT_VERSION = 2
 KNOWN_VERSIONS = (1, 2)
 KIND = " summary"
 FORMAT = "raterwise" + KIND
+PANEL = ("codes", "cases", "patients")
+"""The arrays of a panel."""
 
 PLANS: dict[str, type] = {plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan, DeviationPlan)}
 QUESTIONS: dict[str, type] = {cls.kind: cls for cls in (Question, PerCaseScore)}
@@ -49,11 +52,17 @@ def save_digest(
     Of patients, the file holds 64 bits made of each name; an `anonymous` one only their number.
     """
     arrays: dict[str, NDArray[Any]] = {"unit_cases": digest.unit_cases}
+    if digest.weights is not None:
+        arrays["unit_weights"] = digest.weights
     facts = digest.facts
     if anonymous and facts.patients is not None:
-        facts = replace(facts, patients=facts.patients.anonymous())
+        panel = None if facts.panel is None else facts.panel.anonymous()
+        facts = replace(facts, patients=facts.patients.anonymous(), panel=panel)
     if facts.patients is not None:
         arrays |= {"patients": facts.patients.hashes, "patient_cases": facts.patients.cases}
+    if facts.panel is not None:
+        held = {name: getattr(facts.panel, name) for name in PANEL}
+        arrays |= {f"panel_{name}": values for name, values in held.items()}
     plans = []
     for i, (plan, summary) in enumerate(digest.summaries.items()):
         plans.append(_plan_as_dict(plan))
@@ -99,16 +108,21 @@ def load_digest(path: str | PathLike[str]) -> tuple[Digest, dict[str, Any]]:
         plans = [_plan_of_dict(content) for content in header["plans"]]
         summaries = {plan: plan.from_arrays(_own(arrays, i)) for i, plan in enumerate(plans)}
         facts = _facts_of_dict(header["facts"], arrays)
-        return Digest(summaries, facts, arrays["unit_cases"], header["unit"]), header["options"]
+        units = arrays["unit_cases"], header["unit"], arrays.get("unit_weights")
+        return Digest(summaries, facts, *units), header["options"]
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise InvalidInputError(f"{name}: is a damaged summary ({error!r})") from error
 
 
 def _facts_as_dict(facts: Facts) -> dict[str, Any]:
-    content = asdict(replace(facts, patients=None))
+    content = asdict(replace(facts, patients=None, panel=None))
     content["confidences"]["values"] = list(facts.confidences.values.items())
     if facts.patients is not None:
         content["patients"] = {"more": facts.patients.more, "most": facts.patients.most}
+    if facts.panel is not None:
+        panel = facts.panel
+        names = [str(name) for name in panel.raters]
+        content["panel"] = {"raters": names, "classes": panel.classes, "why": panel.why}
     return content
 
 
@@ -123,6 +137,9 @@ def _facts_of_dict(content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) 
         parts["by_class"] = tuple(content["by_class"])
     if patients is not None:
         parts["patients"] = Patients(arrays["patients"], arrays["patient_cases"], **patients)
+    if (panel := content.get("panel")) is not None:
+        held = {name: arrays[f"panel_{name}"] for name in PANEL}
+        parts["panel"] = Panel(**{**panel, "raters": tuple(panel["raters"]), **held})
     return Facts(**{**content, **parts})
 
 

@@ -38,6 +38,13 @@ class Digest:
     """(units,): how many cases each resampling unit has."""
     unit: str = "cases"
     """What the resampling units are blocks of: "cases" or "patients"."""
+    weights: NDArray[np.float64] | None = None
+    """(units,): how much the cases of each unit weigh; None where every case weighs 1."""
+
+    @property
+    def unit_weights(self) -> NDArray[Any]:
+        """(units,): how much the cases of each resampling unit weigh."""
+        return self.unit_cases if self.weights is None else self.weights
 
     def __add__(self, other: Digest) -> Digest:
         if not isinstance(other, Digest):
@@ -58,7 +65,13 @@ class Digest:
             self.facts + other.facts,
             self.unit_cases + other.unit_cases,
             self.unit,
+            self._weights_with(other),
         )
+
+    def _weights_with(self, other: Digest) -> NDArray[np.float64] | None:
+        if self.weights is None and other.weights is None:
+            return None
+        return np.asarray(self.unit_weights + other.unit_weights, dtype=np.float64)
 
     def occupied(self) -> Digest:
         """Return the digest without the units that have no cases."""
@@ -66,7 +79,8 @@ class Digest:
         if len(kept) == len(self.unit_cases):
             return self
         units = _each_once(lambda one: one.with_units(one.units[kept]), self.summaries)
-        return replace(self, summaries=units, unit_cases=self.unit_cases[kept])
+        weights = None if self.weights is None else self.weights[kept]
+        return replace(self, summaries=units, unit_cases=self.unit_cases[kept], weights=weights)
 
 
 def _each_once(function: Callable[..., Any], *digests: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -132,19 +146,23 @@ def digest_of(
     number: int = 1,
     unit: str = "cases",
     first: int = 0,
+    panel: bool = False,
     threads: int | None = None,
 ) -> Digest:
     """Return the digest of predictions, all of them or a part.
 
     `units` (n,) is the resampling unit of each case, one of `number`; `first` is the place of the
-    first case among all.
+    first case among all; with `panel` the facts have who said what.
     """
     summaries = summarise(predictions, plans, units=units, num_units=number, threads=threads)
-    facts = Facts.of(predictions, first)
+    facts = Facts.of(predictions, first, panel=panel)
     if units is None:
         return Digest(summaries, facts, np.array([len(predictions)]), unit)
     facts = replace(facts, fingerprint=facts.fingerprint.with_units(units, first))
-    return Digest(summaries, facts, np.bincount(units, minlength=number), unit)
+    weights = predictions.weights
+    if weights is not None:
+        weights = np.bincount(units, weights, number)
+    return Digest(summaries, facts, np.bincount(units, minlength=number), unit, weights)
 
 
 def merged_in_order(digests: Iterable[Digest]) -> Digest:
