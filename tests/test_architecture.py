@@ -38,6 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cautions",),
     ("judging",),
     ("subgroups",),
+    ("divided",),
     ("evaluate", "functions"),
     ("multilabel", "compare"),
     ("stability", "calibrators", "io", "worklist"),

@@ -1,4 +1,4 @@
-"""One verdict, whatever the cases come from: memory, streams, merged summaries, images, findings."""
+"""One verdict, whatever the cases come from: memory, streams, summaries, images, findings."""
 
 from __future__ import annotations
 
@@ -76,9 +76,10 @@ def as_images(held: dict[str, Any], reduction: Any, **options: Any) -> rw.Result
 
 def as_finding(held: dict[str, Any]) -> rw.Results:
     """Evaluate the cases as one finding of that name."""
+    positives = held["raters"].sum(axis=1, keepdims=True)
     return rw.evaluate_multilabel(
-        held["p"][:, None], held["raters"].sum(axis=1, keepdims=True), np.full((len(held["p"]), 1), 3),
-        ["yes"], "ece", held["patient"], resamples=20,
+        held["p"][:, None], positives, np.full_like(positives, 3), ["yes"], "ece", held["patient"],
+        resamples=20,
     ).findings["yes"]  # fmt: skip
 
 

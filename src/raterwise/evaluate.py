@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
+from raterwise.divided import subgroups_of
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.judging import judge_predictions, raters_compared, results_of
@@ -18,7 +19,7 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.request import Metrics, Request
 from raterwise.results import Results
-from raterwise.subgroups import metrics_by_level, subgroups_of, warnings_about_levels
+from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.variables import variables_of
 
 __all__ = ["evaluate", "evaluate_predictions", "predictions_of"]
@@ -161,13 +162,7 @@ def evaluate(
             lambda what, done: report(what, WHOLE_SHARE + (1 - WHOLE_SHARE) * done),
         )
         report("done", 1.0)
-    return replace(
-        results,
-        data={**results.data, "comparisons": sum(len(s.differences) for s in found)},
-        options={**results.options, "subgroup_metrics": list(chosen.metrics)},
-        warnings=(*results.warnings, *warnings_about_levels(variables, found)),
-        subgroups=found,
-    )
+    return with_subgroups(results, variables, found, chosen)
 
 
 def predictions_of(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.arrays import as_float_array, as_integer_array, choose
 from raterwise.catalog import Metric
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
+from raterwise.divided import subgroups_of
 from raterwise.errors import InvalidInputError
 from raterwise.inference.draws import Units, resampling_units
 from raterwise.inference.estimates import blank, mean_estimate
@@ -22,7 +23,7 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.request import Metrics, Request
 from raterwise.results import Estimate, Results
-from raterwise.subgroups import metrics_by_level, subgroups_of, warnings_about_levels
+from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.variables import Variable, variables_of
 
 __all__ = ["evaluate_multilabel"]
@@ -329,14 +330,8 @@ def _with_levels(
 
         made.append(subgroups_of(cases, variables, judge, chosen, report))
     titled = zip(findings.titles, made[1:], strict=True)
-    return replace(
-        results,
-        data={**results.data, "comparisons": sum(len(s.differences) for s in made[0])},
-        options={**results.options, "subgroup_metrics": list(chosen.metrics)},
-        warnings=(*results.warnings, *warnings_about_levels(variables, made[0])),
-        subgroups=made[0],
-        findings={t: replace(results.findings[t], subgroups=levels) for t, levels in titled},
-    )
+    found = {t: replace(results.findings[t], subgroups=levels) for t, levels in titled}
+    return replace(with_subgroups(results, variables, made[0], chosen), findings=found)
 
 
 def _checked(probs: Any, positives: Any, raters: Any) -> tuple[Array, Array, Array]:

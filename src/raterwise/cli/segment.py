@@ -95,6 +95,8 @@ def segment(
     level: options.Level = 0.95,
     seed: options.Seed = 0,
     on_single: options.OnSingle = OnProblem.error,
+    subgroup_column: options.SubgroupColumn = None,
+    subgroup_metrics: options.SubgroupMetrics = None,
     cluster: Cluster = None,
     workers: Workers = None,
     checkpoint: CheckpointFolder = None,
@@ -119,7 +121,8 @@ def segment(
     settings = Settings(resamples, level, seed, on_single=on_single.value)
     request = Request.of(metrics, **asked_of(bins, question, per, option), settings=settings)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
-    files = read_manifest(manifest)
+    apart = list(subgroup_column or ())
+    files = read_manifest(manifest, values=apart)
     if maps is not None:
         _prepare_maps(maps, files)
     images = ImageRequest(request, selection, reduction.value)
@@ -132,6 +135,8 @@ def segment(
             client=client,
             checkpoint=checkpoint,
             progress=report,
+            subgroups={name: [dict(f.values)[name] for f in files] for name in apart} or None,
+            subgroup_metrics=subgroup_metrics,
         )
     deliver(results, out, csv_out, quiet=quiet, written=(maps,))
 

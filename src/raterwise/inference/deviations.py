@@ -90,9 +90,7 @@ def _named(table: DeviationTable) -> list[int]:
     return sorted(np.argsort(-varies, kind="stable")[:MOST_NAMED].tolist())
 
 
-def _statistics(
-    table: DeviationTable, place: int, channel: int, bins: int
-) -> Iterator[Statistic]:
+def _statistics(table: DeviationTable, place: int, channel: int, bins: int) -> Iterator[Statistic]:
     """Yield mean, slope and bins of a channel; a bin holds a like share of the information."""
     weight, information = table.weight[place], table.alone[place]
     whole, held = np.ones(len(weight), bool), weight > 0

@@ -190,9 +190,7 @@ class Patients:
         (a large skewness) little can be seen, and the most is supposed in part.
         """
         sums, spreads = (
-            np.concatenate(
-                [by_unit[:, c.place] @ f(c.coefficients).T for c in channels], axis=1
-            )
+            np.concatenate([by_unit[:, c.place] @ f(c.coefficients).T for c in channels], axis=1)
             for by_unit, f in ((table.by_unit, np.asarray), (table.spread, np.abs))
         )
         units, total = len(sums), spreads.sum(axis=0)

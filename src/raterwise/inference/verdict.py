@@ -26,6 +26,7 @@ from raterwise.summaries import DeviationPlan, DeviationSums, DeviationTable, su
 
 __all__ = ["About", "Counting", "Deviation", "Verdict", "judge", "judge_sums"]
 
+
 @dataclass(frozen=True)
 class Deviation:
     """One way in which a model can be off, and whether it is."""
@@ -301,7 +302,8 @@ class _Asked:
             float(t.deviation[place] @ statistic.coefficients) / n
             for t, n in zip(tables, whole, strict=True)
         ]
-        matters, name = bool(adjusted[lead] <= self.significance), self.about.name(statistic.channel)
+        matters = bool(adjusted[lead] <= self.significance)
+        name = self.about.name(statistic.channel)
         sentence = (
             f"observed minus predicted ({name}) is {100 * both[0]:+.1f} points over all ratings "
             f"and {100 * both[1]:+.1f} over all cases: "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
@@ -52,6 +52,8 @@ class PartJob:
     on_unrated: OnUnrated = "error"
     panel: bool = False
     """Whether raters are compared."""
+    level_plans: tuple[Any, ...] = ()
+    """Of the metrics that are made within the levels of what tells cases apart."""
 
 
 def digest_of_part(job: PartJob, part: Part) -> Digest:
@@ -64,7 +66,7 @@ def digest_of_part(job: PartJob, part: Part) -> Digest:
 
 
 def _digest_of_part(job: PartJob, part: Part) -> Digest:
-    predictions, groups = read_part(part, job.columns, job.on_unrated)
+    predictions, groups, variables = read_part(part, job.columns, job.on_unrated)
     blocks = None
     if job.intervals and groups is not None:
         codes = predictions.groups
@@ -73,15 +75,22 @@ def _digest_of_part(job: PartJob, part: Part) -> Digest:
     elif job.intervals:
         # Blocks are random: which of the cases were dropped before makes no difference.
         blocks = blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
-    return digest_of(
-        predictions,
-        job.plans,
-        units=blocks,
-        number=STREAM_UNITS if job.intervals else 1,
-        unit="cases" if groups is None else "patients",
-        first=part.first,
-        panel=job.panel,
-    )
+    about: dict[str, Any] = {
+        "number": STREAM_UNITS if job.intervals else 1,
+        "unit": "cases" if groups is None else "patients",
+        "first": part.first,
+    }
+    whole = digest_of(predictions, job.plans, units=blocks, panel=job.panel, **about)
+    levels: dict[str, dict[str, Digest]] = {}
+    for variable in variables:
+        own = levels[variable.name] = {}
+        for code, level in enumerate(variable.levels):
+            rows = np.flatnonzero(variable.codes == code)
+            own[level] = digest_of(
+                predictions.take(rows), job.level_plans,
+                units=None if blocks is None else blocks[rows], **about,
+            )  # fmt: skip
+    return replace(whole, levels=levels) if levels else whole
 
 
 def digest_of_parts(

@@ -36,7 +36,9 @@ FORMAT = "raterwise" + KIND
 PANEL = ("codes", "cases", "patients")
 """The arrays of a panel."""
 
-PLANS: dict[str, type] = {plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan, DeviationPlan)}
+PLANS: dict[str, type] = {
+    plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan, DeviationPlan)
+}
 QUESTIONS: dict[str, type] = {cls.kind: cls for cls in (Question, PerCaseScore)}
 
 
@@ -51,6 +53,11 @@ def save_digest(
 
     Of patients, the file holds 64 bits made of each name; an `anonymous` one only their number.
     """
+    return write_bytes_atomically(path, _packed(digest, options, anonymous=anonymous))
+
+
+def _packed(digest: Digest, options: Mapping[str, Any] | None, *, anonymous: bool) -> bytes:
+    """Return the content of a file; the digests of levels are such files inside of it."""
     arrays: dict[str, NDArray[Any]] = {"unit_cases": digest.unit_cases}
     if digest.weights is not None:
         arrays["unit_weights"] = digest.weights
@@ -68,19 +75,23 @@ def save_digest(
         plans.append(_plan_as_dict(plan))
         for name, array in summary.arrays().items():
             arrays[f"{i}_{name}"] = array
-    header = {
+    header: dict[str, Any] = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "plans": plans,
         "facts": _facts_as_dict(facts),
         "unit": digest.unit,
         "options": dict(options or {}),
+        "levels": [[name, level] for name, own in digest.levels.items() for level in own],
     }
+    for i, (name, level) in enumerate(header["levels"]):
+        inner = _packed(digest.levels[name][level], None, anonymous=anonymous)
+        arrays[f"level_{i}"] = np.frombuffer(inner, np.uint8)
     text = json.dumps(header, ensure_ascii=False)
     arrays["header"] = np.frombuffer(text.encode("utf-8"), np.uint8)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return write_bytes_atomically(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def load_digest(path: str | PathLike[str]) -> tuple[Digest, dict[str, Any]]:
@@ -88,8 +99,13 @@ def load_digest(path: str | PathLike[str]) -> tuple[Digest, dict[str, Any]]:
     name = Path(path).name
     if not Path(path).is_file():
         raise InvalidInputError(f"{path}: there is no such file")
+    with open(path, "rb") as stream:
+        return _unpacked(stream, name)
+
+
+def _unpacked(stream: Any, name: str) -> tuple[Digest, dict[str, Any]]:
     try:
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as content:
+        with np.load(stream, allow_pickle=False) as content:
             arrays = {key: content[key] for key in content.files}
         header = json.loads(bytes(arrays["header"]).decode("utf-8"))
         if not str(header["format"]).endswith(KIND):  # whatever the project was called then
@@ -109,7 +125,11 @@ def load_digest(path: str | PathLike[str]) -> tuple[Digest, dict[str, Any]]:
         summaries = {plan: plan.from_arrays(_own(arrays, i)) for i, plan in enumerate(plans)}
         facts = _facts_of_dict(header["facts"], arrays)
         units = arrays["unit_cases"], header["unit"], arrays.get("unit_weights")
-        return Digest(summaries, facts, *units), header["options"]
+        levels: dict[str, dict[str, Digest]] = {}
+        for i, (variable, level) in enumerate(header.get("levels", [])):
+            inner, _ = _unpacked(io.BytesIO(arrays[f"level_{i}"].tobytes()), name)
+            levels.setdefault(variable, {})[level] = inner
+        return Digest(summaries, facts, *units, levels), header["options"]
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise InvalidInputError(f"{name}: is a damaged summary ({error!r})") from error
 

@@ -8,7 +8,7 @@ made of the sum (`raterwise.evaluate`). A digest of bounded plans does not grow 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ class Digest:
     """What the resampling units are blocks of: "cases" or "patients"."""
     weights: NDArray[np.float64] | None = None
     """(units,): how much the cases of each unit weigh; None where every case weighs 1."""
+    levels: Mapping[str, Mapping[str, Digest]] = field(default_factory=dict)
+    """By variable that cases are told apart by, and by its levels: the digests of their cases."""
 
     @property
     def unit_weights(self) -> NDArray[Any]:
@@ -66,7 +68,21 @@ class Digest:
             self.unit_cases + other.unit_cases,
             self.unit,
             self._weights_with(other),
+            self._levels_with(other),
         )
+
+    def _levels_with(self, other: Digest) -> dict[str, dict[str, Digest]]:
+        if set(self.levels) != set(other.levels):
+            raise MergeError(
+                f"cannot add cases told apart by {', '.join(other.levels) or 'nothing'} to cases "
+                f"told apart by {', '.join(self.levels) or 'nothing'}"
+            )
+        found = {}
+        for variable, mine in self.levels.items():
+            theirs = other.levels[variable]
+            found[variable] = {**mine, **theirs}
+            found[variable] |= {name: mine[name] + theirs[name] for name in mine if name in theirs}
+        return found
 
     def _weights_with(self, other: Digest) -> NDArray[np.float64] | None:
         if self.weights is None and other.weights is None:
@@ -107,35 +123,35 @@ class UnitStack:
     def __init__(self, unit: str) -> None:
         self._unit = unit
         self._facts: Facts | None = None
-        self._cases: list[int] = []
-        self._tables: dict[Any, list[NDArray[Any]]] = {}
+        self._cases: dict[int, int] = {}
+        self._tables: dict[Any, dict[int, NDArray[Any]]] = {}
         self._totals: dict[Any, Summary] = {}
 
     def add(self, digest: Digest, unit: int) -> None:
-        """Add a digest to a unit that is there, or to the next new one."""
+        """Add a digest to a unit."""
         self._facts = digest.facts if self._facts is None else self._facts + digest.facts
         for plan, summary in digest.summaries.items():
             known = self._totals.get(plan)
             self._totals[plan] = summary if known is None else known + summary
-            _add_to(self._tables.setdefault(plan, []), unit, summary.units[0])
+            _add_to(self._tables.setdefault(plan, {}), unit, summary.units[0])
         _add_to(self._cases, unit, digest.facts.cases)
 
-    def digest(self) -> Digest:
-        """Return the digest of all that was added."""
+    def digest(self, units: int = 0) -> Digest:
+        """Return the digest of all that was added, with at least so many units."""
         if self._facts is None:
             raise InvalidInputError("cases: must be at least one; got none")
-        summaries = {
-            plan: self._totals[plan].with_units(np.stack(tables))
-            for plan, tables in self._tables.items()
-        }
-        return Digest(summaries, self._facts, np.array(self._cases), self._unit)
+        every = range(max(units, max(self._cases) + 1))
+        summaries = {}
+        for plan, tables in self._tables.items():
+            nothing = np.zeros_like(next(iter(tables.values())))
+            stack = np.stack([tables.get(unit, nothing) for unit in every])
+            summaries[plan] = self._totals[plan].with_units(stack)
+        cases = np.array([self._cases.get(unit, 0) for unit in every])
+        return Digest(summaries, self._facts, cases, self._unit)
 
 
-def _add_to(units: list[Any], unit: int, what: Any) -> None:
-    if unit < len(units):
-        units[unit] = units[unit] + what
-    else:
-        units.append(what)
+def _add_to(units: dict[int, Any], unit: int, what: Any) -> None:
+    units[unit] = units[unit] + what if unit in units else what
 
 
 def digest_of(
