@@ -201,7 +201,7 @@ def raters_compared(request: Request, labels: Labels, groups: Any) -> dict[str, 
 
     With the metrics of their agreement only, and where shuffling labels is a matter of seconds.
     """
-    if not request.compares_raters:
+    if not request.compares_raters or labels.num_raters.max() < 2:
         return {}
     try:
         if labels.ratings is None:
@@ -217,10 +217,11 @@ def raters_compared(request: Request, labels: Labels, groups: Any) -> dict[str, 
 
 def _panel_compared(request: Request, facts: Facts) -> dict[str, Any]:
     """Return the same where cases are not in memory, from counts of what the raters said."""
+    if not request.compares_raters or facts.most < 2:
+        return {}
     panel = facts.panel or Panel.none("the labels do not say who gave them")
-    if panel.why or not request.compares_raters:
-        said = f"no comparison of the raters because {panel.why}"
-        return {"raters_not_compared": said} if request.compares_raters else {}
+    if panel.why:
+        return {"raters_not_compared": f"no comparison of the raters because {panel.why}"}
     labels, groups = panel.labels()
     return raters_compared(request, replace(labels, class_names=facts.class_names), groups)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ class Channel:
     place: int
     statistics: tuple[Statistic, ...]
 
-    @property
+    @cached_property
     def coefficients(self) -> FloatArray:
         """(statistics, cells)."""
         return np.stack([s.coefficients for s in self.statistics])

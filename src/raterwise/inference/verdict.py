@@ -346,13 +346,16 @@ def _means(
 
     In `flipped` cells the other of two classes is meant.
     """
-    if not table.weight[place][cells].any():  # all on one side of a slope
-        cells = np.ones(len(cells), bool)
-    weight, found = table.weight[place], []
-    for sums in (table.predicted[place], table.observed[place]):
-        own = sums if flipped is None else np.where(flipped, weight - sums, sums)
-        found.append(float(own[cells].sum() / weight[cells].sum()))
-    return found[0], found[1]
+    weight, sums = table.weight[place], (table.predicted[place], table.observed[place])
+    total = float(weight @ cells)
+    if not total:  # all on one side of a slope
+        cells, total = np.ones(len(cells), bool), float(weight.sum())
+    if flipped is not None:
+        sums = (
+            np.where(flipped, weight - sums[0], sums[0]),
+            np.where(flipped, weight - sums[1], sums[1]),
+        )
+    return float(sums[0] @ cells) / total, float(sums[1] @ cells) / total
 
 
 def _ends(table: DeviationTable, statistic: Statistic) -> tuple[float, float]:
