@@ -21,7 +21,7 @@ METRICS = "brier,ece,accuracy"
 runner = CliRunner()
 
 
-def cases(patients: int = 150, per_patient: int = 4, mixed: bool = False) -> dict[str, Any]:
+def cases(patients: int = 100, per_patient: int = 4, mixed: bool = False) -> dict[str, Any]:
     """Return patients of two scanners and a few of neither; the model is off on scanner B."""
     random = np.random.default_rng(0)
     patient = np.repeat(np.arange(patients), per_patient)
@@ -99,7 +99,7 @@ def test_levels_are_checkpointed_and_merged(tmp_path: Path) -> None:
     whole = streamed(written(held, tmp_path / "c.parquet"), checkpoint=tmp_path / "kept")
     again = streamed(tmp_path / "c.parquet", checkpoint=tmp_path / "kept")
     assert again.to_dict()["subgroups"] == whole.to_dict()["subgroups"]
-    for i, rows in enumerate((held["patient"] < 60, held["patient"] >= 60)):
+    for i, rows in enumerate((held["patient"] < 40, held["patient"] >= 40)):
         half = written({k: v[rows] for k, v in held.items()}, tmp_path / f"half{i}.parquet")
         asked = ["evaluate", half, "--label-column", "y", "--group-column", "patient", "-q"]
         asked += ["--metrics", METRICS, "--subgroup-column", "scanner", "--resamples", 200]

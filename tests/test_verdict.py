@@ -129,6 +129,27 @@ def test_a_case_may_count_in_any_way() -> None:
         assert getattr(table, name).sum() == pytest.approx(each.sum(), rel=1e-9), name
 
 
+@pytest.mark.parametrize("classes", [2, 4, 12, 210])
+def test_single_labels_are_histograms_of_one(classes: int) -> None:
+    """The loop for one label per case gives the sums of the one for histograms, weights or not."""
+    random = np.random.default_rng(21)
+    probs = softmax(3 * random.normal(size=(80, classes)), axis=1)
+    probs[:2] = np.eye(classes)[:2]  # exactly 0 and 1
+    y = random.integers(0, classes, 80)
+    plan, units = DeviationPlan(grouped=True), np.arange(80) % 7
+    given = [
+        Predictions.of(probs, y),
+        Predictions.of(probs, y, weights=np.ones(80)),
+        Predictions.of(probs, Labels.from_counts(np.eye(classes, dtype=int)[y])),
+    ]
+    first, *rest = (summarise(p, [plan], units=units, num_units=7)[plan] for p in given)
+    for other in rest:
+        np.testing.assert_allclose(other.sums, first.sums, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(other.units, first.units, rtol=1e-9, atol=1e-12)
+    deviation = first.sums[..., 4] - first.sums[..., 2]
+    np.testing.assert_allclose(first.units[..., 0].sum(axis=0), deviation, atol=1e-12)
+
+
 def test_many_labels_have_the_same_null_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Correlated normal sums stand for drawn labels where these are too many."""
     random = np.random.default_rng(4)

@@ -120,6 +120,19 @@ def test_a_stream_knows_the_place_of_every_case(tmp_path: Path) -> None:
     assert streamed(np.roll(whole, 30), 30)["labels"] != plain["labels"]
 
 
+def test_weights_count_in_what_resampling_is_worth(tmp_path: Path) -> None:
+    """(Σw)² / Σw² units of equal weight, in memory as in a stream; not their number."""
+    p, y = np.linspace(0.1, 0.9, 40), np.arange(40) % 2
+    weights = np.r_[np.full(4, 9.0), np.ones(36)]
+    worth = weights.sum() ** 2 / (weights**2).sum()
+    found = rw.evaluate(p, y, "brier", weights=weights, resamples=20)
+    assert found.data["resampling"]["worth"] == pytest.approx(worth)
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"prob_1": p, "y": y, "w": weights}), path, row_group_size=11)
+    streamed = rw.evaluate_stream(path, "brier", 20, label_column="y", weight_column="w")
+    assert streamed.data["resampling"]["worth"] == pytest.approx(worth)
+
+
 # the units of resampling -------------------------------------------------------------------------
 
 SIZES = np.r_[90, np.full(15, 30)]

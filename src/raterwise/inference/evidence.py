@@ -60,9 +60,11 @@ class Moments:
     @staticmethod
     def of(table: DeviationTable, channels: Sequence[Channel]) -> Moments:
         """Return those of all statistics of the channels."""
-        powers = (("alone", 2), ("third", 3), ("together", 2), ("third_together", 3))
         return Moments(
-            *(_sums(getattr(table, name), channels, power) for name, power in powers),
+            _sums(table.alone, channels, 2),
+            _sums(table.third, channels, 3),
+            _sums(table.together, channels, 2),
+            _sums(table.third_together, channels, 3),
             _sums(table.fourth, channels, 4),
             _sums(table.apart, channels, 2),
         )
@@ -237,7 +239,7 @@ def two_sided(t: FloatArray, skewness: FloatArray) -> FloatArray:
     shape = 4 / size**2
     x = np.maximum(shape + np.sqrt(shape) * t, 0)
     tail = np.minimum(gammainc(shape, x), gammaincc(shape, x))
-    return np.where(skewed, np.minimum(1, 2 * tail), normal)
+    return np.asarray(np.where(skewed, np.minimum(1, 2 * tail), normal))
 
 
 def simulated_p_values(
@@ -274,7 +276,7 @@ def simulated_p_values(
 
 def _variances(table: DeviationTable, place: int, agreement: float) -> FloatArray:
     alone, together = table.alone[place], table.together[place]
-    return np.maximum(alone + agreement * (together - alone), 0)  # rounding
+    return np.asarray(np.maximum(alone + agreement * (together - alone), 0))  # rounding
 
 
 def _normal(

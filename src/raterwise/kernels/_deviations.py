@@ -36,7 +36,7 @@ def _cell(z: float, edges: Array, places: Array) -> int:
         return 0
     if z >= 1.0:
         return len(edges) + 2
-    at = places[int(z * PLACES)]
+    at = int(places[int(z * PLACES)])
     while at < len(edges) and z >= edges[at]:
         at += 1
     return at + 1

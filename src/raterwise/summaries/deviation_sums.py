@@ -91,7 +91,10 @@ class DeviationPlan:
 
 @dataclass(eq=False)
 class DeviationSums:
-    """The sums of some cases; `a + b` is those of all of them."""
+    """The sums of some cases; `a + b` is those of all of them.
+
+    No metric is made of them: the verdict is.
+    """
 
     plan: DeviationPlan
     sums: FloatArray
@@ -171,12 +174,6 @@ class DeviationSums:
             self.digits = digits
             if digits > MOST_DIGITS:
                 return
-
-    def value(self, row: Any, options: Any) -> tuple[float, float | None]:
-        """Refuse: no metric is made of these sums."""
-        raise NotImplementedError
-
-    nested = by_unit = value  # type: ignore[assignment]
 
     def counted(self, by_annotation: float, by_case: float) -> DeviationTable:
         """Return the sums with a case of n labels counted as w (by_annotation n + by_case)."""

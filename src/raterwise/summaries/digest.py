@@ -175,9 +175,9 @@ def digest_of(
     if units is None:
         return Digest(summaries, facts, np.array([len(predictions)]), unit)
     facts = replace(facts, fingerprint=facts.fingerprint.with_units(units, first))
-    weights = predictions.weights
-    if weights is not None:
-        weights = np.bincount(units, weights, number)
+    given, weights = predictions.weights, None
+    if given is not None:
+        weights = np.bincount(units, given, number).astype(np.float64)
     return Digest(summaries, facts, np.bincount(units, minlength=number), unit, weights)
 
 

@@ -74,11 +74,13 @@ class Panel:
             return Panel.none("the parts have different raters")
         if bool(len(self.patients)) != bool(len(other.patients)):
             return Panel.none("some parts do not say who the patients are")
-        joined = (
-            np.concatenate((getattr(self, name), getattr(other, name)))
-            for name in ("codes", "cases", "patients")
-        )
-        return Panel(self.raters, self.classes, *joined)._counted()
+        return Panel(
+            self.raters,
+            self.classes,
+            np.concatenate((self.codes, other.codes)),
+            np.concatenate((self.cases, other.cases)),
+            np.concatenate((self.patients, other.patients)),
+        )._counted()
 
     def _counted(self) -> Panel:
         """Return the panel with every row once, in order."""
