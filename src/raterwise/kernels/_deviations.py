@@ -36,10 +36,10 @@ def _cell(z: float, edges: Array, places: Array) -> int:
         return 0
     if z >= 1.0:
         return len(edges) + 2
-    at = int(places[int(z * PLACES)])
-    while at < len(edges) and z >= edges[at]:
-        at += 1
-    return at + 1
+    at = np.uint64(places[np.uint64(z * PLACES)])
+    while at < np.uint64(len(edges)) and z >= edges[at]:
+        at += np.uint64(1)
+    return int(at) + 1
 
 
 @njit(inline="always")
@@ -145,7 +145,7 @@ def add_single_labels(
     rows, classes = probs.shape
     channels, cells, _ = table.shape
     last, by_unit = len(edges) + 2, unit.size > 0
-    sums = np.zeros((channels * cells, SUMS))
+    sums = np.zeros(channels * cells * SUMS)
     for i in range(rows):
         u = unit[i] % len(units) if by_unit else 0
         events = 1 if classes == 2 else named + 1
@@ -154,7 +154,7 @@ def add_single_labels(
             z, mu = float(probs[i, k]), 1.0 if labels[i] == k else 0.0
             cell = _cell(z, edges, places)
             v, t = _variance(z, cell, last)
-            _sum(z, mu, mu - z, 0.0, v, t, sums, c * cells + cell)
+            _sum(z, mu, v, t, sums, c * cells + cell)
             if by_unit:
                 _add_to_unit(mu - z, v, 1.0, 1.0, units[u, c, cell])
         if classes == 2 or probs[i, predicted[i]] >= 1.0:
@@ -168,7 +168,7 @@ def add_single_labels(
         mu = float(probs[i, labels[i]])
         v = max(cube - z * z, 0.0)
         t = fourth - 3.0 * z * cube + 2.0 * z * z * z
-        _sum(z, mu, mu - z, 0.0, v, t, sums, events * cells + 1)
+        _sum(z, mu, v, t, sums, events * cells + 1)
         if by_unit:
             _add_to_unit(mu - z, v, 1.0, 1.0, units[u, events, 1])
     _add_sums(sums, 1.0, table)
@@ -184,18 +184,20 @@ def add_votes(
     `unit` (cells, UNIT_FIELDS) is that of the image.
     """
     cells, last = table.shape[1], len(edges) + 2
-    sums = np.zeros((cells, SUMS))
+    sums = np.zeros(cells * SUMS)
     spread = np.zeros(cells)
     for i in range(len(positive)):
         z, mu = float(positive[i]), votes[i] / raters
         cell = _cell(z, edges, places)
         v, t = _variance(z, cell, last)
-        _sum(z, mu, mu - z, mu * (1.0 - mu), v, t, sums, cell)
+        at = _sum(z, mu, v, t, sums, cell)
+        sums[at + np.uint64(6)] += mu * (1.0 - mu)
+        sums[at + np.uint64(7)] += v * v
         spread[cell] += math.sqrt(v)
     _add_sums(sums, float(raters), table)
     if unit.size > 0:
         for c in range(cells):
-            gap = sums[c, 2] - sums[c, 1]
+            gap = sums[c * SUMS + 2] - sums[c * SUMS + 1]
             unit[c, 0] += gap
             unit[c, 1] += raters * gap
             unit[c, 2] += spread[c]
@@ -203,25 +205,26 @@ def add_votes(
 
 
 @njit(inline="always")
-def _sum(
-    z: float, mu: float, gap: float, within: float, v: float, t: float, sums: Array, at: int
-) -> None:
-    sums[at, 0] += 1.0
-    sums[at, 1] += z
-    sums[at, 2] += mu
-    sums[at, 3] += v
-    sums[at, 4] += t
-    sums[at, 5] += gap * gap
-    sums[at, 6] += within
-    sums[at, 7] += v * v
+def _sum(z: float, mu: float, v: float, t: float, sums: Array, cell: int) -> Any:
+    """Add one event to flat sums; return where."""
+    # An index without a sign needs no look whether it counts from the end.
+    at = np.uint64(cell) * np.uint64(SUMS)
+    gap = mu - z
+    sums[at] += 1.0
+    sums[at + np.uint64(1)] += z
+    sums[at + np.uint64(2)] += mu
+    sums[at + np.uint64(3)] += v
+    sums[at + np.uint64(4)] += t
+    sums[at + np.uint64(5)] += gap * gap
+    return at
 
 
 @njit(nogil=True, cache=True)
 def _add_sums(sums: Array, n: float, table: Array) -> None:
     """Add the sums of cases of weight 1 that have n labels each."""
     cells = table.shape[1]
-    for j in range(len(sums)):
-        at, one = table[j // cells, j % cells], sums[j]
+    for j in range(len(sums) // SUMS):
+        at, one = table[j // cells, j % cells], sums[j * SUMS : (j + 1) * SUMS]
         for f in range(3):
             at[2 * f] += one[f]
             at[2 * f + 1] += n * one[f]

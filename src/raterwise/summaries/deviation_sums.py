@@ -39,13 +39,14 @@ MOST_DIGITS = 4
 
 
 @lru_cache(maxsize=2)
-def _edges(step: float) -> tuple[FloatArray, NDArray[np.int64]]:
+def _edges(step: float) -> tuple[FloatArray, NDArray[np.uint8]]:
     """Return the edges of the cells, and for each place in [0, 1) how many edges lie below it."""
     from raterwise.kernels._deviations import PLACES
 
     edges = expit(np.arange(-STEEPEST, STEEPEST + step / 2, step))
     edges[len(edges) // 2] = np.nextafter(0.5, 1)  # of two classes, a tie is predicted as the first
-    return edges, np.searchsorted(edges, np.arange(PLACES + 1) / PLACES, side="right")
+    below = np.searchsorted(edges, np.arange(PLACES + 1) / PLACES, side="right")
+    return edges, below.astype(np.uint8)  # small, to stay in the cache
 
 
 @dataclass(frozen=True)
