@@ -174,32 +174,48 @@ def mixed_labels(
 @app.command("robust_ece")
 def robust_ece(
     data: Annotated[
-        Path, typer.Option(help="Folder with breastmnist.npz, pneumoniamnist.npz, or both.")
+        Path,
+        typer.Option(
+            help="Folder with the files of the data sets (breastmnist.npz, busi.npz …; CIFAR-10 as "
+            "data_batch_1.bin …). Those that are not there are left out."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for a file per network and tables.md.")],
+    problems: Annotated[
+        str,
+        typer.Option(
+            help="Which data: breastmnist, pneumoniamnist, busi, pocus, covid_ct, retinamnist, "
+            "dermamnist, cifar10-1000, cifar10-5000, the last two also with -batch32."
+        ),
+    ] = "breastmnist,pneumoniamnist",
     device: Device = "cpu",
     seeds: Annotated[int, typer.Option(min=1, help="Training runs of each loss.")] = 10,
+    betas: Annotated[str, typer.Option(help="Weights of the calibration terms.")] = "1,5,10",
     part: Part = None,
     judge_only: JudgeOnly = False,
     resamples: Resamples = 1000,
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Calibration losses in training: RECE Table 2 with BreastMNIST and PneumoniaMNIST.
+    """Calibration losses in training: RECE Table 2 with the images that can be had.
 
     Cross-entropy, focal loss, FLSD, DCA, MDCA and RCR, each from several
     seeds, with intervals over test images and training runs.
     """
     from experiments.robust_ece.judging import judge
-    from experiments.robust_ece.runs import Settings
+    from experiments.robust_ece.runs import DATA, MORE_DATA, Settings
 
+    known = (*DATA, *MORE_DATA)
     shard = _prepared(out, part, judge_only)
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             _need_torch()
             from experiments.robust_ece.training_losses import train_all
 
-            train_all(data, out, Settings(seeds=seeds), device=device, shard=shard, progress=report)
+            chosen = [choose("--problems", name.strip(), known) for name in problems.split(",")]
+            weights = tuple(float(beta) for beta in betas.split(","))
+            settings = Settings(seeds=seeds, betas=weights)
+            train_all(data, out, settings, data=chosen, device=device, shard=shard, progress=report)
         if part is None:
             judge(out, resamples, seed, report)
     if not quiet:

@@ -107,12 +107,14 @@ def train(
     validation: tuple[Tensor, Tensor] | None = None,
     augment: Augment | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    watch: Callable[[nn.Module, int], None] | None = None,
     device: str | torch.device = "cpu",
 ) -> nn.Module:
     """Return a trained network, in eval mode; of its best epoch where there is validation.
 
     `make` builds the network, from random weights that the recipe's seed decides. With a
-    checkpoint, training that was killed goes on with the epoch after the last whole one.
+    checkpoint, training that was killed goes on with the epoch after the last whole one. `watch`
+    is shown the network after every epoch that is done here.
     """
     if recipe.patience is not None and validation is None:
         raise InvalidInputError("patience: needs validation cases to be patient with; got none")
@@ -127,6 +129,8 @@ def train(
         optimizer = training.optimizer
         with seeded(recipe.seed, 1, number, device=at):
             mean = _epoch(network, loss, images, targets, optimizer, recipe.batch_size, augment)
+        if watch is not None:
+            watch(network, number)
         return mean, None if held_out is None else _loss_on(network, loss, *held_out)
 
     history = training.begin(network)

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from experiments.commands import app
+from experiments.robust_ece.data import problem_in
 from experiments.robust_ece.judging import (
     Network,
     Spread,
@@ -31,9 +32,11 @@ from experiments.robust_ece.runs import (
     DATA,
     LOSS_NAMES,
     WEIGHTED,
+    WIDTHS,
     Run,
     Settings,
     load_runs,
+    pack,
     runs_of,
 )
 from experiments.robust_ece.tables import as_markdown
@@ -122,6 +125,67 @@ def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
             read_medmnist(tmp_path / name)
 
 
+def test_folds_keep_together_what_belongs_together(tmp_path: Path) -> None:
+    """Every image is judged once; no recording both trains and judges; duplicates are found."""
+    random = np.random.default_rng(0)
+    source = np.repeat(np.arange(20), 3)
+    images = random.integers(0, 255, (60, 32, 32)).astype(np.uint8)
+    np.savez(tmp_path / "pocus.npz", images=images, labels=source % 4, source=source)
+    found = problem_in(tmp_path, "pocus")
+    assert found is not None and problem_in(tmp_path, "busi") is None
+    judged_once = np.concatenate([fold.test for fold in found.folds])
+    assert sorted(judged_once) == list(range(60))
+    for fold in found.folds:
+        assert not set(source[fold.train]) & set(source[fold.test])
+        assert not set(source[fold.validation]) & set(source[fold.test])
+        assert len(fold.train) + len(fold.validation) + len(fold.test) == 60
+    images[7] = images[3] + (images[3] < 255)  # the same picture, a little brighter
+    np.savez(tmp_path / "busi.npz", images=images, labels=source % 3)
+    busi = problem_in(tmp_path, "busi")
+    assert busi is not None and busi.groups is not None
+    assert busi.groups[7] == busi.groups[3] and len(np.unique(busi.groups)) == 59
+
+
+def test_lesions_of_the_test_images_train_nothing(tmp_path: Path) -> None:
+    """A lesion that was photographed twice is judged, not learned."""
+    split = np.array(["train", "train", "val", "test", "test"])
+    np.savez(
+        tmp_path / "dermamnist.npz",
+        images=np.zeros((5, 28, 28, 3), np.uint8),
+        labels=np.array([0, 1, 2, 3, 4], np.uint8),
+        split=split,
+        lesion_id=np.array(["a", "b", "c", "b", "d"]),
+    )
+    found = problem_in(tmp_path, "dermamnist")
+    assert found is not None
+    assert [rows.tolist() for rows in found.folds[0]] == [[0], [2], [3, 4]]
+
+
+def test_networks_of_all_folds_are_one_run(tmp_path: Path) -> None:
+    """Trained fold by fold, packed into one file, read back as one run with its recordings."""
+    random = np.random.default_rng(0)
+    source = np.repeat(np.arange(10), 2)
+    images = random.integers(0, 255, (20, 32, 32)).astype(np.uint8)
+    np.savez(tmp_path / "pocus.npz", images=images, labels=source % 2, source=source)
+    tiny = replace(TINY, seeds=1, epochs={"pocus": 1}, width=1, samples=2, betas=(1.0,))
+    files = train_all(tmp_path, tmp_path / "nets", tiny, data=["pocus"], shard=(0, 1))
+    assert len(files) == 5 * 9  # seven losses, RCR with two more σ
+    (tmp_path / "packed").mkdir()
+    pack(tmp_path / "nets", tmp_path / "packed", "pocus")
+    one_by_one, packed = (dict(load_runs(tmp_path / n)) for n in ("nets", "packed"))
+    assert set(one_by_one) == set(packed) and len(packed) == 9
+    run = Run("pocus", "flsd", 1.0, 0)
+    order = one_by_one[run]["test_index"]
+    assert sorted(order) == list(range(20))
+    np.testing.assert_array_equal(packed[run]["test_groups"], source[order])
+    np.testing.assert_allclose(
+        packed[run]["test_logits"], one_by_one[run]["test_logits"], rtol=1e-3, atol=1e-3
+    )
+    assert packed[run]["best_logits"].shape == (20, 2)
+    files[0].unlink()  # without one of its folds a run is not judged
+    assert len(dict(load_runs(tmp_path / "nets"))) == 8
+
+
 # Losses, network, views ---------------------------------------------------------------------------
 
 
@@ -145,7 +209,7 @@ def test_losses_by_hand(loss: str, value: float) -> None:
 
 def test_every_loss_has_a_name() -> None:
     """What is trained and what is judged go by the same names, in the order of the table."""
-    assert tuple(LOSSES) == LOSS_NAMES and set(WEIGHTED) < set(LOSS_NAMES)
+    assert tuple(LOSSES) == (*LOSS_NAMES, *WIDTHS) and set(WEIGHTED) < set(LOSS_NAMES)
 
 
 def test_the_network_is_small() -> None:
@@ -416,6 +480,8 @@ def made_up_runs(seeds: int = 2, cases: int = 40) -> dict[Run, dict[str, np.ndar
             "test_labels": labels,
             "validation_logits": towards,
             "validation_labels": against,
+            "test_fold": np.zeros(cases, int),
+            "validation_fold": np.zeros(cases, int),
             "train_accuracy": np.asarray(1.0),
             "seconds": np.asarray(2.0),
         }
@@ -513,7 +579,8 @@ def test_the_command_trains_and_writes_tables(
     assert "### BreastMNIST" in text and "20 test images, training runs of each loss: 2." in text
     assert text.count("| focal+rcr-paper | ") == 4
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
-    assert len(summary[0]["differences"]) == 2 * 6 * (len(summary[0]["metrics"]) - 1)
+    # Of the epochs that were best on the test images there are three rows, without RECE-M.
+    assert len(summary[0]["differences"]) == 2 * (6 * (len(summary[0]["metrics"]) - 1) - 3)
     again = CliRunner().invoke(app, [*command, "--judge-only", "--resamples", "20", "--quiet"])
     assert again.exit_code == 0 and again.stdout == "" and len(asked) == 1
     assert (out / "tables.md").read_text(encoding="utf-8") == text

@@ -34,7 +34,7 @@ from raterwise.densities.cells import (
     fine_cells,
     score_cells,
 )
-from raterwise.densities.pairs import canonical_kde, classwise_kde, top_label_kde
+from raterwise.densities.pairs import canonical_kde, top_label_kde
 from raterwise.densities.smooth_ece import smooth_ece, smooth_ece_at
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels import _threads
@@ -127,7 +127,7 @@ def test_released_values_to_the_last_digits(golden: GoldenValue) -> None:
         right = (data.probs.argmax(axis=1) == data.classes).astype(np.float64)
         ours = top_label_kde(data.probs.max(axis=1), right, np.ones(len(right)), **options)
     elif golden.what == "ECE_KDE_marginal":
-        ours = data.num_classes * classwise_kde(data.probs, hits, **options)
+        ours = data.num_classes * rw.kde_ece(data.probs, data.classes, "per_class", **options)
     else:
         ours = canonical_kde(data.probs, hits, floor=1e-10, **options)
     assert ours == golden.approx(1e-13)
@@ -154,10 +154,14 @@ def test_leaving_out_the_copy_is_repeating_the_rows() -> None:
     labels = np.repeat(np.tile(np.arange(3), 80), counts.ravel().astype(int))
     hits = np.eye(3)[labels]
     # Repeated rows are cases of their own, so leaving out the case is leaving out the copy.
-    for kind in (classwise_kde, canonical_kde):
-        ours = kind(probs, counts, bandwidth=0.02, leave_out="copy")
-        assert ours == pytest.approx(kind(rows, hits, bandwidth=0.02), abs=1e-12)
-        assert ours != pytest.approx(kind(probs, counts, bandwidth=0.02), abs=1e-5)
+    ours = canonical_kde(probs, counts, bandwidth=0.02, leave_out="copy")
+    assert ours == pytest.approx(canonical_kde(rows, hits, bandwidth=0.02), abs=1e-12)
+    assert ours != pytest.approx(canonical_kde(probs, counts, bandwidth=0.02), abs=1e-5)
+    told = {"question": "per_class", "bandwidth": 0.02}
+    held = rw.Labels.from_counts(counts.astype(int))
+    ours = rw.kde_ece(probs, held, leave_out="copy", **told)
+    assert ours == pytest.approx(rw.kde_ece(rows, labels, **told), abs=1e-12)
+    assert ours != pytest.approx(rw.kde_ece(probs, held, **told), abs=1e-5)
 
 
 def test_canonical_by_double_loop() -> None:

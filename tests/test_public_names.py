@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import raterwise
+from raterwise.catalog import CATALOG
 
 # What other libraries call, and people do not: the example is that of the class.
 HOOKS = {"forward", "extra_repr"}
@@ -134,12 +135,39 @@ def test_a_public_name_explains_itself(name: str) -> None:
     assert complaints(NAMES[name]) == []
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in sorted(NAMES) if "." not in n and inspect.isfunction(NAMES[n])]
-)
-def test_a_function_says_what_else_there_is(name: str) -> None:
-    """Who reads the help of a function of `rw` learns which others to consider."""
-    assert "See Also" in sections(inspect.getdoc(NAMES[name]) or "")
+def is_method(name: str) -> bool:
+    """Say whether a name is that of a method or property of a public class."""
+    return inspect.isclass(NAMES.get(name.rpartition(".")[0]))
+
+
+SPOKEN_FOR = [
+    n
+    for n in sorted(NAMES)
+    if (inspect.isfunction(NAMES[n]) or inspect.isclass(NAMES[n])) and not is_method(n)
+]
+
+
+@pytest.mark.parametrize("name", SPOKEN_FOR)
+def test_a_name_says_what_else_there_is(name: str) -> None:
+    """Who reads the help of a function or a class learns which others to consider."""
+    assert (sections(inspect.getdoc(NAMES[name]) or "").get("See Also") or "").strip()
+
+
+METRICS = [
+    n
+    for n in SPOKEN_FOR
+    if n.rpartition(".")[2] in CATALOG
+    or (
+        NAMES[n].__module__.startswith(("raterwise.functions", "raterwise.confidence"))
+        and inspect.isfunction(NAMES[n])
+    )
+]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_metric_says_where_it_comes_from(name: str) -> None:
+    """The paper, with the equation where there are several."""
+    assert (sections(inspect.getdoc(NAMES[name]) or "").get("References") or "").strip()
 
 
 def test_the_walk_reaches_methods_and_modules() -> None:

@@ -469,7 +469,7 @@ def test_one_rater_leaves_disagreement_undefined() -> None:
         ((np.ones((3, 4)), np.zeros((2, 5, 4), int)), {}, r"case 0: probabilities and masks"),
         ((np.full((4, 4), 0.5), np.full((2, 4, 4), 2)), {}, r"rater 0, voxel \(0, 0\).*got 2"),
         ((np.full((2, 4), 2.0), np.zeros((1, 2, 4), int)), {}, r"voxel \(0, 0\) holds 2"),
-        ((np.full((2, 4), np.nan), np.zeros((1, 2, 4), int)), {}, r"case 0: probabilities"),
+        ((np.full((2, 4), np.nan), np.zeros((1, 2, 4), int)), {}, r"case 0: .* 8 values are NaN"),
         ((np.full((3, 4, 4), 0.4), np.zeros((1, 4, 4), int)), {}, r"case 0: .*sum to 1"),
         ((np.full(4, 0.5), []), {}, "at least one rater"),
         ((np.full(4, 0.5), np.zeros((1, 4), int)), {"boundary_mm": 1.0}, "spacing: must be given"),

@@ -35,7 +35,6 @@ from raterwise.inference.noise import (
 )
 from raterwise.inference.small import (
     gap_interval,
-    linearised_interval,
     loss_interval,
     proportion_interval,
     separation_interval,
@@ -138,8 +137,6 @@ def test_nothing_is_a_point():
     assert proportion_interval(found)[0] == pytest.approx(0.025 ** (1 / 30))
     nothing = replace(found, value=0.0)
     assert loss_interval(nothing, step=1, squared_step=2)[1] > 0.1
-    low, high = linearised_interval(2.0, np.full(30, 2.0), scale="proportion", bounds=(0, 2))
-    assert low < 1.8 and high == 2
 
 
 def test_two_sources_add_up():
@@ -163,8 +160,6 @@ def test_what_cannot_be_used_is_refused():
         linearise(1.0, [1.0, 2.0], [0.0, 3.0])
     with pytest.raises(InvalidInputError, match="value: a loss cannot be negative"):
         loss_interval(Linearised(-0.1, 0.1, 9, 10, 10))
-    with pytest.raises(InvalidInputError, match="scale: must be"):
-        linearised_interval(0.5, [0.4, 0.6], scale="log")
     with pytest.raises(InvalidInputError, match="level: must lie between 0 and 1"):
         student_interval(Linearised(0.1, 0.1, 9, 10, 10), 1.0)
     with pytest.raises(UndefinedMetricError, match="groups: one of the two groups is empty"):
@@ -191,9 +186,7 @@ def test_unequal_patients_are_covered(patients):
         random = np.random.default_rng([3, r])
         size, right = unequal_patients(random, patients)
         value = right.sum() / size.sum()
-        low, high = linearised_interval(
-            value, without_each(right, size), size, scale="proportion", bounds=(0, 1)
-        )
+        low, high = proportion_interval(linearise(value, without_each(right, size), size))
         times = random.multinomial(patients, np.full(patients, 1 / patients), 300)
         ends = percentile_interval(times @ right / (times @ size), units=patients)
         held[r] = low <= truth <= high, ends.low <= truth <= ends.high

@@ -384,6 +384,11 @@ def test_parts_are_summarised_apart_and_merged(tmp_path: Path) -> None:
         k: v for k, v in streamed["data"].items() if k not in apart
     }
     assert (merged["data"]["patients"], streamed["data"]["patients"]) == (100, 50)
+    told = "the 100 patients were counted in 2 summaries, which do not name them"
+    assert any(told in warning for warning in merged["warnings"])
+    assert not any("summaries" in warning for warning in streamed["warnings"])
+    with pytest.raises(rw.InvalidInputError, match=r"other numbers of summaries.*: 2 and 1"):
+        rw.compare({f: rw.Results.from_json(tmp_path / f"{f}.json") for f in "mb"})
     other = ("--save-summary", tmp_path / "s_other.npz", "--bins", 10)
     assert evaluate(tmp_path / "t0.parquet", *options, *other).exit_code == 0
     refused = runner.invoke(app, ["merge", *(str(tmp_path / f"s{k}.npz") for k in ("0", "_other"))])
@@ -485,14 +490,15 @@ def test_a_name_that_is_there_is_no_pattern(tmp_path: Path) -> None:
         ((), "a stream needs the labels in the same file"),
         (("--label-column", "nobody"), "there is no 'nobody'"),
         (("--rater-columns", "r0", "--ratings", "x.csv"), "a stream has its labels in the file"),
-        (("--rater-columns", "r0", "--unit", "raters"), "cases"),
+        (("--rater-columns", "r0", "--unit", "raters"), "needs several of them; one person rated"),
+        (("--label-column", "r0", "--unit", "both"), "needs to know who said what"),
         (("--label-column", "r0", "--prob-prefix", "q_"), "none begins with 'q_'"),
     ],
 )
 def test_what_cannot_be_streamed_is_refused(
     tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
-    """Missing labels, files to be joined and rater resampling are errors in one line."""
+    """Missing labels, files to be joined and raters who are not known are errors in one line."""
     pq.write_table(table(20), tmp_path / "t.parquet")
     done = evaluate(tmp_path / "t.parquet", "--stream", *options)
     assert done.exit_code == 2

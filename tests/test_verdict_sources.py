@@ -227,10 +227,9 @@ def test_nobody_is_compared_where_nobody_knows_who_said_what() -> None:
         [Case(np.full((3, 3), 0.4), np.eye(3, dtype=int)[None].repeat(2, axis=0))] * 2,
         "fleiss_kappa", resamples=20,
     )  # fmt: skip
-    for results in (found, image):
-        assert results.data["raters_not_compared"] == (
-            "no comparison of the raters because the labels do not say who gave them"
-        )
+    why = "no comparison of the raters because "
+    assert found.data["raters_not_compared"] == f"{why}the labels do not say who gave them"
+    assert image.data["raters_not_compared"] == f"{why}voxels are too many to shuffle"
 
 
 # no verdict, and other evidence ------------------------------------------------------------------

@@ -475,3 +475,74 @@ def test_a_stream_is_not_paired_with_a_table_in_memory(tmp_path: Path) -> None:
     again = rw.evaluate_stream(path, "brier", 20, count_prefix="count_")
     difference = rw.compare({"a": streamed, "b": again}).differences[0]
     assert (difference.low, difference.high) == (0.0, 0.0)
+
+
+def test_one_thread_reads_a_stream_and_images_without_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With threads=1 nothing is read ahead: no thread is started at all."""
+    import threading
+
+    started: list[str] = []
+    begin = threading.Thread.start
+
+    def start(self: threading.Thread) -> None:
+        started.append(self.name)
+        begin(self)
+
+    random = np.random.default_rng(0)
+    table = pa.table({"prob_1": random.random(400), "y": random.integers(0, 2, 400)})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=50)
+    image, masks = random.random((6, 6)), random.integers(0, 2, (2, 6, 6))
+    opened = [lambda: Case(image, masks)] * 3
+    monkeypatch.setattr(threading.Thread, "start", start)
+    rw.evaluate_stream(tmp_path / "t.parquet", "brier", resamples=20, threads=1, label_column="y")
+    rw.segmentation.evaluate(opened, "brier", resamples=0, threads=1)
+    assert started == []
+    rw.evaluate_stream(tmp_path / "t.parquet", "brier", resamples=20, threads=2, label_column="y")
+    assert any(name.startswith("raterwise-ahead") for name in started)
+
+
+# the noise of calibration errors -----------------------------------------------------------------
+
+
+def test_patients_are_as_large_as_their_weights_in_every_expansion(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three cases each, but one patient weighs most: few are worth, also for the kernel's bins."""
+    from raterwise.inference import inversion
+
+    held, sizes = cases(), []
+    expand = inversion.noise_expansion
+
+    def noted(of: Any, level: float) -> float:
+        sizes.append(np.asarray(of))
+        return expand(of, level)
+
+    monkeypatch.setattr(inversion, "noise_expansion", noted)
+    weights = np.where(held["patient"] == 0, 40.0, 1.0)
+    asked: dict[str, Any] = {"groups": held["patient"], "resamples": 20, "per": "case"}
+    rw.evaluate(held["p"], held["labels"], "kde_ece", weights=weights, **asked)
+    assert len(sizes) == 2  # of the deviations, and of the bins that keep signs apart
+    for found in sizes:
+        assert found == pytest.approx(np.bincount(held["patient"], weights))
+
+
+def test_the_seed_reaches_the_calibrated_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels drawn from the model's own probabilities are others with another seed alone."""
+    from raterwise.inference import noise
+
+    held, drawn = cases(), []
+    draw = noise.calibrated_draws
+
+    def noted(*given: Any, **asked: Any) -> Any:
+        found = draw(*given, **asked)
+        drawn.append(found)
+        return found
+
+    monkeypatch.setattr(noise, "calibrated_draws", noted)
+    for seed in (0, 0, 1):
+        rw.evaluate(held["p"], held["labels"], "ece", resamples=20, seed=seed)
+    first, same, other = drawn[:: len(drawn) // 3]
+    assert np.array_equal(first, same) and not np.array_equal(first, other)
+    assert len(first) == 20

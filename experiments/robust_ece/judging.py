@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.kept import fingerprint, kept, write_json
-from experiments.robust_ece.runs import LOSS_NAMES, WEIGHTED, Run, load_runs
+from experiments.robust_ece.runs import LOSS_NAMES, WEIGHTED, WIDTHS, Run, load_runs
 from experiments.robust_ece.tables import METRICS, MIXTURE, REFERENCES, as_markdown
 from raterwise.densities.mixtures import fit_mixtures
 from raterwise.errors import InvalidInputError
@@ -58,10 +58,11 @@ __all__ = [
 
 FloatArray = NDArray[Any]
 
-VERSION = 4
+VERSION = 5
 BINS, COMPONENTS = 15, 3
 CATALOG = ("accuracy", "ece", "sce", "robust_ece", "brier")
 TEMPERATURE = "cross-entropy, then temperature"
+PEEKED = "best epoch on the test images"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +71,11 @@ class Network:
 
     probs: FloatArray
     """(N, K)."""
-    views: FloatArray
-    """(S, N, K): the same under test-time augmentation."""
+    views: FloatArray | None
+    """(S, N, K): the same under test-time augmentation, where that was done."""
     labels: NDArray[np.int64]
+    groups: NDArray[np.int64] | None = None
+    """What is independent, where that is not the case."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,7 @@ class Spread:
 
 def spreads_of(networks: Sequence[Network], settings: Settings) -> dict[str, Spread]:
     """Return every metric of networks that differ in their seeds alone."""
-    predictions = [predictions_of(n.probs, n.labels) for n in networks]
+    predictions = [predictions_of(n.probs, n.labels, groups=n.groups) for n in networks]
     request = Request.of(CATALOG, bins=BINS, settings=settings)
     asked, plans = request.asked, request.plans()
     passes = [Pass(digest_in_memory(p, plans, settings), asked, settings) for p in predictions]
@@ -103,22 +106,29 @@ def spreads_of(networks: Sequence[Network], settings: Settings) -> dict[str, Spr
         drawn = [pass_.replicates(row, own, value) for pass_, value in parts]
         each = np.array([value for _, value in parts])
         out[name] = Spread(each, mean, np.mean(drawn, axis=0))
-    out[MIXTURE] = _mixture_spread(networks, passes[0].times, settings)
-    return {name: out[name] for name in METRICS}
+    if all(network.views is not None for network in networks):
+        out[MIXTURE] = _mixture_spread(networks, passes[0].times, settings)
+    return {name: out[name] for name in METRICS if name in out}
 
 
 def _mixture_spread(networks: Sequence[Network], times: FloatArray, settings: Settings) -> Spread:
     """Return RECE-M, which needs more than the catalog's probabilities: views of each case."""
     rows = np.stack([_mixture_rows(network, settings.seed) for network in networks], axis=1)
-    cases = len(rows)
-    resampled = np.einsum("bn,nsm->bsm", times, rows) / cases
+    cases, weights = len(rows), np.ones(len(rows))
+    if networks[0].groups is not None:
+        codes = np.unique(networks[0].groups, return_inverse=True)[1].reshape(-1)
+        units = codes.max() + 1
+        rows = np.stack([rows[codes == unit].sum(axis=0) for unit in range(units)])
+        weights = np.bincount(codes).astype(np.float64)
+    drawn = (times @ weights)[:, None, None]
+    resampled = np.einsum("bn,nsm->bsm", times, rows) / drawn
 
     def norm(tables: FloatArray) -> FloatArray:
         return np.asarray(np.abs(tables).sum(axis=-1).mean(axis=-1))
 
-    table = rows.mean(axis=0)
+    table = rows.sum(axis=0) / cases
     found = intervals.calibration_interval(
-        norm, table, resampled - table, settings.level, units=cases
+        norm, table, resampled - table, settings.level, units=len(rows)
     )
     mean = Estimate(MIXTURE, float(norm(table)), found.low, found.high, found.debiased)
     return Spread(np.abs(table).sum(axis=-1), mean, norm(resampled))
@@ -128,6 +138,7 @@ def _mixture_rows(network: Network, seed: int) -> FloatArray:
     """Return the terms of RECE eq 7, (N, bins): RECE-M is Σ_i |mean over cases|."""
     predicted = network.probs.argmax(axis=1)
     cases = np.arange(len(predicted))
+    assert network.views is not None
     sampled = network.views[:, cases, predicted]
     share = mixture_responsibilities(*fit_mixtures(sampled, COMPONENTS, seed), BINS)
     gap = (predicted == network.labels) - network.probs[cases, predicted]
@@ -175,8 +186,11 @@ def differences_of(
 ) -> dict[str, dict[str, float]]:
     """Return first minus second of every metric, paired by seed and by resampled cases.
 
-    Over test cases they are those of `raterwise.compare`, with the means in place of two models.
+    Over test cases they are those of `raterwise.compare`, with the means in place of two models;
+    `cases` is the number of independent ones. What only one of the two has is left out.
     """
+    both = [metric for metric in first if metric in second]
+    first, second = ({metric: own[metric] for metric in both} for own in (first, second))
     pair = {
         name: Results(
             {metric: spread.mean for metric, spread in own.items()},
@@ -205,6 +219,8 @@ def judged(runs: Mapping[Run, Arrays], settings: Settings) -> dict[str, Any]:
     nlls = _by_weight(runs, seeds, _validation_nll)
     run, first = next(iter(runs.items()))
     data, cases = run.data, len(first["test_labels"])
+    groups = first.get("test_groups")
+    units = cases if groups is None else len(np.unique(groups))
     plain = [runs[Run(data, "cross-entropy", 1.0, seed)] for seed in seeds]
     temperatures = [_temperature(arrays) for arrays in plain]
     variants = _variants(runs, seeds, nlls, temperatures)
@@ -219,7 +235,7 @@ def judged(runs: Mapping[Run, Arrays], settings: Settings) -> dict[str, Any]:
             loss: _validation(runs[Run(data, loss, float(next(iter(own))), s)] for s in seeds)
             for loss, own in nlls.items()
         },
-        "temperatures": temperatures,
+        "temperatures": [[float(t) for t in own] for own in temperatures],
         "train_accuracy": _by_weight(runs, seeds, lambda arrays: float(arrays["train_accuracy"])),
         "seconds": float(sum(a["seconds"] for run, a in runs.items() if run.seed in seeds)),
         "confidence": {
@@ -235,7 +251,7 @@ def judged(runs: Mapping[Run, Arrays], settings: Settings) -> dict[str, Any]:
             for reference in REFERENCES
             for name, own in spreads.items()
             if name != reference
-            for metric, found in differences_of(own, spreads[reference], cases, settings).items()
+            for metric, found in differences_of(own, spreads[reference], units, settings).items()
         ],
     }
 
@@ -262,7 +278,7 @@ def _by_weight(
     out: dict[str, dict[float, list[float]]] = {loss: {} for loss in LOSS_NAMES}
     for run, arrays in runs.items():
         if run.seed in seeds:
-            out[run.loss].setdefault(run.beta, []).append(value_of(arrays))
+            out.setdefault(run.loss, {}).setdefault(run.beta, []).append(value_of(arrays))
     return {
         loss: {f"{beta:g}": float(np.mean(own[beta])) for beta in sorted(own)}
         for loss, own in out.items()
@@ -286,7 +302,7 @@ def _variants(
     runs: Mapping[Run, Arrays],
     seeds: Sequence[int],
     nlls: Mapping[str, Mapping[str, float]],
-    temperatures: Sequence[float],
+    temperatures: Sequence[FloatArray],
 ) -> dict[str, list[Network]]:
     """Return what is compared: every loss at its smallest β, at the chosen β, a temperature."""
     data = next(iter(runs)).data
@@ -303,31 +319,53 @@ def _variants(
         best = min(own, key=lambda beta: own[beta])
         if best != next(iter(own)):
             found[f"{loss}, β = {best}"] = networks(loss, best)
+    for loss, sigma in WIDTHS.items():
+        if loss in nlls:
+            beta = next(iter(nlls[loss]))
+            found[f"focal+rcr, β = {beta}, σ = {sigma}"] = networks(loss, beta)
     plain = (runs[Run(data, "cross-entropy", 1.0, seed)] for seed in seeds)
     found[TEMPERATURE] = [
         _network(arrays, t) for arrays, t in zip(plain, temperatures, strict=True)
     ]
+    for loss in ("cross-entropy", "focal", "focal+rcr"):
+        own_runs = [runs[Run(data, loss, 1.0, seed)] for seed in seeds]
+        if all("best_logits" in arrays for arrays in own_runs):
+            found[f"{loss}, {PEEKED}"] = [_peeked(arrays) for arrays in own_runs]
     return found
 
 
-def _temperature(arrays: Arrays) -> float:
-    """Return the temperature that suits the validation images; it is reported, doubtful or not."""
+def _peeked(arrays: Arrays) -> Network:
+    """Return the network of the epoch that was best on the test images."""
+    chosen = {**arrays, "test_logits": arrays["best_logits"]}
+    chosen.pop("test_view_logits")
+    return _network(chosen)
+
+
+def _temperature(arrays: Arrays) -> FloatArray:
+    """Return the temperature that suits the validation images of each fold.
+
+    It is reported, doubtful or not.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     from raterwise.calibrators.scaling import TemperatureScaling
 
     logits = arrays["validation_logits"].astype(np.float64)
+    fold, found = arrays["validation_fold"], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = TemperatureScaling(input="logits").fit(logits, arrays["validation_labels"])
-    return float(fitted.temperature_)
+        for own in (fold == i for i in np.unique(fold)):
+            scaling = TemperatureScaling(input="logits")
+            found.append(scaling.fit(logits[own], arrays["validation_labels"][own]).temperature_)
+    return np.array(found)
 
 
-def _network(arrays: Arrays, temperature: float = 1.0) -> Network:
-    probs, views = (
-        _probabilities(arrays[key] / temperature) for key in ("test_logits", "test_view_logits")
-    )
-    return Network(probs, views, arrays["test_labels"])
+def _network(arrays: Arrays, temperature: FloatArray | None = None) -> Network:
+    by = 1.0 if temperature is None else temperature[arrays["test_fold"]][:, None]
+    probs = _probabilities(arrays["test_logits"] / by)
+    views = arrays.get("test_view_logits")
+    spread = None if views is None else _probabilities(views / by)
+    return Network(probs, spread, arrays["test_labels"], arrays.get("test_groups"))
 
 
 def _probabilities(logits: FloatArray) -> FloatArray:

@@ -21,7 +21,19 @@ METRICS = {
     "brier": "Brier",
 }
 REFERENCES = ("cross-entropy", "focal")
-TITLES = {"breastmnist": "BreastMNIST", "pneumoniamnist": "PneumoniaMNIST"}
+TITLES = {
+    "breastmnist": "BreastMNIST",
+    "pneumoniamnist": "PneumoniaMNIST",
+    "busi": "BUSI",
+    "pocus": "POCUS",
+    "covid_ct": "Covid-CT",
+    "retinamnist": "RetinaMNIST",
+    "dermamnist": "DermaMNIST",
+    "cifar10-1000": "CIFAR-10, 1,000 training images",
+    "cifar10-1000-batch32": "CIFAR-10, 1,000 training images, batches of 32",
+    "cifar10-5000": "CIFAR-10, 5,000 training images",
+    "cifar10-5000-batch32": "CIFAR-10, 5,000 training images, batches of 32",
+}
 
 
 def as_markdown(found: Iterable[Found]) -> str:
@@ -56,8 +68,7 @@ def _section(part: Found) -> list[str]:
 def _values(part: Found) -> list[str]:
     lines = table_head(("loss", *METRICS.values(), "confidence"))
     for name, own in part["metrics"].items():
-        found = [own[metric] for metric in METRICS]
-        cells = [f"{e['value']:.3f} [{e['low']:.3f}, {e['high']:.3f}]" for e in found]
+        cells = [_value(own[metric]) if metric in own else "" for metric in METRICS]
         lines.append(table_row((name, *cells, f"{part['confidence'][name]:.3f}")))
     return lines
 
@@ -66,7 +77,8 @@ def _differences(part: Found, reference: str) -> list[str]:
     lines = table_head(("loss", *METRICS.values()))
     rows = [row for row in part["differences"] if row["reference"] == reference]
     for name in dict.fromkeys(row["loss"] for row in rows):
-        cells = [_signed(row) for row in rows if row["loss"] == name]
+        own = {row["metric"]: _signed(row) for row in rows if row["loss"] == name}
+        cells = [own.get(metric, "") for metric in METRICS]
         lines.append(table_row((name, *cells)))
     return lines
 
@@ -80,6 +92,10 @@ def _validation(part: Found) -> list[str]:
         cells += [f"{part['validation'][loss][key]:.3f}" for key in ("accuracy", "confidence")]
         lines.append(table_row((loss, *cells)))
     return lines
+
+
+def _value(found: Found) -> str:
+    return f"{found['value']:.3f} [{found['low']:.3f}, {found['high']:.3f}]"
 
 
 def _signed(row: Found) -> str:

@@ -1,4 +1,4 @@
-"""Do calibration losses calibrate? The networks of RECE Table 2 on BreastMNIST and PneumoniaMNIST.
+"""Do calibration losses calibrate? The networks of RECE Table 2, on public images.
 
 A small residual network is trained with each loss from several seeds, and what it says of the test
 images is kept in one file per network; `judging` judges them. A seed decides the
@@ -12,7 +12,7 @@ This module needs torch, NumPy and SciPy, and nothing else of what raterwise nee
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from os import PathLike
@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from experiments.kept import fingerprint, kept_arrays
-from experiments.networks import ResNet8
-from experiments.robust_ece.runs import DATA, Run, Settings, runs_of
+from experiments.networks import ResNet8, ResNet18
+from experiments.robust_ece.data import Problem, problem_in
+from experiments.robust_ece.runs import DATA, WIDTHS, Run, Settings, runs_of
 from experiments.training import Recipe, predict, share, train
 from raterwise.arrays import positive_integer
-from raterwise.datasets.medmnist import MedMnist, MedMnistPart, read_medmnist
 from raterwise.errors import InvalidInputError
 from raterwise.torch import losses
 
@@ -41,10 +41,15 @@ __all__ = [
     "train_all",
 ]
 
-VERSION = 1
+VERSION = 2
 GAMMA, SIGMA = 1.0, 0.1
 FLIP, DEGREES = 0.25, 10.0
 """Test-time augmentation as the paper's released code has it for breast ultrasound."""
+
+
+def _rcr(sigma: float, beta: float) -> nn.Module:
+    return losses.Regularized(losses.FocalLoss(GAMMA), losses.RCR(sigma), beta)
+
 
 LOSSES: dict[str, Callable[[float], nn.Module]] = {
     "cross-entropy": lambda _: nn.CrossEntropyLoss(),
@@ -52,10 +57,11 @@ LOSSES: dict[str, Callable[[float], nn.Module]] = {
     "focal+mdca": lambda b: losses.Regularized(losses.FocalLoss(GAMMA), losses.MDCA(), b),
     "flsd": lambda _: losses.FLSD(),
     "dca": lambda b: losses.Regularized(nn.CrossEntropyLoss(), losses.DCA(), b),
-    "focal+rcr": lambda b: losses.Regularized(losses.FocalLoss(GAMMA), losses.RCR(SIGMA), b),
+    "focal+rcr": partial(_rcr, SIGMA),
     "focal+rcr-paper": lambda b: losses.Regularized(
         losses.FocalLoss(GAMMA), losses.RCR(SIGMA, normalization="paper"), b
     ),
+    **{name: partial(_rcr, sigma) for name, sigma in WIDTHS.items()},
 }
 
 
@@ -73,18 +79,19 @@ def train_all(
     out: str | PathLike[str],
     settings: Settings | None = None,
     *,
+    data: Sequence[str] = DATA,
     device: str = "cpu",
     shard: tuple[int, int] = (0, 1),
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Path]:
     """Train what is not there yet, and return the files of this shard.
 
-    `folder` holds the files of MedMNIST, of which there must be at least one of `DATA`; `out`
-    receives one NPZ file per network. `shard` = (i, n) takes every n-th network from the i-th on.
+    `folder` holds the files of at least one of `data`; `out` receives one NPZ file per network.
+    `shard` = (i, n) takes every n-th network from the i-th on.
     """
     settings = settings or Settings()
     positive_integer("seeds", settings.seeds)
-    found = _data_in(folder)
+    found = _data_in(folder, data)
     target = Path(out)
     target.mkdir(parents=True, exist_ok=True)
     runs = share(runs_of(settings, list(found)), shard)
@@ -92,12 +99,12 @@ def train_all(
     for number, run in enumerate(runs):
         if progress:
             progress(run.name, number / len(runs))
-        data = found[run.data]
+        problem = found[run.data]
         file = target / f"{run.name}.npz"
         kept_arrays(
             file,
-            _made_of(run, settings, data),
-            partial(_trained, run, settings, data, device),
+            _made_of(run, settings, problem),
+            partial(_trained, run, settings, problem, device),
         )
         files.append(file)
     if progress:
@@ -105,69 +112,88 @@ def train_all(
     return files
 
 
-def _data_in(folder: str | PathLike[str]) -> dict[str, MedMnist]:
-    place = Path(folder)
-    found = {n: read_medmnist(place / f"{n}.npz") for n in DATA if (place / f"{n}.npz").is_file()}
+def _data_in(folder: str | PathLike[str], names: Sequence[str]) -> dict[str, Problem]:
+    read = {name: problem_in(folder, name) for name in names}
+    found = {name: problem for name, problem in read.items() if problem is not None}
     if not found:
-        wanted = " or ".join(f"{name}.npz" for name in DATA)
-        raise InvalidInputError(f"data: {place} must hold {wanted}")
-    for name, data in found.items():
-        if data.train.images.ndim != 3 or data.train.labels.ndim != 1:
-            raise InvalidInputError(
-                f"{name}.npz: must hold grey images with one class each; got images "
-                f"{data.train.images.shape}, labels {data.train.labels.shape}"
-            )
+        wanted = " or ".join(f"{name}.npz" for name in names)
+        raise InvalidInputError(f"data: {folder} must hold {wanted}")
     return found
 
 
-def _made_of(run: Run, settings: Settings, data: MedMnist) -> dict[str, Any]:
+def _made_of(run: Run, settings: Settings, problem: Problem) -> dict[str, Any]:
     """Return what a network was made of; how many others there are is no part of it."""
     used = asdict(settings)
     used = {key: used[key] for key in used if key not in ("seeds", "epochs", "betas")}
-    digest = fingerprint(*(array for part in data for array in part))
+    digest = fingerprint(problem.images, problem.labels, *problem.folds[run.fold])
     epochs = settings.epochs[run.data]
     return {"version": VERSION, **asdict(run), "epochs": epochs, **used, "images": digest}
 
 
-def _trained(run: Run, settings: Settings, data: MedMnist, device: str) -> dict[str, NDArray[Any]]:
+def _trained(run: Run, settings: Settings, problem: Problem, device: str) -> dict[str, Any]:
     """Train one network; return what it says of the validation and test images."""
     begun = time.monotonic()
-    classes = int(data.train.labels.max()) + 1
     recipe = Recipe(
         settings.epochs[run.data],
-        settings.batch_size,
+        settings.batch_of(run.data),
         settings.learning_rate,
         settings.weight_decay,
         seed=run.seed,
     )
-    train_part = _tensors(data.train)
+    fold = problem.folds[run.fold]
+    train_part, validation, test = (_tensors(problem, rows) for rows in fold)
+    best: dict[str, Any] = {"hits": -1}
+
+    def watch(network: nn.Module, epoch: int) -> None:
+        """Keep the epoch that is best on the test images, as the paper's released code does."""
+        logits = predict(network, test[0])
+        hits = int((logits.argmax(axis=1) == test[1].numpy()).sum())
+        if hits > best["hits"]:
+            best.update(hits=hits, epoch=epoch, logits=logits)
+
+    small = run.data.startswith("cifar10")
     # The fastest algorithm may add in another order each time; these do not.
     with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
         network = train(
-            lambda: ResNet8(classes, settings.width),
+            partial(_network_of, run.data, problem, settings.width),
             loss_of(run),
             train_part,
             recipe,
             augment=_flipped,
             device=device,
+            watch=None if small else watch,
         )
-        test_images, test_labels = _tensors(data.test)
-        fitted = predict(network, train_part[0]).argmax(axis=1) == data.train.labels
-        views = augmented_views(test_images, settings.samples)
-        return {
-            "test_logits": predict(network, test_images),
-            "test_view_logits": np.stack([predict(network, view) for view in views]),
-            "test_labels": test_labels.numpy(),
-            "validation_logits": predict(network, _tensors(data.validation)[0]),
-            "validation_labels": data.validation.labels,
+        fitted = predict(network, train_part[0]).argmax(axis=1) == train_part[1].numpy()
+        found: dict[str, Any] = {
+            "test_logits": predict(network, test[0]),
+            "test_labels": test[1].numpy(),
+            "test_index": fold.test,
+            "validation_logits": predict(network, validation[0]),
+            "validation_labels": validation[1].numpy(),
             "train_accuracy": np.asarray(fitted.mean()),
             "seconds": np.asarray(time.monotonic() - begun),
         }
+        if problem.groups is not None:
+            found["test_groups"] = problem.groups[fold.test]
+        if not small:
+            views = augmented_views(test[0], settings.samples)
+            found["test_view_logits"] = np.stack([predict(network, view) for view in views])
+            found["best_logits"], found["best_epoch"] = best["logits"], np.asarray(best["epoch"])
+        return found
 
 
-def _tensors(part: MedMnistPart) -> tuple[Tensor, Tensor]:
-    images = torch.from_numpy(part.images).float().div(255)[:, None]
-    return images, torch.from_numpy(part.labels)
+def _network_of(data: str, problem: Problem, width: int) -> nn.Module:
+    classes = int(problem.labels.max()) + 1
+    if data in DATA:
+        return ResNet8(classes, width)
+    colours = 1 if problem.images.ndim == 3 else problem.images.shape[-1]
+    return ResNet18(colours, classes, 2 * width, large=problem.images.shape[1] >= 64)
+
+
+def _tensors(problem: Problem, rows: NDArray[Any]) -> tuple[Tensor, Tensor]:
+    images = torch.from_numpy(problem.images[rows]).float().div(255)
+    images = images[:, None] if images.ndim == 3 else images.permute(0, 3, 1, 2).contiguous()
+    return images, torch.from_numpy(problem.labels[rows].astype(np.int64))
 
 
 def _flipped(images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -177,7 +203,7 @@ def _flipped(images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def augmented_views(images: Tensor, samples: int, seed: int = 0) -> Iterator[Tensor]:
-    """Yield images (N, 1, H, W) `samples` times, flipped and turned at random by up to 10 degrees.
+    """Yield images (N, C, H, W) `samples` times, flipped and turned at random by up to 10 degrees.
 
     Each network sees the same views, so that networks differ in nothing else. Corners that come
     from outside an image are black. (`raterwise.torch.ensembles.test_time_augmentation` is for any

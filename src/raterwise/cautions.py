@@ -95,6 +95,11 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
         if 1 < facts.images < FEW_PATIENTS and settings.resamples:
             yield f"only {facts.images} images: intervals are too short below about {FEW_PATIENTS}"
         return
+    if patients.lists + (len(patients.hashes) > 0) > 1:
+        yield (
+            f"the {patients.number} patients were counted in {patients.lists} summaries, which do "
+            "not name them: one who is in two of them counts as two"
+        )
     if 1 < patients.number < FEW_PATIENTS:  # of one patient there are no intervals at all
         yield (
             f"only {patients.number} patients: intervals by patient are too short below about "

@@ -13,6 +13,7 @@ __all__ = [
     "Scale",
     "Singletons",
     "Unbiasing",
+    "Unit",
 ]
 
 Questions = Literal["top_label", "positive", "per_class", "predicted_class"]
@@ -27,6 +28,8 @@ OnSingle = Literal["error", "drop"]
 """What is done about a case with too few labels."""
 Interval = Literal["auto", "percentile", "bias_corrected"]
 """How intervals are made."""
+Unit = Literal["cases", "raters", "both"]
+"""What is resampled: what is a sample of a population."""
 Debiasing = Literal["debiased", "plugin"]
 Unbiasing = Literal["unbiased", "plugin"]
 Singletons = Literal["zero", "plugin"]

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
-from raterwise.choices import OnSingle, OnUnrated, Per, Questions
+from raterwise.choices import OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.comparison import Comparison
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import evaluate_predictions, predictions_of
@@ -24,6 +24,7 @@ from raterwise.results import Results
 __all__ = ["Comparison", "Difference", "compare"]
 
 RESAMPLES, LEVEL, SEED, BINS = 1000, 0.95, 0, 15
+UNIT: Unit = "cases"
 
 
 def compare(
@@ -36,6 +37,7 @@ def compare(
     level: float = LEVEL,
     seed: int = SEED,
     *,
+    unit: Unit = UNIT,
     bins: int | ArrayLike = BINS,
     question: Questions | None = None,
     per: Per | None = None,
@@ -72,6 +74,9 @@ def compare(
         Of confidence.
     seed : int, default 0
         Of the resamples.
+    unit : {"cases", "raters", "both"}, default "cases"
+        What is a sample of a population: cases (patients, where `groups` names them), raters, or
+        both at once, drawn for all models together.
     bins : int or array-like, default 15
         How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -135,8 +140,9 @@ def compare(
             )
         cases = {"labels": labels, "groups": groups, "class_names": class_names, "weights": weights}
         made_with = {"resamples": (resamples, RESAMPLES), "level": (level, LEVEL),
-                     "seed": (seed, SEED), "bins": (bins, BINS), "question": (question, None),
-                     "per": (per, None), "options": (options, None)}  # fmt: skip
+                     "seed": (seed, SEED), "unit": (unit, UNIT), "bins": (bins, BINS),
+                     "question": (question, None), "per": (per, None),
+                     "options": (options, None)}  # fmt: skip
         _refuse_what_results_know(next(iter(judged.values())), cases, made_with)
         require_pairs(judged)
         return _compared(_with_metrics(judged, metrics))
@@ -144,7 +150,7 @@ def compare(
         raise InvalidInputError("labels: are needed with predictions; only results go without")
     if resamples < 2:
         raise InvalidInputError(f"resamples: must be at least 2 to compare; got {resamples}")
-    settings = Settings(resamples, level, seed, on_single=on_single, threads=threads)
+    settings = Settings(resamples, level, seed, unit, on_single=on_single, threads=threads)
     results: dict[str, Results] = {}
     for i, (name, probs) in enumerate(models.items()):
         if progress:

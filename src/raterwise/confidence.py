@@ -62,6 +62,11 @@ def ccc_curve(
     --------
     raterwise.ccc_curve : the same from class probabilities and labels.
 
+    References
+    ----------
+    Huang, Yang, Li, Deng, Ni, Xu, Evaluating and boosting uncertainty quantification in
+    classification, arXiv:1909.06030, section 2.2.
+
     Examples
     --------
     >>> curve = ccc_curve([0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1])
@@ -107,6 +112,11 @@ def auccc(
     See Also
     --------
     raterwise.auccc : the same from class probabilities and labels.
+
+    References
+    ----------
+    Huang, Yang, Li, Deng, Ni, Xu, Evaluating and boosting uncertainty quantification in
+    classification, arXiv:1909.06030, section 2.2.
 
     Examples
     --------
@@ -232,6 +242,11 @@ def io_auroc(inside: ArrayLike, outside: ArrayLike) -> float:
     See Also
     --------
     auccc : takes the wrong in-distribution cases into account as well.
+
+    References
+    ----------
+    Hendrycks, Gimpel, A baseline for detecting misclassified and out-of-distribution examples in
+    neural networks, ICLR 2017.
 
     Examples
     --------

@@ -46,6 +46,11 @@ class ReliabilityCurve:
     gap_low, gap_high : float
         Its interval.
 
+    See Also
+    --------
+    curves.reliability_curve : makes it.
+    plots.ReliabilityDisplay : draws it.
+
     Examples
     --------
     >>> import raterwise as rw
@@ -128,6 +133,11 @@ class ThresholdCurve(CCCCurve):
         many of the wrong ones are; None where there was no resampling.
     risk_low, risk_high : arrays of shape (T,) or None
         The interval of the risk at this threshold; None where there was no resampling.
+
+    See Also
+    --------
+    curves.threshold_curve : makes it.
+    plots.RiskCoverageDisplay : draws it.
 
     Examples
     --------

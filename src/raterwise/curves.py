@@ -99,6 +99,11 @@ def reliability_curve(
     ReliabilityCurve
         Predicted and observed frequency, bin by bin.
 
+    See Also
+    --------
+    plots.ReliabilityDisplay : draws it.
+    ece : the mean gap as one number.
+
     Examples
     --------
     >>> curve = reliability_curve([0.9, 0.9, 0.9, 0.2], [1, 1, 0, 0], bins=2, resamples=0)

@@ -62,7 +62,7 @@ def subgroups_of_digests(
         variable = Variable(name, tuple(digests), np.empty(0, np.int64))
         sides = [_Digests(each, place, request) for place in range(len(each))]
 
-        def trade(each: tuple[Digest, ...] = each) -> Trade:
+        def trade(each: tuple[Digest, ...] = each) -> Trade | None:
             return _trade_of_digests(each, request)
 
         found += subgroups_between(
@@ -199,23 +199,34 @@ class _Digests:
         Patients with cases on both sides are in the same block, which both sides draw together.
         """
         sides = [self.side(inside=inside) for inside in (True, False)]
-        known = [side.facts.patients for side in sides]
-        if not self.request.settings.resamples or known[0] is None or known[1] is None:
-            return {}
-        if not np.intersect1d(known[0].hashes, known[1].hashes).size:
+        if not self.request.settings.resamples or not self._share(sides):
             return {}
         quick = self.request.with_settings(interval="percentile")
-        first, second = (judge_digest(side, quick).replicates() for side in sides)
+        if self.request.settings.unit == "raters":  # a resample draws the same persons for both
+            first, second = here.replicates(), there.replicates()
+        else:
+            first, second = (judge_digest(side, quick).replicates() for side in sides)
         return {name: correlation(first[name], second[name]) for name in first if name in second}
 
+    def _share(self, sides: Sequence[Digest]) -> bool:
+        """Tell whether what is resampled, patients or raters, is on both sides."""
+        if self.request.settings.unit == "raters":
+            return True
+        first, second = (side.facts.patients for side in sides)
+        if first is None or second is None:
+            return False
+        return bool(np.intersect1d(first.hashes, second.hashes).size)
 
-def _trade_of_digests(levels: tuple[Digest, ...], request: Request) -> Trade:
+
+def _trade_of_digests(levels: tuple[Digest, ...], request: Request) -> Trade | None:
     """Return the blocks of every level, side by side, as what trades levels.
 
     Patients who have cases of several levels are in the same block of each: these trade.
     """
-    whole = reduce(add, levels)
     units = len(levels[0].unit_cases)
+    if units < 2:  # raters are resampled, and cases were not kept apart
+        return None
+    whole = reduce(add, levels)
     stacked = {
         plan: summary.with_units(np.concatenate([d.summaries[plan].units for d in levels]))
         for plan, summary in whole.summaries.items()
@@ -228,7 +239,9 @@ def _trade_of_digests(levels: tuple[Digest, ...], request: Request) -> Trade:
         not whole.facts.patients.more  # of patients who are only counted nobody knows
         and whole.facts.patients.number == sum(p.number for p in known if p is not None)
     )
-    quick = request.with_settings(interval="percentile")
-    together = replace(whole, summaries=stacked, unit_cases=cases, weights=None).occupied()
+    quick = request.with_settings(unit="cases", interval="percentile")
+    together = replace(
+        whole, summaries=stacked, unit_cases=cases, weights=None, panels={}, levels={}
+    ).occupied()
     judged = judge_digest(together, quick)
     return Trade(judged, level[held], None if apart else block[held])

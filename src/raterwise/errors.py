@@ -54,6 +54,12 @@ class RaterwiseError(Exception):
     where : str, optional
         The part of the message that names a place, such as "row 3".
 
+    See Also
+    --------
+    InvalidInputError, InvalidTypeError, UndefinedMetricError, MergeError, MissingExtraError
+
+    Examples
+    --------
     >>> InvalidInputError("bins: must be at least 1; got 0").argument
     'bins'
     """
@@ -101,6 +107,13 @@ class RaterwiseError(Exception):
 class InvalidInputError(RaterwiseError, ValueError):
     """An argument breaks a rule; the message names the argument, the rule and the value.
 
+    See Also
+    --------
+    InvalidTypeError : of a wrong type.
+    UndefinedMetricError : good input without a value.
+
+    Examples
+    --------
     >>> import raterwise as rw
     >>> rw.ece([[0.9, 0.2]], [0])
     Traceback (most recent call last):
@@ -112,6 +125,12 @@ class InvalidInputError(RaterwiseError, ValueError):
 class InvalidTypeError(RaterwiseError, TypeError):
     """An argument is of a kind that cannot be used, such as text where numbers are needed.
 
+    See Also
+    --------
+    InvalidInputError : of a wrong value.
+
+    Examples
+    --------
     >>> import raterwise as rw
     >>> rw.fleiss_kappa([0, 1])
     Traceback (most recent call last):
@@ -123,6 +142,12 @@ class InvalidTypeError(RaterwiseError, TypeError):
 class UndefinedMetricError(RaterwiseError, ValueError):
     """The metric has no value on these data, such as AUCCC when every case is right.
 
+    See Also
+    --------
+    InvalidInputError : input that cannot be used.
+
+    Examples
+    --------
     >>> import raterwise as rw
     >>> rw.fleiss_kappa(rw.Labels.from_counts([[2, 0], [2, 0]]))
     Traceback (most recent call last):
@@ -136,6 +161,12 @@ class UndefinedMetricError(RaterwiseError, ValueError):
 class MergeError(RaterwiseError, ValueError):
     """Two summaries were made with different bins, questions or classes and cannot be added.
 
+    See Also
+    --------
+    evaluate_stream : summaries that are merged.
+
+    Examples
+    --------
     >>> issubclass(MergeError, ValueError)
     True
     """
@@ -144,6 +175,12 @@ class MergeError(RaterwiseError, ValueError):
 class MissingExtraError(RaterwiseError, ImportError):
     """An optional dependency is needed; the message says which extra to install.
 
+    See Also
+    --------
+    RaterwiseError : all errors on purpose.
+
+    Examples
+    --------
     >>> issubclass(MissingExtraError, ImportError)
     True
     """
@@ -166,6 +203,12 @@ def missing_extra(need: str, extra: str) -> MissingExtraError:
 class RaterwiseWarning(UserWarning):
     """Something to know about a result that holds all the same; errors are RaterwiseError.
 
+    See Also
+    --------
+    RaterwiseError : what goes no further.
+
+    Examples
+    --------
     >>> issubclass(RaterwiseWarning, UserWarning)
     True
     """

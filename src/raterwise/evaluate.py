@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
-from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
+from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.divided import subgroups_of
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings, silent
@@ -38,7 +38,7 @@ def evaluate(
     level: float = 0.95,
     seed: int = 0,
     *,
-    unit: Literal["cases", "raters", "both"] = "cases",
+    unit: Unit = "cases",
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
@@ -127,6 +127,10 @@ def evaluate(
     evaluate_multilabel : several yes-or-no findings per case.
     segmentation.evaluate : images.
 
+    References
+    ----------
+    The papers of each metric are named in its estimate (`results["ece"].reference`).
+
     Examples
     --------
     >>> import raterwise as rw
@@ -195,12 +199,6 @@ def evaluate_predictions(
 ) -> Results:
     """Return the results of a request on checked predictions."""
     judged = judge_predictions(predictions, request, progress=progress, verdict=True)
-    facts = judged.digest.facts
-    if request.settings.draws_raters:
-        known = facts.fingerprint.with_raters(predictions.labels)
-        judged = replace(
-            judged, digest=replace(judged.digest, facts=replace(facts, fingerprint=known))
-        )
     data = raters_compared(request, predictions.labels, predictions.groups)
     results = results_of(judged, data=data)
     if progress:

@@ -22,7 +22,7 @@ from raterwise.inference.draws import Units, digest_in_memory, resampling_units
 from raterwise.inference.estimates import blank, estimate
 from raterwise.inference.jackknife import resampling_of
 from raterwise.inference.passes import Asked, Pass
-from raterwise.inference.raters import RATERS_SHARE, RaterDraws
+from raterwise.inference.raters import RATERS_SHARE, Panels, RaterDraws
 from raterwise.inference.settings import Progress, silent
 from raterwise.inference.verdict import About, judge_sums
 from raterwise.labels import Labels
@@ -68,9 +68,9 @@ class Judged:
         if self.own_replicates or self.pass_ is None or not self.pass_.resampled:
             return dict(self.own_replicates)
         return {
-            name: self.pass_.replicates(row, own, value)
+            name: self.pass_.replicates(row, own, value, paired=True)
             for name, (row, own) in self.asked.items()
-            if (value := self.estimates[name].value) is not None
+            if (value := self.estimates[name].value) is not None and self.pass_.tabled(row)
         }
 
 
@@ -107,6 +107,10 @@ def judge(
         rated[row.name] = row, own
     if not rated:
         return Judged(request, digest, estimates, rated, None)
+    if rater_draws is None and digest.panels:
+        settings, persons = request.settings, len(next(iter(digest.panels)))
+        panels = Panels.of(persons, settings)
+        rater_draws = RaterDraws.of_panels(panels, digest.panels, settings.seed)
     pass_ = Pass(digest, rated, request.settings, rater_draws=rater_draws)
     for i, (name, (row, own)) in enumerate(rated.items()):
         report(row.title, i / len(rated))
@@ -138,8 +142,11 @@ def judge_predictions(
         digest = replace(digest, summaries={**digest.summaries, **own})
     drawn, begin = None, 0.0
     if settings.draws_raters:
+        facts = digest.facts
+        known = facts.fingerprint.with_raters(predictions.labels)
+        digest = replace(digest, facts=replace(facts, fingerprint=known))
         begin = RATERS_SHARE
-        drawn = RaterDraws.of(predictions, plans, settings.resamples, settings.seed, progress)
+        drawn = RaterDraws.of(predictions, plans, settings, progress)
     return judge(
         digest,
         request,
@@ -219,7 +226,10 @@ def _panel_compared(request: Request, facts: Facts) -> dict[str, Any]:
     """Return the same where cases are not in memory, from counts of what the raters said."""
     if not request.compares_raters or facts.most < 2:
         return {}
-    panel = facts.panel or Panel.none("the labels do not say who gave them")
+    unknown = (
+        "voxels are too many to shuffle" if facts.images else "the labels do not say who gave them"
+    )
+    panel = facts.panel or Panel.none(unknown)
     if panel.why:
         return {"raters_not_compared": f"no comparison of the raters because {panel.why}"}
     labels, groups = panel.labels()
@@ -250,6 +260,8 @@ def results_of(
         about["resampling"] = {
             "units": units, "worth": worth, "freedom": freedom, "inflation": inflation
         }  # fmt: skip
+    if pass_ is not None and pass_.rater_draws is not None and pass_.rater_draws.persons:
+        about["resampled_raters"] = pass_.rater_draws.persons
     about |= {
         "fingerprint": facts.fingerprint.as_data(facts.images or facts.cases, units),
         **(data or {}),
@@ -262,7 +274,7 @@ def results_of(
     warnings = warnings_about(digest, judged.asked, settings, judged.estimates)
     if pass_ is not None:
         warnings += tuple(pass_.notices(judged.asked))
-    warnings += tuple(warnings_about_data(about))
+    warnings += (*warnings_about_data(about), *request.notices())
     return Results(
         dict(judged.estimates),
         data=about,

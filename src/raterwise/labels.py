@@ -45,6 +45,11 @@ class Labels:
     case_ids : tuple or None
         What the cases are called.
 
+    See Also
+    --------
+    Predictions : labels together with class probabilities.
+    read_cases : both from files.
+
     Examples
     --------
     >>> labels = Labels.from_ratings([[0, 1, 1], [2, 2, -1]], num_classes=3)

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import as_float_array, as_integer_array, choose
 from raterwise.catalog import Metric
-from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
+from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.divided import subgroups_of
 from raterwise.errors import InvalidInputError
 from raterwise.inference.draws import Units, resampling_units
 from raterwise.inference.estimates import blank, mean_estimate
 from raterwise.inference.settings import Progress, Settings, silent
-from raterwise.judging import Judged, judge_predictions, results_of
+from raterwise.judging import Judged, judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -35,8 +35,8 @@ JUDGING = 0.6
 
 def evaluate_multilabel(
     probs: ArrayLike,
-    positives: ArrayLike,
-    raters: ArrayLike,
+    positives: ArrayLike | None = None,
+    raters: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     metrics: Metrics = "all",
     groups: ArrayLike | None = None,
@@ -44,6 +44,8 @@ def evaluate_multilabel(
     level: float = 0.95,
     seed: int = 0,
     *,
+    ratings: ArrayLike | None = None,
+    unit: Unit = "cases",
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
@@ -67,9 +69,9 @@ def evaluate_multilabel(
     ----------
     probs : array-like of shape (N, L)
         The probability that each finding is present.
-    positives : array-like of shape (N, L)
+    positives : array-like of shape (N, L), default None
         How many raters saw the finding.
-    raters : array-like of shape (N, L)
+    raters : array-like of shape (N, L), default None
         How many raters looked for it.
     names : sequence of str, default None
         The findings' names.
@@ -83,6 +85,11 @@ def evaluate_multilabel(
         Of confidence.
     seed : int, default 0
         Of the resamples.
+    ratings : array-like of shape (N, L, R), default None
+        What each of R raters said, in place of both counts: 1 or 0; -1 and NaN are no rating.
+    unit : {"cases", "raters", "both"}, default "cases"
+        What is a sample of a population: cases (patients, where `groups` names them), raters, or
+        both at once. Raters need `ratings`: counts do not say who said what.
     bins : int or array-like, default 15
         How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -117,11 +124,16 @@ def evaluate_multilabel(
     Raises
     ------
     InvalidInputError
-        If the arrays do not match, or nobody rated a finding of a case.
+        If the arrays do not match, nobody rated a finding of a case, or raters are to be resampled
+        and nobody knows who said what.
 
     See Also
     --------
     evaluate : one task with exclusive classes.
+
+    References
+    ----------
+    The papers of each metric are named in its estimate (`results["ece"].reference`).
 
     Examples
     --------
@@ -133,15 +145,17 @@ def evaluate_multilabel(
     >>> results["accuracy"].value, results.findings["mass"]["accuracy"].value
     (1.0, 1.0)
     """
-    settings = Settings(
-        resamples, level, seed, interval=interval, on_single=on_single, threads=threads
-    )
+    settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
         metrics, bins=bins, question=question, per=per, options=options, settings=settings
     )
     if question is None:
         request = request.about_the_positive_class()
-    findings = _Findings.of(probs, positives, raters, names, weights, groups, on_unrated)
+    answers = _answers(ratings, positives, raters, settings)
+    findings = _Findings.of(
+        probs, *_counted(answers, positives, raters), names, weights, groups, on_unrated
+    )
+    findings = replace(findings, answers=answers)
     report = progress or silent
     with with_threads(threads):
         whole, each = findings.judged(findings.cases, request, None, report, verdict=True)
@@ -169,6 +183,8 @@ class _Findings:
     positives: Array
     raters: Array
     titles: tuple[str, ...]
+    answers: Array | None = None
+    """(N, L, R): what each rater said, where that is known; negative is no rating."""
 
     @staticmethod
     def of(
@@ -195,6 +211,8 @@ class _Findings:
         raters, positives = self.raters[rows, i], self.positives[rows, i]
         seen = raters > 0
         labels = Labels.from_counts(np.stack((raters - positives, positives), axis=1))
+        if self.answers is not None:
+            labels = Labels.from_ratings(self.answers[rows, i], num_classes=2)
         dropped = {} if seen.all() else {"unrated": int((~seen).sum())}
         whole = replace(cases, probs=self.probs[rows, i], labels=labels, kept=None)
         return whole.take(seen, dropped=dropped), seen
@@ -279,15 +297,17 @@ def _mean_of(row: Metric, having: Sequence[Judged], findings: int) -> Estimate:
 def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> Results:
     """Return the results of all findings; what is said of every one of them is said once."""
     of_each = {}
-    for title, judged in each.items():
-        of_each[title] = results_of(judged, names=(f"no {title}", title))
+    for i, (title, judged) in enumerate(each.items()):
+        part, _ = findings.finding(i, findings.cases)
+        about = raters_compared(judged.request, part.labels, part.groups)
+        of_each[title] = results_of(judged, data=about, names=(f"no {title}", title))
     said = [set(results.warnings) for results in of_each.values()]
     common = set.intersection(*said)
     first = next(iter(of_each.values()))
     notes = [note for note in first.warnings if note in common]
     for title, results in of_each.items():
         notes += [f"{title}: {note}" for note in results.warnings if note not in common]
-    facts = whole.digest.facts
+    facts, known = whole.digest.facts, first.data.get("resampled_raters")
     rated = int((findings.raters > 0).sum())
     data = {
         "cases": len(findings.cases),
@@ -295,9 +315,18 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
         "raters": {"mean": facts.ratings / rated, "min": facts.fewest, "max": facts.most},
         "dropped": dict(findings.cases.dropped),
         "verdict": _verdict_on_each(of_each),
+        **_raters_of_each(first),
+        **({} if known is None else {"resampled_raters": known}),
     }
     found = results_of(whole, data=data, findings=of_each, curves={})
     return replace(found, warnings=tuple(notes))
+
+
+def _raters_of_each(first: Results) -> dict[str, Any]:
+    """Return where the raters are compared, or why they are not."""
+    if "exchangeability" in first.data:
+        return {"raters_not_compared": "the raters are compared finding by finding"}
+    return {k: v for k, v in first.data.items() if k == "raters_not_compared"}
 
 
 def _verdict_on_each(findings: Mapping[str, Results]) -> dict[str, Any]:
@@ -332,6 +361,32 @@ def _with_levels(
     titled = zip(findings.titles, made[1:], strict=True)
     found = {t: replace(results.findings[t], subgroups=levels) for t, levels in titled}
     return replace(with_subgroups(results, variables, made[0], chosen), findings=found)
+
+
+def _answers(ratings: Any, positives: Any, raters: Any, settings: Settings) -> Array | None:
+    """Return what each rater said, -1 for no rating; None where only counts are known."""
+    if ratings is None:
+        if positives is None or raters is None:
+            raise InvalidInputError("positives and raters, or ratings: must be given; got neither")
+        if settings.draws_raters:
+            raise InvalidInputError(
+                f"unit: {settings.unit!r} needs to know who said what, and counts do not say it; "
+                'give ratings, (cases, findings, raters), or resample "cases"'
+            )
+        return None
+    if positives is not None or raters is not None:
+        raise InvalidInputError("ratings: take the place of positives and raters; got both")
+    given = as_float_array(ratings, "ratings", ndim=3)
+    given = np.where(np.isnan(given), -1, given)
+    if wrong := [value for value in np.unique(given) if value not in (-1, 0, 1)]:
+        raise InvalidInputError(f"ratings: must be 1, 0, or -1 for none; got {wrong[0]:g}")
+    return given.astype(np.int64)
+
+
+def _counted(answers: Array | None, positives: Any, raters: Any) -> tuple[Any, Any]:
+    if answers is None:
+        return positives, raters
+    return (answers == 1).sum(axis=2), (answers >= 0).sum(axis=2)
 
 
 def _checked(probs: Any, positives: Any, raters: Any) -> tuple[Array, Array, Array]:

@@ -211,7 +211,8 @@ def _simulated(
                 progress("simulating", (i * repeats + r + 1) / (len(pairs) * repeats))
         if np.isnan(widths).all():
             raise InvalidInputError(
-                f"cases: {row.name} is undefined in every simulated study of {cases} cases"
+                f"cases: {row.name} is undefined, or has no interval, in every simulated study of "
+                f"{cases} cases"
             )
         bias = float(np.nanmean(values)) - truth
         errors = _standard_error(widths), _standard_error(values)

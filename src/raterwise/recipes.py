@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import positive, positive_integer
+from raterwise.arrays import at_least_zero, positive, positive_integer
 from raterwise.binning import bin_edges, equal_edges, equal_mass_edges
 from raterwise.densities import smoothers
+from raterwise.errors import InvalidInputError
 from raterwise.metrics import agreement, calibration
 from raterwise.predictions import Rows
 from raterwise.questions import PerCaseScore, Question
@@ -26,6 +27,8 @@ from raterwise.summaries import (
     BinSums,
     BinTable,
     CellSums,
+    KeptSample,
+    SamplePlan,
     ScoreMasses,
     SortedPlan,
     SortedScores,
@@ -35,6 +38,7 @@ __all__ = [
     "Options",
     "Prepare",
     "about_bandwidth",
+    "bandwidth_of",
     "agreement_plan",
     "beta_smoother",
     "binned",
@@ -45,6 +49,7 @@ __all__ = [
     "gaussian_smoother",
     "in_cells",
     "kde_norm",
+    "kernel_scores",
     "kde_with_bound",
     "halved_squares_of_label",
     "halved_step_of_squares",
@@ -103,6 +108,22 @@ def sorted_scores(options: Options) -> SortedPlan:
         positive_integer("bins", options["bins"])
     asked = Question(options.get("question", "top_label"), options.get("per", "annotation"))
     return SortedPlan(asked)
+
+
+def kernel_scores(options: Options) -> SortedPlan | SamplePlan:
+    """Return the plan of KDE-ECE: scores, or whole rows where all classes are asked at once."""
+    at_least_zero("floor", options["floor"])
+    if options["question"] == "canonical":
+        if options["method"] == "cells":
+            raise InvalidInputError(
+                'method: "cells" is for one score per case or class; got question="canonical"'
+            )
+        return SamplePlan(options["per"])
+    if options["floor"]:
+        raise InvalidInputError(
+            f'floor: is for question="canonical"; got question="{options["question"]}"'
+        )
+    return sorted_scores(options)
 
 
 def per_case(score: str, least: int = 1) -> Callable[[Options], BinPlan]:
@@ -193,13 +214,20 @@ def smoothed(smoother_of: Callable[[SortedScores, BinTable, Options], Array]) ->
 
 
 def beta_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
-    """Return the smoother of KDE-ECE at the metric's bandwidth."""
+    """Return the smoother of KDE-ECE at the metric's bandwidth, one per channel."""
     from raterwise.densities.bandwidth import select_bandwidth
 
-    score, mass = _centres(cells)
-    bandwidth = options["bandwidth"]
-    chosen = select_bandwidth(score, mass) if bandwidth is None else bandwidth
-    return smoothers.beta_smoother(score, mass, chosen)
+    found = []
+    for c in range(summary.channels):
+        score, mass = _centres(cells, c)
+        chosen = bandwidth_of(options, c)
+        if chosen is None:
+            held: Any = (
+                mass > 0 if summary.channels > 1 else slice(None)
+            )  # others end in empty ones
+            chosen = select_bandwidth(score[held], mass[held])
+        found.append(smoothers.beta_smoother(score, mass, chosen))
+    return found[0] if len(found) == 1 else np.stack(found)
 
 
 def gaussian_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
@@ -208,52 +236,88 @@ def gaussian_smoother(summary: SortedScores, cells: BinTable, options: Options) 
     return smoothers.gaussian_smoother(score, max(smooth_value(summary, options)[0], 1e-3))
 
 
-def _centres(cells: BinTable) -> tuple[Array, Array]:
-    mass = cells.weight[0]
-    return np.divide(cells.score[0], mass, out=np.zeros_like(mass), where=mass > 0), mass
+def _centres(cells: BinTable, c: int = 0) -> tuple[Array, Array]:
+    mass = cells.weight[c]
+    return np.divide(cells.score[c], mass, out=np.zeros_like(mass), where=mass > 0), mass
 
 
-def kde_with_bound(summary: SortedScores, options: Options) -> tuple[float, float]:
-    """Return the KDE-ECE of one score and a bound on its error, 0 where it is exact."""
+def kde_with_bound(summary: Any, options: Options) -> tuple[float, float]:
+    """Return the KDE-ECE and a bound on its error, 0 where it is exact; the mean over classes."""
+    if options["question"] == "canonical":
+        return _canonical_kde(summary, with_bandwidth(summary, options)), 0.0
+    settled = with_bandwidth(summary, options)
+    each = [_kde_of_channel(summary, settled, c) for c in range(summary.channels)]
+    value, bound = np.mean(each, axis=0)
+    return float(value), float(bound)
+
+
+def _canonical_kde(rows: KeptSample, options: Options) -> float:
+    from raterwise.densities import pairs
+
+    return pairs.canonical_kde(
+        *rows.counting, p=options["p"], bandwidth=float(options["bandwidth"]),
+        leave_out=options["leave_out"], floor=options["floor"],
+    )  # fmt: skip
+
+
+def _kde_of_channel(summary: SortedScores, options: Options, c: int) -> tuple[float, float]:
     from raterwise.densities import cells as kernel_cells
     from raterwise.densities import pairs
 
-    score, mass, hits = summary.cases()
-    p, method = options["p"], options["method"]
-    chosen = float(with_bandwidth(summary, options)["bandwidth"])
+    score, mass, hits = summary.cases(c)
+    p, method, chosen = options["p"], options["method"], bandwidth_of(options, c)
+    assert chosen is not None
     if method == "exact" or (method == "auto" and len(score) <= EXACT_KDE_CASES):
         leave_out = options["leave_out"]
-        exact = pairs.top_label_kde(score, hits, mass, p=p, bandwidth=chosen, leave_out=leave_out)
+        exact = pairs.top_label_kde(
+            score, hits, mass, p=p, bandwidth=float(chosen), leave_out=leave_out
+        )
         return exact, 0.0
     cells = kernel_cells.score_cells(score, hits / mass, mass)
-    return kernel_cells.beta_kde_from_cells(cells, p=p, bandwidth=chosen)
+    return kernel_cells.beta_kde_from_cells(cells, p=p, bandwidth=float(chosen))
 
 
-def with_bandwidth(summary: SortedScores, options: Options) -> Options:
-    """Return the options of KDE-ECE with the bandwidth that these scores choose."""
-    from raterwise.densities.bandwidth import select_bandwidth
+def bandwidth_of(options: Options, c: int) -> float | None:
+    """Return the bandwidth of a channel: one for all, or one for each."""
+    given = options["bandwidth"]
+    return given[c] if isinstance(given, tuple) else given
+
+
+def with_bandwidth(summary: Any, options: Options) -> Options:
+    """Return the options of KDE-ECE with the bandwidth that these cases choose, for each class."""
+    from raterwise.densities.bandwidth import select_bandwidth, select_dirichlet_bandwidth
 
     if options["bandwidth"] is not None:
         return options
     if "bandwidth" not in summary.tables:
-        score, mass, _ = summary.cases()
-        summary.tables["bandwidth"] = select_bandwidth(score, mass)
+        if options["question"] == "canonical":
+            probs, masses = summary.counting
+            masses = masses.sum(axis=1)
+            each = (select_dirichlet_bandwidth(probs, masses, seed=options["seed"]),)
+        else:
+            columns = [summary.cases(c)[:2] for c in range(summary.channels)]
+            each = tuple(select_bandwidth(score, mass) for score, mass in columns)
+        summary.tables["bandwidth"] = each[0] if len(each) == 1 else each
     return {**options, "bandwidth": summary.tables["bandwidth"]}
 
 
 def about_bandwidth(summary: Any, options: Options) -> str | None:
-    """Return what is to say of a bandwidth that lies at the end of its grid."""
-    if options["bandwidth"] is not None:
-        return None
-    chosen = with_bandwidth(summary.scores(), options)["bandwidth"]
-    return getattr(chosen, "warning", None)
+    """Return what is to say of a bandwidth at the end of its grid, and of a missing interval."""
+    said = []
+    if options["bandwidth"] is None:
+        chosen = with_bandwidth(summary.scores(), options)["bandwidth"]
+        each = chosen if isinstance(chosen, tuple) else (chosen,)
+        said = [warning for one in each if (warning := getattr(one, "warning", None))][:1]
+    if options["question"] == "canonical":
+        said.append("it has no interval, for which all pairs of cases would be compared again")
+    return "; ".join(said) or None
 
 
 def kde_norm(table: BinTable, p: int) -> Array:
-    """Return the mean of the p-th power of smoothed deviations."""
+    """Return the mean of the p-th power of smoothed deviations, over the classes too."""
     if p == 1:
         return calibration.ece(table)
-    return smoothers.smoothed_squares(table.deviation[..., 0, :], table.weight[..., 0, :])
+    return np.asarray(smoothers.smoothed_squares(table.deviation, table.weight).mean(axis=-1))
 
 
 def smooth_value(summary: SortedScores, options: Options) -> tuple[float, None]:

@@ -123,6 +123,11 @@ class Request:
         """
         on_single = self.settings.on_single
         plans = [row.plan_of(own, on_single) for row, own in self.asked.values()]
+        if bounded and any(getattr(plan, "grows", False) for plan in plans):
+            raise InvalidInputError(
+                'question: "canonical" compares every case with every other, so it needs them all '
+                'in memory; of a stream or of images ask "per_class"'
+            )
         plans += [row.step_plan for row, _ in self.asked.values() if steps and row.step_plan]
         plans = [*(p.bounded() if bounded else p for p in plans), PAIRS]
         return list(dict.fromkeys([*plans, *self.verdict_plans(grouped)]))
@@ -161,6 +166,20 @@ class Request:
     def with_settings(self, **changed: Any) -> Request:
         """Return the request with other settings."""
         return replace(self, settings=replace(self.settings, **changed))
+
+    def notices(self) -> tuple[str, ...]:
+        """Say which metrics have other questions than the one that all were asked."""
+        wanted = self.shared.get("question")
+        kept: dict[str, list[str]] = {}
+        for row, own in self.asked.values():
+            told = "question" in self.own.get(row.name, {})
+            if wanted and row.questions and wanted not in row.questions and not told:
+                kept.setdefault(own["question"], []).append(row.title)
+        return tuple(
+            f"{', '.join(titles)}: {'has' if len(titles) == 1 else 'have'} no question {wanted!r}, "
+            f"and {'answers' if len(titles) == 1 else 'answer'} {own!r}"
+            for own, titles in kept.items()
+        )
 
     def as_options(self) -> dict[str, Any]:
         """Return what results say of how they were made."""

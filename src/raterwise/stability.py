@@ -35,6 +35,10 @@ class TotalVariation(NamedTuple):
     mean, std : float
         Over the repeats.
 
+    See Also
+    --------
+    stability.total_variation : makes it.
+
     Examples
     --------
     >>> mean, std = total_variation("ece", [0.5] * 40, [0, 1] * 20, repeats=5)
@@ -213,10 +217,30 @@ def variations_of(
     progress: Progress | None = None,
 ) -> FloatArray:
     """Return the variation in each repeat, of a metric with its options or of any function."""
+    return variation_along(paths_of(predictions, measure, partition, progress))
+
+
+def variation_along(paths: FloatArray) -> FloatArray:
+    """Return the mean absolute change along each path (repeats, parts)."""
+    with np.errstate(invalid="ignore"):
+        return np.array([np.nanmean(np.abs(np.diff(path))) for path in paths])
+
+
+def paths_of(
+    predictions: Predictions,
+    measure: tuple[Metric, Options] | Callable[..., float],
+    partition: Partition,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """Return (repeats, parts): the metric on the growing parts of every repeat.
+
+    Which cases are drawn follows from their number and the seed alone, so the paths of several
+    findings of the same cases can be averaged.
+    """
     units = _Units.of(predictions)
     ends = units.ends(partition)
     path = _path_of(predictions, measure)
-    variations = np.empty(partition.repeats)
+    paths = np.empty((partition.repeats, len(ends)))
     for r in range(partition.repeats):
         random = np.random.default_rng([partition.seed, r])
         drawn = random.integers(0, units.number, units.number)
@@ -224,10 +248,10 @@ def variations_of(
         # What each part adds to the one before it.
         ring = np.repeat(np.searchsorted(ends, np.arange(units.number), side="right"), sizes)
         with np.errstate(invalid="ignore", divide="ignore"):
-            variations[r] = np.nanmean(np.abs(np.diff(path(rows, ring, len(ends)))))
+            paths[r] = path(rows, ring, len(ends))
         if progress:
             progress("total variation", (r + 1) / partition.repeats)
-    return variations
+    return paths
 
 
 def subsample_curve(

@@ -225,9 +225,10 @@ def _permuted(
     """
     judged = trade.judged
     names = [n for n in judged.asked if all(n in level for level in made)]
-    if judged.pass_ is None or not names:
-        return [dict(level) for level in made]
     pass_ = judged.pass_
+    names = [n for n in names if pass_ is not None and pass_.tabled(judged.asked[n][0])]
+    if pass_ is None or not names:
+        return [dict(level) for level in made]
     asked = [judged.asked[name] for name in names]
 
     def grouped(row: Any, own: Any) -> Any:

@@ -59,6 +59,10 @@ class Worklist:
         [i, k] is what would be believed of case i if the expert said class k; NaN where the belief
         rules that answer out.
 
+    See Also
+    --------
+    worklist.worklist : makes it.
+
     Examples
     --------
     >>> from raterwise import DirichletBelief

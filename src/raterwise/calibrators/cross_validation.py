@@ -63,6 +63,11 @@ class VectorScalingCV(LinearCalibrator):
     coef_, intercept_, loss_, gradient_norm_, n_iter_
         Of the fit to all cases, as in VectorScaling.
 
+    See Also
+    --------
+    VectorScaling : with a penalty that is given.
+    MatrixScalingCV : more parameters.
+
     References
     ----------
     Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration, AISTATS, appendix F.3.
@@ -173,6 +178,11 @@ class MatrixScalingCV(LinearCalibrator):
         The cross-validated losses.
     coef_, intercept_, loss_, gradient_norm_, n_iter_
         Of the fit to all cases, as in MatrixScaling.
+
+    See Also
+    --------
+    MatrixScaling : with penalties that are given.
+    VectorScalingCV : fewer parameters.
 
     References
     ----------

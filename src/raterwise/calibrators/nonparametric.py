@@ -49,6 +49,11 @@ class IsotonicCalibration(Calibrator):
     thresholds_, values_ : list of ndarray
         For each map, the probabilities at which it bends, and its values there.
 
+    See Also
+    --------
+    HistogramBinning : steps in any direction.
+    BetaCalibration : a smooth curve.
+
     References
     ----------
     Zadrozny, Elkan (2002), Transforming classifier scores into accurate multiclass probability
@@ -106,6 +111,11 @@ class HistogramBinning(Calibrator):
     ----------
     edges_, values_ : list of ndarray
         For each map, the edges of its bins and its value in each.
+
+    See Also
+    --------
+    IsotonicCalibration : steps that only rise.
+    BetaCalibration : a smooth curve.
 
     References
     ----------
@@ -184,6 +194,11 @@ class BetaCalibration(Calibrator):
     ----------
     coef_, intercept_ : ndarray of shape (M, 2), ndarray of shape (M,)
         (a, b) and c of each map: M is 1 for two classes, else K.
+
+    See Also
+    --------
+    IsotonicCalibration, HistogramBinning : without a formula.
+    DirichletCalibration : of several classes together.
 
     References
     ----------

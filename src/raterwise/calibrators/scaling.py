@@ -66,6 +66,11 @@ class TemperatureScaling(Calibrator):
     gradient_norm_, n_iter_ : float, int
         The slope of the loss in log T, and the passes over the cases.
 
+    See Also
+    --------
+    VectorScaling, MatrixScaling : more parameters.
+    AlphaCalibration : how sure to be, after this.
+
     References
     ----------
     Guo, Pleiss, Sun, Weinberger (2017), On calibration of modern neural networks, ICML.
@@ -285,6 +290,11 @@ class DirichletCalibration(LinearCalibrator):
         W and b, whatever the form.
     loss_, gradient_norm_, n_iter_ : float, float, int
         As in VectorScaling.
+
+    See Also
+    --------
+    MatrixScaling : the same of logits.
+    BetaCalibration : each class by itself.
 
     References
     ----------

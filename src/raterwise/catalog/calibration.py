@@ -112,14 +112,14 @@ ROWS = (
         "lower", "Popordanoska et al. 2022; MR section 2.2",
         meaning_of_event="Mean gap between the probability of a class and how often raters choose "
         "it, as a kernel estimates it from other cases.",
-        plan=recipes.sorted_scores, prepare=recipes.smoothed(recipes.beta_smoother),
+        plan=recipes.kernel_scores, prepare=recipes.smoothed(recipes.beta_smoother),
         formula=recipes.kde_norm, formula_options=("p",), exact=recipes.kde_with_bound,
         settle=recipes.with_bandwidth, notice=recipes.about_bandwidth,
-        of_cells=cell_bounds.kde_of_cells, questions=common.ONE,
+        of_cells=cell_bounds.kde_of_cells, questions=(*common.ONE, "per_class", "canonical"),
         tags=frozenset({"kernel", "of_cases"}),
         options={
             "question": "top_label", "per": "annotation", "p": 1, "bandwidth": None,
-            "leave_out": "case", "method": "auto",
+            "leave_out": "case", "method": "auto", "floor": 0.0, "seed": 0,
         },
         error=True, bounds=common.UNIT,
         undefined="it needs two cases, to compare one with the other",

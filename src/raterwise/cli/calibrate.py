@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
-from raterwise.cli.options import Input, Method, OnProblem
+from raterwise.cli.options import Input, Method, OnProblem, Unit, asked_of
 from raterwise.cli.reading import (
     Cases,
     TableOptions,
@@ -129,9 +129,13 @@ def calibrate(
     logit_prefix: options.LogitPrefix = "logit_",
     metrics: options.ComparedMetrics = None,
     bins: options.Bins = 15,
+    question: options.QuestionAsked = None,
+    per: options.Counted = None,
+    option: options.MetricOptions = None,
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
+    unit: options.UnitDrawn = Unit.cases,
     on_single: options.OnSingle = OnProblem.error,
     quiet: options.Quiet = False,
 ) -> None:
@@ -168,16 +172,9 @@ def calibrate(
         comparison = None
         if new.labels is not None:
             comparison = _compared(
-                new,
-                found,
-                metrics,
-                bins=bins,
-                resamples=resamples,
-                level=level,
-                seed=seed,
-                on_single=on_single.value,
-                progress=report,
-            )
+                new, found, metrics, **asked_of(bins, question, per, option), resamples=resamples,
+                level=level, seed=seed, unit=unit.value, on_single=on_single.value, progress=report,
+            )  # fmt: skip
     notes = [*overlap["warnings"], *heard]
     files = _write(out, apply, tables, new, found)
     record = _record(method, known, new, found, comparison, overlap, notes)

@@ -15,7 +15,13 @@ from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.by_finding import compare_findings, finding_of, print_differences
-from raterwise.cli.options import OnProblem, asked_of, comma_list
+from raterwise.cli.findings import (
+    arrays_of_findings,
+    read_findings,
+    refuse_finding_column,
+    with_what_was_read,
+)
+from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list
 from raterwise.cli.reading import (
     Cases,
     TableOptions,
@@ -37,6 +43,7 @@ from raterwise.cli.show import (
 from raterwise.cli.writing import announce, check_outputs, write_json
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
+from raterwise.io.findings import Findings
 from raterwise.labels import Labels
 from raterwise.results import Results
 
@@ -54,6 +61,9 @@ raterwise compare old.csv new.csv --ratings ratings.csv --group-column patient
 raterwise evaluate old.csv --ratings ratings.csv --out old.json
 raterwise evaluate new.csv --ratings ratings.csv --out new.json
 raterwise compare old.json new.json
+
+[dim]# findings that may occur together: their means, and each finding[/dim]
+raterwise compare old.csv new.csv --ratings ratings.csv --multilabel
 
 [dim]# a table for the paper and a page for everybody[/dim]
 raterwise compare a.json b.json c.json --metrics ece,brier,auccc
@@ -95,6 +105,8 @@ def compare(
     tables: TableOptions,
     predictions: Files,
     ratings: options.RatingsFile = None,
+    multilabel: options.Multilabel = False,
+    finding_column: options.FindingColumn = None,
     names: Names = None,
     finding: options.Finding = None,
     metrics: options.Metrics = "all",
@@ -105,6 +117,7 @@ def compare(
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
+    unit: options.UnitDrawn = Unit.cases,
     on_single: options.OnSingle = OnProblem.error,
     out: Outs = None,
     csv_out: CsvFile = None,
@@ -120,11 +133,10 @@ def compare(
 
     Results say themselves what they are of: which columns, how many resamples.
     They must be of the same cases in the same order, with the same labels,
-    patients, weights, bins and seed. Results of several findings are compared
-    by their means and, below, finding by finding; or one with --finding.
+    patients, weights, bins and seed. Results of several findings, and tables
+    with --multilabel, are compared by their means and, below, finding by
+    finding; results of one with --finding.
     """
-    from raterwise.compare import compare as compared
-
     files = (*(out or ()), csv_out, latex, markdown)
     check_outputs(files, (*predictions, ratings))
     for file in out or ():
@@ -133,32 +145,25 @@ def compare(
     titles = _names(predictions, comma_list(names))
     asked: dict[str, Any] = {
         "metrics": metrics, "resamples": resamples, "level": level, "seed": seed,
-        **asked_of(bins, question, per, option),
+        "unit": unit.value, **asked_of(bins, question, per, option),
     }  # fmt: skip
-    each: dict[str, Comparison] = {}
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
         if _are_results(predictions):
-            _refuse_unread(ratings, tables, on_single)
+            _refuse_unread(ratings, tables, on_single, multilabel)
+            refuse_finding_column(finding_column)
             results = [Results.from_json(file) for file in predictions]
-            by_name = dict(zip(titles, results, strict=True))
-            by_name = by_name if finding is None else finding_of(by_name, finding)
-            found = compared(by_name, **asked)
-            each = compare_findings(by_name, **asked)
+            found, each = _of_results(dict(zip(titles, results, strict=True)), finding, asked)
         else:
             if finding is not None:
                 raise InvalidInputError(f"--finding: is for results, not tables; got {finding!r}")
-            models = _read(predictions, titles, ratings, tables)
-            found = compared(
-                models.probs,
-                models.labels,
-                groups=models.groups,
-                class_names=models.class_names,
-                weights=models.weights,
-                on_single=on_single.value,
-                progress=report,
-                **asked,
-            )
+            asked |= {"on_single": on_single.value, "progress": report}
+            of = (predictions, titles, ratings, tables)
+            if multilabel:
+                found, each = _of_findings(*of, finding_column, asked)
+            else:
+                refuse_finding_column(finding_column)
+                found, each = _of_tables(*of, asked), {}
     _write(found, each, out or [], csv_out, latex, markdown)
     if not quiet:
         console = new_console()
@@ -166,6 +171,78 @@ def compare(
         for warning in heard:
             console.print(Text(f"warning: {warning}", style="yellow"))
         announce(console, files)
+
+
+def _of_results(
+    models: Mapping[str, Results], finding: str | None, asked: Mapping[str, Any]
+) -> tuple[Comparison, dict[str, Comparison]]:
+    """Return the comparison of results, and that of each finding where they have several."""
+    from raterwise.compare import compare as compared
+
+    chosen = dict(models) if finding is None else finding_of(models, finding)
+    return compared(chosen, **asked), compare_findings(chosen, **asked)
+
+
+def _of_tables(
+    files: Sequence[Path],
+    titles: Sequence[str],
+    ratings: Path | None,
+    tables: TableOptions,
+    asked: Mapping[str, Any],
+) -> Comparison:
+    """Return the comparison of tables of exclusive classes."""
+    from raterwise.compare import compare as compared
+
+    models = _read(files, titles, ratings, tables)
+    return compared(
+        models.probs, models.labels, groups=models.groups, class_names=models.class_names,
+        weights=models.weights, **asked,
+    )  # fmt: skip
+
+
+def _of_findings(
+    files: Sequence[Path],
+    titles: Sequence[str],
+    ratings: Path | None,
+    tables: TableOptions,
+    finding_column: str | None,
+    asked: Mapping[str, Any],
+) -> tuple[Comparison, dict[str, Comparison]]:
+    """Return the comparison of tables of findings, by their means and finding by finding."""
+    from raterwise.multilabel import evaluate_multilabel
+
+    if asked["resamples"] < 2:
+        raise InvalidInputError(
+            f"resamples: must be at least 2 to compare; got {asked['resamples']}"
+        )
+    unit, report = asked["unit"], asked["progress"]
+    models: dict[str, Results] = {}
+    first = None
+    for i, (file, title) in enumerate(zip(files, titles, strict=True)):
+        found = read_findings(file, ratings, tables, finding_column, unit)[1]
+        first = first or found
+        found = found.take(_rows_of(first, found, files[0], file))
+
+        def within(what: str, done: float, i: int = i, title: str = title) -> None:
+            report(f"{title}: {what}", (i + done) / len(files))
+
+        results = evaluate_multilabel(
+            **arrays_of_findings(found, unit),
+            **{**asked, "progress": within, "on_unrated": tables.on_unrated.value},
+        )
+        models[title] = with_what_was_read(results, found)
+    return _of_results(models, None, {})
+
+
+def _rows_of(first: Findings, other: Findings, one: Path, two: Path) -> NDArray[np.int64]:
+    """Return the rows of `other` that hold the cases of `first`, in their order."""
+    if other.names != first.names:
+        raise InvalidInputError(
+            f"{two.name}: must have the findings of {one.name}, {', '.join(first.names)}; got "
+            f"{', '.join(other.names)}"
+        )
+    whole = np.arange(len(other.probs))
+    return _matched(first.ids, other.ids, (len(first.probs), whole), (one.name, two.name))
 
 
 def _names(files: Sequence[Path], given: Sequence[str]) -> list[str]:
@@ -194,12 +271,15 @@ def _are_results(files: Sequence[Path]) -> bool:
     return bool(results)
 
 
-def _refuse_unread(ratings: Path | None, tables: TableOptions, on_single: OnProblem) -> None:
+def _refuse_unread(
+    ratings: Path | None, tables: TableOptions, on_single: OnProblem, multilabel: bool
+) -> None:
     """Refuse options about tables where there are none."""
     usual = TableOptions()
     given = [f.name for f in fields(tables) if getattr(tables, f.name) != getattr(usual, f.name)]
     given += [] if on_single is OnProblem.error else ["on_single"]
     given += [] if ratings is None else ["ratings"]
+    given += ["multilabel"] if multilabel else []
     if given:
         raise InvalidInputError(
             f"--{given[0].replace('_', '-')}: is for tables; results know their cases already"
@@ -242,23 +322,37 @@ def _read(
 
 def _same_cases(first: Cases, other: Cases) -> NDArray[np.int64]:
     """Return the rows of `other` that hold the rated cases of `first`, in their order."""
-    ids, others = first.table.ids, other.table.ids
+    ids = None if first.table.ids is None else first.table.ids[first.rated]
+    sources = first.table.source, other.table.source
+    return _matched(ids, other.table.ids, (len(first.rated), other.rated), sources)
+
+
+def _matched(
+    ids: NDArray[Any] | None,
+    others: NDArray[Any] | None,
+    rated: tuple[int, NDArray[np.int64]],
+    sources: tuple[str, str],
+) -> NDArray[np.int64]:
+    """Return the rows with these ids, in their order; both tables must hold the same cases.
+
+    `rated` is how many cases the first table has, and which rows of the other are rated.
+    """
+    number, rows = rated
+    one, two = sources
     if ids is None or others is None:
-        if len(first.rated) != len(other.rated):
+        if number != len(rows):
             raise InvalidInputError(
-                f"{other.table.source}: must hold the cases of {first.table.source}; got "
-                f"{len(other.rated)} for {len(first.rated)}, and no ids to match them by"
+                f"{two}: must hold the cases of {one}; got {len(rows)} for {number}, and no ids to "
+                "match them by"
             )
-        return other.rated
+        return rows
     row = {name: i for i, name in enumerate(others.tolist())}
-    wanted = ids[first.rated].tolist()
+    wanted = ids.tolist()
     missing = [name for name in wanted if name not in row]
-    extra = len(other.rated) - (len(wanted) - len(missing))
+    extra = len(rows) - (len(wanted) - len(missing))
     if missing or extra:
         what = f"lacks case {missing[0]!r}" if missing else f"has {extra} more"
-        raise InvalidInputError(
-            f"{other.table.source}: must hold the cases of {first.table.source}; it {what}"
-        )
+        raise InvalidInputError(f"{two}: must hold the cases of {one}; it {what}")
     return np.array([row[name] for name in wanted], np.int64)
 
 

@@ -15,7 +15,14 @@ from raterwise.io.findings import Findings, join_findings, read_finding_ratings
 from raterwise.io.tables import PredictionTable, read_predictions
 from raterwise.results import Results
 
-__all__ = ["evaluate_findings", "facts_of_findings", "read_findings", "refuse_finding_column"]
+__all__ = [
+    "arrays_of_findings",
+    "evaluate_findings",
+    "facts_of_findings",
+    "read_findings",
+    "refuse_finding_column",
+    "with_what_was_read",
+]
 
 
 def refuse_finding_column(finding_column: str | None) -> None:
@@ -25,9 +32,16 @@ def refuse_finding_column(finding_column: str | None) -> None:
 
 
 def read_findings(
-    predictions: Path, ratings: Path | None, tables: TableOptions, finding_column: str | None
+    predictions: Path,
+    ratings: Path | None,
+    tables: TableOptions,
+    finding_column: str | None,
+    unit: str = "cases",
 ) -> tuple[PredictionTable, Findings]:
-    """Return a table of findings' probabilities, and its cases joined to the raters' answers."""
+    """Return a table of findings' probabilities, and its cases joined to the raters' answers.
+
+    Where the `unit` of resampling is raters, with who said what.
+    """
     if tables.label_column is not None:
         raise InvalidInputError(
             "label_column: a finding has a label of its own, in a column label_FINDING (another "
@@ -50,7 +64,13 @@ def read_findings(
         missing=comma_list(tables.missing),
         delimiter=tables.delimiter,
         allow_unmatched=tables.allow_unmatched,
+        by_rater=unit != "cases",
     )
+    if unit != "cases" and answers.answers is None:
+        raise InvalidInputError(
+            f"unit: {unit!r} needs to know who said what, and {answers.source} has counts alone; "
+            'give a column per rater and finding, a row per rating, or resample "cases"'
+        )
     joined = join_findings(
         table, answers, same_file=ratings is None, allow_unmatched=tables.allow_unmatched
     )
@@ -66,24 +86,15 @@ def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed
         raise InvalidInputError(
             "--multilabel: findings are read into memory; leave out the options that stream"
         )
-    if (unit := told["unit"].value) != "cases":
-        raise InvalidInputError(
-            "--unit: findings are resampled by cases, or by patients with --group-column; "
-            f"got {unit!r}"
-        )
-    predictions, ratings = told["predictions"], told["ratings"]
+    predictions, ratings, unit = told["predictions"], told["ratings"], told["unit"].value
     with ProgressBar(shown=not told["quiet"]) as report:
         report(f"reading {predictions.name}", 0.0)
-        table, found = read_findings(predictions, ratings, tables, told["finding_column"])
+        table, found = read_findings(predictions, ratings, tables, told["finding_column"], unit)
         levels = read_subgroups(predictions, told["subgroup_column"], tables, table, found.report)
         results = evaluate_multilabel(
-            found.probs,
-            found.positives,
-            found.raters,
-            names=found.names,
+            **arrays_of_findings(found, unit),
             metrics=told["metrics"],
-            groups=found.groups,
-            weights=found.weights,
+            unit=unit,
             resamples=told["resamples"],
             level=told["level"],
             seed=told["seed"],
@@ -94,6 +105,23 @@ def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed
             subgroup_metrics=told["subgroup_metrics"],
             progress=report,
         )
+    return with_what_was_read(results, found)
+
+
+def arrays_of_findings(found: Findings, unit: str) -> dict[str, Any]:
+    """Return what `evaluate_multilabel` takes: who said what where raters are resampled."""
+    said = {"positives": found.positives, "raters": found.raters}
+    return {
+        "probs": found.probs,
+        "names": found.names,
+        "groups": found.groups,
+        "weights": found.weights,
+        **(said if unit == "cases" else {"ratings": found.answers}),
+    }
+
+
+def with_what_was_read(results: Results, found: Findings) -> Results:
+    """Return the results with what of the files was left out, and left unread."""
     dropped = {**found.report.dropped, **results.data.get("dropped", {})}
     notes = results.warnings
     if found.unread:

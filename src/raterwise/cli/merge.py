@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,7 +40,8 @@ def merge(
 ) -> None:
     """Add up saved summaries and make results of them, as if all cases were in one place.
 
-    Summaries of other metrics, bins, classes or seeds are refused.
+    Summaries of other metrics, bins, classes or seeds are refused. They count
+    patients without naming them: one who is in two files counts as two.
     """
     from raterwise.streaming.evaluation import evaluate_digest, request_of_header
     from raterwise.streaming.saved import save_digest
@@ -64,9 +66,11 @@ def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:
 
     files = matching_files(paths)
     total: Any = None
+    number = 0
     about: dict[str, Any] = {}
     for file in files:
         digest, options_of = load_digest(file)
+        number += digest.facts.fingerprint.summaries
         options_of = {"options": {}, **options_of}  # the first files had none to write
         if total is None:
             total, about = digest, options_of
@@ -84,4 +88,6 @@ def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:
             raise MergeError(f"{files[0].name} and {file.name}: {error}") from error
     if total is None:
         raise InvalidInputError("summaries: must be at least one file; got none")
-    return total, about
+    facts = total.facts
+    merged = replace(facts, fingerprint=replace(facts.fingerprint, summaries=number))
+    return replace(total, facts=merged), about

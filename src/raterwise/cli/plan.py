@@ -9,10 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
+from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
 from raterwise.cli.options import asked_of, integers, own_options
 from raterwise.cli.reading import (
     Cases,
@@ -21,11 +23,23 @@ from raterwise.cli.reading import (
     read_cases,
     with_table_options,
 )
-from raterwise.cli.show import ProgressBar, new_console, number, plain_table, print_table
+from raterwise.cli.show import (
+    ProgressBar,
+    facts_in_words,
+    new_console,
+    number,
+    plain_table,
+    print_table,
+)
 from raterwise.cli.writing import announce, check_json, check_outputs, write_json
+from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.files import write_text_atomically
+from raterwise.io.findings import Findings
+from raterwise.labels import Labels
+from raterwise.request import Request
 
 if TYPE_CHECKING:
+    from raterwise.inference.settings import Progress
     from raterwise.planning import Design, StudyPlan
 
 __all__ = ["EXAMPLES", "plan"]
@@ -37,7 +51,10 @@ raterwise plan ece pilot.csv --ratings r.csv --cases 100,200 --raters 1,2,3
 
 [dim]# 600 readings to spend; a new case costs as much as four readings[/dim]
 raterwise plan brier pilot.csv --ratings r.csv --cases 50,100,200 \\
-    --raters 1,2,4,8 --budget 600 --case-cost 4"""
+    --raters 1,2,4,8 --budget 600 --case-cost 4
+
+[dim]# findings that may occur together: each, and the one whose interval is the widest[/dim]
+raterwise plan brier chest.csv --multilabel --cases 100,200 --raters 1,2,3"""
 
 SCHEMA_VERSION = 1
 
@@ -48,6 +65,8 @@ def plan(
     metric: options.MetricName,
     predictions: options.PilotFile,
     ratings: options.RatingsFile = None,
+    multilabel: options.Multilabel = False,
+    finding_column: options.FindingColumn = None,
     cases: options.DesignCases = "100,200,500,1000",
     raters: options.DesignRaters = "1,2,3,5",
     budget: options.Budget = None,
@@ -70,48 +89,100 @@ def plan(
     A design is a number of cases and of raters per case; the pilot needs cases
     with two raters. With --budget the best design that it pays for is named,
     and whether the next reading should go to a new case or to another rater.
+    With --multilabel every finding is planned for, and the widest decides.
     """
-    from raterwise.planning import plan as planned
-
     tables.refuse_weights("plan")
     check_json(out)
     check_outputs((out, csv_out), (predictions, ratings))
+    asked: dict[str, Any] = {
+        "cases": integers("--cases", cases), "raters": integers("--raters", raters), "seed": seed,
+        "level": level, "repeats": repeats, "resamples": resamples,
+    }  # fmt: skip
+    told = asked_of(bins, question, per, option)
+    each: dict[str, StudyPlan] = {}
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
-        pilot = read_cases(predictions, ratings, tables)
-        labels = pilot.require_labels()
-        found = planned(
-            metric,
-            pilot.of_rated(pilot.table.probs),
-            labels,
-            cases=integers("--cases", cases),
-            raters=integers("--raters", raters),
-            seed=seed,
-            groups=pilot.of_rated(pilot.table.groups),
-            level=level,
-            **own_options(metric, asked_of(bins, question, per, option)),
-            repeats=repeats,
-            resamples=resamples,
-            progress=report,
-        )
+        if multilabel:
+            joined = read_findings(predictions, ratings, tables, finding_column)[1]
+            found, each = _of_findings(metric, joined, told, report, **asked)
+            words = facts_in_words(facts_of_findings(joined))
+        else:
+            refuse_finding_column(finding_column)
+            pilot = read_cases(predictions, ratings, tables)
+            found = _of_classes(metric, pilot, told, report, **asked)
+            words = pilot.in_words()
     costs = {"case_cost": case_cost, "reading_cost": reading_cost}
     advice = None if budget is None else found.advice(budget, **costs)
     best = None if budget is None else found.best(budget, **costs)
     rows = [_row(design, best, costs) for design in found.designs]
-    _write(found, rows, advice, heard, out, csv_out)
+    _write(found, rows, advice, heard, each, out, csv_out)
     if not quiet:
         console = new_console()
-        _show(console, found, pilot, rows, advice, heard)
+        _show(console, found, words, rows, advice, heard)
+        if each:
+            _show_findings(console, each)
         announce(console, (out, csv_out))
 
 
+def _of_classes(
+    metric: str, pilot: Cases, told: dict[str, Any], report: Progress, **asked: Any
+) -> StudyPlan:
+    from raterwise.planning import plan as planned
+
+    return planned(
+        metric, pilot.of_rated(pilot.table.probs), pilot.require_labels(),
+        groups=pilot.of_rated(pilot.table.groups), progress=report, **own_options(metric, told),
+        **asked,
+    )  # fmt: skip
+
+
+def _of_findings(
+    metric: str, pilot: Findings, told: dict[str, Any], report: Progress, **asked: Any
+) -> tuple[StudyPlan, dict[str, StudyPlan]]:
+    """Return the plan of each finding, and of every design that of the widest interval.
+
+    Calibration errors ask about the positive class unless told otherwise, as in
+    `evaluate_multilabel`. A study has as many cases as the finding needs that needs the most.
+    """
+    from raterwise.planning import StudyPlan
+    from raterwise.planning import plan as planned
+
+    if told.get("question") is None:
+        positive = Request.of([metric], **told).about_the_positive_class()
+        told = {**told, "options": positive.own}
+    each: dict[str, StudyPlan] = {}
+    for i, title in enumerate(pilot.names):
+        rated = pilot.raters[:, i] > 0
+        positives, raters = pilot.positives[rated, i], pilot.raters[rated, i]
+        labels = Labels.from_counts(np.stack((raters - positives, positives), axis=1))
+
+        def within(what: str, done: float, i: int = i, title: str = title) -> None:
+            report(f"{title}: {what}", (i + done) / len(pilot.names))
+
+        try:
+            each[title] = planned(
+                metric, pilot.probs[rated, i], labels, progress=within,
+                groups=None if pilot.groups is None else pilot.groups[rated],
+                **own_options(metric, told), **asked,
+            )  # fmt: skip
+        except RaterwiseError as error:
+            raise InvalidInputError(f"{title}: {error}") from error
+    designs = zip(*(found.designs for found in each.values()), strict=True)
+    widest = tuple(max(same, key=lambda design: design.width) for same in designs)
+    return StudyPlan(metric, asked["level"], widest), each
+
+
 def _row(design: Design, best: Design | None, costs: dict[str, float]) -> dict[str, Any]:
-    values = {
+    cost = design.cases * costs["case_cost"] + design.readings * costs["reading_cost"]
+    more = {"readings": design.readings, "cost": cost, "best": design == best}
+    return {**_values(design), **more}
+
+
+def _values(design: Design) -> dict[str, Any]:
+    return {
         key: None if isinstance(value, float) and math.isnan(value) else value
         for key, value in asdict(design).items()
     }
-    cost = design.cases * costs["case_cost"] + design.readings * costs["reading_cost"]
-    return {**values, "readings": design.readings, "cost": cost, "best": design == best}
 
 
 def _write(
@@ -119,12 +190,15 @@ def _write(
     rows: list[dict[str, Any]],
     advice: str | None,
     heard: list[str],
+    each: dict[str, StudyPlan],
     out: Path | None,
     csv_out: Path | None,
 ) -> None:
     if out is not None:
         content = {"schema_version": SCHEMA_VERSION, "metric": found.metric, "level": found.level}
-        write_json(out, {**content, "designs": rows, "advice": advice, "warnings": heard})
+        content |= {"designs": rows, "advice": advice, "warnings": heard}
+        findings = {title: [_values(d) for d in one.designs] for title, one in each.items()}
+        write_json(out, {**content, **({"findings": findings} if findings else {})})
     if csv_out is not None:
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
@@ -136,13 +210,13 @@ def _write(
 def _show(
     console: Console,
     found: StudyPlan,
-    pilot: Cases,
+    pilot: str,
     rows: list[dict[str, Any]],
     advice: str | None,
     heard: list[str],
 ) -> None:
     title = f"{found.metric}: expected {100 * found.level:g}% interval, from a pilot of "
-    console.print(Text(title + pilot.in_words(), style="bold"))
+    console.print(Text(title + pilot, style="bold"))
     table = plain_table("cases")
     simulated = any(row["method"] == "simulation" for row in rows)
     shown = ("width", "width_error", "bias", "bias_error") if simulated else ("width", "bias")
@@ -162,3 +236,17 @@ def _show(
         console.print(Text(f"warning: {warning}", style="yellow"))
     if advice is not None:
         console.print(Text(advice, style="bold"))
+
+
+def _show_findings(console: Console, each: dict[str, StudyPlan]) -> None:
+    """Print the width of every finding, a column each."""
+    console.print(Text("The widths above are those of the finding with the widest interval."))
+    console.print()
+    console.print(Text("Width by finding", style="bold"))
+    table = plain_table("cases")
+    for heading in ("raters a case", *each):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for same in zip(*(found.designs for found in each.values()), strict=True):
+        cells = [str(same[0].cases), str(same[0].raters), *(number(d.width) for d in same)]
+        table.add_row(*map(Text, cells))
+    print_table(table, console)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from raterwise.cli import options
-from raterwise.cli.options import OnProblem, asked_of, comma_list
+from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.stream import client_of
 from raterwise.cli.writing import check_folder, check_json, check_outputs, deliver
@@ -50,7 +50,8 @@ Manifest = Annotated[
     Path,
     typer.Argument(
         help="CSV with the columns case, probabilities, raters (paths or patterns joined by ;) "
-        "and, if you like, mask and patient. Paths are relative to it."
+        "and, if you like, mask, patient, spacing and rater_names (joined by ;). Paths are "
+        "relative to it."
     ),
 ]
 Cluster = Annotated[
@@ -94,6 +95,11 @@ def segment(
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
+    unit: options.UnitDrawn = Unit.cases,
+    raters: Annotated[
+        str | None,
+        _option(IMAGES, "Who drew the masks, in their order: a,b,c; for --unit raters and both."),
+    ] = None,
     on_single: options.OnSingle = OnProblem.error,
     subgroup_column: options.SubgroupColumn = None,
     subgroup_metrics: options.SubgroupMetrics = None,
@@ -113,19 +119,21 @@ def segment(
     from raterwise.request import Request
     from raterwise.segmentation.cases import Selection
     from raterwise.segmentation.evaluation import evaluate_job
+    from raterwise.segmentation.panels import roster_of
     from raterwise.segmentation.request import ImageRequest
     from raterwise.segmentation.running import Job
 
     check_json(out)
     check_outputs((out, csv_out), (manifest,))
-    settings = Settings(resamples, level, seed, on_single=on_single.value)
+    settings = Settings(resamples, level, seed, unit.value, on_single=on_single.value)
     request = Request.of(metrics, **asked_of(bins, question, per, option), settings=settings)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     apart = list(subgroup_column or ())
     files = read_manifest(manifest, values=apart)
     if maps is not None:
         _prepare_maps(maps, files)
-    images = ImageRequest(request, selection, reduction.value)
+    roster = roster_of(comma_list(raters) or None, files) if settings.draws_raters else ()
+    images = ImageRequest(request, selection, reduction.value, roster)
     with ProgressBar(shown=not quiet) as report, client_of(cluster, workers) as client:
         results = evaluate_job(
             Job(images, num_classes, _sizes(spacing), maps),

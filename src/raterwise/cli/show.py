@@ -156,7 +156,8 @@ def facts_in_words(data: Mapping[str, Any]) -> str:
     span = (
         f"{raters['min']}" if raters["min"] == raters["max"] else f"{raters['min']}-{raters['max']}"
     )
-    patients = f" of {data['patients']} patients" if data.get("patients") else ""
+    known = data.get("patients")
+    patients = f" of {known} patient{'' if known == 1 else 's'}" if known else ""
     counted, unit, classes = cases(data["cases"]), "case", f"{data['classes']} classes"
     if "findings" in data:
         findings = len(data["findings"])

@@ -245,7 +245,7 @@ def _show(
     console.print(Text("total variation: how much a metric moves as the cases get fewer (MR eq 6)"))
     if each:
         if found:
-            console.print(Text("These are means over the findings: of values, and of variations."))
+            console.print(Text("These are of the mean over the findings, on the same cases."))
         _show_findings(console, each)
     console.print()
     if found:

@@ -20,8 +20,9 @@ from raterwise.stability import (
     Partition,
     SubsampleCurve,
     TotalVariation,
+    paths_of,
     subsample_curve,
-    variations_of,
+    variation_along,
 )
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ class Steadiness:
     raters: str
     curve: SubsampleCurve
     variation: TotalVariation
-    moves: NDArray[np.float64] | None = None
-    """The variation in every repeat, where they have just been made."""
+    paths: NDArray[np.float64] | None = None
+    """The metric on the growing parts of every repeat, where they have just been made."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values, None for NaN."""
@@ -130,12 +131,13 @@ def measure(
         )
         known = Predictions.of(*given, groups=patients)
         parts = Partition(repeats=repeats, seed=seed)
-        moves = variations_of(known, request.asked[metric], parts, variations)
-        found.append(Steadiness(metric, raters, curve, _variation(moves), moves))
+        paths = paths_of(known, request.asked[metric], parts, variations)
+        found.append(Steadiness(metric, raters, curve, _variation(paths), paths))
     return found, notes
 
 
-def _variation(moves: NDArray[np.float64]) -> TotalVariation:
+def _variation(paths: NDArray[np.float64]) -> TotalVariation:
+    moves = variation_along(paths)
     return TotalVariation(float(np.nanmean(moves)), float(np.nanstd(moves)))
 
 
@@ -151,8 +153,8 @@ def measure_findings(
 
     Calibration errors ask about the positive class unless told otherwise, as in
     `evaluate_multilabel`. The same seed draws the same cases for every finding that the same cases
-    were rated for: only then is there a mean, of the values on each subset, and of the findings'
-    variations in each repeat.
+    were rated for: only then is there a mean over the findings, on each subset and each growing
+    part, and the variation is that of this mean.
     """
     if asked.get("question") is None:
         positive = Request.of(list(metrics), **asked).about_the_positive_class()
@@ -206,13 +208,13 @@ def _means(
 
 def _mean(findings: Sequence[Steadiness]) -> Steadiness:
     first = findings[0]
-    moves = _over([one.moves for one in findings])
+    paths = _over([one.paths for one in findings])
     curve = replace(
         first.curve,
         values=_over([one.curve.values for one in findings]),
         full=float(_over([one.curve.full for one in findings])),
     )
-    return Steadiness(first.metric, first.raters, curve, _variation(moves), moves)
+    return Steadiness(first.metric, first.raters, curve, _variation(paths), paths)
 
 
 def _over(values: Sequence[Any]) -> NDArray[np.float64]:

@@ -81,8 +81,6 @@ class StreamRequest:
                 f"{told['predictions']}: a stream is read from Parquet or Zarr; save it as one of "
                 "them, or leave out the options that stream"
             )
-        if told["unit"].value != "cases":
-            raise InvalidInputError('unit: a stream can resample "cases" or patients only')
         with (
             ProgressBar(shown=not told["quiet"]) as report,
             client_of(self.cluster, self.workers) as client,
@@ -93,6 +91,7 @@ class StreamRequest:
                 told["resamples"],
                 told["level"],
                 told["seed"],
+                unit=told["unit"].value,
                 **asked_of(*(told[name] for name in ("bins", "question", "per", "option"))),
                 on_unrated=told["on_unrated"].value,
                 on_single=told["on_single"].value,

@@ -61,6 +61,10 @@ class Cifar10N(NamedTuple):
     worst : array of shape (N,)
         A wrong label where any of the three is wrong.
 
+    See Also
+    --------
+    datasets.read_cifar10n : reads it.
+
     Examples
     --------
     >>> one = np.array([3])
@@ -93,6 +97,10 @@ def read_cifar10(
     -------
     LabelledImages
         Images (N, 32, 32, 3) and classes (N,).
+
+    See Also
+    --------
+    datasets.read_cifar10h : what about fifty people say of the test images.
 
     Examples
     --------
@@ -161,6 +169,11 @@ def read_cifar10h(counts_npy: str | PathLike[str]) -> IntArray:
     array of shape (N, 10)
         How many people chose each class.
 
+    See Also
+    --------
+    datasets.read_cifar10 : the images.
+    datasets.read_cifar10n : three people per training image.
+
     Examples
     --------
     >>> file = getfixture("tmp_path") / "cifar10h-counts.npy"
@@ -195,6 +208,11 @@ def read_cifar10n(npz: str | PathLike[str]) -> Cifar10N:
     -------
     Cifar10N
         Three labels per image, and what follows from them.
+
+    See Also
+    --------
+    datasets.read_cifar10 : the images.
+    datasets.read_cifar10h : about fifty people per test image.
 
     Examples
     --------

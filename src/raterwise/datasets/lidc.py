@@ -109,6 +109,10 @@ class LidcDemo:
     citation, licence : str
         To be named where the data are used.
 
+    See Also
+    --------
+    datasets.load_lidc_malignancy : makes it.
+
     Examples
     --------
     >>> demo = load_lidc_malignancy()
@@ -165,6 +169,10 @@ def load_lidc_malignancy(*, readers: Literal["others", "all"] = "others") -> Lid
     LidcDemo
         Probabilities, ratings, patients and features.
 
+    See Also
+    --------
+    datasets.read_lidc_ratings : the whole table of LIDC-IDRI.
+
     Examples
     --------
     >>> demo = load_lidc_malignancy()
@@ -215,6 +223,10 @@ def write_demo_tables(folder: str | PathLike[str]) -> tuple[Path, Path]:
     tuple of two Path
         The files.
 
+    See Also
+    --------
+    datasets.load_lidc_malignancy : the same cases as arrays.
+
     Examples
     --------
     >>> predictions, ratings = write_demo_tables(getfixture("tmp_path"))
@@ -264,6 +276,10 @@ def read_lidc_ratings(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
     -------
     dict of str to array
         The columns, by name.
+
+    See Also
+    --------
+    datasets.load_lidc_malignancy : a part of it that comes with the package.
 
     Examples
     --------

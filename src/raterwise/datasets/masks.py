@@ -42,6 +42,10 @@ class OutlinedImages:
     names : tuple of str
         What an image is called.
 
+    See Also
+    --------
+    datasets.read_lidc_nodules, datasets.read_bubil_cells : read them.
+
     Examples
     --------
     >>> images, masks = np.zeros((1, 2, 2), np.uint8), np.ones((1, 3, 2, 2), np.uint8)
@@ -104,6 +108,10 @@ def read_lidc_nodules(path: str | PathLike[str]) -> OutlinedImages:
     OutlinedImages
         One image per nodule.
 
+    See Also
+    --------
+    datasets.read_lidc_ratings : what the readers say of the nodules.
+
     Examples
     --------
     >>> file = getfixture("tmp_path") / "nodules.npz"
@@ -148,6 +156,10 @@ def read_bubil_cells(path: str | PathLike[str]) -> OutlinedImages:
     -------
     OutlinedImages
         One image per cell.
+
+    See Also
+    --------
+    datasets.read_lidc_nodules : outlines of lung nodules.
 
     Examples
     --------

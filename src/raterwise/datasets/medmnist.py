@@ -32,6 +32,10 @@ class MedMnistPart(NamedTuple):
     labels : array of shape (N,) or (N, L)
         Classes, or zeros and ones where an image has several findings.
 
+    See Also
+    --------
+    datasets.read_medmnist : reads it.
+
     Examples
     --------
     >>> MedMnistPart(np.zeros((2, 28, 28), np.uint8), np.array([0, 1])).labels
@@ -53,6 +57,10 @@ class MedMnist(NamedTuple):
         To choose by.
     test : MedMnistPart
         To judge with.
+
+    See Also
+    --------
+    datasets.read_medmnist : reads it.
 
     Examples
     --------
@@ -78,6 +86,10 @@ def read_medmnist(npz: str | PathLike[str]) -> MedMnist:
     -------
     MedMnist
         Images and labels of the three parts.
+
+    See Also
+    --------
+    datasets.read_mnist : handwritten digits.
 
     Examples
     --------

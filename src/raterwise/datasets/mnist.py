@@ -36,6 +36,10 @@ class LabelledImages(NamedTuple):
     classes : array of shape (N,)
         What each image shows.
 
+    See Also
+    --------
+    datasets.read_mnist, datasets.read_cifar10 : read them.
+
     Examples
     --------
     >>> LabelledImages(np.zeros((2, 28, 28), np.uint8), np.array([7, 1])).classes
@@ -92,6 +96,10 @@ def read_idx(path: str | PathLike[str]) -> NDArray[np.uint8]:
     array of uint8
         Of the shape that the file says.
 
+    See Also
+    --------
+    datasets.read_mnist : the images and labels of MNIST, from such files.
+
     Examples
     --------
     >>> file = getfixture("tmp_path") / "two-by-three"
@@ -137,6 +145,10 @@ def read_mnist(
     -------
     LabelledImages
         Images (N, 28, 28) and digits (N,).
+
+    See Also
+    --------
+    datasets.read_idx : one of the files.
 
     Examples
     --------

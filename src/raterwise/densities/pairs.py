@@ -22,7 +22,7 @@ error estimator. NeurIPS 2022. arXiv:2210.07810.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ from scipy.special import betaln, digamma, gammaln
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels._threads import in_threads
 
-__all__ = ["LeaveOut", "canonical_kde", "classwise_kde", "top_label_kde"]
+__all__ = ["LeaveOut", "canonical_kde", "top_label_kde"]
 
 FloatArray = NDArray[np.float64]
 LeaveOut = Literal["case", "copy"]
@@ -181,42 +181,6 @@ def _leave_copy_out(tied: _TiedScores, sums: KernelSums, p: int) -> float:
     total = tied.hits * np.abs(of_hit - tied.scores) ** p
     total += misses * np.abs(of_miss - tied.scores) ** p
     return float(total.sum() / tied.mass.sum())
-
-
-def classwise_kde(
-    probs: FloatArray,
-    hits: FloatArray,
-    *,
-    p: int = 1,
-    bandwidth: float | Sequence[float],
-    leave_out: LeaveOut = "case",
-) -> float:
-    """Mean over classes of the one-score KDE-ECE of "is it class k?" (ece-kde's marginal / K).
-
-    Args:
-        probs: (N, K) predicted probabilities.
-        hits: (N, K) annotation mass per class.
-        p: power of the error.
-        bandwidth: one for all classes, or one per class.
-        leave_out: as in `top_label_kde`.
-
-    >>> probs = np.array([[0.25, 0.75], [0.75, 0.25]])
-    >>> classwise_kde(probs, np.eye(2)[[1, 0]], bandwidth=0.1)
-    0.75
-    """
-    masses = hits.sum(axis=1)
-    widths = np.broadcast_to(np.asarray(bandwidth, np.float64), probs.shape[1])
-    errors = [
-        top_label_kde(
-            np.ascontiguousarray(probs[:, k]), np.ascontiguousarray(hits[:, k]), masses,
-            p=p, bandwidth=float(width), leave_out=leave_out,
-        )
-        for k, width in enumerate(widths)
-    ]  # fmt: skip
-    return float(np.mean(errors))
-
-
-# --- K classes together: the Dirichlet kernel ------------------------------------------------
 
 
 def sum_dirichlet_kernels(

@@ -372,6 +372,12 @@ def sce(
     --------
     classwise_ece : every case for every class.
 
+    References
+    ----------
+    Nixon, Dusenberry, Zhang, Jerfel, Tran, Measuring calibration in deep learning, CVPR workshops
+    2019; Gupta, Basu, Arora, How reliable are the metrics used for assessing reliability in medical
+    imaging?, MICCAI 2023, eqs 4-5.
+
     Examples
     --------
     >>> round(sce([[0.9, 0.1], [0.2, 0.8]], [0, 1]), 4)

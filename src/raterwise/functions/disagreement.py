@@ -60,6 +60,11 @@ def disagreement_loss(
     --------
     statistic_loss : the same for any other symmetric statistic of several labels.
 
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eq 40.
+
     Examples
     --------
     >>> labels = Labels.from_counts([[1, 1], [2, 0]])
@@ -111,6 +116,11 @@ def disagreement_calibration_loss(
     --------
     disagreement_calibration_error : its root.
 
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eqs 42-45.
+
     Examples
     --------
     >>> labels = Labels.from_counts([[1, 1], [2, 0], [2, 0]])
@@ -161,6 +171,11 @@ def disagreement_calibration_error(
     --------
     disagreement_calibration_loss : its square, which may be negative.
 
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eqs 42-45.
+
     Examples
     --------
     >>> labels = Labels.from_counts([[1, 1], [2, 0], [2, 0]])
@@ -208,6 +223,11 @@ def statistic_loss(
     See Also
     --------
     raterwise.DirichletBelief.statistic : predicts such a statistic from a belief.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eq 40.
 
     Examples
     --------
@@ -264,6 +284,11 @@ def statistic_calibration_loss(
     See Also
     --------
     statistic_loss : the whole squared loss, of which this is a part.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eqs 42-45.
 
     Examples
     --------

@@ -50,6 +50,11 @@ def expected_squared_loss(
     --------
     epistemic_loss, irreducible_loss : its parts.
 
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eq 8.
+
     Examples
     --------
     >>> round(expected_squared_loss([[0.5, 0.5]], Labels.from_counts([[1, 1]])), 4)
@@ -93,6 +98,11 @@ def epistemic_loss(
     --------
     calibration_loss, dispersion_loss : its parts.
 
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eqs 9-10.
+
     Examples
     --------
     >>> labels = Labels.from_counts([[1, 1], [2, 0]])
@@ -129,6 +139,11 @@ def irreducible_loss(
     See Also
     --------
     fleiss_kappa, krippendorff_alpha : agreement beyond chance.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eq 6.
 
     Examples
     --------
@@ -182,6 +197,11 @@ def calibration_loss(
     --------
     calibration_error : its root.
 
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eqs 13-14.
+
     Examples
     --------
     >>> round(calibration_loss([[0.9, 0.1], [0.9, 0.1]], [0, 1], estimator="plugin"), 4)
@@ -234,6 +254,11 @@ def calibration_error(
     --------
     calibration_loss : its square, with its sign.
     ece : the mean of the gaps of the predicted class.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eqs 1, 11-14.
 
     Examples
     --------
@@ -289,6 +314,11 @@ def dispersion_loss(
     See Also
     --------
     epistemic_loss, calibration_loss : what it is the difference of.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eqs 33-36.
 
     Examples
     --------

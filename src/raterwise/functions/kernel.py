@@ -7,19 +7,14 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import at_least_zero, choose, on_gpu, positive
+from raterwise.arrays import choose, on_gpu, positive
 from raterwise.catalog import find
 from raterwise.choices import OneScore, OnUnrated, Per
 from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import labels_for_device, measure, summary_for, value_of
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions
-from raterwise.summaries import KeptSample, SamplePlan
-from raterwise.summaries.one_pass import summarise
 
 __all__ = ["kde_ece", "smooth_ece"]
-
-QUESTIONS = ("top_label", "positive", "per_class", "canonical")
 
 
 def kde_ece(
@@ -29,6 +24,7 @@ def kde_ece(
     p: int = 1,
     bandwidth: float | None = None,
     *,
+    per: Per = "annotation",
     weights: ArrayLike | None = None,
     floor: float = 0.0,
     leave_out: Literal["case", "copy"] = "case",
@@ -59,6 +55,8 @@ def kde_ece(
         Of the kernel; by default the one of the largest leave-one-out likelihood on a grid from
         1e-5 to 1, chosen on the predictions between 0 and 1: those of exactly 0 and 1 are mass
         points. A choice at either end of the grid warns.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
     weights : array of shape (N,), optional
         Case weights.
     floor : float, default 0
@@ -67,9 +65,9 @@ def kde_ece(
     leave_out : {"case", "copy"}, default "case"
         "copy" leaves out one label instead of the case, as software that repeats rows does.
     method : {"auto", "exact", "cells"}, default "auto"
-        Of one score: "exact" over pairs of cases, "cells" over fine cells of the score in time
-        that does not grow with the square of the cases, "auto" exact up to 20,000 cases.
-        `evaluate` reports the bound on the error of cells.
+        Of one score per case or class: "exact" over pairs of cases, "cells" over fine cells of the
+        score in time that does not grow with the square of the cases, "auto" exact up to 20,000
+        cases. `evaluate` reports the bound on the error of cells.
     seed : int, default 0
         Of the cases that the bandwidth of "canonical" is chosen on, where there are very many.
     on_unrated : {"error", "drop"}, default "error"
@@ -101,50 +99,36 @@ def kde_ece(
     >>> round(kde_ece([[0.6, 0.4], [0.1, 0.9]], [0, 1], bandwidth=0.1), 4)
     0.25
     """
-    _check(question, p, bandwidth, floor, leave_out, method)
-    if question in ("top_label", "positive"):
-        row = find("kde_ece")
-        own = row.with_defaults(
-            {"question": question, "p": p, "bandwidth": bandwidth, "leave_out": leave_out,
-             "method": method}
-        )  # fmt: skip
-        summary = summary_for(row, own, probs, labels, weights, on_unrated)
-        assert row.settle is not None
-        settled = row.settle(summary, own)
-        _told(settled["bandwidth"])
-        return value_of(row, settled, summary)
+    _check(question, p, bandwidth, leave_out, method)
     options: dict[str, Any] = {"question": question, "p": p, "bandwidth": bandwidth}
     options |= {"floor": floor, "seed": seed}
+    row = find("kde_ece")
+    own = row.with_defaults({**options, "per": per, "leave_out": leave_out, "method": method})
+    row.plan(own)  # says what does not go together
     tensor: Any = probs
-    if on_gpu(probs) and tensor.ndim == 2 and leave_out == "case":
+    on_device = on_gpu(probs) and tensor.ndim == 2 and leave_out == "case" and per == "annotation"
+    if question not in ("top_label", "positive") and on_device and method != "cells":
         from raterwise.tensors.pairs import kde_of_rows
 
         known = labels_for_device(labels, tensor.shape[1])
         return kde_of_rows(tensor, known, weights, on_unrated=on_unrated, told=_told, **options)
-    predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
-    plan = SamplePlan()
-    rows = summarise(predictions, [plan])[plan].in_order
-    return _of_rows(rows, leave_out=leave_out, **options)
+    summary = summary_for(row, own, probs, labels, weights, on_unrated)
+    assert row.settle is not None
+    settled = row.settle(summary, own)
+    chosen = settled["bandwidth"]
+    for one in chosen if isinstance(chosen, tuple) else (chosen,):
+        _told(one)
+    return value_of(row, settled, summary)
 
 
-def _check(
-    question: str, p: int, bandwidth: float | None, floor: float, leave_out: str, method: str
-) -> None:
-    choose("question", question, QUESTIONS)
+def _check(question: str, p: int, bandwidth: float | None, leave_out: str, method: str) -> None:
+    choose("question", question, find("kde_ece").questions)
     choose("leave_out", leave_out, ("case", "copy"))
     choose("method", method, ("auto", "exact", "cells"))
     if p not in (1, 2):
         raise InvalidInputError(f"p: must be 1 or 2; got {p!r}")
     if bandwidth is not None:
         positive("bandwidth", bandwidth)
-    at_least_zero("floor", floor)
-    if floor and question != "canonical":
-        raise InvalidInputError(f'floor: is for question="canonical"; got question="{question}"')
-    if method == "cells" and question not in ("top_label", "positive"):
-        raise InvalidInputError(
-            f'method: "cells" is for one score, question="top_label" or "positive"; '
-            f'got question="{question}"'
-        )
 
 
 def _told(bandwidth: float) -> float:
@@ -152,31 +136,6 @@ def _told(bandwidth: float) -> float:
     if warning := getattr(bandwidth, "warning", None):  # one that was given has none
         warnings.warn(warning, UserWarning, stacklevel=3)
     return bandwidth
-
-
-def _of_rows(
-    rows: KeptSample,
-    question: str,
-    p: int,
-    bandwidth: float | None,
-    floor: float,
-    leave_out: Any,
-    seed: int,
-) -> float:
-    from raterwise.densities import pairs
-    from raterwise.densities.bandwidth import select_bandwidth, select_dirichlet_bandwidth
-
-    mass = rows.masses.sum(axis=1)
-    probs, masses, mass = rows.probs[mass > 0], rows.masses[mass > 0], mass[mass > 0]
-    if question == "canonical":
-        h = select_dirichlet_bandwidth(probs, mass, seed=seed) if bandwidth is None else bandwidth
-        return pairs.canonical_kde(
-            probs, masses, p=p, bandwidth=_told(h), leave_out=leave_out, floor=floor
-        )
-    each: Any = bandwidth
-    if bandwidth is None:
-        each = [_told(select_bandwidth(column, mass)) for column in probs.T]
-    return pairs.classwise_kde(probs, masses, p=p, bandwidth=each, leave_out=leave_out)
 
 
 def smooth_ece(

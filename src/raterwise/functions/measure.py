@@ -32,6 +32,8 @@ def measure(
     """
     row = find(name)
     own = row.with_defaults(options)
+    if "question" in own:
+        choose("question", own["question"], row.questions)
     summary = summary_for(row, own, probs, labels, weights, on_unrated, on_single)
     return value_of(row, own, summary)
 

@@ -45,6 +45,12 @@ def accuracy(
     --------
     auccc : whether confidence tells right from wrong.
 
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, section 7: the accuracy against a rater drawn at
+    random.
+
     Examples
     --------
     >>> accuracy([[0.9, 0.1], [0.2, 0.8]], Labels.from_counts([[2, 1], [0, 3]]))
@@ -139,6 +145,10 @@ def nll(
     See Also
     --------
     brier : does not become infinite.
+
+    References
+    ----------
+    Good, Rational decisions, Journal of the Royal Statistical Society B 14, 1952, 107-114.
 
     Examples
     --------

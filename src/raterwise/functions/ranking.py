@@ -76,6 +76,11 @@ def ccc_curve(
     auccc : the area under the curve.
     raterwise.curves.threshold_curve : with intervals.
 
+    References
+    ----------
+    Huang, Yang, Li, Deng, Ni, Xu, Evaluating and boosting uncertainty quantification in
+    classification, arXiv:1909.06030, section 2.2.
+
     Examples
     --------
     >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
@@ -138,6 +143,11 @@ def auccc(
     See Also
     --------
     raterwise.confidence.auccc : from confidences and hits, without probabilities.
+
+    References
+    ----------
+    Huang, Yang, Li, Deng, Ni, Xu, Evaluating and boosting uncertainty quantification in
+    classification, arXiv:1909.06030, section 2.2.
 
     Examples
     --------

@@ -70,6 +70,11 @@ def robust_ece(
     robust_ece_mixture : spreads each case by what test-time augmentation says of it.
     ece : what it tends to as sigma tends to 0.
 
+    References
+    ----------
+    Gupta, Basu, Arora, How reliable are the metrics used for assessing reliability in medical
+    imaging?, MICCAI 2023, eq 6.
+
     Examples
     --------
     >>> round(robust_ece([[0.9, 0.1], [0.9, 0.1]], [0, 1], sigma=1e-6), 4)
@@ -130,6 +135,11 @@ def robust_ece_mixture(
     See Also
     --------
     robust_ece : one standard deviation for all cases.
+
+    References
+    ----------
+    Gupta, Basu, Arora, How reliable are the metrics used for assessing reliability in medical
+    imaging?, MICCAI 2023, eq 7.
 
     Examples
     --------

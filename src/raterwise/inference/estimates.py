@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,13 @@ from raterwise.inference import intervals
 from raterwise.inference.inversion import invert
 from raterwise.inference.jackknife import Linearised, crossed, linearise, student_interval
 from raterwise.inference.passes import Pass
+from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
 from raterwise.inference.small import loss_interval, proportion_interval, separation_interval
 from raterwise.recipes import Options
 from raterwise.results import Estimate
 
-__all__ = ["blank", "estimate", "mean_estimate", "mean_over_units"]
+__all__ = ["RaterMeans", "blank", "estimate", "mean_estimate", "mean_over_units"]
 
 FloatArray = NDArray[np.float64]
 
@@ -68,7 +69,8 @@ def _with_interval(
     passes = [pass_ for pass_, _ in parts]
     settings = passes[0].settings
     assert point.value is not None
-    if not passes[0].resampled or not _several_units(row, own, passes):
+    tabled = passes[0].resampled and passes[0].tabled(row)
+    if not tabled or not _several_units(row, own, passes):
         return point
     if row.error and settings.interval == "auto":
         found = invert(row, own, point.value, passes)
@@ -182,31 +184,65 @@ def _ends(
     return student_interval(found, level)
 
 
+@dataclass(frozen=True, eq=False)
+class RaterMeans:
+    """A mean over units with other raters: of every resample, and without each person."""
+
+    draws: RaterDraws
+    drawn: FloatArray
+    without: FloatArray
+    of_pairs: bool
+    """Whether the metric compares raters with each other."""
+
+
 def mean_over_units(
     point: Estimate,
     values: FloatArray,
     units: NDArray[np.int64],
-    times: FloatArray,
+    times: FloatArray | None,
     settings: Settings,
     bounds: tuple[float, float] = (-math.inf, math.inf),
+    raters: RaterMeans | None = None,
 ) -> tuple[Estimate, FloatArray]:
     """Return the mean of values that each case has by itself, and the mean of every resample.
 
-    `units` (n,) is the unit of each value, `times` (resamples, units) how often each is drawn.
+    `units` (n,) is the unit of each value, `times` (resamples, units) how often each is drawn, None
+    where only raters are.
     """
+    assert point.value is not None
+    found, replicates = [], np.full(settings.resamples, point.value)
+    if times is not None:
+        by_case, drawn = _by_unit(point.value, values, units, times)
+        found.append(by_case)
+        replicates = replicates + (drawn - point.value)
+    if raters is not None:
+        drawn = raters.draws.replicates(
+            point.value, raters.drawn, raters.without, of_pairs=raters.of_pairs
+        )
+        found.append(linearise(point.value, raters.without))
+        replicates = replicates + (drawn - point.value)
+    if settings.interval != "auto" or not all(math.isfinite(one.error) for one in found):
+        number = None if times is None else times.shape[1]
+        return _bootstrapped(point, replicates, settings, number), replicates
+    both = crossed(found)
+    low, high = student_interval(both.total if len(found) > 1 else found[0], settings.level)
+    low, high = max(low, bounds[0]), min(high, bounds[1])
+    share = both.shares[1] if len(found) > 1 else None
+    ends = {"low": min(low, point.value), "high": max(high, point.value)}
+    return replace(point, **ends, rater_share=share), replicates
+
+
+def _by_unit(
+    value: float, values: FloatArray, units: NDArray[np.int64], times: FloatArray
+) -> tuple[Linearised, FloatArray]:
+    """Return the error over the units, and the mean of every resample."""
     number = times.shape[1]
     sums, counts = np.bincount(units, values, number), np.bincount(units, minlength=number)
     drawn = times @ counts
     with np.errstate(invalid="ignore", divide="ignore"):
         replicates = np.where(drawn > 0, times @ sums / drawn, np.nan)
-    if settings.interval != "auto":
-        return _bootstrapped(point, replicates, settings, number), replicates
-    assert point.value is not None
     rest = np.where(counts < counts.sum(), counts.sum() - counts, 1)
-    found = linearise(point.value, (sums.sum() - sums) / rest, counts)
-    low, high = student_interval(found, settings.level)
-    low, high = max(low, bounds[0]), min(high, bounds[1])
-    return replace(point, low=min(low, point.value), high=max(high, point.value)), replicates
+    return linearise(value, (sums.sum() - sums) / rest, counts), replicates
 
 
 def _bootstrapped(

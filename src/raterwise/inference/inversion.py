@@ -20,6 +20,7 @@ from raterwise.inference.jackknife import linearise, noise_expansion
 from raterwise.inference.passes import Pass
 from raterwise.inference.small import gap_interval
 from raterwise.recipes import Options
+from raterwise.summaries import through
 
 __all__ = ["invert"]
 
@@ -147,7 +148,7 @@ def _ends_of_classes(row: Metric, own: Options, pass_: Pass) -> tuple[float, flo
     are wrong and how many the model expects to be; another class is off by as much, since what is
     not the one is the other. Errors of each predicted class are those of all together.
     """
-    table, sizes = pass_.table(row, own), pass_.unit_sizes(row, own)
+    table, sizes = pass_.cells(row, own).table, pass_.unit_sizes(row, own)
     sure = table.score >= table.weight / 2
     one = pass_.cells(row, own).plan.question.name == "predicted_class"
     often = 1 if one else len(table.weight)
@@ -158,7 +159,8 @@ def _ends_of_classes(row: Metric, own: Options, pass_: Pass) -> tuple[float, flo
         return np.asarray(each.sum(axis=-1, keepdims=True) if one else each)
 
     seen, expected = wrong(table.positive, table.weight), wrong(table.score, table.weight)
-    rest = [wrong(left.positive, left.weight) for left in pass_.rests(row, own)]
+    lefts = pass_.rests(row, own, smoothed=False)
+    rest = [wrong(left.positive, left.weight) for left in lefts]
     by_unit, weight = seen - np.concatenate(rest), sizes / often
     level = pass_.settings.level
     gaps = [
@@ -169,7 +171,9 @@ def _ends_of_classes(row: Metric, own: Options, pass_: Pass) -> tuple[float, flo
     off = np.zeros_like(table.weight)
     off[slice(None) if one else worst[:2]] = 1
     moved = np.where(sure, -off, off) * table.weight
-    least, most = (row.over(table.with_deviation(g * moved), own) for g in gaps[worst[0]])
+    smoother, full = pass_.smoother(row, own), pass_.table(row, own)
+    moved = moved if smoother is None else through(smoother, moved)
+    least, most = (row.over(full.with_deviation(g * moved), own) for g in gaps[worst[0]])
     return float(least), float(most)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.summaries import through
 
 __all__ = [
     "calibrated_draws",
@@ -30,21 +31,22 @@ Norm = Callable[[FloatArray], FloatArray]
 def propagated_noise(weights: ArrayLike, noise: ArrayLike) -> FloatArray:
     """Return the standard errors of weighted sums of independent cells: sqrt(Σ_i S_ji² σ_i²).
 
-    `weights` S (cells out, cells in) is the smoother of a kernel error, or the shares that a soft
-    bin has of each cell of scores; `noise` σ (…, cells in) is that of `calibrated_noise` for the
-    cells before they are smoothed. Neighbours share cases, but each has this much noise by itself.
+    `weights` S (cells out, cells in), or one for each channel, is the smoother of a kernel error,
+    or the shares that a soft bin has of each cell of scores; `noise` σ (…, cells in) is that of
+    `calibrated_noise` for the cells before they are smoothed. Neighbours share cases, but each has
+    this much noise by itself.
 
     >>> propagated_noise([[0.5, 0.5], [0.0, 1.0]], [0.3, 0.4])
     array([0.25, 0.4 ])
     """
     smoother = np.asarray(weights, dtype=np.float64)
     error = np.asarray(noise, dtype=np.float64)
-    if smoother.ndim != 2 or smoother.shape[1] != error.shape[-1]:
+    if smoother.ndim not in (2, 3) or smoother.shape[-1] != error.shape[-1]:
         raise InvalidInputError(
             f"weights: must be (cells out, {error.shape[-1]}) for as many cells in; "
             f"got {smoother.shape}"
         )
-    return np.sqrt(error**2 @ (smoother**2).T)
+    return np.sqrt(through(smoother**2, error**2))
 
 
 def soft_noise(

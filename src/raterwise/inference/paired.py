@@ -176,7 +176,7 @@ def _of_value(
     """
     value, gap = _scalar_gap(a.value, b.value), _gap(*drawn)
     error = few.inflation * float(np.nanstd(gap))
-    found = Linearised(value, error, few.freedom, worth=0.0, units=0)
+    found = Linearised(value, error, few.freedom_of(a, b), worth=0.0, units=0)
     low, high = student_interval(found, settings.level)
     return {"difference": value, "low": low, "high": high, "p_value": two_sided_p(found)}
 
@@ -187,15 +187,33 @@ class Few:
 
     inflation: float = 1.0
     freedom: float = math.inf
+    raters: float = math.inf
+    """Degrees of freedom of the raters, where they were resampled and known."""
 
     @staticmethod
     def of(results: Results) -> Few:
-        """Return that of the units that results were resampled over."""
+        """Return that of the units and raters that results were resampled over."""
+        known = results.data.get("resampled_raters")
+        raters = math.inf if known is None else known - 1
         told = results.data.get("resampling")
         if told:
-            return Few(told["inflation"], told["freedom"] or math.inf)
+            return Few(told["inflation"], told["freedom"] or math.inf, raters)
         units = results.data.get("fingerprint", {}).get("units")  # of files of earlier versions
-        return Few() if not units else Few(math.sqrt(units / (units - 1)), units - 1)
+        if units:
+            return Few(math.sqrt(units / (units - 1)), units - 1, raters)
+        return Few(freedom=raters, raters=raters)
+
+    def freedom_of(self, a: Estimate, b: Estimate) -> float:
+        """Return the degrees of freedom of a difference (Satterthwaite).
+
+        How much of its variance is between raters is not known; that of the two values stands for
+        it, and where they have none, all of it.
+        """
+        if not math.isfinite(self.raters):
+            return self.freedom
+        shares = [share for e in (a, b) if (share := e.rater_share) is not None]
+        share = max(shares, default=1.0)
+        return 1 / (share**2 / self.raters + (1 - share) ** 2 / self.freedom)
 
 
 def _of_error(a: Estimate, b: Estimate, drawn: Drawn, settings: Settings) -> dict[str, float]:

@@ -82,7 +82,8 @@ class Pass:
     @property
     def resampled(self) -> bool:
         """Whether there are resamples to make intervals of."""
-        return self.settings.resamples > 0 and self.units != 1
+        drawn = self.units is not None or self.rater_draws is not None
+        return self.settings.resamples > 0 and self.units != 1 and drawn
 
     @cached_property
     def times(self) -> FloatArray:
@@ -137,6 +138,10 @@ class Pass:
     def _kept(self, row: Metric) -> Any:
         return self.digest.summaries[self._plans[row.name]]
 
+    def tabled(self, row: Metric) -> bool:
+        """Tell whether there are tables to resample; not where whole rows are kept."""
+        return not getattr(self._plans[row.name], "grows", False)
+
     def table(self, row: Metric, own: Options) -> Any:
         """Return the table that `row` is a formula over."""
         return self._per_unit(row, own).table
@@ -176,8 +181,12 @@ class Pass:
 
     def _tabled(self, summaries: Sequence[Mapping[Any, Any]], row: Metric, own: Options) -> Any:
         like, plan = self._per_unit(row, own), self._plans[row.name]
-        tables = [row.prepare(summary[plan], own, like=like).table for summary in summaries]
-        return type(tables[0])(np.stack([table.sums for table in tables]))
+        known: dict[int, Any] = {}  # of few persons there are few panels, each drawn many times
+        for summary in summaries:
+            if id(summary) not in known:
+                table = row.prepare(summary[plan].by_unit(), own, like=like).table
+                known[id(summary)] = table.sums
+        return type(like.table)(np.stack([known[id(summary)] for summary in summaries]))
 
     def least_noise(self, row: Metric, own: Options) -> FloatArray:
         """Return the noise of a calibrated model per cell, through the smoother where there is one.
@@ -230,13 +239,18 @@ class Pass:
         kept = self.digest.summaries.get(row.step_plan)
         return {} if kept is None else row.step(kept.table)
 
-    def replicates(self, row: Metric, own: Options, value: float) -> FloatArray:
-        """Return the metric on every resample (NaN where it is undefined)."""
+    def replicates(
+        self, row: Metric, own: Options, value: float, *, paired: bool = False
+    ) -> FloatArray:
+        """Return the metric on every resample (NaN where it is undefined).
+
+        Where they are `paired` with those of another model, raters move both as they do.
+        """
         found = np.full(self.settings.resamples, value)
         if self.units is not None:
             found = found + (self._by_cases(row, own, value) - value)
         if self.rater_draws is not None:
-            found = found + (self._by_raters(row, own, value) - value)
+            found = found + (self._by_raters(row, own, value, paired) - value)
         return np.asarray(found)
 
     def _by_cases(self, row: Metric, own: Options, value: float) -> FloatArray:
@@ -249,14 +263,14 @@ class Pass:
         # Cells stand in for scores in the resamples; what they shift, they shift alike.
         return np.asarray(replicates + (value - float(row.over(self.table(row, own), own))))
 
-    def _by_raters(self, row: Metric, own: Options, value: float) -> FloatArray:
+    def _by_raters(self, row: Metric, own: Options, value: float, paired: bool) -> FloatArray:
         assert self.rater_draws is not None
         without = self.without_raters(row, own)
-        if without is not None and row.of_pairs:
+        if without is not None and row.of_pairs and not paired:
             return self.rater_draws.around(value, without)
         with np.errstate(invalid="ignore", divide="ignore"):
-            replicates = row.over(self.rater_stack(row, own), own)
-        return _around(value, replicates, self.rater_draws.spread)
+            drawn = row.over(self.rater_stack(row, own), own)
+        return self.rater_draws.replicates(value, drawn, without, of_pairs=row.of_pairs)
 
     def _jackknife_error(self, row: Metric, own: Options) -> float:
         """Return (G-1)/G sqrt(Σ (θᵢ - θ̄)²), θᵢ the metric without unit i of G.
@@ -274,9 +288,10 @@ class Pass:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.concatenate([row.over(table, own) for table in self.rests(row, own)])
 
-    def rests(self, row: Metric, own: Options) -> Iterator[Any]:
+    def rests(self, row: Metric, own: Options, *, smoothed: bool = True) -> Iterator[Any]:
         """Yield stacks of tables without one unit each, some units at a time."""
-        per_unit, units = self._per_unit(row, own), len(self.digest.unit_cases)
+        per_unit = self._per_unit(row, own) if smoothed else self.cells(row, own)
+        units = len(self.digest.unit_cases)
         for i in range(0, units, LEFT_OUT_TOGETHER):
             yield per_unit.without_each(i, min(i + LEFT_OUT_TOGETHER, units))
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,15 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.jackknife import (
     Linearised,
-    linearise,
     normal_quantile,
-    student_interval,
     student_quantile,
 )
 
 __all__ = [
     "gap_interval",
-    "linearised_interval",
     "loss_interval",
     "proportion_interval",
     "separation_interval",
@@ -217,49 +213,6 @@ def separation_interval(
         return (theta - value) ** 2 - t**2 * effect * variance(theta)
 
     return _end(beyond, value, 0.0), _end(beyond, value, 1.0)
-
-
-def linearised_interval(
-    value: float,
-    without: ArrayLike,
-    sizes: ArrayLike | None = None,
-    level: float = 0.95,
-    *,
-    scale: str = "identity",
-    bounds: Ends = (-math.inf, math.inf),
-    step: float | None = None,
-    squared_step: float | None = None,
-    spread: float = 0.0,
-) -> Ends:
-    """Return the interval of an estimate from its values without each unit in turn.
-
-    Parameters
-    ----------
-    value, without, sizes: as in `linearise`.
-    scale: "identity" (Student), "proportion" (Korn and Graubard, within `bounds`) or "loss"
-        (gamma, from 0 to the upper bound).
-    bounds: the smallest and the largest possible value.
-    step, squared_step, spread: as in `loss_interval`.
-
-    >>> low, high = linearised_interval(0.9, [1.0, 0.8, 0.9], scale="proportion", bounds=(0, 1))
-    >>> round(low, 2), round(high, 2)
-    (0.05, 1.0)
-    """
-    found = linearise(value, without, sizes)
-    least, most = bounds
-    if scale == "identity":
-        low, high = student_interval(found, level)
-        return min(max(low, least), value), max(min(high, most), value)
-    if scale == "loss":
-        return loss_interval(
-            found, level, step=step, squared_step=squared_step, spread=spread, most=most
-        )
-    if scale != "proportion":
-        raise InvalidInputError(f'scale: must be "identity", "proportion" or "loss"; got {scale!r}')
-    width = most - least
-    within = replace(found, value=(value - least) / width, error=found.error / width)
-    low, high = proportion_interval(within, level)
-    return least + width * low, least + width * high
 
 
 def _gamma(mean: float, variance: float, place: float) -> float:

@@ -36,6 +36,7 @@ __all__ = ["FindingRatings", "Findings", "join_findings", "read_finding_ratings"
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
+Answers = NDArray[np.int8]
 
 FINDING_COLUMNS = ("finding",)
 POSITIVES, RATERS, LABEL = "positives_", "raters_", "label_"
@@ -54,6 +55,8 @@ class FindingRatings:
     source: str
     unread: tuple[str, ...] = ()
     """Findings, or columns, that have ratings and no probability; left out because allowed."""
+    answers: Answers | None = None
+    """(M, L, R): what each rater said, -1 for nothing, where that is wanted and known."""
 
 
 class Findings(NamedTuple):
@@ -68,6 +71,13 @@ class Findings(NamedTuple):
     weights: Array | None
     report: JoinReport
     unread: tuple[str, ...]
+    answers: Answers | None = None
+
+    def take(self, rows: Array) -> Findings:
+        """Return the findings of the chosen cases, in the order chosen."""
+        case_by_case = ("probs", "positives", "raters", "ids", "groups", "weights", "answers")
+        held = {name: getattr(self, name) for name in case_by_case}
+        return self._replace(**{n: v[rows] for n, v in held.items() if v is not None})
 
     def require_ratings(self, source: str, on_unrated: str) -> None:
         """Refuse findings that nobody rated: in any case, or, unless these are dropped, in one."""
@@ -94,12 +104,14 @@ def read_finding_ratings(
     missing: Collection[str] = (),
     delimiter: str | None = None,
     allow_unmatched: bool = False,
+    by_rater: bool = False,
 ) -> FindingRatings:
     """Return the raters' answers on the findings `names` of a CSV, Parquet, Arrow or NPZ file.
 
     Each finding has either counts or answers of raters. Answers are 1 or 0, yes or no, true or
     false; empty cells, and whatever `missing` lists, are no rating. What is rated and not among
-    `names` is an error, unless `allow_unmatched`.
+    `names` is an error, unless `allow_unmatched`. `by_rater` keeps who said what, where that is
+    known.
 
     >>> path = getfixture("tmp_path") / "ratings.csv"
     >>> _ = path.write_text("case,reader_1_mass,reader_2_mass\\nn1,yes,no\\nn2,no,\\n")
@@ -126,7 +138,9 @@ def read_finding_ratings(
         return _of_npz(path, tuple(names))
     file = open_table(path, delimiter=delimiter)
     if _is_long(file, columns, finding_column):
-        found = _read_long(file, tuple(names), columns, finding_column, id_column, missing)
+        found = _read_long(
+            file, tuple(names), columns, finding_column, id_column, missing, by_rater
+        )
     else:
         found = _read_wide(file, tuple(names), columns, id_column, missing)
     if found.unread and not allow_unmatched:
@@ -174,6 +188,7 @@ def join_findings(
         of_known(predictions.weights),
         report,
         ratings.unread,
+        None if ratings.answers is None else ratings.answers[index],
     )
 
 
@@ -198,6 +213,7 @@ def _read_long(
     finding_column: str | None,
     id_column: str | None,
     missing: Collection[str],
+    by_rater: bool,
 ) -> FindingRatings:
     case = find_id_column(file, id_column)
     finding = usual_column(file, finding_column, FINDING_COLUMNS, "finding_column")
@@ -220,8 +236,12 @@ def _read_long(
     shape = (len(ids), len(names))
     size = shape[0] * shape[1]
     positives = np.bincount(cells[answers[use] == 1], minlength=size).reshape(shape)
+    said = None
+    if by_rater:
+        said = np.full((*shape, len(rater_ids)), -1, np.int8)
+        said[items[use], places[found[use]], raters[use]] = answers[use]
     return FindingRatings(
-        ids, positives, np.bincount(cells, minlength=size).reshape(shape), file.name, unread
+        ids, positives, np.bincount(cells, minlength=size).reshape(shape), file.name, unread, said
     )
 
 
@@ -260,6 +280,9 @@ def _read_wide(
     ids = unique_ids(table.column(case), file, case) if case else None
     positives = np.zeros((table.num_rows, len(names)), np.int64)
     raters = np.zeros_like(positives)
+    who = {c: _reader_of(c, name) for name, each in answers.items() for c in each}
+    readers = list(dict.fromkeys(who.values()))
+    by_reader = np.full((table.num_rows, len(names), len(readers)), -1, np.int8)
     for i, name in enumerate(names):
         if name in counts:
             seen, looked = (_whole(table, column, file) for column in counts[name])
@@ -270,7 +293,18 @@ def _read_wide(
             said = as_yes_or_no(table.column(column), f"{file.name}: column {column!r}", missing)
             positives[:, i] += said == 1
             raters[:, i] += said >= 0
-    return FindingRatings(ids, positives, raters, file.name, unread)
+            by_reader[:, i, readers.index(who[column])] = said
+    known = None if counts else by_reader
+    return FindingRatings(ids, positives, raters, file.name, unread, known)
+
+
+def _reader_of(column: str, finding: str) -> str:
+    """Return whose answers a column holds: what its name says before the finding.
+
+    >>> _reader_of("reader_1_mass", "mass"), _reader_of("label_mass", "mass")
+    ('reader_1', 'label')
+    """
+    return column.removesuffix(finding).rstrip("_")
 
 
 def _columns_of(

@@ -15,7 +15,7 @@ from raterwise.errors import InvalidInputError
 __all__ = ["CaseFiles", "read_manifest"]
 
 REQUIRED = ("case", "probabilities", "raters")
-KNOWN = (*REQUIRED, "mask", "patient", "spacing")
+KNOWN = (*REQUIRED, "mask", "patient", "spacing", "rater_names")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class CaseFiles:
         Whose image it is.
     spacing : tuple of float, default None
         Of a voxel in mm along each axis of the array, where the files do not say.
+    rater_names : tuple of str, default None
+        Who drew each of the masks.
     values : tuple of (str, str), default ()
         What else the manifest says of the image, such as ("scanner", "A").
 
@@ -56,6 +58,7 @@ class CaseFiles:
     mask: Path | None = None
     patient: str | None = None
     spacing: tuple[float, ...] | None = None
+    rater_names: tuple[str, ...] | None = None
     values: tuple[tuple[str, str], ...] = ()
 
     def absolute(self) -> CaseFiles:
@@ -80,11 +83,11 @@ class CaseFiles:
 def read_manifest(
     path: str | PathLike[str], delimiter: str = ",", values: Sequence[str] = ()
 ) -> list[CaseFiles]:
-    r"""Return the images that a table lists: case, probabilities, raters, mask, patient, spacing.
+    r"""Return the images that a table lists: case, probabilities, raters and what else is known.
 
     `raters` are paths or patterns (`masks/c1_*.png`) joined by ";". Paths are relative to the
-    manifest. `mask`, `patient` and `spacing` (mm along each axis, joined by ";", where the files
-    do not say) may be missing.
+    manifest. `mask`, `patient`, `spacing` (mm along each axis, joined by ";", where the files do
+    not say) and `rater_names` (who drew each mask, joined by ";") may be missing.
 
     Parameters
     ----------
@@ -179,7 +182,20 @@ def _case_of(row: dict[str, Any], number: int, manifest: Path) -> CaseFiles:
         folder / values["mask"] if values.get("mask") else None,
         values.get("patient") or None,
         _spacing(values.get("spacing", ""), number, manifest),
+        _names(values.get("rater_names", ""), raters, number, manifest),
     )
+
+
+def _names(
+    text: str, raters: tuple[Path, ...], number: int, manifest: Path
+) -> tuple[str, ...] | None:
+    names = tuple(part.strip() for part in text.split(";")) if text else None
+    if names is not None and (len(names) != len(raters) or len(set(names)) < len(names)):
+        raise InvalidInputError(
+            f"{manifest.name}: rater_names of row {number} must name each of its {len(raters)} "
+            f"masks once, joined by ;; got {text!r}"
+        )
+    return names
 
 
 def _spacing(text: str, number: int, manifest: Path) -> tuple[float, ...] | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["add_up", "of_classes", "of_counts"]
+__all__ = ["add_up", "of_classes", "of_counts", "of_ratings"]
 
 
 @njit(nogil=True, cache=True)
@@ -47,4 +47,14 @@ def add_up(values: Any, first: Any) -> Any:
     total = np.uint64(0)
     for i in range(len(values)):
         total += _mixed(values[i] ^ _mixed(np.uint64(first + i)))
+    return total
+
+
+@njit(nogil=True, cache=True)
+def of_ratings(case: Any, rater: Any, label: Any, raters: Any, first: Any) -> Any:
+    """Return Σ mix((label R + rater) ⊕ mix(case)) over the ratings, cases counted from `first`."""
+    total = np.uint64(0)
+    for i in range(len(case)):
+        said = np.uint64(label[i] * raters + rater[i])
+        total += _mixed(said ^ _mixed(np.uint64(first + case[i])))
     return total

@@ -165,11 +165,18 @@ def smooth(sums: CellSums, value: float, options: Options) -> float:
 
 
 def kde_of_cells(sums: CellSums, options: Options) -> tuple[float, float]:
-    """Return the KDE-ECE of one score from its cells, and a bound on its error."""
+    """Return the KDE-ECE from its cells, and a bound on its error; the mean over classes."""
     from raterwise.densities import bandwidth
     from raterwise.densities import cells as kernel_cells
 
-    table = kernel_cells.ScoreCells(*np.ascontiguousarray(sums.fine[0].T))
-    given = options["bandwidth"]
-    chosen = bandwidth.select_bandwidth_from_cells(table.w, table.d) if given is None else given
-    return kernel_cells.beta_kde_from_cells(table, p=options["p"], bandwidth=float(chosen))
+    given, found = options["bandwidth"], []
+    for c, fine in enumerate(sums.fine):
+        table = kernel_cells.ScoreCells(*np.ascontiguousarray(fine.T))
+        chosen = given[c] if isinstance(given, tuple) else given
+        if chosen is None:
+            chosen = bandwidth.select_bandwidth_from_cells(table.w, table.d)
+        found.append(
+            kernel_cells.beta_kde_from_cells(table, p=options["p"], bandwidth=float(chosen))
+        )
+    value, bound = np.mean(found, axis=0)
+    return float(value), float(bound)

@@ -41,6 +41,11 @@ class CCCCurve:
     incorrect_rejects : array of shape (T,)
         IRej: right and rejected.
 
+    See Also
+    --------
+    ccc_curve, confidence.ccc_curve : make it.
+    plots.CCCDisplay : draws it.
+
     Examples
     --------
     >>> import raterwise as rw

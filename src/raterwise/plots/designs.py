@@ -33,6 +33,10 @@ class StabilityDisplay:
     ax_, figure_ : Axes, Figure
         Where it was drawn.
 
+    See Also
+    --------
+    stability.subsample_curve : makes the curves.
+
     Examples
     --------
     >>> from raterwise.stability import subsample_curve
@@ -122,6 +126,10 @@ class PlanDisplay:
     ----------
     ax_, figure_ : Axes, Figure
         Where it was drawn.
+
+    See Also
+    --------
+    planning.plan : makes the plan.
 
     Examples
     --------

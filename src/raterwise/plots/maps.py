@@ -36,6 +36,10 @@ class CalibrationDispersionDisplay:
     ax_, figure_ : Axes, Figure
         Where it was drawn.
 
+    See Also
+    --------
+    calibration_loss, dispersion_loss : what it shows as numbers.
+
     Examples
     --------
     >>> import raterwise as rw

@@ -74,6 +74,10 @@ def journal_style() -> Any:
     MissingExtraError
         If matplotlib is not installed.
 
+    See Also
+    --------
+    plots.ReliabilityDisplay : a figure that looks well in it.
+
     Examples
     --------
     >>> with journal_style():

@@ -39,6 +39,10 @@ class SubgroupDisplay:
     ax_, figure_ : Axes, Figure
         Where it was drawn.
 
+    See Also
+    --------
+    evaluate : makes them, with `subgroups`.
+
     Examples
     --------
     >>> import raterwise as rw

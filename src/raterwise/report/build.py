@@ -34,6 +34,11 @@ def write_report(results: Results, path: str | PathLike[str], **parts: Any) -> N
     **parts : Any
         Further things to show, as in `report_html`.
 
+    See Also
+    --------
+    report.report_html : the page as text.
+    evaluate : makes the results.
+
     Examples
     --------
     >>> import raterwise as rw

@@ -49,6 +49,11 @@ def write_comparison(
     findings : mapping of str to Comparison, optional
         Of each finding, where `comparison` is of their means.
 
+    See Also
+    --------
+    report.comparison_html : the page as text.
+    compare : makes the comparison.
+
     Examples
     --------
     >>> import raterwise as rw
@@ -79,6 +84,10 @@ def comparison_html(
     -------
     str
         A page that opens without a network.
+
+    See Also
+    --------
+    report.write_comparison : writes it to a file.
 
     Examples
     --------

@@ -51,7 +51,7 @@ def stability(
         f"Each metric on random subsets of the {unit}. A curve that is still falling where it ends "
         f"says that the figure would be smaller with more {unit}."
     )
-    caption += " Values and variations are means over the findings." if findings else ""
+    caption += " Values and variations are of the mean over the findings." if findings else ""
     drawn = figure(chart, caption, table)
     moves = _total_variation(curves, variation)
     return section("stability", f"Would fewer {unit} say the same?", drawn, moves)

@@ -41,6 +41,11 @@ def as_csv(comparison: Any, findings: Mapping[str, Any] | None = None) -> str:
     str
         CSV with a header.
 
+    See Also
+    --------
+    report.as_latex, report.as_markdown : tables for people.
+    compare : makes the comparison.
+
     Examples
     --------
     >>> import raterwise as rw
@@ -73,6 +78,11 @@ def as_markdown(comparison: Any) -> str:
     str
         A row for each metric, a column for each model.
 
+    See Also
+    --------
+    report.as_latex, report.as_csv : other formats.
+    compare : makes the comparison.
+
     Examples
     --------
     >>> import raterwise as rw
@@ -104,6 +114,11 @@ def as_latex(comparison: Any) -> str:
     -------
     str
         A tabular: a row for each metric, a column for each model, the best in bold.
+
+    See Also
+    --------
+    report.as_markdown, report.as_csv : other formats.
+    compare : makes the comparison.
 
     Examples
     --------

@@ -113,6 +113,10 @@ def boundary_band(
     InvalidInputError
         If `spacing` is not one positive size per axis.
 
+    See Also
+    --------
+    segmentation.evaluate : looks at such a band with `boundary_mm`.
+
     Examples
     --------
     >>> masks = [np.array([0, 0, 0, 0, 1, 1, 1, 1])]

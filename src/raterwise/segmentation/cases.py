@@ -50,6 +50,8 @@ class Case:
         Of the masks. "auto" tells them apart by their shape and, where that could be both, by
         whether the classes of every voxel sum to 1. A voxel that one-hot masks mark as no class was
         not rated; where there are such, say "one_hot".
+    raters : sequence of str, default None
+        Who drew each of the masks; needed where raters are resampled and differ between images.
 
     See Also
     --------
@@ -71,6 +73,7 @@ class Case:
     name: str | None = None
     concentration: ArrayLike | None = None
     layout: Literal["auto", "labels", "one_hot"] = "auto"
+    raters: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,13 @@ class Voxels:
         if self.kept is not None:
             nth = int(np.flatnonzero(self.kept[first:last])[nth])
         value = self.probs[first + nth]
+        if np.isnan(value):
+            looked_at = self.probs if self.kept is None else self.probs[self.kept]
+            return InvalidInputError(
+                f"case {self.name}: probabilities: must not contain NaN; "
+                f"{int(np.isnan(looked_at).sum())} values are NaN, one in voxel "
+                f"{self.at(first + nth)}"
+            )
         hint = " (logits need a sigmoid first)" if np.isfinite(value) else ""
         return InvalidInputError(
             f"case {self.name}: probabilities: must lie in [0, 1]; voxel {self.at(first + nth)} "

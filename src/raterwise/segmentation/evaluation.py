@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from raterwise.choices import Interval, OnSingle, Per, Questions
+from raterwise.choices import Interval, OnSingle, Per, Questions, Unit
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
@@ -17,6 +17,7 @@ from raterwise.request import Metrics, Request
 from raterwise.results import Results
 from raterwise.segmentation.cases import Selection
 from raterwise.segmentation.levels import LevelImages
+from raterwise.segmentation.panels import roster_of
 from raterwise.segmentation.reduction import Reduction
 from raterwise.segmentation.request import ImageRequest
 from raterwise.segmentation.running import Job, Source, checkpoint_of, gather, measured
@@ -36,6 +37,8 @@ def evaluate(
     boundary_mm: float | None = None,
     ignore_label: int | None = None,
     class_names: Sequence[str] | None = None,
+    unit: Unit = "cases",
+    raters: Sequence[str] | None = None,
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
@@ -80,6 +83,13 @@ def evaluate(
         The label of voxels that a rater left out.
     class_names : sequence of str, default None
         A name for each class.
+    unit : {"cases", "raters", "both"}, default "cases"
+        What is a sample of a population: images (patients, where cases name them), raters, or both
+        at once. With raters every panel of them that the resamples draw is measured (3 raters: 10
+        panels, 5: 126), and the time grows with it.
+    raters : sequence of str, default None
+        Who drew the masks, in their order, the same in every image; needed where raters are
+        resampled and the images do not name them (`Case.raters`).
     bins : int or array-like, default 15
         How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -148,14 +158,13 @@ def evaluate(
     >>> results["ece"].value  # (1/4 + 0 + 1/4 + 0) / 4
     0.125
     """
-    settings = Settings(
-        resamples, level, seed, interval=interval, on_single=on_single, threads=threads
-    )
+    settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
         metrics, bins=bins, question=question, per=per, options=options, settings=settings
     )
     selection = Selection(ignore_label, foreground_only, boundary_mm)
-    job = Job(ImageRequest(request, selection, reduction), num_classes)
+    roster = roster_of(raters, cases) if settings.draws_raters else ()
+    job = Job(ImageRequest(request, selection, reduction, roster), num_classes)
     return evaluate_job(
         job, cases, class_names=class_names, skip_bad=skip_bad, client=client,
         checkpoint=checkpoint, progress=progress, subgroups=subgroups,

@@ -54,6 +54,10 @@ def disagreement_map(
     InvalidInputError
         If the probabilities of a voxel do not sum to 1, or shapes do not match.
 
+    See Also
+    --------
+    segmentation.evaluate : how well disagreement is foreseen.
+
     References
     ----------
     Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration, AISTATS.

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.catalog import Metric
 from raterwise.curves import curves_of
 from raterwise.errors import InvalidInputError
 from raterwise.inference.draws import multiplicities
-from raterwise.inference.estimates import blank, mean_over_units
+from raterwise.inference.estimates import RaterMeans, blank, mean_over_units
 from raterwise.inference.passes import Pass
+from raterwise.inference.raters import Panels, RaterDraws
 from raterwise.judging import Judged, judge, results_of
 from raterwise.results import Estimate, Results
 from raterwise.segmentation.request import CaseValues, ImageRequest, values_by_class
@@ -66,7 +68,10 @@ class Reduction:
         self._stack.add(tables, code % MOST_BLOCKS)
         facts = kept.facts
         about = (len(self._names), name, patient, facts.cases, facts.ratings, facts.by_class)
-        self._fingerprint += Fingerprint.of_text(*about)
+        mark = Fingerprint.of_text(*about)
+        if (by := facts.fingerprint.raters) is not None:
+            mark = replace(mark, raters=Fingerprint.of_text(len(self._names), by).labels)
+        self._fingerprint += mark
         self._names.append(name)
         self._patient_of.append(code)
         return code
@@ -128,13 +133,11 @@ class Reduction:
 
     def judged_images(self) -> Judged:
         """Return the means over the images, with intervals over patients."""
-        request = self.request.request
-        settings, (known, codes) = (
-            request.settings,
-            np.unique(self._patient_of, return_inverse=True),
-        )
+        request, panels = self.request.request, self.request.panels()
+        settings = request.settings
+        known, codes = np.unique(self._patient_of, return_inverse=True)
         times = None
-        if settings.resamples and len(known) > 1:
+        if settings.resamples and settings.unit != "raters" and len(known) > 1:
             times = multiplicities(len(known), settings.resamples, settings.seed)
         estimates: dict[str, Estimate] = {}
         replicates: dict[str, FloatArray] = {}
@@ -143,10 +146,12 @@ class Reduction:
             point = self._point(row.name, blank(row, request.asked[row.name][1]), row.undefined)
             defined = ~np.isnan(values)
             estimates[row.name] = point
-            if times is not None and len(np.unique(codes[defined])) > 1:
+            several = times is not None and len(np.unique(codes[defined])) > 1
+            if point.value is not None and (several or (settings.unit == "raters" and panels)):
                 estimates[row.name], replicates[row.name] = mean_over_units(
                     point, values[defined], codes[defined], times, settings,
                     row.within_bounds(-np.inf, np.inf),
+                    None if panels is None else self._by_raters(row, panels),
                 )  # fmt: skip
         digest = self.digest()
         return Judged(request, digest, estimates, self._rated(digest), None, replicates)
@@ -162,12 +167,29 @@ class Reduction:
             if (having := [case for case in self._values if row.name in case.per_class])
         }
         notes = (*self._without_value(judged.estimates), *notes)
+        panels = self.request.panels()
         return results_of(
             judged,
+            data={} if panels is None else {"resampled_raters": len(self.request.raters)},
             notes=notes,
             curves=self._curves(judged),
             per_case={name: self._values_of(name) for name in judged.estimates},
             per_class={name: tuple(float(v) for v in each) for name, each in by_class.items()},
+        )
+
+    def _by_raters(self, row: Metric, panels: Panels) -> RaterMeans:
+        """Return the mean over the images for every panel of raters."""
+        means, seed = {}, self.request.request.settings.seed
+        for panel in panels.different:
+            each = np.array([case.by_panel[panel][row.name] for case in self._values])
+            defined = each[~np.isnan(each)]
+            means[panel] = float(defined.mean()) if len(defined) else np.nan
+        draws = RaterDraws.of_panels(panels, {panel: {} for panel in means}, seed)
+        return RaterMeans(
+            draws,
+            np.array([means[panel] for panel in panels.drawn]),
+            np.array([means[panel] for panel in panels.left_out]),
+            row.of_pairs,
         )
 
     def _point(self, name: str, empty: Estimate, undefined: str) -> Estimate:

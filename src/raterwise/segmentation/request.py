@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,15 @@ from raterwise.arrays import choose
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.passes import Asked, Pass
+from raterwise.inference.raters import Panel, Panels
 from raterwise.request import Request
 from raterwise.segmentation.binary import binary_digest, has_binary_digest
 from raterwise.segmentation.cases import Case, Selection, Voxels
+from raterwise.segmentation.panels import times_of, voxels_of
 from raterwise.summaries import BinTable
 from raterwise.summaries.digest import Digest, digest_of, merged_in_order
 from raterwise.summaries.facts import Facts
+from raterwise.summaries.fingerprint import Fingerprint
 
 __all__ = ["CaseValues", "ImageRequest"]
 
@@ -34,13 +37,19 @@ class ImageRequest:
     request: Request
     selection: Selection
     reduction: str = "per_case"
+    raters: tuple[str, ...] = ()
+    """Whom the masks are by, where raters are resampled."""
 
     def __post_init__(self) -> None:
         choose("reduction", self.reduction, REDUCTIONS)
         if beliefs := [row.name for row in self.request.rows if row.needs_belief]:
             raise InvalidInputError(f"metrics: {', '.join(beliefs)} are not for images")
-        if self.request.settings.unit != "cases":
-            raise InvalidInputError('unit: of images must be "cases", or patients; got "raters"')
+        self.request.plans(bounded=True)  # these say at once what cannot be
+        self.panels()
+
+    def panels(self) -> Panels | None:
+        """Return the panels that are resampled; None where raters are not."""
+        return Panels.for_persons(len(self.raters), self.request.settings)
 
     @property
     def drawn(self) -> Asked:
@@ -63,27 +72,63 @@ class ImageRequest:
             plans.append(plan if exact and "kernel" not in row.tags else plan.bounded())
         return list(dict.fromkeys([*plans, *self.request.verdict_plans(grouped=True)]))
 
-    def digest(self, case: Case, num_classes: int | None = None, number: int = 0) -> Digest:
-        """Return the digest of one image."""
+    def kept_of(
+        self, case: Case, num_classes: int | None = None, number: int = 0
+    ) -> Digest | CaseValues:
+        """Return what is kept of one image: its digest, or its values."""
         voxels = Voxels.of(case, num_classes, self.selection, number)
         plans = self.plans(len(voxels))
-        try:
-            if has_binary_digest(voxels, plans):
-                found = binary_digest(voxels, plans)
-            else:
-                parts = voxels.parts()
-                if (first := next(parts, None)) is None:
-                    raise InvalidInputError(
-                        "masks: a voxel that is looked at must be rated; none is"
-                    )
-                found = merged_in_order(
-                    digest_of(part, plans) for part in itertools.chain([first], parts)
-                )
-        except RaterwiseError as error:
-            raise voxels.explained(error) from error
-        unrated = len(voxels) - found.facts.cases
-        dropped = {"voxels that nobody rated": unrated} if unrated else {}
-        return replace(found, facts=replace(found.facts, dropped=dropped, images=1))
+        digest = _digest_of(voxels, plans)
+        per_case = self.reduction == "per_case"
+        panels = self.panels()
+        if panels is None:
+            return CaseValues.of(digest, self) if per_case else digest
+        by = case.raters if case.raters is not None else self.raters
+        mark = replace(digest.facts.fingerprint, raters=Fingerprint.of_text(*by).labels)
+        digest = replace(digest, facts=replace(digest.facts, fingerprint=mark))
+        known: dict[Panel, Digest | None] = {}
+        found: dict[Panel, Digest | None] = {}
+        for panel in panels.different:
+            try:
+                times = times_of(case, len(voxels.raters), self.raters, panel)
+            except RaterwiseError as error:
+                raise voxels.explained(error) from error
+            if times not in known:
+                known[times] = _of_panel(voxels, times, plans)
+            found[panel] = known[times]
+        if per_case:
+            return replace(CaseValues.of(digest, self), by_panel=_values_of(found, self))
+        empty = {plan: plan.empty(digest.facts.classes) for plan in plans}
+        tables = {p: empty if made is None else made.summaries for p, made in found.items()}
+        return replace(digest, panels=tables)
+
+
+def _digest_of(voxels: Voxels, plans: list[Any]) -> Digest:
+    """Return the digest of one image."""
+    try:
+        if has_binary_digest(voxels, plans):
+            found = binary_digest(voxels, plans)
+        else:
+            parts = voxels.parts()
+            if (first := next(parts, None)) is None:
+                raise InvalidInputError("masks: a voxel that is looked at must be rated; none is")
+            found = merged_in_order(
+                digest_of(part, plans) for part in itertools.chain([first], parts)
+            )
+    except RaterwiseError as error:
+        raise voxels.explained(error) from error
+    unrated = len(voxels) - found.facts.cases
+    dropped = {"voxels that nobody rated": unrated} if unrated else {}
+    return replace(found, facts=replace(found.facts, dropped=dropped, images=1))
+
+
+def _of_panel(voxels: Voxels, times: Panel, plans: list[Any]) -> Digest | None:
+    """Return the digest of a panel of raters; None where they rated no voxel."""
+    chosen = voxels_of(voxels, times)
+    try:
+        return None if chosen is None else _digest_of(chosen, plans)
+    except InvalidInputError:  # all is checked already, but that this panel left every voxel out
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +140,8 @@ class CaseValues:
     values: Mapping[str, tuple[float, float | None, str | None]]
     """By metric: value (NaN where undefined), bound, and why it is undefined."""
     per_class: Mapping[str, tuple[float, ...]]
+    by_panel: Mapping[Panel, Mapping[str, float]] = field(default_factory=dict)
+    """By panel of raters and metric: the value, NaN where undefined."""
 
     @property
     def facts(self) -> Facts:
@@ -104,26 +151,45 @@ class CaseValues:
     @staticmethod
     def of(digest: Digest, asked: ImageRequest) -> CaseValues:
         """Return the metrics of the digest of one image."""
-        values: dict[str, tuple[float, float | None, str | None]] = {}
-        settings = asked.request.settings
-        pass_ = Pass(digest, asked.request.asked, settings)
-        for name, (row, own) in asked.request.asked.items():
-            try:
-                digest.facts.require_raters(
-                    row.raters_needed(own, settings.on_single), settings.on_single
-                )
-                value, bound = pass_.value(row, own)
-            except RaterwiseError as error:
-                values[name] = (float("nan"), None, str(error))
-                continue
-            why = None if np.isfinite(value) else row.undefined
-            values[name] = (value if why is None else float("nan"), bound, why)
+        pass_ = Pass(digest, asked.request.asked, asked.request.settings)
+        values = _values(pass_, asked.request)
         defined = {name for name, (_, _, why) in values.items() if why is None}
         drawn = {row.plan(own) for row, own in asked.drawn.values()}
         drawn |= set(asked.request.verdict_plans(grouped=True))
         tables = {plan: table for plan, table in digest.summaries.items() if plan in drawn}
         by_class = values_by_class(pass_, asked.request.asked, defined)
         return CaseValues(replace(digest, summaries=tables), values, by_class)
+
+
+def _values(pass_: Pass, request: Request) -> dict[str, tuple[float, float | None, str | None]]:
+    """Return the metrics of one image: value, bound, and why there is none."""
+    values: dict[str, tuple[float, float | None, str | None]] = {}
+    on_single = request.settings.on_single
+    for name, (row, own) in request.asked.items():
+        try:
+            pass_.facts.require_raters(row.raters_needed(own, on_single), on_single)
+            value, bound = pass_.value(row, own)
+        except RaterwiseError as error:
+            values[name] = (float("nan"), None, str(error))
+            continue
+        why = None if np.isfinite(value) else row.undefined
+        values[name] = (value if why is None else float("nan"), bound, why)
+    return values
+
+
+def _values_of(
+    panels: Mapping[Panel, Digest | None], asked: ImageRequest
+) -> dict[Panel, dict[str, float]]:
+    """Return the values of every panel; those that panels share are made once."""
+    request, known = asked.request, {}
+    for digest in panels.values():
+        if id(digest) not in known:
+            none = dict.fromkeys(request.asked, float("nan"))
+            if digest is not None:
+                found = _values(Pass(digest, request.asked, request.settings), request)
+                none = {name: value for name, (value, _, _) in found.items()}
+            known[id(digest)] = none
+    return {panel: known[id(digest)] for panel, digest in panels.items()}
 
 
 def values_by_class(pass_: Pass, asked: Asked, defined: set[str]) -> dict[str, tuple[float, ...]]:

@@ -21,6 +21,7 @@ from raterwise.errors import InvalidInputError, MissingExtraError, RaterwiseErro
 from raterwise.inference.settings import Progress
 from raterwise.io.manifests import CaseFiles
 from raterwise.io.volumes import read_images, write_nifti
+from raterwise.kernels._threads import number_of_threads
 from raterwise.segmentation.cases import Case
 from raterwise.segmentation.levels import LevelImages
 from raterwise.segmentation.maps import disagreement_map
@@ -75,6 +76,7 @@ class Measured:
         digest = self.kept
         if isinstance(digest, CaseValues):
             about |= {"values": dict(digest.values), "per_class": dict(digest.per_class)}
+            about["by_panel"] = [(panel, dict(v)) for panel, v in digest.by_panel.items()]
             digest = digest.tables
         save_digest(path, digest, about)
 
@@ -86,7 +88,8 @@ class Measured:
         if "values" in about:
             values = {name: tuple(value) for name, value in about["values"].items()}
             by_class = {name: tuple(each) for name, each in about["per_class"].items()}
-            kept = CaseValues(digest, values, by_class)
+            by_panel = {tuple(panel): v for panel, v in about.get("by_panel", ())}
+            kept = CaseValues(digest, values, by_class, by_panel)
         return Measured(about["name"], about["patient"], kept)
 
 
@@ -158,7 +161,8 @@ def measured(
             checkpoint=checkpoint,
             progress=progress,
             keep=_is_good,
-            workers=1 if unopened else 0,  # while one image is measured, the next is read
+            # While one image is measured, the next is read, if there may be a thread for it.
+            workers=1 if unopened and number_of_threads() > 1 else 0,
         )
         return
     from raterwise.streaming.cluster import IN_FLIGHT, connected, results_on_cluster
@@ -204,6 +208,7 @@ def _open(job: Job, item: _Item) -> _Opened | Bad:
         patient=source.patient,
         name=source.case,
         layout="one_hot" if images.one_hot else "labels",
+        raters=source.rater_names,
     )
     return _Opened(case, images.affine)
 
@@ -215,8 +220,7 @@ def _measure_opened(job: Job, item: _Item, image: _Opened | Bad) -> Measured | B
     if not isinstance(case, Case):
         raise InvalidInputError(f"{item.name}: must be a Case; got a {type(case).__name__}")
     try:
-        digest = request.digest(case, job.num_classes, item.number)
-        kept = digest if request.reduction == "pooled" else CaseValues.of(digest, request)
+        kept = request.kept_of(case, job.num_classes, item.number)
         if job.maps is not None:
             _write_map(job.maps, case, image.affine)
     except RaterwiseError as error:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions
+from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.divided import subgroups_of_digests
 from raterwise.errors import InvalidInputError
+from raterwise.inference.raters import Panels
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.io.files import check_can_write
 from raterwise.judging import judge, results_of
@@ -38,6 +39,7 @@ def evaluate_stream(
     level: float = 0.95,
     seed: int = 0,
     *,
+    unit: Unit = "cases",
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
@@ -72,6 +74,10 @@ def evaluate_stream(
         Of confidence.
     seed : int, default 0
         Of the blocks and the resamples.
+    unit : {"cases", "raters", "both"}, default "cases"
+        What is a sample of a population: cases (patients, with a `group_column`), raters, or both
+        at once. Raters need a column each; every panel of them that the resamples draw is summed
+        up (3 raters: 10 panels, 5: 126), and the time grows with it.
     bins : int or array-like, default 15
         How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -122,6 +128,10 @@ def evaluate_stream(
     --------
     evaluate : tables in memory.
 
+    References
+    ----------
+    The papers of each metric are named in its estimate (`results["ece"].reference`).
+
     Examples
     --------
     >>> import pyarrow as pa, pyarrow.parquet as pq
@@ -132,9 +142,7 @@ def evaluate_stream(
     """
     if save_summary is not None:
         check_can_write(save_summary)
-    settings = Settings(
-        resamples, level, seed, interval=interval, on_single=on_single, threads=threads
-    )
+    settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
         metrics, bins=bins, question=question, per=per, options=options, settings=settings
     )
@@ -145,12 +153,11 @@ def evaluate_stream(
             f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
         )
     chosen = metrics_by_level(subgroup_metrics, request) if apart else None
-    told = StreamColumns.of(names, subgroups=apart, **columns)
-    plans = tuple(request.plans(bounded=True, grouped=told.group is not None))
-    level_plans = () if chosen is None else tuple(chosen.plans(bounded=True))
-    job = PartJob(
-        told, plans, seed, resamples > 0, on_unrated, request.compares_raters, level_plans
-    )
+    job = _job(StreamColumns.of(names, subgroups=apart, **columns), request, on_unrated, chosen)
+    if save_summary is not None and job.panels:
+        raise InvalidInputError(
+            f'unit: a saved summary does not tell raters apart, so it must be "cases"; got {unit!r}'
+        )
     report = progress or silent
     with with_threads(threads):
         digest = digest_of_parts(
@@ -165,6 +172,32 @@ def evaluate_stream(
         return evaluate_digest(
             digest, request, lambda what, done: report(what, READING + (1 - READING) * done), chosen
         )
+
+
+def _job(
+    columns: StreamColumns, request: Request, on_unrated: OnUnrated, chosen: Request | None
+) -> PartJob:
+    """Return how each part becomes a digest; `chosen` is what is asked of its levels."""
+    settings = request.settings
+    if settings.draws_raters and not columns.raters:
+        held = "label" if columns.label is not None else "count"
+        raise InvalidInputError(
+            f"unit: {settings.unit!r} needs to know who said what, and {held}_column"
+            f"{'' if held == 'label' else 's'} does not say it; give rater_columns or "
+            'rater_prefix, or resample "cases"'
+        )
+    panels = Panels.for_persons(len(columns.raters), settings)
+    return PartJob(
+        columns,
+        tuple(request.plans(bounded=True)),
+        settings.seed,
+        intervals=settings.resamples > 0 and settings.unit != "raters",
+        on_unrated=on_unrated,
+        panels=() if panels is None else panels.different,
+        verdict_plans=tuple(request.verdict_plans(columns.group is not None)),
+        compares_raters=request.compares_raters,
+        level_plans=() if chosen is None else tuple(chosen.plans(bounded=True)),
+    )
 
 
 def evaluate_digest(

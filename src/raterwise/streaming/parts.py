@@ -225,11 +225,12 @@ def _zarr_column(group: Any, name: str, rows: slice, part: Part) -> Any:
 
 
 def read_part(
-    part: Part, columns: StreamColumns, on_unrated: OnUnrated
+    part: Part, columns: StreamColumns, on_unrated: OnUnrated, by_rater: bool = False
 ) -> tuple[Predictions, Any, tuple[Variable, ...]]:
     """Return the predictions of a part, the patients of its cases, and what tells these apart.
 
-    There are no patients (None) where they are not known.
+    There are no patients (None) where they are not known. `by_rater` keeps who said what, which
+    takes memory.
     """
     held = _columns_of(part, columns.needed)
     names = columns.class_names
@@ -246,13 +247,15 @@ def read_part(
         codes = [
             as_class_codes(held[name], names, where(name), columns.missing) for name in sources
         ]
-        if len(codes) == 1 and (codes[0] >= 0).all():
+        if len(codes) == 1 and (codes[0] >= 0).all() and not by_rater:
             labels = Labels.from_classes(codes[0], num_classes=len(names), class_names=names)
         else:
             matrix = np.stack(codes, axis=1)
             labels = Labels.from_ratings(matrix, num_classes=len(names), class_names=names)
-            if labels.ratings is not None:
-                labels = replace(labels, ratings=replace(labels.ratings, rater_ids=sources))
+            ratings = labels.ratings if by_rater else None
+            if ratings is not None:
+                ratings = replace(ratings, rater_ids=sources)
+            labels = replace(labels, ratings=ratings)
     weights = None
     if columns.weight is not None:
         weights = as_numbers(held[columns.weight], where(columns.weight))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -69,16 +69,16 @@ def _packed(digest: Digest, options: Mapping[str, Any] | None, *, anonymous: boo
         arrays |= {"patients": facts.patients.hashes, "patient_cases": facts.patients.cases}
     if facts.panel is not None:
         held = {name: getattr(facts.panel, name) for name in PANEL}
-        arrays |= {f"panel_{name}": values for name, values in held.items()}
-    plans = []
-    for i, (plan, summary) in enumerate(digest.summaries.items()):
-        plans.append(_plan_as_dict(plan))
-        for name, array in summary.arrays().items():
-            arrays[f"{i}_{name}"] = array
+        arrays |= {f"said_{name}": values for name, values in held.items()}
+    plans = list(digest.summaries)
+    arrays |= _arrays_of(digest.summaries, plans)
+    for j, summaries in enumerate(digest.panels.values()):
+        arrays |= _arrays_of(summaries, plans, f"panel{j}_")
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
-        "plans": plans,
+        "plans": [_plan_as_dict(plan) for plan in plans],
+        "panels": [list(panel) for panel in digest.panels],
         "facts": _facts_as_dict(facts),
         "unit": digest.unit,
         "options": dict(options or {}),
@@ -122,14 +122,15 @@ def _unpacked(stream: Any, name: str) -> tuple[Digest, dict[str, Any]]:
         )
     try:
         plans = [_plan_of_dict(content) for content in header["plans"]]
-        summaries = {plan: plan.from_arrays(_own(arrays, i)) for i, plan in enumerate(plans)}
+        found = _summaries_of(arrays, plans)
+        panels = {tuple(p): found[f"panel{j}"] for j, p in enumerate(header.get("panels", ()))}
         facts = _facts_of_dict(header["facts"], arrays)
-        units = arrays["unit_cases"], header["unit"], arrays.get("unit_weights")
+        units = arrays["unit_cases"], header["unit"], panels, arrays.get("unit_weights")
         levels: dict[str, dict[str, Digest]] = {}
         for i, (variable, level) in enumerate(header.get("levels", [])):
             inner, _ = _unpacked(io.BytesIO(arrays[f"level_{i}"].tobytes()), name)
             levels.setdefault(variable, {})[level] = inner
-        return Digest(summaries, facts, *units, levels), header["options"]
+        return Digest(found[""], facts, *units, levels), header["options"]
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise InvalidInputError(f"{name}: is a damaged summary ({error!r})") from error
 
@@ -138,7 +139,8 @@ def _facts_as_dict(facts: Facts) -> dict[str, Any]:
     content = asdict(replace(facts, patients=None, panel=None))
     content["confidences"]["values"] = list(facts.confidences.values.items())
     if facts.patients is not None:
-        content["patients"] = {"more": facts.patients.more, "most": facts.patients.most}
+        known = facts.patients
+        content["patients"] = {"more": known.more, "most": known.most, "lists": known.lists}
     if facts.panel is not None:
         panel = facts.panel
         names = [str(name) for name in panel.raters]
@@ -156,17 +158,39 @@ def _facts_of_dict(content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) 
         parts["fingerprint"] = Fingerprint(**content["fingerprint"])
         parts["by_class"] = tuple(content["by_class"])
     if patients is not None:
-        parts["patients"] = Patients(arrays["patients"], arrays["patient_cases"], **patients)
+        counted = {"lists": int(patients["more"] > 0), **patients}
+        parts["patients"] = Patients(arrays["patients"], arrays["patient_cases"], **counted)
     if (panel := content.get("panel")) is not None:
-        held = {name: arrays[f"panel_{name}"] for name in PANEL}
+        held = {name: arrays[f"said_{name}"] for name in PANEL}
         parts["panel"] = Panel(**{**panel, "raters": tuple(panel["raters"]), **held})
     return Facts(**{**content, **parts})
 
 
-def _own(arrays: Mapping[str, NDArray[Any]], i: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of the i-th summary by their own names."""
-    mark = f"{i}_"
-    return {k.removeprefix(mark): array for k, array in arrays.items() if k.startswith(mark)}
+def _arrays_of(
+    summaries: Mapping[Any, Any], plans: Sequence[Any], mark: str = ""
+) -> dict[str, NDArray[Any]]:
+    return {
+        f"{mark}{i}_{name}": array
+        for i, plan in enumerate(plans)
+        if plan in summaries  # panels have nothing of the verdict
+        for name, array in summaries[plan].arrays().items()
+    }
+
+
+def _summaries_of(
+    arrays: Mapping[str, NDArray[Any]], plans: Sequence[Any]
+) -> dict[str, dict[Any, Any]]:
+    """Return the summaries by plan: under "" those of all cases, under "panel3" of a panel."""
+    found: dict[str, dict[int, dict[str, NDArray[Any]]]] = {"": {}}
+    for key, array in arrays.items():
+        panel, rest = key.split("_", 1) if key.startswith("panel") else ("", key)
+        number, _, name = rest.partition("_")
+        if number.isdigit():
+            found.setdefault(panel, {}).setdefault(int(number), {})[name] = array
+    return {
+        panel: {plan: plan.from_arrays(own[i]) for i, plan in enumerate(plans) if i in own}
+        for panel, own in found.items()
+    }
 
 
 def _plan_as_dict(plan: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.questions import PerCaseScore, Question, ScoredCases
 from raterwise.summaries.entries import Entries
+from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import SortedScores
 from raterwise.summaries.votes import Votes
 
@@ -210,7 +211,7 @@ class BinSums:
     channel_edges: tuple[FloatArray, ...] = ()
     """The edges of each channel, where they follow from the scores and so differ."""
     smoother: FloatArray | None = None
-    """What the deviations were multiplied by, where they are smoothed."""
+    """What the deviations were multiplied by, where they are smoothed; see `through`."""
     entries: Entries | None = None
     """The sums of each unit, where `sums` has those of all units together."""
     stacks: dict[int, tuple[NDArray[Any], FloatArray]] = field(default_factory=dict, repr=False)
@@ -308,6 +309,7 @@ class BinSums:
     def smoothed(self, smoother: FloatArray) -> BinSums:
         """Return a table whose deviations are smoothed: `smoother` (cells out, cells in) × d.
 
+        Of several channels it may be one for each: (channels, cells out, cells in).
         Cells out keep the weight of cells in where they are as many; otherwise they share it.
         Units are added up first, and their sum is smoothed, which is the same and much less work.
         """
@@ -316,12 +318,12 @@ class BinSums:
     def _smooth(self, sums: FloatArray) -> FloatArray:
         if self.smoother is None:
             return sums
-        deviation = (sums[..., 4] - sums[..., 3]) @ self.smoother.T
+        deviation = through(self.smoother, sums[..., 4] - sums[..., 3])
         out = np.zeros((*deviation.shape, sums.shape[-1]))
-        if len(self.smoother) == sums.shape[-2]:
+        if deviation.shape[-1] == sums.shape[-2]:
             out[..., :3] = sums[..., :3]
         else:
-            out[..., 1] = sums[..., 1].sum(axis=-1, keepdims=True) / len(self.smoother)
+            out[..., 1] = sums[..., 1].sum(axis=-1, keepdims=True) / deviation.shape[-1]
         out[..., 4] = deviation
         return out
 

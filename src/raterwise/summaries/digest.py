@@ -38,6 +38,8 @@ class Digest:
     """(units,): how many cases each resampling unit has."""
     unit: str = "cases"
     """What the resampling units are blocks of: "cases" or "patients"."""
+    panels: Mapping[tuple[int, ...], Mapping[Any, Any]] = field(default_factory=dict)
+    """By how often each rater counts, the summaries of all cases; where raters are resampled."""
     weights: NDArray[np.float64] | None = None
     """(units,): how much the cases of each unit weigh; None where every case weighs 1."""
     levels: Mapping[str, Mapping[str, Digest]] = field(default_factory=dict)
@@ -62,11 +64,14 @@ class Digest:
                 f"cannot add {len(other.unit_cases)} blocks of {other.unit} to "
                 f"{len(self.unit_cases)} blocks of {self.unit}"
             )
+        if set(self.panels) != set(other.panels):
+            raise MergeError("cannot add digests of other panels of raters")
         return Digest(
-            _each_once(lambda mine, theirs: mine + theirs, self.summaries, other.summaries),
+            _added(self.summaries, other.summaries),
             self.facts + other.facts,
             self.unit_cases + other.unit_cases,
             self.unit,
+            {panel: _added(mine, other.panels[panel]) for panel, mine in self.panels.items()},
             self._weights_with(other),
             self._levels_with(other),
         )
@@ -99,6 +104,10 @@ class Digest:
         return replace(self, summaries=units, unit_cases=self.unit_cases[kept], weights=weights)
 
 
+def _added(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> dict[Any, Any]:
+    return _each_once(lambda mine, theirs: mine + theirs, first, second)
+
+
 def _each_once(function: Callable[..., Any], *digests: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return function(summary of each digest) by plan, made once for plans that share a table.
 
@@ -126,6 +135,7 @@ class UnitStack:
         self._cases: dict[int, int] = {}
         self._tables: dict[Any, dict[int, NDArray[Any]]] = {}
         self._totals: dict[Any, Summary] = {}
+        self._panels: dict[tuple[int, ...], Mapping[Any, Any]] = {}
 
     def add(self, digest: Digest, unit: int) -> None:
         """Add a digest to a unit."""
@@ -134,6 +144,9 @@ class UnitStack:
             known = self._totals.get(plan)
             self._totals[plan] = summary if known is None else known + summary
             _add_to(self._tables.setdefault(plan, {}), unit, summary.units[0])
+        for panel, summaries in digest.panels.items():
+            before = self._panels.get(panel)
+            self._panels[panel] = summaries if before is None else _added(before, summaries)
         _add_to(self._cases, unit, digest.facts.cases)
 
     def digest(self, units: int = 0) -> Digest:
@@ -147,7 +160,7 @@ class UnitStack:
             stack = np.stack([tables.get(unit, nothing) for unit in every])
             summaries[plan] = self._totals[plan].with_units(stack)
         cases = np.array([self._cases.get(unit, 0) for unit in every])
-        return Digest(summaries, self._facts, cases, self._unit)
+        return Digest(summaries, self._facts, cases, self._unit, self._panels)
 
 
 def _add_to(units: dict[int, Any], unit: int, what: Any) -> None:
@@ -178,7 +191,8 @@ def digest_of(
     given, weights = predictions.weights, None
     if given is not None:
         weights = np.bincount(units, given, number).astype(np.float64)
-    return Digest(summaries, facts, np.bincount(units, minlength=number), unit, weights)
+    cases = np.bincount(units, minlength=number)
+    return Digest(summaries, facts, cases, unit, weights=weights)
 
 
 def merged_in_order(digests: Iterable[Digest]) -> Digest:

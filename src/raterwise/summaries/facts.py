@@ -52,6 +52,8 @@ class Patients:
     """Patients who are only counted: of summaries that came from elsewhere."""
     most: int = 0
     """Cases of the largest of these."""
+    lists: int = 0
+    """In how many summaries they were counted: who is in two of them counts twice."""
 
     @staticmethod
     def of(names: Iterable[Hashable]) -> Patients:
@@ -78,7 +80,8 @@ class Patients:
         if not isinstance(other, Patients):
             return NotImplemented
         same = (np.array_equal(self.hashes, other.hashes), np.array_equal(self.cases, other.cases))
-        return all(same) and (self.more, self.most) == (other.more, other.most)
+        counts = [(one.more, one.most, one.lists) for one in (self, other)]
+        return all(same) and counts[0] == counts[1]
 
     def __add__(self, other: Patients) -> Patients:
         return Patients._counted(
@@ -86,6 +89,7 @@ class Patients:
             np.concatenate((self.cases, other.cases)),
             self.more + other.more,
             max(self.most, other.most),
+            self.lists + other.lists,
         )
 
     @property
@@ -111,7 +115,8 @@ class Patients:
     def anonymous(self) -> Patients:
         """Return the counts alone: what may leave the place where the patients are known."""
         nobody = self.hashes[:0], self.cases[:0]
-        return Patients(*nobody, self.number, self.largest)
+        lists = self.lists + (1 if len(self.hashes) else 0)
+        return Patients(*nobody, self.number, self.largest, lists)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from raterwise.predictions import Predictions
 __all__ = ["PARTS", "Fingerprint", "unlike_part"]
 
 PARTS = {
+    "summaries": "numbers of summaries, in each of which the places of the cases are counted",
     "cases": "numbers of cases",
     "ids": "cases",
     "labels": "labels",
@@ -52,9 +53,12 @@ class Fingerprint:
     patients: int | None = None
     ids: str | None = None
     ids_sorted: str | None = None
-    raters: str | None = None
+    raters: int | None = None
+    """Who said what, where raters are resampled."""
     drawn: int | None = None
     """Which case is in which resampling unit."""
+    summaries: int = 1
+    """How many saved summaries were merged: a case has its place in its own."""
 
     @staticmethod
     def of(predictions: Predictions, first: int = 0) -> Fingerprint:
@@ -90,9 +94,15 @@ class Fingerprint:
 
         return replace(self, drawn=int(kernels.add_up(units.astype(np.uint64), first)))
 
-    def with_raters(self, labels: Labels) -> Fingerprint:
+    def with_raters(self, labels: Labels, first: int = 0) -> Fingerprint:
         """Return it with who said what, which counts where raters are resampled."""
-        return replace(self, raters=_hash_of_raters(labels))
+        from raterwise.kernels import _fingerprint as kernels
+
+        known = labels.ratings
+        if known is None:
+            return self
+        columns = [np.asarray(c, np.int64) for c in (known.case, known.rater, known.label)]
+        return replace(self, raters=int(kernels.of_ratings(*columns, len(known.rater_ids), first)))
 
     def __add__(self, other: Fingerprint) -> Fingerprint:
         # The ids of cases that are not in one place are not compared.
@@ -100,21 +110,23 @@ class Fingerprint:
             (self.labels + other.labels) % MODULUS,
             _sum(self.weights, other.weights),
             _sum(self.patients, other.patients),
+            raters=_sum(self.raters, other.raters),
             drawn=_sum(self.drawn, other.drawn),
         )
 
     def as_data(self, cases: int, units: int | None) -> dict[str, Any]:
         """Return what results keep, to be compared by `unlike_part`."""
         return {
+            "summaries": self.summaries,
             "cases": cases,
             "units": units,
-            "drawn": None if self.drawn is None else f"{self.drawn:016x}",
+            "drawn": _hex(self.drawn),
             "ids": self.ids,
             "ids_sorted": self.ids_sorted,
             "labels": f"{self.labels:016x}",
-            "raters": self.raters,
-            "weights": None if self.weights is None else f"{self.weights:016x}",
-            "patients": None if self.patients is None else f"{self.patients:016x}",
+            "raters": _hex(self.raters),
+            "weights": _hex(self.weights),
+            "patients": _hex(self.patients),
         }
 
 
@@ -124,15 +136,20 @@ def unlike_part(first: Mapping[str, Any], second: Mapping[str, Any]) -> str | No
     Ids, and who is in which unit, are compared where both have them.
     """
     for part, words in PARTS.items():
-        a, b = first.get(part), second.get(part)
+        usual = 1 if part == "summaries" else None  # files of earlier versions do not say
+        a, b = first.get(part, usual), second.get(part, usual)
         if a == b or (part in ("ids", "drawn") and None in (a, b)):
             continue
         if part == "ids" and first.get("ids_sorted") == second.get("ids_sorted"):
             return "the same cases in another order"
-        if part == "cases":
+        if part in ("cases", "summaries"):
             return f"other {words}: {a} and {b}"
         return f"other {words}"
     return None
+
+
+def _hex(number: int | None) -> str | None:
+    return None if number is None else f"{number:016x}"
 
 
 def _sum(first: int | None, second: int | None) -> int | None:
@@ -143,14 +160,3 @@ def _sum(first: int | None, second: int | None) -> int | None:
 def _hash_of_text(ids: Iterable[Hashable]) -> str:
     # Numbers and text alike: 7 in one table is "7" in another, as where tables are joined.
     return blake2b("\0".join(map(str, ids)).encode(), digest_size=BYTES).hexdigest()
-
-
-def _hash_of_raters(labels: Labels) -> str | None:
-    ratings = labels.ratings
-    if ratings is None:
-        return None
-    order = np.lexsort((ratings.label, ratings.rater, ratings.case))
-    found = blake2b(digest_size=BYTES)
-    for column in (ratings.case, ratings.rater, ratings.label):
-        found.update(np.ascontiguousarray(column[order].astype("<i8")).tobytes())
-    return found.hexdigest()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import MergeError
+from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Predictions, Rows
+
+if TYPE_CHECKING:
+    from raterwise.summaries.contract import Metric, Options
 
 __all__ = ["KeptSample", "SamplePlan"]
 
@@ -23,6 +26,26 @@ class SamplePlan:
     """Keep every row."""
 
     kind: ClassVar[str] = "rows"
+
+    grows: ClassVar[bool] = True
+    """Whether its summary grows with the cases and makes no tables to resample."""
+
+    per: str = "annotation"
+    """Whether every label counts once, or every case."""
+
+    def bounded(self) -> SamplePlan:
+        """Return itself: nothing smaller would do; see `grows`."""
+        return self
+
+    def takes_votes(self) -> bool:
+        """Tell that it takes no votes."""
+        return False
+
+    def prepared(self, rows: Rows) -> Any:
+        """Refuse: growing parts of the cases are not compared pair by pair."""
+        raise InvalidInputError(
+            'question: "canonical" is of all cases, not of parts of them; ask "per_class"'
+        )
 
     def direct_loop(self, predictions: Predictions) -> None:
         """Return None: there is none."""
@@ -41,14 +64,14 @@ class KeptSample:
     probs: FloatArray
     """(n, K)."""
     masses: FloatArray
-    """(n, K): weight × number of raters who chose each class."""
+    """(n, K): weight × number, or share, of the raters who chose each class."""
     position: IntArray
 
     @staticmethod
     def of(plan: SamplePlan, rows: Rows) -> KeptSample:
         """Return the sample of one chunk."""
         position = rows.start + np.arange(len(rows.probs))
-        return KeptSample(plan, np.array(rows.probs, np.float64), _masses(rows), position)
+        return KeptSample(plan, np.array(rows.probs, np.float64), _masses(rows, plan.per), position)
 
     def __add__(self, other: KeptSample) -> KeptSample:
         if not isinstance(other, KeptSample):
@@ -68,6 +91,26 @@ class KeptSample:
         for name in ("probs", "masses", "position"):
             object.__setattr__(self, name, getattr(merged, name))
 
+    def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
+        """Return a metric of the rows."""
+        assert row.exact is not None
+        return row.exact(self.in_order, options)
+
+    def scores(self) -> KeptSample:
+        """Return itself."""
+        return self.in_order
+
+    @cached_property
+    def tables(self) -> dict[Any, Any]:
+        """What was chosen by these rows already, such as a bandwidth."""
+        return {}
+
+    @cached_property
+    def counting(self) -> tuple[FloatArray, FloatArray]:
+        """The probabilities and masses of the rows that count."""
+        counts = self.masses.sum(axis=1) > 0
+        return self.probs[counts], self.masses[counts]
+
     @cached_property
     def in_order(self) -> KeptSample:
         """The rows in the order of the data, so that sums do not depend on how they were merged."""
@@ -75,11 +118,13 @@ class KeptSample:
         return KeptSample(self.plan, self.probs[order], self.masses[order], self.position[order])
 
 
-def _masses(rows: Rows) -> FloatArray:
+def _masses(rows: Rows, per: str) -> FloatArray:
     if rows.classes is not None:
         masses = np.zeros(rows.probs.shape)
         masses[np.arange(len(masses)), rows.classes] = 1
     else:
         assert rows.counts is not None
         masses = rows.counts.astype(np.float64)
+        if per == "case":
+            masses /= np.maximum(masses.sum(axis=1, keepdims=True), 1)
     return masses if rows.weights is None else masses * rows.weights[:, None]

@@ -184,12 +184,14 @@ class SortedScores:
         """Return the sorted scores of one channel."""
         return self._sorted[c]
 
-    def cases(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def cases(self, c: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return score, mass and hits of every case that counts, one channel, ties apart."""
-        score = _join(self.pieces, "z")[:, 0].astype(np.float64)
         mass = np.concatenate([piece.weights for piece in self.pieces])
-        hits = mass * _join(self.pieces, "mu")[:, 0]
-        counts = mass > 0
+        own_channel = np.concatenate([piece.channel for piece in self.pieces])
+        column = 0 if len(own_channel) else c
+        counts = mass > 0 if not len(own_channel) else (mass > 0) & (own_channel == c)
+        score = _join(self.pieces, "z")[:, column].astype(np.float64)
+        hits = mass * _join(self.pieces, "mu")[:, column]
         return score[counts], mass[counts], hits[counts]
 
     @cached_property

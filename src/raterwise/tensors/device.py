@@ -89,6 +89,12 @@ def summarise(
     dict
         The summary of each plan, on the host.
 
+    See Also
+    --------
+    torch.metrics : metrics that keep such summaries over batches.
+
+    Examples
+    --------
     >>> from raterwise.questions import Question
     >>> plan = BinPlan(Question("top_label"), bins=2)
     >>> probs = torch.tensor([[0.9, 0.1], [0.3, 0.7]])

@@ -36,6 +36,12 @@ class AUCCC(TableMetric):
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
+    See Also
+    --------
+    auccc : the function.
+
+    Examples
+    --------
     >>> metric = AUCCC(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4]]), torch.tensor([0, 0, 1]))
     >>> metric.compute().item(), metric.bound.item()

@@ -53,6 +53,12 @@ class TableMetric(Metric):
     **kwargs : keyword arguments
         What every `torchmetrics.Metric` takes.
 
+    See Also
+    --------
+    torch.metrics.ECE : one of them.
+
+    Examples
+    --------
     >>> from raterwise.torch.metrics import ECE
     >>> issubclass(ECE, TableMetric)
     True

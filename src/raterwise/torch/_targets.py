@@ -27,6 +27,12 @@ def soften(log_probs: Tensor, temperature: float) -> Tensor:
     Tensor
         (N, K, …): probabilities.
 
+    See Also
+    --------
+    torch.distillation.UncertaintyDistillation : softens what the teacher says.
+
+    Examples
+    --------
     >>> import torch
     >>> soften(torch.tensor([[0.9, 0.1]]).log(), temperature=2.0)  # 3 : 1
     tensor([[0.7500, 0.2500]])
@@ -49,6 +55,12 @@ def with_planes(images: Tensor, probs: Tensor) -> Tensor:
     Tensor
         (N, C + K, …).
 
+    See Also
+    --------
+    torch.distillation.UncertaintyDistillation : gives a student such inputs.
+
+    Examples
+    --------
     >>> import torch
     >>> with_planes(torch.zeros(2, 3, 4, 4), torch.ones(2, 5)).shape
     torch.Size([2, 8, 4, 4])
@@ -77,6 +89,12 @@ def confidence_loss(scores: Tensor, target: Tensor) -> Tensor:
     Tensor
         The mean over cases, and over findings where there are several.
 
+    See Also
+    --------
+    torch.distillation.UncertaintyDistillation : trains a student by it.
+
+    Examples
+    --------
     >>> import torch
     >>> confidence_loss(torch.tensor([0.0]), torch.tensor([0.8]))  # log(2) whatever P_t is
     tensor(0.6931)

@@ -57,6 +57,12 @@ class Epoch(NamedTuple):
     validation_loss : float or None
         That of the validation data, where there are some.
 
+    See Also
+    --------
+    torch.distillation.UncertaintyDistillation : makes them.
+
+    Examples
+    --------
     >>> Epoch(0, 0.5, None).train_loss
     0.5
     """

@@ -65,6 +65,13 @@ class UncertaintyDistillation:
     seed : int, default 0
         Of the order of the cases and of whatever is random in the network.
 
+    See Also
+    --------
+    torch.ensembles.mc_dropout : the samples of a teacher.
+    confidence.auccc : what it should improve.
+
+    Examples
+    --------
     >>> members = [nn.Linear(4, 3) for _ in range(2)]
     >>> udist = UncertaintyDistillation(members, nn.Linear(4 + 3, 1))
     >>> images, classes = torch.randn(32, 4), torch.randint(3, (32,))

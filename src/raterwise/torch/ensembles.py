@@ -90,6 +90,13 @@ def mc_dropout(
     InvalidInputError
         Where the model has no dropout layer.
 
+    See Also
+    --------
+    torch.ensembles.deep_ensemble : several models.
+    EnsembleBelief : takes the samples.
+
+    Examples
+    --------
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 3))
     >>> mc_dropout(model, torch.zeros(5, 4), samples=10).samples.shape
     (10, 5, 3)
@@ -173,6 +180,13 @@ def test_time_augmentation(
     EnsembleBelief
         Of samples (S, N, K), on the host.
 
+    See Also
+    --------
+    torch.ensembles.mc_dropout : samples by dropout.
+    EnsembleBelief : takes the samples.
+
+    Examples
+    --------
     >>> model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3))
     >>> flip = lambda image: image.flip(-1) if torch.rand(()) < 0.5 else image
     >>> test_time_augmentation(model, torch.zeros(5, 1, 2, 2), flip, samples=4).samples.shape
@@ -266,6 +280,13 @@ def deep_ensemble(
     EnsembleBelief
         Of samples (S, N, K), on the host.
 
+    See Also
+    --------
+    torch.ensembles.mc_dropout, torch.ensembles.test_time_augmentation : samples of one model.
+    EnsembleBelief : takes the samples.
+
+    Examples
+    --------
     >>> models = [nn.Linear(4, 3) for _ in range(2)]
     >>> deep_ensemble(models, torch.zeros(5, 4)).samples.shape
     (2, 5, 3)

@@ -119,6 +119,12 @@ class ECE(_TopLabelMetric):
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
+    See Also
+    --------
+    ece : the function.
+
+    Examples
+    --------
     >>> import torch
     >>> metric = ECE(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), torch.tensor([0, 1]))
@@ -147,6 +153,12 @@ class MCE(_TopLabelMetric):
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
+    See Also
+    --------
+    mce : the function.
+
+    Examples
+    --------
     >>> import torch
     >>> metric = MCE(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), torch.tensor([0, 1]))
@@ -174,6 +186,12 @@ class RMSCE(_TopLabelMetric):
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
+    See Also
+    --------
+    rms_ce : the function.
+
+    Examples
+    --------
     >>> import torch
     >>> metric = RMSCE(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), torch.tensor([0, 1]))
@@ -210,6 +228,12 @@ class ClasswiseECE(_PerClassMetric):
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
+    See Also
+    --------
+    classwise_ece : the function.
+
+    Examples
+    --------
     >>> import torch
     >>> metric = ClasswiseECE(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 1]))
@@ -235,6 +259,12 @@ class SCE(_PerClassMetric):
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
+    See Also
+    --------
+    sce : the function.
+
+    Examples
+    --------
     >>> import torch
     >>> metric = SCE(num_classes=2)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.2, 0.8]]), torch.tensor([0, 1]))
@@ -268,6 +298,12 @@ class RobustECE(_BinnedMetric):
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
 
+    See Also
+    --------
+    robust_ece : the function.
+
+    Examples
+    --------
     >>> import torch
     >>> metric = RobustECE(num_classes=2, sigma=1e-6)
     >>> metric.update(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), torch.tensor([0, 1]))

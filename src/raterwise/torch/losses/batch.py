@@ -51,6 +51,13 @@ def mdca_term(
     Tensor
         One number, with a gradient.
 
+    See Also
+    --------
+    torch.losses.MDCA : the same as a module.
+    torch.losses.dca_term : of all classes together.
+
+    Examples
+    --------
     >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> mdca_term(p.log(), torch.tensor([0, 1]))  # |0.75 - 0.5| for both classes
@@ -83,6 +90,13 @@ def dca_term(
     Tensor
         One number, with a gradient.
 
+    See Also
+    --------
+    torch.losses.DCA : the same as a module.
+    torch.losses.mdca_term : of every class.
+
+    Examples
+    --------
     >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> dca_term(p.log(), torch.tensor([0, 1]))  # |0.75 - 0.5|
@@ -116,6 +130,12 @@ class MDCA(BatchTerm):
     ignore_index : int, default -100
         The class that does not count, such as the pixels outside a region.
 
+    See Also
+    --------
+    torch.losses.DCA : of all classes together.
+
+    Examples
+    --------
     >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> MDCA()(p.log(), torch.tensor([0, 1]))
@@ -137,6 +157,12 @@ class DCA(BatchTerm):
     ignore_index : int, default -100
         The class that does not count, such as the pixels outside a region.
 
+    See Also
+    --------
+    torch.losses.MDCA : of every class.
+
+    Examples
+    --------
     >>> import torch
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> DCA()(p.log(), torch.tensor([0, 1]))

@@ -21,6 +21,12 @@ class Regularized(nn.Module):
     beta : float, default 1.0
         How much of the term to add.
 
+    See Also
+    --------
+    torch.losses.RCR, torch.losses.MDCA, torch.losses.DCA : what may be added.
+
+    Examples
+    --------
     >>> import torch
     >>> from raterwise.torch.losses import MDCA, HistogramCrossEntropy
     >>> loss = Regularized(HistogramCrossEntropy(), MDCA(), beta=2)

@@ -64,6 +64,12 @@ def focal_loss(
     Tensor
         A number, or with `reduction="none"` one for each case, (N, …).
 
+    See Also
+    --------
+    torch.losses.FocalLoss : the same as a module.
+
+    Examples
+    --------
     >>> logits = torch.tensor([[0.0, 0.0]])
     >>> round(focal_loss(logits, torch.tensor([1]), gamma=2).item(), 4)  # log(2) / 4
     0.1733
@@ -111,6 +117,12 @@ def flsd_loss(
     Tensor
         A number, or with `reduction="none"` one for each case, (N, …).
 
+    See Also
+    --------
+    torch.losses.FLSD : the same as a module.
+
+    Examples
+    --------
     >>> p = torch.tensor([[0.1, 0.9], [0.25, 0.75], [0.5, 0.5]])
     >>> flsd_loss(p.log(), torch.tensor([0, 0, 0]), gamma=2, reduction="none")
     tensor([1.3597, 0.5848, 0.1733])
@@ -140,6 +152,12 @@ class FocalLoss(nn.Module):
     reduction : {"mean", "sum", "none"}, default "mean"
         What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
+    See Also
+    --------
+    torch.losses.FLSD : with a γ that follows the confidence.
+
+    Examples
+    --------
     >>> FocalLoss(gamma=2)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     tensor(0.1733)
     """
@@ -188,6 +206,12 @@ class FLSD(nn.Module):
     reduction : {"mean", "sum", "none"}, default "mean"
         What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
+    See Also
+    --------
+    torch.losses.FocalLoss : with one γ.
+
+    Examples
+    --------
     >>> p = torch.tensor([[0.1, 0.9]])
     >>> FLSD()(p.log(), torch.tensor([0]))  # 0.9^5 log(10)
     tensor(1.3597)

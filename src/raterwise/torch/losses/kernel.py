@@ -158,6 +158,12 @@ def kde_term(
 
     Of two cases each is foreseen by the other alone:
 
+    See Also
+    --------
+    torch.losses.KDECalibration : the same as a module.
+
+    Examples
+    --------
     >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
     >>> kde_term(p.log(), torch.tensor([0, 1]), question="top_label")  # (|1 - 0.6| + |1 - 0.9|) / 2
     tensor(0.2500)
@@ -202,6 +208,13 @@ def kde_calibration_error(
     Tensor
         One number, with a gradient.
 
+    See Also
+    --------
+    kde_ece : the same of arrays.
+    torch.losses.kde_term : of logits, for training.
+
+    Examples
+    --------
     >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
     >>> kde_calibration_error(p, torch.tensor([0, 1]))  # (1.2 + 1.8) / 2
     tensor(1.5000)
@@ -234,6 +247,13 @@ class KDECalibration(BatchTerm):
     max_cases : int, default 2048
         At most so many cases are compared, evenly spread over those that count.
 
+    See Also
+    --------
+    kde_ece : the metric.
+    torch.losses.MMCE : another kernel.
+
+    Examples
+    --------
     >>> p = torch.tensor([[0.6, 0.4], [0.1, 0.9]])
     >>> KDECalibration(question="top_label")(p.log(), torch.tensor([0, 1]))
     tensor(0.2500)

@@ -75,6 +75,12 @@ def rcr_term(
     Tensor
         One number, with a gradient.
 
+    See Also
+    --------
+    torch.losses.RCR : the same as a module.
+
+    Examples
+    --------
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> rcr_term(p.log(), torch.tensor([0, 1]), sigma=1e-3)
     tensor(0.2500)
@@ -161,6 +167,12 @@ def mmce_term(
     Tensor
         One number, with a gradient.
 
+    See Also
+    --------
+    torch.losses.MMCE : the same as a module.
+
+    Examples
+    --------
     >>> p = torch.tensor([[0.9, 0.1], [0.9, 0.1]])
     >>> mmce_term(p.log(), torch.tensor([0, 1]))  # ((0.1 - 0.9) / 2)²
     tensor(0.1600)
@@ -218,6 +230,13 @@ class RCR(BatchTerm):
     max_cases : int, default 2048
         At most so many cases are compared, evenly spread over those that count.
 
+    See Also
+    --------
+    robust_ece : the metric.
+    torch.losses.Regularized : adds it to another loss.
+
+    Examples
+    --------
     >>> p = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
     >>> RCR(sigma=1e-3)(p.log(), torch.tensor([0, 1]))
     tensor(0.2500)
@@ -269,6 +288,12 @@ class MMCE(BatchTerm):
     max_cases : int, default 2048
         At most so many cases are compared, evenly spread over those that count.
 
+    See Also
+    --------
+    torch.losses.KDECalibration : another kernel.
+
+    Examples
+    --------
     >>> p = torch.tensor([[0.9, 0.1], [0.9, 0.1]])
     >>> MMCE()(p.log(), torch.tensor([0, 1]))
     tensor(0.1600)

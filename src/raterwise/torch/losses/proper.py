@@ -57,6 +57,12 @@ def brier_loss(
     Tensor
         A number, or with `reduction="none"` one for each case, (N, …).
 
+    See Also
+    --------
+    torch.losses.Brier : the same as a module.
+
+    Examples
+    --------
     >>> import torch
     >>> brier_loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     tensor(0.5000)
@@ -98,6 +104,12 @@ def histogram_cross_entropy(
     Tensor
         A number, or with `reduction="none"` one for each case, (N, …).
 
+    See Also
+    --------
+    torch.losses.HistogramCrossEntropy : the same as a module.
+
+    Examples
+    --------
     >>> import torch
     >>> counts = torch.tensor([[3, 0], [0, 1]])
     >>> p = torch.tensor([[0.5, 0.5], [0.75, 0.25]])
@@ -144,6 +156,12 @@ def label_smoothing_loss(
     Tensor
         A number, or with `reduction="none"` one for each case, (N, …).
 
+    See Also
+    --------
+    torch.losses.LabelSmoothing : the same as a module.
+
+    Examples
+    --------
     >>> import torch
     >>> label_smoothing_loss(torch.tensor([[0.0, 0.0, 0.0]]), torch.tensor([1]))  # log(3)
     tensor(1.0986)
@@ -210,6 +228,13 @@ class Brier(_PerCaseLoss):
     reduction : {"mean", "sum", "none"}, default "mean"
         What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
+    See Also
+    --------
+    torch.losses.HistogramCrossEntropy : the other proper loss.
+    brier : the metric.
+
+    Examples
+    --------
     >>> import torch
     >>> Brier()(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
     tensor(0.5000)
@@ -232,6 +257,13 @@ class HistogramCrossEntropy(_PerCaseLoss):
     reduction : {"mean", "sum", "none"}, default "mean"
         What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
+    See Also
+    --------
+    torch.losses.Brier : the other proper loss.
+    nll : the metric.
+
+    Examples
+    --------
     >>> import torch
     >>> logits, counts = torch.zeros(1, 2), torch.tensor([[3, 1]])
     >>> HistogramCrossEntropy()(logits, counts)
@@ -257,6 +289,12 @@ class LabelSmoothing(_PerCaseLoss):
     reduction : {"mean", "sum", "none"}, default "mean"
         What to make of the cases; the mean is weighted, as in `torch.nn.CrossEntropyLoss`.
 
+    See Also
+    --------
+    torch.losses.FocalLoss : another way to less confidence.
+
+    Examples
+    --------
     >>> import torch
     >>> LabelSmoothing(0.1)(torch.zeros(1, 3), torch.tensor([1]))
     tensor(1.0986)

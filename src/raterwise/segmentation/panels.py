@@ -1,0 +1,65 @@
+"""Who drew which mask, and the masks of other panels of raters.
+
+A panel says how often each rater's masks count. Which voxels are looked at stays as it was with
+the masks of all raters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from raterwise.errors import InvalidInputError
+from raterwise.inference.raters import Panel
+from raterwise.segmentation.cases import Case, Voxels
+
+__all__ = ["roster_of", "times_of", "voxels_of"]
+
+
+def roster_of(given: Sequence[str] | None, cases: Iterable[Any]) -> tuple[str, ...]:
+    """Return the raters: as given, or those whom all images of a list name, in their order.
+
+    >>> ann = Case([0.2, 0.8], [[0, 1], [0, 1]], raters=("ann", "bob"))
+    >>> roster_of(None, [ann, Case([0.2, 0.8], [[0, 1]], raters=("cat",))])
+    ('ann', 'bob', 'cat')
+    """
+    if given is not None:
+        names = tuple(str(name) for name in given)
+        if len(set(names)) < len(names):
+            raise InvalidInputError(f"raters: must differ; got {', '.join(names)}")
+        return names
+    named = [getattr(case, "raters", None) if isinstance(case, Case) else
+             getattr(case, "rater_names", None) for case in _listed(cases)]  # fmt: skip
+    if not named or any(names is None for names in named):
+        raise InvalidInputError(
+            'unit: "raters" and "both" need to know who drew which mask, and the images do not say '
+            'it; give raters=["ann", "bob"], in the order of the masks, or name them in each image '
+            "(Case(raters=), rater_names in a manifest)"
+        )
+    return tuple(dict.fromkeys(str(name) for names in named for name in names))
+
+
+def _listed(cases: Iterable[Any]) -> Sequence[Any]:
+    return cases if isinstance(cases, Sequence) else ()
+
+
+def times_of(case: Case, masks: int, roster: Sequence[str], panel: Panel) -> Panel:
+    """Return how often each mask of an image counts in a panel of the roster."""
+    names = tuple(map(str, case.raters)) if case.raters is not None else tuple(roster)
+    if len(names) != masks or len(set(names)) < masks:
+        raise InvalidInputError(
+            f"raters: must name each of the {masks} masks once; got {', '.join(names)}"
+        )
+    if unknown := [name for name in names if name not in roster]:
+        raise InvalidInputError(
+            f"raters: must be among {', '.join(roster)}; got {', '.join(unknown)}"
+        )
+    return tuple(panel[roster.index(name)] for name in names)
+
+
+def voxels_of(voxels: Voxels, times: Panel) -> Voxels | None:
+    """Return the voxels with each mask counted so often; None where none is left."""
+    masks = zip(voxels.raters, times, strict=True)
+    chosen = tuple(mask for mask, often in masks for _ in range(often))
+    return replace(voxels, raters=chosen) if chosen else None

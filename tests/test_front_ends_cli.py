@@ -1,0 +1,150 @@
+"""What every command takes: units, questions, options and findings, from files as from memory."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.labels import Labels
+
+CASES = 80
+
+
+def run(command: str) -> Result:
+    """Run a command."""
+    return CliRunner().invoke(app, command.split())
+
+
+def write(path: Path, header: list[str], rows: Any) -> None:
+    """Write a table."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def told(seed: int = 0) -> tuple[Any, Any]:
+    """Return probabilities of a positive class, and what three readers said."""
+    random = np.random.default_rng(seed)
+    probs = np.round(random.beta(1, 1, CASES), 4)
+    return probs, (random.random((CASES, 3)) < probs[:, None] ** 1.5).astype(int)
+
+
+def findings(seed: int = 1) -> tuple[Any, Any]:
+    """Return probabilities of two findings, and what three readers said of each."""
+    random = np.random.default_rng(seed)
+    probs = np.round(random.beta(1, 1, (CASES, 2)), 4)
+    return probs, (random.random((CASES, 2, 3)) < probs[..., None]).astype(int)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder, the current one, with tables of one finding and of two."""
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("fit", 0), ("apply", 1)):
+        probs, said = told(seed)
+        rows = (
+            [f"{name}{i}", p, *map(int, r)]
+            for i, (p, r) in enumerate(zip(probs, said, strict=True))
+        )
+        write(
+            tmp_path / f"{name}.csv", ["case", "prob_1", "reader_a", "reader_b", "reader_c"], rows
+        )
+    probs, said = findings()
+    columns = [f"reader_{r}_{f}" for f in ("mass", "edema") for r in range(3)]
+    write(tmp_path / "said.csv", ["case", *columns],
+          ([f"c{i}", *map(int, row)] for i, row in enumerate(said.reshape(CASES, -1))))  # fmt: skip
+    names = ["case", "prob_mass", "prob_edema"]
+    write(tmp_path / "one.csv", names, ([f"c{i}", *row] for i, row in enumerate(probs)))
+    turned = [[f"c{i}", *(1 - row).round(4)] for i, row in enumerate(probs)][::-1]
+    write(tmp_path / "two.csv", names, turned)
+    return tmp_path
+
+
+def test_calibrate_asks_what_compare_asks(folder: Path) -> None:
+    """--question, --per, --option and --unit reach the comparison of before and after."""
+    command = "calibrate --fit fit.csv --apply apply.csv --prob-columns prob_1 --out out -q "
+    command += "--rater-prefix reader_ "
+    command += "--metrics ece,robust_ece --question positive --per case --resamples 30 "
+    done = run(command + "--option robust_ece.sigma=0.05 --unit both")
+    assert done.exit_code == 0, done.output
+    found = json.loads((folder / "out/before_after.json").read_text())["before"]["metrics"]
+    probs, said = told(1)
+    expected = rw.evaluate(
+        probs, Labels.from_ratings(said, num_classes=2), "ece,robust_ece", resamples=30,
+        question="positive", per="case", options={"robust_ece": {"sigma": 0.05}}, unit="both",
+    )  # fmt: skip
+    plain = rw.evaluate(probs, Labels.from_ratings(said, num_classes=2), "ece", resamples=30)
+    assert plain["ece"].value != pytest.approx(expected["ece"].value)
+    for name, e in expected.items():
+        ends = [found[name][key] for key in ("value", "low", "high")]
+        assert ends == pytest.approx([e.value, e.low, e.high], rel=1e-9)
+
+
+def test_compare_takes_tables_of_findings(folder: Path) -> None:
+    """Two models' findings, in other orders: the differences of the results in memory."""
+    command = "compare one.csv two.csv --ratings said.csv --multilabel --metrics brier,ece "
+    done = run(command + "--resamples 40 --unit both --out c.json --csv c.csv")
+    assert done.exit_code == 0, done.output
+    assert "Differences by finding" in done.output
+    probs, said = findings()
+    asked: dict[str, Any] = {"metrics": "brier,ece", "resamples": 40, "unit": "both"}
+    models = {
+        name: rw.evaluate_multilabel(p, ratings=said, names=("mass", "edema"), **asked)
+        for name, p in (("one", probs), ("two", (1 - probs).round(4)))
+    }
+    expected = rw.compare(models)
+    saved = json.loads((folder / "c.json").read_text())
+    for mine, d in zip(saved["differences"], expected.differences, strict=True):
+        assert mine["metric"] == d.metric
+        assert [mine["low"], mine["high"]] == pytest.approx([d.low, d.high], rel=1e-6)
+    assert list(saved["findings"]) == ["mass", "edema"]
+    write(folder / "less.csv", ["case", "prob_mass"], [["c0", 0.5]])
+    assert (
+        "must have the findings of one.csv"
+        in run("compare one.csv less.csv --ratings said.csv --multilabel --allow-unmatched").stderr
+    )
+    write(folder / "few.csv", ["case", "prob_mass", "prob_edema"], [["c3", 0.5, 0.5]])
+    short = run("compare one.csv few.csv --ratings said.csv --multilabel --allow-unmatched")
+    assert short.exit_code == 2 and "lacks case 'c0'" in short.stderr
+    assert "--multilabel: is for tables" in run("compare a.json b.json --multilabel").stderr
+
+
+def test_plan_takes_findings(folder: Path) -> None:
+    """Every finding is planned as alone; of each design the widest interval is shown."""
+    command = "plan brier one.csv --ratings said.csv --multilabel --cases 50,100 --raters 1,2"
+    done = run(command + " --out p.json --budget 120")
+    assert done.exit_code == 0, done.output
+    assert "Width by finding" in done.output and "best within the budget" in done.output
+    saved = json.loads((folder / "p.json").read_text())
+    probs, said = findings()
+    widths = []
+    for i, name in enumerate(("mass", "edema")):
+        counts = np.stack(((said[:, i] == 0).sum(axis=1), (said[:, i] == 1).sum(axis=1)), axis=1)
+        labels = Labels.from_counts(counts)
+        alone = rw.planning.plan("brier", probs[:, i], labels, cases=(50, 100), raters=(1, 2))
+        widths.append([design.width for design in alone.designs])
+        assert [d["width"] for d in saved["findings"][name]] == pytest.approx(widths[-1])
+    assert [d["width"] for d in saved["designs"]] == pytest.approx(np.max(widths, axis=0))
+
+
+def test_one_patient_is_one_patient(folder: Path) -> None:
+    """Not 1 patients."""
+    rows = [["c1", "p1", 0.8, 1], ["c2", "p1", 0.3, 0]]
+    write(folder / "p.csv", ["case", "patient", "prob_1", "truth"], rows)
+    command = "evaluate p.csv --prob-columns prob_1 --label-column truth --group-column patient "
+    done = run(command + "--metrics brier --resamples 0")
+    assert "2 cases of 1 patient, 2 classes" in done.output
+
+
+def test_a_question_that_is_none_names_those_of_the_metric() -> None:
+    """The error of a function has no question that the function does not ask."""
+    asked = "top_label, positive, per_class, predicted_class; got None"
+    with pytest.raises(rw.InvalidInputError, match=f"question: must be one of {asked}"):
+        rw.ece([0.2, 0.8], [0, 1], question=None)  # type: ignore[arg-type]

@@ -1,0 +1,342 @@
+"""Raters as a sample of a population, in every front end: the same panels, the same digits."""
+
+from __future__ import annotations
+
+import csv
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.inference.raters import MAX_LEFT_OUT, Panels
+from raterwise.inference.settings import Settings
+from raterwise.io.manifests import read_manifest
+from raterwise.labels import Labels
+from raterwise.segmentation import Case
+
+METRICS = "ece,classwise_ece,brier,nll,fleiss_kappa,epistemic_loss,auccc,kde_ece"
+FROM_CELLS = ("auccc", "kde_ece")
+READERS = ("r0", "r1", "r2", "r3")
+
+
+def ratings(number: int = 240, readers: int = 4, seed: int = 0) -> tuple[Any, Any]:
+    """Return probabilities of three classes, and what readers said, who skip a case at times."""
+    random = np.random.default_rng(seed)
+    probs = random.dirichlet([1, 1, 1], number)
+    truth = (random.random((number, 1)) > probs.cumsum(axis=1)).sum(axis=1).clip(0, 2)
+    agree = random.random((number, readers)) < np.linspace(0.95, 0.6, readers)
+    said = np.where(agree, truth[:, None], random.integers(0, 3, (number, readers)))
+    said[random.random((number, readers)) < 0.1] = -1
+    said[:, 0] = np.where((said < 0).all(axis=1), truth, said[:, 0])
+    return probs, said
+
+
+def write_stream(folder: Path, probs: Any, said: Any) -> Path:
+    """Write the cases in parts, a column per reader."""
+    columns: dict[str, Any] = {f"prob_{k}": probs[:, k] for k in range(3)}
+    columns |= {name: pa.array(said[:, j], mask=said[:, j] < 0) for j, name in enumerate(READERS)}
+    columns["patient"] = np.arange(len(probs)) // 3
+    pq.write_table(pa.table(columns), folder / "t.parquet", row_group_size=70)
+    return folder / "t.parquet"
+
+
+# panels ------------------------------------------------------------------------------------------
+
+
+def test_panels_draw_as_many_persons_and_leave_out_each() -> None:
+    """Of three persons there are ten panels of three; each is left out once."""
+    panels = Panels.of(3, Settings(resamples=2000, seed=4))
+    assert all(sum(panel) == 3 for panel in panels.drawn)
+    possible = {p for p in product(range(4), repeat=3) if sum(p) == 3}
+    assert set(panels.drawn) == possible and len(possible) == 10
+    assert panels.left_out == ((0, 1, 1), (1, 0, 1), (1, 1, 0))
+    assert len(panels.different) == 13
+    assert np.mean(panels.drawn, axis=0) == pytest.approx(1, abs=0.06)
+    many = Panels.of(MAX_LEFT_OUT + 50, Settings(resamples=2))
+    assert len(many.left_out) == MAX_LEFT_OUT
+    assert (np.sum(many.left_out, axis=0) == MAX_LEFT_OUT - 1).all()
+
+
+@pytest.mark.parametrize("unit", ["raters", "both"])
+def test_a_stream_resamples_the_raters_that_memory_does(tmp_path: Path, unit: Any) -> None:
+    """Same panels, same values; a run that goes on from its checkpoint has the same digits."""
+    probs, said = ratings()
+    path = write_stream(tmp_path, probs, said)
+    asked: dict[str, Any] = {"resamples": 60, "unit": unit, "on_single": "drop"}
+    labels = Labels.from_ratings(said, num_classes=3)
+    patients = np.arange(len(probs)) // 3
+    held = rw.evaluate(probs, labels, METRICS, groups=patients, class_names="012", **asked)
+    columns: dict[str, Any] = {"rater_columns": READERS, "group_column": "patient"}
+    asked["checkpoint"] = tmp_path / "kept"
+    streamed = rw.evaluate_stream(path, METRICS, **asked, **columns)
+    again = rw.evaluate_stream(path, METRICS, **asked, **columns)
+    assert streamed.data["fingerprint"]["raters"] == held.data["fingerprint"]["raters"]
+    assert streamed.data["resampled_raters"] == held.data["resampled_raters"] == 4
+    for name, e in held.items():
+        found = streamed[name]
+        assert (found.low, found.high) == (again[name].low, again[name].high)
+        if name not in FROM_CELLS and unit == "raters":  # patients are pooled into other blocks
+            assert (found.low, found.high) == pytest.approx((e.low, e.high), rel=1e-9), name
+            same = pytest.approx(held.replicates[name], rel=1e-9, abs=1e-9)
+            assert streamed.replicates[name] == same, name
+        else:
+            width = e.high - e.low
+            assert found.low == pytest.approx(e.low, abs=0.25 * width), name
+            assert found.high == pytest.approx(e.high, abs=0.25 * width), name
+    if unit == "raters":
+        found = rw.compare({"held": held, "streamed": streamed}, metrics="brier").differences
+        assert abs(found[0].difference) < 1e-12
+
+
+def test_a_summary_to_merge_tells_no_raters_apart(tmp_path: Path) -> None:
+    """A saved summary is made for cases; the message says which unit it takes."""
+    path = write_stream(tmp_path, *ratings(60))
+    with pytest.raises(rw.InvalidInputError, match=r'unit: a saved summary .*be "cases"'):
+        rw.evaluate_stream(
+            path, "brier", unit="raters", rater_columns=READERS, save_summary=tmp_path / "s.npz"
+        )
+
+
+# images ------------------------------------------------------------------------------------------
+
+
+def images(seed: int = 0) -> list[tuple[Any, Any]]:
+    """Return images of two classes with the masks of three raters."""
+    random = np.random.default_rng(seed)
+    found = []
+    for size in (12, 15, 10, 14):
+        field = random.normal(size=(size, size))
+        shifts = np.array([-0.4, 0.0, 0.5])[:, None, None]
+        masks = field + shifts + random.normal(0, 0.5, (3, size, size)) > 0
+        found.append((1 / (1 + np.exp(-2 * field)), masks.astype(np.int64)))
+    return found
+
+
+def test_pooled_images_resample_raters_as_their_voxels_do() -> None:
+    """All voxels as cases of a table, each rater a column: the same intervals."""
+    held = images()
+    names = "ece,brier,fleiss_kappa,classwise_ece"
+    asked: dict[str, Any] = {"resamples": 60, "unit": "raters"}
+    pooled = rw.segmentation.evaluate(
+        [Case(p, m) for p, m in held], names, "pooled", raters=("a", "b", "c"), **asked
+    )
+    probs = np.concatenate([p.ravel() for p, _ in held])
+    said = np.concatenate([m.reshape(3, -1).T for _, m in held])
+    voxels = rw.evaluate(probs, Labels.from_ratings(said, num_classes=2), names, **asked)
+    for name, e in voxels.items():
+        assert (pooled[name].low, pooled[name].high) == pytest.approx((e.low, e.high)), name
+
+
+def test_the_mean_over_images_without_each_rater_is_its_interval() -> None:
+    """Student's interval of the jackknife over three raters, of means that are made one by one."""
+    from scipy import stats
+
+    held = images(1)
+    made = {}
+    for chosen in ((0, 1, 2), (1, 2), (0, 2), (0, 1)):
+        kept = [Case(p, m[list(chosen)]) for p, m in held]
+        made[chosen] = rw.segmentation.evaluate(kept, "brier", resamples=0)["brier"].value
+    without = np.array([made[chosen] for chosen in ((1, 2), (0, 2), (0, 1))])
+    error = np.sqrt(2 / 3 * ((without - without.mean()) ** 2).sum())
+    asked: dict[str, Any] = {"resamples": 40, "unit": "raters"}
+    cases = [Case(p, m, raters=("a", "b", "c")) for p, m in held]
+    found = rw.segmentation.evaluate(cases, "brier", **asked)["brier"]
+    reach = stats.t.ppf(0.975, 2) * error
+    assert (found.low, found.high) == pytest.approx((found.value - reach, found.value + reach))
+    turned = [Case(p, m[::-1], raters=("c", "b", "a")) for p, m in held]
+    named = rw.segmentation.evaluate(turned, "brier", raters=("a", "b", "c"), **asked)["brier"]
+    assert (named.low, named.high) == pytest.approx((found.low, found.high))
+
+
+def test_who_did_not_draw_every_image_is_left_out_where_he_did() -> None:
+    """An image that only one of two raters drew is gone without him; both units have a share."""
+    (p0, m0), (p1, m1), (p2, m2), _ = images(2)
+    cases = [Case(p0, m0[:2], raters=("a", "b")), Case(p1, m1[:2], raters=("a", "b")),
+             Case(p2, m2[:1], raters=("a",))]  # fmt: skip
+    found = rw.segmentation.evaluate(cases, "brier", resamples=40, unit="both")
+    alone = [Case(p0, m0[1:2]), Case(p1, m1[1:2])], [Case(p, m[:1]) for p, m in images(2)[:3]]
+    without = [rw.segmentation.evaluate(one, "brier", resamples=0)["brier"].value for one in alone]
+    error = np.sqrt(1 / 2 * ((np.array(without) - np.mean(without)) ** 2).sum())
+    by_case = rw.segmentation.evaluate(cases, "brier", resamples=40)
+    case_error = np.std(by_case.per_case["brier"], ddof=1) / np.sqrt(3)
+    share = error**2 / (error**2 + case_error**2)
+    assert found["brier"].rater_share == pytest.approx(share)
+
+
+def test_images_that_do_not_name_raters_are_refused(tmp_path: Path) -> None:
+    """Masks in an order are not known persons; a manifest may name them."""
+    cases = [Case(p, m) for p, m in images()]
+    with pytest.raises(rw.InvalidInputError, match=r"unit: .* who drew which mask.*raters="):
+        rw.segmentation.evaluate(cases, "brier", unit="raters")
+    with pytest.raises(rw.InvalidInputError, match="raters: must name each of the 3 masks once"):
+        rw.segmentation.evaluate(cases, "brier", unit="raters", raters=("a", "b"))
+    with pytest.raises(rw.InvalidInputError, match="raters: must differ; got a, a, b"):
+        rw.segmentation.evaluate(cases, "brier", unit="raters", raters=("a", "a", "b"))
+    named = [Case(p, m, raters=("a", "b", "x")) for p, m in images()]
+    with pytest.raises(rw.InvalidInputError, match="raters: must be among a, b, c; got x"):
+        rw.segmentation.evaluate(named, "brier", unit="raters", raters=("a", "b", "c"))
+    rows = []
+    for i, (p, m) in enumerate(images()):
+        np.save(tmp_path / f"p{i}.npy", p)
+        for r in range(3):
+            np.save(tmp_path / f"m{i}_{r}.npy", m[r])
+        rows.append([f"c{i}", f"p{i}.npy", f"m{i}_*.npy", "a;b;c"])
+    manifest = tmp_path / "manifest.csv"
+    with open(manifest, "w", newline="") as file:
+        csv.writer(file).writerows([["case", "probabilities", "raters", "rater_names"], *rows])
+    assert read_manifest(manifest)[0].rater_names == ("a", "b", "c")
+    done = CliRunner().invoke(
+        app,
+        ["segment", str(manifest), "--metrics", "brier", "--unit", "raters", "--resamples", "40",
+         "--checkpoint", str(tmp_path / "kept"), "-q", "--out", str(tmp_path / "r.json")],
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    saved = rw.Results.from_json(tmp_path / "r.json")["brier"]
+    asked: dict[str, Any] = {"resamples": 40, "unit": "raters"}
+    memory = rw.segmentation.evaluate(cases, "brier", raters=("a", "b", "c"), **asked)["brier"]
+    assert (saved.low, saved.high) == pytest.approx((memory.low, memory.high))
+    manifest.write_text(manifest.read_text().replace("a;b;c", "a;b", 1))
+    with pytest.raises(rw.InvalidInputError, match="rater_names of row 1 must name each of its 3"):
+        read_manifest(manifest)
+
+
+# findings ----------------------------------------------------------------------------------------
+
+
+def answers(number: int = 90, readers: int = 3) -> tuple[Any, Any]:
+    """Return probabilities of two findings, and what each reader said of them."""
+    random = np.random.default_rng(3)
+    probs = random.beta(1, 1, (number, 2))
+    said = (random.random((number, 2, readers)) < probs[..., None]).astype(np.int64)
+    said[random.random(said.shape) < 0.1] = -1
+    said[:, :, 0] = np.where((said < 0).all(axis=2), 0, said[:, :, 0])
+    return probs, said
+
+
+def test_each_finding_resamples_its_raters_and_the_mean_all_of_them() -> None:
+    """A finding alone is a table of its own; the mean follows from the means without each rater."""
+    from scipy import stats
+
+    probs, said = answers()
+    asked: dict[str, Any] = {"metrics": "accuracy", "resamples": 40, "unit": "raters"}
+    found = rw.evaluate_multilabel(probs, ratings=said, interval="auto", **asked)
+    for i, one in enumerate(found.findings.values()):
+        alone = rw.evaluate(probs[:, i], Labels.from_ratings(said[:, i], num_classes=2), **asked)
+        ends = one["accuracy"].low, one["accuracy"].high
+        assert ends == (alone["accuracy"].low, alone["accuracy"].high)
+    without = []
+    for r in range(3):
+        rest = np.delete(said, r, axis=2)
+        seen = [rest[(rest[:, i] >= 0).any(axis=1), i] for i in range(2)]
+        shares = []
+        for i, one in enumerate(seen):
+            right = (one == (probs[(rest[:, i] >= 0).any(axis=1), i] >= 0.5)[:, None]) & (one >= 0)
+            shares.append((right.sum(axis=1) / (one >= 0).sum(axis=1)).mean())
+        without.append(np.mean(shares))
+    error = np.sqrt(2 / 3 * ((np.array(without) - np.mean(without)) ** 2).sum())
+    mean = found["accuracy"]
+    assert mean.high - mean.value == pytest.approx(stats.t.ppf(0.975, 2) * error)
+
+
+def test_counts_of_findings_do_not_say_who_said_what() -> None:
+    """They are refused where raters are drawn; ratings and counts together are, too."""
+    probs, said = answers(20)
+    counts = (said == 1).sum(axis=2), (said >= 0).sum(axis=2)
+    with pytest.raises(rw.InvalidInputError, match="unit: 'both' needs to know who said what"):
+        rw.evaluate_multilabel(probs, *counts, metrics="brier", unit="both")
+    with pytest.raises(rw.InvalidInputError, match="ratings: take the place of positives"):
+        rw.evaluate_multilabel(probs, *counts, metrics="brier", ratings=said)
+    with pytest.raises(rw.InvalidInputError, match="positives and raters, or ratings: must be"):
+        rw.evaluate_multilabel(probs, metrics="brier")
+    with pytest.raises(rw.InvalidInputError, match="ratings: must be 1, 0, or -1 for none; got 2"):
+        rw.evaluate_multilabel(probs, metrics="brier", ratings=said + 1)
+    asked: dict[str, Any] = {"metrics": "brier", "resamples": 20}
+    gaps = np.where(said < 0, np.nan, said)
+    one = rw.evaluate_multilabel(probs, *counts, **asked)["brier"]
+    other = rw.evaluate_multilabel(probs, ratings=gaps, **asked)["brier"]
+    assert (one.value, one.low, one.high) == (other.value, other.low, other.high)
+
+
+@pytest.mark.parametrize("layout", ["wide", "long"])
+def test_findings_in_files_know_their_readers(tmp_path: Path, layout: str) -> None:
+    """A column per reader and finding, or a row per rating: as the arrays in memory."""
+    probs, said = answers(60)
+    with open(tmp_path / "p.csv", "w", newline="") as file:
+        rows = [[f"c{i}", *map(repr, row.tolist())] for i, row in enumerate(probs)]
+        csv.writer(file).writerows([["case", "prob_mass", "prob_edema"], *rows])
+    places = list(product(("mass", "edema"), range(3)))
+    with open(tmp_path / "r.csv", "w", newline="") as file:
+        write = csv.writer(file)
+        if layout == "wide":
+            write.writerow(["case", *(f"reader_{r}_{name}" for name, r in places)])
+            for i, row in enumerate(said.reshape(60, -1)):
+                write.writerow([f"c{i}", *("" if v < 0 else v for v in row.tolist())])
+        else:
+            write.writerow(["case", "reader", "finding", "label"])
+            for i, (f, r) in product(range(60), product(range(2), range(3))):
+                if said[i, f, r] >= 0:
+                    write.writerow([f"c{i}", f"dr {r}", ("mass", "edema")[f], said[i, f, r]])
+    command = f"evaluate {tmp_path}/p.csv --ratings {tmp_path}/r.csv --multilabel --metrics brier"
+    command += f" --unit both --resamples 30 -q --out {tmp_path}/r.json"
+    done = CliRunner().invoke(app, command.split())
+    assert done.exit_code == 0, done.output
+    saved = rw.Results.from_json(tmp_path / "r.json")["brier"]
+    held = rw.evaluate_multilabel(probs, ratings=said, metrics="brier", unit="both", resamples=30)
+    ends = held["brier"].low, held["brier"].high
+    assert (saved.low, saved.high) == pytest.approx(ends, rel=1e-6)
+
+
+# comparisons -------------------------------------------------------------------------------------
+
+
+def test_compare_takes_the_unit_from_predictions_and_from_results() -> None:
+    """Both ways give the same differences; another unit than that of results is refused."""
+    probs, said = ratings(80)
+    labels = Labels.from_ratings(said, num_classes=3)
+    models = {"a": probs, "b": probs[:, [1, 0, 2]]}
+    asked: dict[str, Any] = {"metrics": "brier,ece", "resamples": 30, "unit": "both"}
+    found = rw.compare(models, labels, **asked)
+    results = {name: rw.evaluate(p, labels, **asked) for name, p in models.items()}
+    assert rw.compare(results, unit="both").differences == found.differences
+    with pytest.raises(rw.InvalidInputError, match="unit: the results were made with 'both'"):
+        rw.compare(results, unit="raters")
+
+
+def test_differences_over_new_panels_are_covered() -> None:
+    """Three raters with ways of their own, drawn anew: 95% of the intervals hold the truth.
+
+    Of the epistemic loss, which compares raters with each other, and of the Brier score. The cases
+    stay as they are; without Student's t of two degrees of freedom a third would miss.
+    """
+    random = np.random.default_rng(8)
+    cases, panels = 60, 150
+    z = random.normal(size=cases)
+    models = {"a": 1 / (1 + np.exp(-z)), "b": 1 / (1 + np.exp(-0.4 * z - 0.3))}
+
+    def panel(raters: int, source: np.random.Generator) -> Any:
+        """Return what raters say whose thresholds and slopes differ."""
+        way = z[:, None] * source.lognormal(0, 0.3, raters) + source.normal(0, 0.8, raters)
+        return (source.random((cases, raters)) < 1 / (1 + np.exp(-way))).astype(np.int64)
+
+    metrics = "brier,epistemic_loss"
+    many = Labels.from_ratings(panel(4000, random), num_classes=2)
+    truth = {
+        m: rw.evaluate(models["a"], many, m, resamples=0)[m].value
+        - rw.evaluate(models["b"], many, m, resamples=0)[m].value
+        for m in metrics.split(",")
+    }
+    held = dict.fromkeys(truth, 0)
+    for i in range(panels):
+        labels = Labels.from_ratings(panel(3, np.random.default_rng([9, i])), num_classes=2)
+        found = rw.compare(models, labels, metrics, resamples=60, unit="raters")
+        for d in found.differences:
+            held[d.metric] += d.low <= truth[d.metric] <= d.high
+    for metric, count in held.items():
+        assert count >= 0.89 * panels, (metric, count)
