@@ -39,6 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("cautions",),
     ("judging",),
     ("subgroups",),
+    ("divided",),
     ("evaluate", "functions"),
     ("multilabel", "compare"),
     ("stability", "calibrators", "io", "worklist"),

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
+from scipy import stats
 
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.exchangeability import ExchangeabilityTest, exchangeability_test, permutations
@@ -210,6 +211,26 @@ def test_trades_come_in_every_order_equally_often() -> None:
     orders, times = np.unique(table.argmax(axis=2), axis=0, return_counts=True)
     assert len(orders) == 6
     assert np.abs(times - 10_000).max() < 4 * np.sqrt(60_000 * 5 / 36)
+
+
+def test_pools_that_trade_alike_may_be_traded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How often each arrangement comes up has the distribution of trades pool by pool."""
+    random = np.random.default_rng(30)
+    ratings = random.integers(0, 3, (900, 4))
+    ratings[random.random((900, 4)) < 0.2] = -1
+    labels = Labels.from_ratings(ratings[(ratings >= 0).sum(axis=1) > 1], num_classes=3)
+    held = labels.ratings
+    assert held is not None
+    seeds = np.random.default_rng(31).integers(2**64, size=4000, dtype=np.uint64)
+    made = permutations.compare_raters(held.case, held.rater, held.label, held.case, 4, 3)
+    alike = permutations.alike_pools(made.first, made.flip, made.rater, made.deviation[:, :-1])
+    assert sum(number for _, number in alike.often) > 500
+    together = made.permuted(seeds)
+    monkeypatch.setattr(permutations, "MANY_ALIKE", 10**9)
+    apart = made.permuted(seeds)
+    for r in range(4):
+        assert stats.ks_2samp(together[:, r], apart[:, r]).pvalue > 0.01
+    assert together.mean(axis=0) == pytest.approx([2.0] * 4, abs=0.15)  # χ² with 2 degrees
 
 
 def test_pools_of_an_uneven_patient_share_their_sign() -> None:

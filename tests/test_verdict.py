@@ -14,19 +14,22 @@ from scipy.special import expit, softmax
 
 from raterwise.errors import InvalidInputError
 from raterwise.inference import evidence
-from raterwise.inference.deviations import Cases, Features
+from raterwise.inference.deviations import channels_of
 from raterwise.inference.evidence import Evidence, Moments, step_down, two_sided
 from raterwise.inference.verdict import judge, percentages
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.summaries import DeviationPlan, DeviationTable, summarise
 
 Array = NDArray[np.float64]
 
 
-def cases_of(probs: Array, counts: Array, patients: Any = None) -> Cases:
-    """Return cases of weight 1."""
-    raters = counts.sum(axis=1)
-    return Cases(probs, counts / raters[:, None], raters, np.ones(len(raters)), patients)
+def table_of(probs: Array, counts: Array, *counted: float) -> DeviationTable:
+    """Return the sums of cases of weight 1."""
+    plan = DeviationPlan()
+    whole = Predictions.of(probs, Labels.from_counts(counts))
+    table: DeviationTable = summarise(whole, [plan])[plan].counted(*counted)
+    return table
 
 
 def one_channel(random: np.random.Generator, cases: int, scale: float = 2.0) -> Array:
@@ -59,12 +62,13 @@ def test_moments_are_those_of_all_possible_labels() -> None:
                        for y in outcomes])  # fmt: skip
     chance = np.array([probs[0, list(y[:2])].prod() * probs[1, list(y[2:])].prod()
                        for y in outcomes])  # fmt: skip
-    weights = np.array([2.0, 2.0])
-    features = Features.of(cases_of(probs, counts[0]), weights)
-    sums = np.array([Evidence.of(cases_of(probs, c), features, weights).sums for c in counts])
-    found = Evidence.of(cases_of(probs, counts[0]), features, weights).moments
+    channels = channels_of(table_of(probs, counts[0], 1.0, 0.0), 3)
+    tables = [table_of(probs, c, 1.0, 0.0) for c in counts]
+    sums = np.array([Evidence.of(table, channels).sums for table in tables])
+    found = Evidence.of(tables[0], channels).moments
+    assert sums.shape[1] > 10
     np.testing.assert_allclose(chance @ sums, 0, atol=1e-12)
-    np.testing.assert_allclose((sums * chance[:, None]).T @ sums, found.covariance, atol=1e-12)
+    np.testing.assert_allclose(chance @ sums**2, found.variance, atol=1e-12)
     np.testing.assert_allclose(chance @ sums**3, found.third, atol=1e-12)
     same = np.array([y[0] == y[1] and y[2] == y[3] for y in outcomes])
     once = np.array([probs[0, y[0]] * probs[1, y[2]] for y in outcomes])[same]
@@ -107,14 +111,54 @@ def test_step_down_is_westfall_and_young() -> None:
     np.testing.assert_allclose(step_down(p, by_chance), expected)
 
 
+def test_a_case_may_count_in_any_way() -> None:
+    """Sums of powers of the numbers of raters are those of the weights that they stand for."""
+    random = np.random.default_rng(20)
+    z, raters = one_channel(random, 60), random.integers(1, 6, 60)
+    positive = random.binomial(raters, z)
+    counts = np.stack((raters - positive, positive), axis=1)
+    table, mu = table_of(z, counts, 0.4, -1.1), positive / raters
+    a, v = 0.4 * raters - 1.1, z * (1 - z)
+    expected = {
+        "weight": a, "predicted": a * z, "observed": a * mu, "alone": a**2 * v / raters,
+        "together": a**2 * v, "third": a**3 * v * (1 - 2 * z) / raters**2,
+        "third_together": a**3 * v * (1 - 2 * z), "squares": a**2 * (mu - z) ** 2,
+        "apart": a**2 * mu * (1 - mu),
+    }  # fmt: skip
+    for name, each in expected.items():
+        assert getattr(table, name).sum() == pytest.approx(each.sum(), rel=1e-9), name
+
+
+@pytest.mark.parametrize("classes", [2, 4, 12, 210])
+def test_single_labels_are_histograms_of_one(classes: int) -> None:
+    """The loop for one label per case gives the sums of the one for histograms, weights or not."""
+    random = np.random.default_rng(21)
+    probs = softmax(3 * random.normal(size=(80, classes)), axis=1)
+    probs[:2] = np.eye(classes)[:2]  # exactly 0 and 1
+    y = random.integers(0, classes, 80)
+    plan, units = DeviationPlan(grouped=True), np.arange(80) % 7
+    given = [
+        Predictions.of(probs, y),
+        Predictions.of(probs, y, weights=np.ones(80)),
+        Predictions.of(probs, Labels.from_counts(np.eye(classes, dtype=int)[y])),
+    ]
+    first, *rest = (summarise(p, [plan], units=units, num_units=7)[plan] for p in given)
+    for other in rest:
+        np.testing.assert_allclose(other.sums, first.sums, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(other.units, first.units, rtol=1e-9, atol=1e-12)
+    deviation = first.sums[..., 4] - first.sums[..., 2]
+    np.testing.assert_allclose(first.units[..., 0].sum(axis=0), deviation, atol=1e-12)
+
+
 def test_many_labels_have_the_same_null_as_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Correlated normal sums stand for drawn labels where these are too many."""
     random = np.random.default_rng(4)
     probs = softmax(1.5 * random.normal(size=(400, 3)), axis=1)
     truth = softmax(1.3 * np.log(probs), axis=1)
     labels = (random.random(400)[:, None] > truth.cumsum(axis=1)).sum(axis=1)
+    monkeypatch.setattr(evidence, "MANY", np.inf)
     drawn = judge(probs, labels, simulations=4000)
-    monkeypatch.setattr(evidence, "SIMULATED", 0)
+    monkeypatch.setattr(evidence, "MANY", 0)
     normal = judge(probs, labels, simulations=4000)
     assert 0.005 < drawn.p_value < 0.9
     adjusted = [[d.adjusted for d in verdict.deviations] for verdict in (drawn, normal)]
@@ -208,7 +252,7 @@ def test_patients_who_are_ignored_raise_false_alarms() -> None:
 
 def test_agreement_that_is_ignored_raises_false_alarms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Raters of one case are not independent given the model's probability."""
-    nothing = lambda self, apart, features: (0.0, np.zeros(len(apart)))  # noqa: E731
+    nothing = lambda self, means: (0.0, np.zeros(len(means)))  # noqa: E731
     monkeypatch.setattr(Moments, "agreement", nothing)
     assert rate(vague, 6) > 2 * FEW
 

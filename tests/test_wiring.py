@@ -13,9 +13,9 @@ from scipy import stats
 
 import raterwise as rw
 from raterwise.catalog import CATALOG
-from raterwise.evaluate import SIMULATIONS
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.verdict import judge
+from raterwise.judging import SIMULATIONS
 from raterwise.kernels._threads import number_of_threads
 from raterwise.segmentation import Case
 from raterwise.streaming.digests import blocks_of_groups
@@ -49,9 +49,7 @@ def test_the_verdict_has_the_seed_the_counting_and_the_patients(seed: int, per: 
     )
     asked = {"seed": seed, "per": per, "groups": held["patient"], "simulations": SIMULATIONS}
     expected = judge(held["p"], held["labels"], **asked).to_dict()
-    assert {k: v for k, v in found.data["verdict"].items() if k != "deviations"} == {
-        k: v for k, v in expected.items() if k != "deviations"
-    }
+    assert {**found.data["verdict"], **expected} == found.data["verdict"]
     for change in ({"seed": seed + 1}, {"groups": None}):
         assert (
             judge(held["p"], held["labels"], **{**asked, **change}).p_value != expected["p_value"]
@@ -120,6 +118,19 @@ def test_a_stream_knows_the_place_of_every_case(tmp_path: Path) -> None:
             part: plain[part] for part in ("cases", "labels", "patients")
         }
     assert streamed(np.roll(whole, 30), 30)["labels"] != plain["labels"]
+
+
+def test_weights_count_in_what_resampling_is_worth(tmp_path: Path) -> None:
+    """(Σw)² / Σw² units of equal weight, in memory as in a stream; not their number."""
+    p, y = np.linspace(0.1, 0.9, 40), np.arange(40) % 2
+    weights = np.r_[np.full(4, 9.0), np.ones(36)]
+    worth = weights.sum() ** 2 / (weights**2).sum()
+    found = rw.evaluate(p, y, "brier", weights=weights, resamples=20)
+    assert found.data["resampling"]["worth"] == pytest.approx(worth)
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"prob_1": p, "y": y, "w": weights}), path, row_group_size=11)
+    streamed = rw.evaluate_stream(path, "brier", 20, label_column="y", weight_column="w")
+    assert streamed.data["resampling"]["worth"] == pytest.approx(worth)
 
 
 # the units of resampling -------------------------------------------------------------------------

@@ -10,29 +10,22 @@ from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
-from raterwise.errors import InvalidInputError, RaterwiseError, UndefinedMetricError
-from raterwise.exchangeability import exchangeability_test
+from raterwise.divided import subgroups_of
+from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings, silent
-from raterwise.inference.verdict import judge as judge_calibration
-from raterwise.judging import Judged, judge_predictions, results_of
+from raterwise.judging import judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.request import Metrics, Request
 from raterwise.results import Results
-from raterwise.subgroups import metrics_by_level, subgroups_of, warnings_about_levels
+from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.variables import variables_of
 
-__all__ = ["evaluate", "evaluate_predictions", "predictions_of", "verdict_on"]
+__all__ = ["evaluate", "evaluate_predictions", "predictions_of"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
-SIMULATIONS = 1000
-"""Calibrated models that the verdict is judged by."""
-MOST_JUDGED = 500_000
-"""Up to how many cases the verdict looks at each of them."""
-MOST_SHUFFLED = 200_000
-"""Up to how many ratings are shuffled to test whether the raters are interchangeable."""
 
 
 def evaluate(
@@ -179,13 +172,7 @@ def evaluate(
             lambda what, done: report(what, WHOLE_SHARE + (1 - WHOLE_SHARE) * done),
         )
         report("done", 1.0)
-    return replace(
-        results,
-        data={**results.data, "comparisons": sum(len(s.differences) for s in found)},
-        options={**results.options, "subgroup_metrics": list(chosen.metrics)},
-        warnings=(*results.warnings, *warnings_about_levels(variables, found)),
-        subgroups=found,
-    )
+    return with_subgroups(results, variables, found, chosen)
 
 
 def predictions_of(
@@ -217,43 +204,9 @@ def evaluate_predictions(
     predictions: Predictions, request: Request, progress: Progress | None = None
 ) -> Results:
     """Return the results of a request on checked predictions."""
-    judged = judge_predictions(predictions, request, progress=progress)
-    data = {**_about_raters(predictions, judged), **verdict_on(predictions, judged)}
+    judged = judge_predictions(predictions, request, progress=progress, verdict=True)
+    data = raters_compared(request, predictions.labels, predictions.groups)
     results = results_of(judged, data=data)
     if progress:
         progress("done", 1.0)
     return results
-
-
-def verdict_on(predictions: Predictions, judged: Judged) -> dict[str, Any]:
-    """Return whether the model is miscalibrated and how, where calibration is asked about.
-
-    One procedure for all that a report shows, with the family-wise error kept.
-    """
-    settings, errors = judged.request.settings, [row.error for row, _ in judged.asked.values()]
-    if not any(errors) or not settings.resamples or not 2 <= len(predictions) <= MOST_JUDGED:
-        return {}
-    per = judged.request.shared.get("per", "annotation")
-    try:
-        found = judge_calibration(predictions, per=per, simulations=SIMULATIONS, seed=settings.seed)
-    except UndefinedMetricError:
-        return {}
-    return {"verdict": found.to_dict()}
-
-
-def _about_raters(predictions: Predictions, judged: Judged) -> dict[str, Any]:
-    """Return whether the raters are interchangeable, with the metrics of their agreement.
-
-    Only where it is known who said what, and where shuffling the labels is a matter of seconds.
-    """
-    ratings = predictions.labels.ratings
-    of_agreement = any("of_pairs" in row.tags for row, _ in judged.asked.values())
-    if ratings is None or len(ratings.case) > MOST_SHUFFLED or not of_agreement:
-        return {}
-    try:
-        test = exchangeability_test(
-            predictions.labels, predictions.groups, seed=judged.request.settings.seed
-        )
-    except RaterwiseError:  # no case has two raters
-        return {}
-    return {"exchangeability": test.to_dict()}

@@ -16,22 +16,37 @@ from numpy.typing import NDArray
 
 from raterwise.cautions import warnings_about, warnings_about_data
 from raterwise.curves import curves_of
-from raterwise.errors import RaterwiseError
-from raterwise.inference.draws import Units, digest_in_memory
+from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.exchangeability import exchangeability_test
+from raterwise.inference.draws import Units, digest_in_memory, resampling_units
 from raterwise.inference.estimates import blank, estimate
 from raterwise.inference.jackknife import resampling_of
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.raters import RATERS_SHARE, Panels, RaterDraws
 from raterwise.inference.settings import Progress, silent
+from raterwise.inference.verdict import About, judge_sums
+from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.request import Request
 from raterwise.results import Estimate, Results, to_digits
+from raterwise.summaries import DeviationPlan, summarise
 from raterwise.summaries.digest import Digest
+from raterwise.summaries.facts import Facts
+from raterwise.summaries.panel import MOST_RATINGS, Panel
 
-__all__ = ["Judged", "judge", "judge_predictions", "results_of"]
+__all__ = [
+    "Judged",
+    "judge",
+    "judge_predictions",
+    "raters_compared",
+    "results_of",
+    "verdict_on",
+]
 
 FloatArray = NDArray[np.float64]
 
+SIMULATIONS = 1000
+"""Calibrated models that the verdict is judged by."""
 NO_BELIEF = "it needs a belief over class probabilities, not probabilities alone"
 
 
@@ -108,17 +123,29 @@ def judge_predictions(
     request: Request,
     units: Units | None = None,
     progress: Progress | None = None,
+    *,
+    verdict: bool = False,
 ) -> Judged:
-    """Return the estimates of every metric asked for on predictions in memory."""
+    """Return the estimates of every metric asked for on predictions in memory.
+
+    With `verdict` the digest has what a verdict on calibration needs.
+    """
     report, settings = progress or silent, request.settings
     report("reading the cases", 0.0)
-    digest = digest_in_memory(predictions, request.plans(), settings, units)
+    plans = request.plans()
+    more = request.verdict_plans(predictions.groups is not None if verdict else None)
+    by_unit = settings.unit != "raters"
+    digest = digest_in_memory(predictions, [*plans, *more] if by_unit else plans, settings, units)
+    if more and not by_unit:  # raters are resampled, but patients are patients all the same
+        codes, number = resampling_units(predictions, settings.seed)
+        own = summarise(predictions, more, units=codes, num_units=number)
+        digest = replace(digest, summaries={**digest.summaries, **own})
     drawn, begin = None, 0.0
     if settings.draws_raters:
         facts = digest.facts
         known = facts.fingerprint.with_raters(predictions.labels)
         digest = replace(digest, facts=replace(facts, fingerprint=known))
-        begin, plans = RATERS_SHARE, request.plans()
+        begin = RATERS_SHARE
         drawn = RaterDraws.of(predictions, plans, settings, progress)
     return judge(
         digest,
@@ -129,17 +156,98 @@ def judge_predictions(
     )
 
 
+def verdict_on(judged: Judged, names: tuple[str, ...] | None = None) -> dict[str, Any]:
+    """Return whether the model is miscalibrated and how, or why that cannot be said.
+
+    One procedure for all that a report shows, with the family-wise error kept. `names` are those
+    of the classes, where the facts do not have them.
+    """
+    request, facts = judged.request, judged.digest.facts
+    plans = [plan for plan in judged.digest.summaries if plan.kind == DeviationPlan.kind]
+    if why := request.no_verdict or _no_verdict(facts, bool(plans)):
+        return {"miscalibrated": None, "sentence": f"no verdict because {why}"}
+    patients = None
+    if facts.grouped:
+        patients = facts.images if facts.patients is None else facts.patients.number
+    about = About(facts.classes, names or facts.class_names, facts.fewest, facts.most, patients)
+    sums = judged.digest.summaries[plans[0]]
+    found = judge_sums(
+        sums, about, request.shared.get("per", "annotation"),
+        simulations=SIMULATIONS, seed=request.settings.seed,
+    ).to_dict()  # fmt: skip
+    errors = [judged.estimates[row.name] for row, _ in judged.asked.values() if row.error]
+    return {**found, **_beside_intervals(errors, request.settings.unit)}
+
+
+def _no_verdict(facts: Facts, summed: bool) -> str:
+    if not summed:
+        return "what it needs of the cases was not kept"
+    if facts.cases < 2:
+        return "there is one case"
+    if facts.patients is not None and facts.patients.number < 2:
+        return "all cases are of one patient"
+    return "all voxels are of one image" if facts.images == 1 else ""
+
+
+def _beside_intervals(errors: list[Estimate], unit: str) -> dict[str, Any]:
+    """Return the calibration errors whose intervals exclude 0, or, of raters, do not.
+
+    The verdict takes the cases for a sample and the raters as they are. An interval that takes the
+    raters for a sample asks something else, and may answer otherwise; both are then said.
+    """
+    shown = [e for e in errors if e.low is not None]
+    return {
+        "above_zero": [e.name for e in shown if e.low is not None and e.low > 0],
+        "reach_zero": [e.name for e in shown if e.low == 0],
+        "unit": unit,
+    }
+
+
+def raters_compared(request: Request, labels: Labels, groups: Any) -> dict[str, Any]:
+    """Return whether the raters are interchangeable, or why that cannot be said.
+
+    With the metrics of their agreement only, and where shuffling labels is a matter of seconds.
+    """
+    if not request.compares_raters or labels.num_raters.max() < 2:
+        return {}
+    try:
+        if labels.ratings is None:
+            raise InvalidInputError("the labels do not say who gave them")
+        if len(labels.ratings.case) > MOST_RATINGS:
+            raise InvalidInputError(f"there are more than {MOST_RATINGS:,} ratings")
+        test = exchangeability_test(labels, groups, seed=request.settings.seed)
+    except RaterwiseError as error:
+        why = "no case has two raters" if "at least two different" in str(error) else str(error)
+        return {"raters_not_compared": f"no comparison of the raters because {why}"}
+    return {"exchangeability": test.to_dict()}
+
+
+def _panel_compared(request: Request, facts: Facts) -> dict[str, Any]:
+    """Return the same where cases are not in memory, from counts of what the raters said."""
+    if not request.compares_raters or facts.most < 2:
+        return {}
+    unknown = (
+        "voxels are too many to shuffle" if facts.images else "the labels do not say who gave them"
+    )
+    panel = facts.panel or Panel.none(unknown)
+    if panel.why:
+        return {"raters_not_compared": f"no comparison of the raters because {panel.why}"}
+    labels, groups = panel.labels()
+    return raters_compared(request, replace(labels, class_names=facts.class_names), groups)
+
+
 def results_of(
     judged: Judged,
     *,
     data: Mapping[str, Any] | None = None,
     notes: tuple[str, ...] = (),
+    names: tuple[str, ...] | None = None,
     **parts: Any,
 ) -> Results:
     """Return the results of judged metrics: the one place that makes them.
 
-    `data` and `notes` are what only the source of the cases knows; `parts` are further fields of
-    `Results`, such as the values of each image.
+    `data` and `notes` are what only the source of the cases knows; `names` are those of the classes
+    in the verdict; `parts` are further fields of `Results`, such as the values of each image.
     """
     request, digest, pass_ = judged.request, judged.digest, judged.pass_
     facts, settings = digest.facts, request.settings
@@ -148,7 +256,7 @@ def results_of(
     if units is not None and units not in (about["cases"], about["patients"], 1):
         about["resampled"] = f"{units} blocks of {digest.unit}"
     if units is not None and units > 1:
-        inflation, freedom, worth = resampling_of(digest.unit_cases)
+        inflation, freedom, worth = resampling_of(digest.unit_weights)
         about["resampling"] = {
             "units": units, "worth": worth, "freedom": freedom, "inflation": inflation
         }  # fmt: skip
@@ -158,6 +266,10 @@ def results_of(
         "fingerprint": facts.fingerprint.as_data(facts.images or facts.cases, units),
         **(data or {}),
     }
+    if not {"exchangeability", "raters_not_compared"} & about.keys():
+        about |= _panel_compared(request, facts)
+    if "verdict" not in about:
+        about["verdict"] = verdict_on(judged, names)
     curves = {} if pass_ is None else curves_of(pass_, judged.asked, facts.class_names)
     warnings = warnings_about(digest, judged.asked, settings, judged.estimates)
     if pass_ is not None:

@@ -12,18 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.arrays import as_float_array, as_integer_array, choose
 from raterwise.catalog import Metric
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
+from raterwise.divided import subgroups_of
 from raterwise.errors import InvalidInputError
-from raterwise.evaluate import verdict_on
 from raterwise.inference.draws import Units, resampling_units
 from raterwise.inference.estimates import blank, mean_estimate
 from raterwise.inference.settings import Progress, Settings, silent
-from raterwise.judging import Judged, judge_predictions, results_of
+from raterwise.judging import Judged, judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.request import Metrics, Request
 from raterwise.results import Estimate, Results
-from raterwise.subgroups import metrics_by_level, subgroups_of, warnings_about_levels
+from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.variables import Variable, variables_of
 
 __all__ = ["evaluate_multilabel"]
@@ -170,7 +170,7 @@ def evaluate_multilabel(
     findings = replace(findings, answers=answers)
     report = progress or silent
     with with_threads(threads):
-        whole, each = findings.judged(findings.cases, request, None, report)
+        whole, each = findings.judged(findings.cases, request, None, report, verdict=True)
         results = _results(findings, whole, each)
         if subgroups is not None:
             variables = variables_of(subgroups, findings.cases.given)
@@ -230,7 +230,13 @@ class _Findings:
         return whole.take(seen, dropped=dropped), seen
 
     def judged(
-        self, cases: Predictions, request: Request, units: Units | None, progress: Progress = silent
+        self,
+        cases: Predictions,
+        request: Request,
+        units: Units | None,
+        progress: Progress = silent,
+        *,
+        verdict: bool = False,
     ) -> tuple[Judged, dict[str, Judged]]:
         """Return the mean over the findings, and each finding, resampled together."""
         units = units or resampling_units(cases, request.settings.seed)
@@ -240,7 +246,8 @@ class _Findings:
             part, seen = self.finding(i, cases)
             if not len(part):
                 raise InvalidInputError(f"raters: nobody rated {title} in any case")
-            found[title] = judge_predictions(part, request, (units[0][seen], units[1]))
+            own = units[0][seen], units[1]
+            found[title] = judge_predictions(part, request, own, verdict=verdict)
         return _mean(request, found), found
 
     def judge_mean(self, cases: Predictions, request: Request, units: Units | None) -> Judged:
@@ -304,8 +311,8 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
     of_each = {}
     for i, (title, judged) in enumerate(each.items()):
         part, _ = findings.finding(i, findings.cases)
-        named = replace(part, class_names=(f"no {title}", title))
-        of_each[title] = results_of(judged, data=verdict_on(named, judged))
+        about = raters_compared(judged.request, part.labels, part.groups)
+        of_each[title] = results_of(judged, data=about, names=(f"no {title}", title))
     said = [set(results.warnings) for results in of_each.values()]
     common = set.intersection(*said)
     first = next(iter(of_each.values()))
@@ -319,10 +326,31 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
         "findings": list(findings.titles),
         "raters": {"mean": facts.ratings / rated, "min": facts.fewest, "max": facts.most},
         "dropped": dict(findings.cases.dropped),
+        "verdict": _verdict_on_each(of_each),
+        **_raters_of_each(first),
         **({} if known is None else {"resampled_raters": known}),
     }
     found = results_of(whole, data=data, findings=of_each, curves={})
     return replace(found, warnings=tuple(notes))
+
+
+def _raters_of_each(first: Results) -> dict[str, Any]:
+    """Return where the raters are compared, or why they are not."""
+    if "exchangeability" in first.data:
+        return {"raters_not_compared": "the raters are compared finding by finding"}
+    return {k: v for k, v in first.data.items() if k == "raters_not_compared"}
+
+
+def _verdict_on_each(findings: Mapping[str, Results]) -> dict[str, Any]:
+    """Return how many findings are miscalibrated; each has a verdict of its own."""
+    verdicts = {title: found.data["verdict"] for title, found in findings.items()}
+    judged = [title for title, v in verdicts.items() if v["miscalibrated"] is not None]
+    if not judged:
+        return next(iter(verdicts.values()))
+    off = [title for title in judged if verdicts[title]["miscalibrated"]]
+    named = f": {', '.join(off)}" if off else ""
+    sentence = f"{len(off)} of {len(judged)} findings are miscalibrated{named}"
+    return {"miscalibrated": None, "sentence": sentence, "findings": off}
 
 
 def _with_levels(
@@ -343,14 +371,8 @@ def _with_levels(
 
         made.append(subgroups_of(cases, variables, judge, chosen, report))
     titled = zip(findings.titles, made[1:], strict=True)
-    return replace(
-        results,
-        data={**results.data, "comparisons": sum(len(s.differences) for s in made[0])},
-        options={**results.options, "subgroup_metrics": list(chosen.metrics)},
-        warnings=(*results.warnings, *warnings_about_levels(variables, made[0])),
-        subgroups=made[0],
-        findings={t: replace(results.findings[t], subgroups=levels) for t, levels in titled},
-    )
+    found = {t: replace(results.findings[t], subgroups=levels) for t, levels in titled}
+    return replace(with_subgroups(results, variables, made[0], chosen), findings=found)
 
 
 def _answers(ratings: Any, positives: Any, raters: Any, settings: Settings) -> Array | None:

@@ -13,6 +13,7 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.passes import PAIRS
 from raterwise.inference.settings import Settings
 from raterwise.recipes import Options
+from raterwise.summaries import DeviationPlan
 
 __all__ = ["Metrics", "Request", "options_of", "rows_of"]
 
@@ -115,11 +116,14 @@ class Request:
             if self.belief or not row.needs_belief
         }
 
-    def plans(self, *, bounded: bool = False, steps: bool = True) -> list[Any]:
+    def plans(
+        self, *, bounded: bool = False, steps: bool = True, grouped: bool | None = None
+    ) -> list[Any]:
         """Return what to keep of the cases, in memory that does not grow if it is `bounded`.
 
         Also how far raters agree, for the noise of a calibrated model, and unless `steps` is false
-        how sure the model is, for what one more error would cost.
+        how sure the model is, for what one more error would cost. What a verdict needs is kept if
+        it is said whether the cases are `grouped` into patients or images.
         """
         on_single = self.settings.on_single
         plans = [row.plan_of(own, on_single) for row, own in self.asked.values()]
@@ -131,7 +135,25 @@ class Request:
         plans += [row.step_plan for row, _ in self.asked.values() if steps and row.step_plan]
         for row, own in self.asked.values():
             plans += row.curve_plans(own) if steps and row.curve_plans is not None else ()
-        return list(dict.fromkeys([*(p.bounded() if bounded else p for p in plans), PAIRS]))
+        plans = [*(p.bounded() if bounded else p for p in plans), PAIRS]
+        return list(dict.fromkeys([*plans, *self.verdict_plans(grouped)]))
+
+    def verdict_plans(self, grouped: bool | None) -> list[DeviationPlan]:
+        """Return what a verdict needs of the cases; nothing where none is to be had."""
+        wanted = grouped is not None and not self.no_verdict
+        return [DeviationPlan(bool(grouped))] if wanted else []
+
+    @property
+    def no_verdict(self) -> str:
+        """Why there is no verdict on calibration, or nothing."""
+        if not any(row.error for row in self.rows):
+            return "no calibration error is among the metrics"
+        return "" if self.settings.resamples else "resamples=0 asks for values alone"
+
+    @property
+    def compares_raters(self) -> bool:
+        """Whether metrics of agreement are asked for, beside which raters are compared."""
+        return any("of_pairs" in row.tags for row in self.rows)
 
     def only(self, metrics: Sequence[str]) -> Request:
         """Return the request for some of the metrics."""

@@ -9,29 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import Ends, difference_interval, holm, p_value
-from raterwise.inference.draws import MAX_UNITS, Units, resampling_units
 from raterwise.inference.levels import level_test
 from raterwise.inference.settings import Progress, Settings
 from raterwise.judging import Judged
-from raterwise.predictions import Predictions
 from raterwise.request import Metrics, Request
-from raterwise.results import LevelDifference, Subgroup
+from raterwise.results import LevelDifference, Results, Subgroup
 from raterwise.variables import Variable
 
 __all__ = [
     "FEW_CASES",
     "FEW_PATIENTS",
+    "LEVELS",
+    "Part",
+    "Sides",
+    "Trade",
+    "correlation",
     "metrics_by_level",
-    "subgroups_of",
-    "warnings_about_levels",
+    "subgroups_between",
+    "with_subgroups",
 ]
 
 LEVELS = 7
@@ -41,10 +43,6 @@ MOST_METRICS = 5
 """How many are made within levels where none of the usual ones was asked for."""
 FEW_CASES, FEW_PATIENTS = 20, 10
 """A level with fewer is warned of."""
-
-
-Judge = Callable[[Predictions, Request, Units | None], Judged]
-"""judge(cases, request, their resampling units): how cases are judged."""
 
 
 def metrics_by_level(chosen: Metrics | None, request: Request) -> Request:
@@ -65,39 +63,46 @@ def metrics_by_level(chosen: Metrics | None, request: Request) -> Request:
 # Levels, and each against the rest ---------------------------------------------------------------
 
 
-def subgroups_of(
-    predictions: Predictions,
-    variables: Sequence[Variable],
-    judge: Judge,
+def subgroups_between(
+    variable: Variable,
+    sides: Sequence[Sides],
+    trade: Callable[[], Trade | None],
     request: Request,
-    progress: Progress | None = None,
-) -> tuple[Subgroup, ...]:
-    """Return every level of every variable, judged by itself and against the other cases."""
-    found: list[Subgroup] = []
-    total = sum(len(variable.levels) for variable in variables)
-    for variable in variables:
-        chosen = [variable.codes == i for i in range(len(variable.levels))]
-        sides = [_Sides(predictions, inside, judge, request) for inside in chosen]
-        parts: list[_Part] = []
-        for level, side in zip(variable.levels, sides, strict=True):
-            if progress:
-                progress(f"{variable.name} = {level}", (len(found) + len(parts)) / total)
-            parts.append(side.part(inside=True))
-        made = _against_the_rest(sides, parts)
-        if len(parts) > 1 and request.settings.resamples:
-            made = _permuted(made, predictions, variable, judge, request)
-        for level, part, differences in zip(variable.levels, parts, made, strict=True):
-            found.append(
-                Subgroup(
-                    variable.name,
-                    level,
-                    part.cases,
-                    part.patients,
-                    dict(part.judged.estimates),
-                    differences,
-                )
-            )
-    return tuple(found)
+    progress: Progress,
+) -> list[Subgroup]:
+    """Return every level of a variable, judged by itself and against the other cases."""
+    parts: list[Part] = []
+    for level, side in zip(variable.levels, sides, strict=True):
+        progress(f"{variable.name} = {level}", len(parts) / len(sides))
+        parts.append(side.part(inside=True))
+    made = _against_the_rest(sides, parts, request.settings)
+    trading = trade() if len(parts) > 1 and request.settings.resamples else None
+    if trading is not None:
+        made = _permuted(made, trading, request.settings.seed)
+    return [
+        Subgroup(
+            variable.name,
+            level,
+            part.cases,
+            part.patients,
+            dict(part.judged.estimates),
+            differences,
+        )
+        for level, part, differences in zip(variable.levels, parts, made, strict=True)
+    ]
+
+
+def with_subgroups(
+    results: Results, variables: Sequence[Variable], found: Sequence[Subgroup], chosen: Request
+) -> Results:
+    """Return the results with their sub-groups, and what is to say of these."""
+    return replace(
+        results,
+        data={**results.data, "comparisons": sum(len(s.differences) for s in found)},
+        options={**results.options, "subgroup_metrics": list(chosen.metrics)},
+        warnings=(*results.warnings, *warnings_about_levels(variables, found)),
+        subgroups=tuple(found),
+    )
 
 
 def warnings_about_levels(
@@ -121,7 +126,7 @@ def warnings_about_levels(
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class Part:
     """The cases on one side, judged."""
 
     judged: Judged
@@ -130,6 +135,7 @@ class _Part:
 
     @property
     def units(self) -> int:
+        """How many units are resampled: patients, or cases."""
         return self.cases if self.patients is None else self.patients
 
     def ends(self, metric: str) -> Ends | None:
@@ -140,57 +146,30 @@ class _Part:
         return e.less_chance, e.low, e.high
 
 
-@dataclass(frozen=True, eq=False)
-class _Sides:
-    """The cases of a level and all others."""
+class Sides(Protocol):
+    """The cases of a level and all others, wherever they are."""
 
-    whole: Predictions
-    inside: NDArray[np.bool_]
-    judge: Judge
-    request: Request
-
-    @property
-    def settings(self) -> Settings:
-        return self.request.settings
-
-    def part(self, *, inside: bool) -> _Part:
-        """Return one side, judged, with no patient that has no case there."""
-        cases = self.whole.take(self.inside if inside else ~self.inside).without_absent_patients()
-        patients = None if cases.groups is None else len(cases.group_ids)
-        return _Part(self.judge(cases, self.request, None), len(cases), patients)
-
-    @cached_property
-    def share_units(self) -> bool:
-        """Whether what is resampled, patients or raters, is on both sides."""
-        if self.settings.unit == "raters":
-            return self.whole.labels.ratings is not None
-        groups = self.whole.groups
-        if groups is None:
-            return False
-        return bool(np.intersect1d(groups[self.inside], groups[~self.inside]).size)
+    def part(self, *, inside: bool) -> Part:
+        """Return one side, judged."""
 
     def correlations(self, here: Judged, there: Judged) -> dict[str, float]:
-        """Return how far the noise of each metric is common to both sides: 0 where none is shared.
-
-        Patients with cases on both sides are resampled together; raters who are known are anyway,
-        since a resample draws the same persons on both sides.
-        """
-        if not (self.share_units and self.settings.resamples):
-            return {}
-        sides = here, there
-        if self.settings.unit != "raters":
-            units, number = resampling_units(self.whole, self.settings.seed)
-            # Only the resampled values are wanted: the quickest interval will do.
-            quick = self.request.with_settings(interval="percentile")
-            sides = tuple(
-                self.judge(self.whole.take(rows), quick, (units[rows], number))
-                for rows in (self.inside, ~self.inside)
-            )  # type: ignore[assignment]
-        first, second = (side.replicates() for side in sides)
-        return {name: _correlation(first[name], second[name]) for name in first if name in second}
+        """Return how far the noise of each metric is common to both sides: 0 where none is."""
 
 
-def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
+@dataclass(frozen=True, eq=False)
+class Trade:
+    """What trades levels where they are permuted: patients, or cases, or blocks of many of them."""
+
+    judged: Judged
+    """With a table for each of them."""
+    levels: NDArray[np.int64]
+    """(units,)."""
+    strata: NDArray[np.int64] | None
+    """(units,): the patient, where only cases of one patient trade levels."""
+
+
+def correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
+    """Return how far two metrics on the same resamples go together."""
     defined = np.isfinite(first) & np.isfinite(second)
     a, b = first[defined], second[defined]
     if len(a) < 2 or not (a.std() > 0 and b.std() > 0):
@@ -199,7 +178,7 @@ def _correlation(first: NDArray[Any], second: NDArray[Any]) -> float:
 
 
 def _against_the_rest(
-    sides: Sequence[_Sides], parts: Sequence[_Part]
+    sides: Sequence[Sides], parts: Sequence[Part], settings: Settings
 ) -> list[dict[str, LevelDifference]]:
     """Return level minus rest, by level and metric, with p-values adjusted over the levels."""
     if len(parts) == 1:
@@ -211,7 +190,7 @@ def _against_the_rest(
         rest = parts[1 - i] if two else side.part(inside=False)
         shared = side.correlations(part.judged, rest.judged)
         found = {
-            name: _difference(name, part, rest, shared.get(name, 0.0), side.settings)
+            name: _difference(name, part, rest, shared.get(name, 0.0), settings)
             for name in part.judged.estimates
         }
         made.append({name: d for name, d in found.items() if d is not None})
@@ -235,11 +214,7 @@ def _adjusted(made: Sequence[Mapping[str, LevelDifference]]) -> list[dict[str, L
 
 
 def _permuted(
-    made: Sequence[Mapping[str, LevelDifference]],
-    predictions: Predictions,
-    variable: Variable,
-    judge: Judge,
-    request: Request,
+    made: Sequence[Mapping[str, LevelDifference]], trade: Trade, seed: int
 ) -> list[dict[str, LevelDifference]]:
     """Return the differences with p-values adjusted over all levels and metrics at once.
 
@@ -248,9 +223,7 @@ def _permuted(
     p of the difference by itself. Where patients have cases of several levels, these are permuted
     within each patient. Holm's p stays where there is no common table, as of means over findings.
     """
-    found = _units_of_levels(predictions, variable)
-    quick = request.with_settings(unit="cases", interval="percentile")
-    judged = judge(predictions, quick, (found.units, found.number))
+    judged = trade.judged
     names = [n for n in judged.asked if all(n in level for level in made)]
     pass_ = judged.pass_
     names = [n for n in names if pass_ is not None and pass_.tabled(judged.asked[n][0])]
@@ -268,10 +241,10 @@ def _permuted(
     test = level_test(
         [grouped(*one) for one in asked],
         [formula(*one) for one in asked],
-        found.levels,
-        random=np.random.default_rng([request.settings.seed, LEVELS]),
+        trade.levels,
+        random=np.random.default_rng([seed, LEVELS]),
         permutations=PERMUTATIONS,
-        strata=found.strata,
+        strata=trade.strata,
     )
     out = [dict(level) for level in made]
     for i, level in enumerate(out):
@@ -282,48 +255,8 @@ def _permuted(
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class _LevelUnits:
-    """What trades levels: patients, or cases, or blocks of many of these within a level."""
-
-    units: NDArray[np.int64]
-    """(N,): the unit of each case."""
-    number: int
-    levels: NDArray[np.int64]
-    """(units,)."""
-    strata: NDArray[np.int64] | None
-    """(units,): the patient, where only cases of one patient trade levels."""
-
-
-def _units_of_levels(predictions: Predictions, variable: Variable) -> _LevelUnits:
-    codes, groups = variable.codes, predictions.groups
-    units, strata = np.arange(len(codes)), None
-    if groups is not None:
-        pairs = np.unique(np.stack((groups, codes), axis=1), axis=0)
-        if len(pairs) == len(np.unique(groups)):  # every patient has one level
-            _, units = np.unique(groups, return_inverse=True)
-        else:
-            strata = groups
-    number = int(units.max()) + 1
-    _, first = np.unique(units, return_index=True)
-    levels = codes[first]
-    if number > MAX_UNITS:
-        # Pooled at random within a level, and within a patient where that is what trades levels.
-        keys = levels if strata is None else levels + len(variable.levels) * strata[first]
-        order = np.random.default_rng([0, LEVELS]).permutation(number)
-        _, key = np.unique(keys, return_inverse=True)
-        place = np.empty(number, np.int64)
-        place[order] = np.arange(number)
-        each = place % max(MAX_UNITS // (int(key.max()) + 1), 1) if strata is None else 0 * key
-        _, block = np.unique(np.stack((key, each), axis=1), axis=0, return_inverse=True)
-        units, number = block[units], int(block.max()) + 1
-        _, first = np.unique(units, return_index=True)
-        levels = codes[first]
-    return _LevelUnits(units, number, levels, None if strata is None else strata[first])
-
-
 def _difference(
-    metric: str, part: _Part, rest: _Part, correlation: float, settings: Settings
+    metric: str, part: Part, rest: Part, correlation: float, settings: Settings
 ) -> LevelDifference | None:
     a, b = (side.judged.estimates[metric].less_chance for side in (part, rest))
     if a is None or b is None:

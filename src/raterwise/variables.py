@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["MISSING", "MOST_LEVELS", "Variable", "variables_of"]
+__all__ = ["MISSING", "MOST_LEVELS", "Variable", "check_levels", "in_order", "variables_of"]
 
 MISSING = "(missing)"
 """The level of the cases of which the variable is not known."""
@@ -73,17 +73,34 @@ def _variable(name: str, column: Any, cases: int) -> Variable:
     told = getattr(getattr(column, "dtype", None), "categories", None)
     if told is not None:
         levels = [level for value in told if (level := _text(value)) in found]
+        levels += [MISSING] if MISSING in found else []
+        check_levels(name, levels)
     else:
-        levels = sorted((level for level in found if level != MISSING), key=_place)
-    levels += [MISSING] if MISSING in found else []
+        levels = in_order(name, found)
+    code = {level: i for i, level in enumerate(levels)}
+    return Variable(name, tuple(levels), np.array([code[text] for text in texts], np.int64))
+
+
+def in_order(name: str, found: Iterable[str]) -> list[str]:
+    """Return the levels of a variable in the order of their numbers or words, missing ones last.
+
+    >>> in_order("size", ["> 20 mm", "(missing)", "< 6 mm"])
+    ['< 6 mm', '> 20 mm', '(missing)']
+    """
+    known = set(found)
+    levels = sorted(known - {MISSING}, key=_place) + [MISSING] * (MISSING in known)
+    check_levels(name, levels)
+    return levels
+
+
+def check_levels(name: str, levels: Sequence[str]) -> None:
+    """Refuse a variable with too many levels to compare."""
     if len(levels) > MOST_LEVELS:
         numbers = all(_number(level) is not None for level in levels if level != MISSING)
         way_out = "put the numbers into bins first" if numbers else "merge the rare ones first"
         raise InvalidInputError(
             f"subgroups: {name!r} has {len(levels)} levels, more than {MOST_LEVELS}; {way_out}"
         )
-    code = {level: i for i, level in enumerate(levels)}
-    return Variable(name, tuple(levels), np.array([code[text] for text in texts], np.int64))
 
 
 def _text(value: Hashable) -> str:

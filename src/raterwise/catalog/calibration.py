@@ -16,6 +16,8 @@ ROWS = (
         "lower", "RECE eq 2; MR eq 5",
         plan=recipes.binned("top_label"), formula=calibration.ece, options=common.TOP, error=True,
         bounds=common.UNIT, questions=common.ANY, curve="top_label", tags=frozenset({"by_level"}),
+        meaning_of_event="Mean gap between the probability of a class and how often raters choose "
+        "it, over bins of probability.",
     ),
     Metric(
         "mce", "Maximum calibration error", "Calibration",
@@ -30,6 +32,8 @@ ROWS = (
         "lower", "Kumar et al. 2019",
         plan=recipes.binned("top_label"), formula=calibration.rms_ce, options=common.TOP,
         error=True, bounds=common.UNIT, questions=common.ANY,
+        meaning_of_event="Root mean squared gap between the probability of a class and how often "
+        "raters choose it, over bins.",
     ),
     Metric(
         "adaptive_ece", "Adaptive ECE", "Calibration",
@@ -78,11 +82,14 @@ ROWS = (
         options={**common.TOP, "sigma": 0.1, "observed_bins_only": False},
         formula_options=("observed_bins_only",),
         questions=common.ANY,
+        meaning_of_event="ECE with each probability spread by a Gaussian; steadier on small sets.",
     ),
     Metric(
         "ks_error", "KS calibration error", "Calibration",
         "The largest cumulative gap between confidence and agreement; needs no bins.",
         "lower", "Gupta et al. 2021",
+        meaning_of_event="The largest cumulative gap between the probability of a class and how "
+        "often raters choose it; needs no bins.",
         plan=recipes.sorted_scores, prepare=recipes.by_edges(recipes.in_cells),
         formula=calibration.ks_error, exact=recipes.exact_ks,
         of_cells=recipes.from_cells(recipes.exact_ks, cell_bounds.ks), questions=common.ANY,
@@ -92,6 +99,8 @@ ROWS = (
         "smooth_ece", "Smooth ECE", "Calibration",
         "Gap between confidence and agreement after smoothing; chooses its own bandwidth.",
         "lower", "Błasiok & Nakkiran 2024",
+        meaning_of_event="Gap between the probability of a class and how often raters choose it, "
+        "after smoothing; chooses its own bandwidth.",
         plan=recipes.sorted_scores, prepare=recipes.smoothed(recipes.gaussian_smoother),
         formula=calibration.ece, exact=recipes.smooth_value,
         of_cells=recipes.from_cells(recipes.smooth_value, cell_bounds.smooth), questions=common.ONE,
@@ -101,6 +110,8 @@ ROWS = (
         "kde_ece", "KDE-ECE", "Calibration",
         "Mean gap between confidence and the agreement that a kernel estimates from other cases.",
         "lower", "Popordanoska et al. 2022; MR section 2.2",
+        meaning_of_event="Mean gap between the probability of a class and how often raters choose "
+        "it, as a kernel estimates it from other cases.",
         plan=recipes.kernel_scores, prepare=recipes.smoothed(recipes.beta_smoother),
         formula=recipes.kde_norm, formula_options=("p",), exact=recipes.kde_with_bound,
         settle=recipes.with_bandwidth, notice=recipes.about_bandwidth,

@@ -22,7 +22,8 @@ ROWS = (
     ),
     Metric(
         "epistemic_loss", "Epistemic loss", "Label histograms",
-        "How far the probabilities are from the raters' true frequencies: what a model can win.",
+        "How far the probabilities are from how often raters truly choose each class: the part of "
+        "the loss that a better model could avoid.",
         "lower", "LH eqs 9-10",
         plan=recipes.binned("per_class", "case", 2), formula=proper.epistemic_loss,
         options={"estimator": "unbiased"}, formula_options=("estimator",), least_raters=2,

@@ -11,7 +11,6 @@ from raterwise.cli.options import OnProblem, Unit, asked_of
 from raterwise.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_json, check_outputs, deliver
-from raterwise.errors import InvalidInputError
 from raterwise.io.tables import JoinReport
 from raterwise.results import Results
 
@@ -90,11 +89,6 @@ def evaluate(
         return
     refuse_finding_column(finding_column)
     if request.wanted:
-        if subgroup_column:
-            raise InvalidInputError(
-                "subgroup_column: a stream keeps no cases to tell apart; leave it out, or the "
-                "options that stream"
-            )
         results = request.evaluate(told)
         deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))
         return

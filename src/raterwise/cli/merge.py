@@ -51,7 +51,9 @@ def merge(
     digest, about = merged_files(summaries)
     request = request_of_header(about, resamples=resamples, level=level)
     with ProgressBar(shown=not quiet) as report:
-        results = evaluate_digest(digest, request, report)
+        levels = about.get("subgroup_metrics")
+        chosen = None if levels is None else request.only(levels)
+        results = evaluate_digest(digest, request, report, chosen)
     if save_summary is not None:
         save_digest(save_summary, digest, about)
     deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))

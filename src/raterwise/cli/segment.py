@@ -101,6 +101,8 @@ def segment(
         _option(IMAGES, "Who drew the masks, in their order: a,b,c; for --unit raters and both."),
     ] = None,
     on_single: options.OnSingle = OnProblem.error,
+    subgroup_column: options.SubgroupColumn = None,
+    subgroup_metrics: options.SubgroupMetrics = None,
     cluster: Cluster = None,
     workers: Workers = None,
     checkpoint: CheckpointFolder = None,
@@ -126,7 +128,8 @@ def segment(
     settings = Settings(resamples, level, seed, unit.value, on_single=on_single.value)
     request = Request.of(metrics, **asked_of(bins, question, per, option), settings=settings)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
-    files = read_manifest(manifest)
+    apart = list(subgroup_column or ())
+    files = read_manifest(manifest, values=apart)
     if maps is not None:
         _prepare_maps(maps, files)
     roster = roster_of(comma_list(raters) or None, files) if settings.draws_raters else ()
@@ -140,6 +143,8 @@ def segment(
             client=client,
             checkpoint=checkpoint,
             progress=report,
+            subgroups={name: [dict(f.values)[name] for f in files] for name in apart} or None,
+            subgroup_metrics=subgroup_metrics,
         )
     deliver(results, out, csv_out, quiet=quiet, written=(maps,))
 

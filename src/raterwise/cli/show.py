@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from raterwise.catalog import CATALOG
 from raterwise.compare import Comparison
 from raterwise.errors import argument_of
 from raterwise.report.verdicts import verdict
@@ -178,9 +179,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
     wide = console.width >= ROOM_FOR_MEANINGS
     corrected = any(e.debiased not in (None, e.value) for e in results.values())
     console.print(Text(facts_in_words(results.data), style="bold"))
-    if "verdict" in results.data:
-        found = verdict(results)
-        console.print(Text.assemble((f"{found.headline}. ", "bold"), found.explanation))
+    _print_verdict(results, console)
     print_table(_results_table(results, meanings=wide), console)
     if not wide:
         for e in results.values():
@@ -199,6 +198,20 @@ def print_results(results: Results, console: Console | None = None) -> None:
         print_findings(results, console)
     _print_subgroups(results, console)
     print_notes(results, console)
+
+
+def _print_verdict(results: Results, console: Console) -> None:
+    """Say whether the model is miscalibrated, or why that cannot be said."""
+    judged = results.data.get("verdict")
+    if judged is None:
+        return
+    if judged["miscalibrated"] is None:
+        if any(CATALOG[name].error for name in results if name in CATALOG):
+            text = judged["sentence"]
+            console.print(Text(f"{text[:1].upper()}{text[1:]}.", style="bold"))
+        return
+    found = verdict(results)
+    console.print(Text.assemble((f"{found.headline}. ", "bold"), found.explanation))
 
 
 OPTIONAL: Mapping[str, Callable[[Estimate], str]] = {

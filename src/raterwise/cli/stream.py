@@ -95,6 +95,8 @@ class StreamRequest:
                 **asked_of(*(told[name] for name in ("bins", "question", "per", "option"))),
                 on_unrated=told["on_unrated"].value,
                 on_single=told["on_single"].value,
+                subgroups=told["subgroup_column"],
+                subgroup_metrics=told["subgroup_metrics"],
                 client=client,
                 checkpoint=self.checkpoint,
                 save_summary=self.save_summary,

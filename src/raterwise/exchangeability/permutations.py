@@ -6,6 +6,7 @@ may depend on each other in any way. Without patients every case is a patient of
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,10 @@ BATCH_VALUES = 1 << 20
 """How many sums a thread holds at a time while blocks change hands: 8 MB."""
 BATCH_PERMUTATIONS = 32
 """And how many permutations at most, so that there is work for every thread."""
+MOST_TRADING = 6
+"""Blocks of a pool whose arrangements are listed: there are 720."""
+MANY_ALIKE = 32
+"""From how many equal pools on the arrangements are counted, not the pools."""
 TIE = 1e-7
 """Statistics this close, relatively, are the same: permutations that only rounding sets apart."""
 ROUNDING = 1e-9
@@ -79,19 +84,49 @@ class Comparison:
         from raterwise.kernels import _agreement as kernels
 
         raters, columns = len(self.rank), self.deviation.shape[1] - 1
-        values = np.ascontiguousarray(self.deviation[:, :-1])
-        largest = int(np.diff(self.first).max(initial=1))
+        alike = alike_pools(self.first, self.flip, self.rater, self.deviation[:, :-1])
+        often = [(pool, number) for pool, number in alike.often if self._is_small(pool)]
+        known = np.isin(alike.pool, [pool for pool, _ in often])
+        first, blocks = _chosen(self.first, ~known)
+        flip, rater = self.flip[~known], self.rater[blocks]
+        values = np.ascontiguousarray(self.deviation[blocks, :-1])
+        largest = int(np.diff(first).max(initial=1))
         step = min(BATCH_PERMUTATIONS, max(1, BATCH_VALUES // (raters * columns)))
 
         def batch(start: int) -> FloatArray:
             some = seeds[start : start + step]
             scratch, table = np.empty(largest, np.int64), np.zeros((len(some), raters, columns))
-            kernels.sum_traded_blocks(
-                self.first, self.flip, self.rater, values, some, scratch, table
-            )
-            return self.statistics(table)
+            kernels.sum_traded_blocks(first, flip, rater, values, some, scratch, table)
+            return table
 
-        return np.concatenate(in_threads(batch, range(0, len(seeds), step)))
+        tables = np.concatenate(in_threads(batch, range(0, len(seeds), step)))
+        random = np.random.default_rng(seeds[:1])
+        for pool, number in often:
+            tables += self._traded_often(pool, number, len(seeds), random)
+        return self.statistics(tables)
+
+    def _is_small(self, pool: int) -> bool:
+        return int(self.first[pool + 1] - self.first[pool]) <= MOST_TRADING
+
+    def _traded_often(
+        self, pool: int, number: int, permutations: int, random: np.random.Generator
+    ) -> FloatArray:
+        """Return (P, R, D): the sums of so many equal pools after random trades in each of them.
+
+        How often each arrangement of the blocks comes up among them is multinomial: there are far
+        fewer arrangements than pools.
+        """
+        blocks = slice(self.first[pool], self.first[pool + 1])
+        who, values = self.rater[blocks], self.deviation[blocks, :-1]
+        kinds, kind = np.unique(values, axis=0, return_inverse=True)
+        orders = np.array(list(itertools.permutations(kind.ravel().tolist())))
+        orders, copies = np.unique(orders, axis=0, return_counts=True)
+        sums = np.zeros((len(orders), len(self.rank), values.shape[1]))
+        for place, rater in enumerate(who):
+            sums[:, rater] += kinds[orders[:, place]]
+        drawn = random.multinomial(number, copies / copies.sum(), permutations)
+        total = drawn.astype(np.float64) @ sums.reshape(len(orders), -1)
+        return np.asarray(total.reshape(permutations, *sums.shape[1:]))
 
     def overall(self, statistics: FloatArray) -> FloatArray:
         """(R-1)/R Σ_r T_r over the R raters that can be judged.
@@ -113,6 +148,45 @@ class Comparison:
         spread = 2 / (9 * degrees)
         scaled = (np.cbrt(statistics / degrees) - (1 - spread)) / np.sqrt(spread)
         return np.where(self.informative, scaled, -np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Alike:
+    """Which pools have the same raters and the same deviations, and so trade alike."""
+
+    pool: IntArray
+    """(C,): the first pool like this one."""
+    often: tuple[tuple[int, int], ...]
+    """The first pools of many alike, and how many these are."""
+
+
+def alike_pools(first: IntArray, flip: IntArray, rater: IntArray, values: FloatArray) -> _Alike:
+    """Find pools that are alike; those with a sign of their own are not."""
+    random = np.random.default_rng(1)
+    odd = random.integers(2**63, size=values.shape[1] + 1, dtype=np.uint64) * 2 + 1
+    bits = (np.round(values, 9) + 0.0).view(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = (bits ^ (bits >> np.uint64(29))) * odd[:-1]
+        said, who = mixed.sum(axis=1, dtype=np.uint64), (rater.astype(np.uint64) + 1) * odd[-1]
+        # Sums, so that it makes no difference who in the pool has which of the values.
+        code = [(one ^ (one >> np.uint64(31))) * odd[i] for i, one in enumerate((said, who), -2)]
+        if not len(rater):
+            return _Alike(np.empty(0, np.int64), ())
+        sums = [np.add.reduceat(one ^ (one >> np.uint64(33)), first[:-1]) for one in code]
+        pools = sums[0] + (sums[1] ^ (sums[1] >> np.uint64(30))) * odd[0]
+    _, begin, kind, number = np.unique(
+        pools, return_index=True, return_inverse=True, return_counts=True
+    )
+    many = (number >= MANY_ALIKE) & (flip[begin] == 0)
+    often = zip(begin[many].tolist(), number[many].tolist(), strict=True)
+    return _Alike(begin[kind], tuple(often))
+
+
+def _chosen(first: IntArray, pools: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """Return where the chosen pools begin among their own blocks, and these blocks."""
+    sizes = np.diff(first)
+    blocks = np.flatnonzero(np.repeat(pools, sizes))
+    return np.concatenate(([0], np.cumsum(sizes[pools]))), blocks
 
 
 def compare_raters(

@@ -1,104 +1,103 @@
 """Evidence against calibration: standardised deviations, and how far they go by chance.
 
-If the model is calibrated the expectation of a deviation is 0, and its variance, its third moment
-and its correlation with the others follow from the model's own probabilities. With one rater per
-case and independent cases that is all there is to know, and the test is exact but for the number
-of simulations. Otherwise the raters of a case agree more than its probabilities say (an agreement ρ
-from 0 to 1, estimated from how often they differ), and cases of a patient go together (a design
-effect, estimated from the products of their deviations): both widen the null.
+If the model is calibrated the expectation of a deviation is 0, and its variance and its third
+moment follow from the model's own probabilities. With one rater per case and independent cases
+that is all there is to know. Otherwise the raters of a case agree more than its probabilities say
+(an agreement ρ from 0 to 1, estimated from how often they differ), and cases of a patient go
+together (a design effect, estimated from the products of their deviations): both widen the null.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc, ndtr
+from scipy.special import gammainc, gammaincc, ndtr, ndtri, stdtr
 
-from raterwise.inference.deviations import TOP, Cases, Features, mean_over_classes
+from raterwise.inference.deviations import TOP, Channel
+from raterwise.summaries import DeviationTable
 
 __all__ = ["Evidence", "Moments", "simulated_p_values", "step_down", "two_sided"]
 
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 LEAN = 25
 """How many cases with several raters the agreement over all counts for."""
 CAREFUL = 5
 """How many further cases count as if all their raters had agreed: the safe side."""
-SIMULATED = 5_000_000
-"""Up to how many labels, over all simulations, the null is drawn label by label."""
-VALUES = 1 << 21
-"""How many coefficients are held at a time."""
+MANY = 40.0
+"""From how much information on, in labels of variance 1, sums of labels are drawn as normal."""
+
+TIES = 0.97
+"""Sums of labels that are drawn for a cell are nearly, not exactly, those that there may be: what
+is so close counts as equal, and so against the model that is judged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Covariance and third moments of the deviations of a calibrated model.
+    """Second and third moments of the deviations of a calibrated model, one of each statistic.
 
     Once for raters that are independent given the probabilities, once for raters of a case who all
     say the same. If they do so in a fraction ρ of the cases, both are interpolated.
     """
 
-    covariance: FloatArray
+    variance: FloatArray
     third: FloatArray
     variance_together: FloatArray
     third_together: FloatArray
     fourth: FloatArray
     """Σ of squared variances of the cases with several raters: how many of them there are."""
+    apart: FloatArray
+    """How much less the cases vary because their raters differ.
+
+    The variance of a label within a case is estimated without bias by n/(n-1) of that among its
+    raters; no squared deviation from the prediction is in this, so a model that is off does not
+    excuse itself.
+    """
 
     @staticmethod
-    def none(statistics: int) -> Moments:
-        """Return those of no cases."""
-        zero = np.zeros(statistics)
-        return Moments(np.zeros((statistics, statistics)), zero, zero, zero, zero)
-
-    @staticmethod
-    def of(part: Cases, f: FloatArray, square: FloatArray, weights: FloatArray) -> Moments:
-        """Return those of some cases; `f` are centred coefficients."""
-        p, n = part.probs, part.raters
-        root = (f * np.sqrt(p * (weights**2 / n)[:, None])[:, :, None]).reshape(-1, f.shape[2])
-        second = weights[:, None] ** 2 * mean_over_classes(p, square)
-        third = weights[:, None] ** 3 * mean_over_classes(p, square * f)
+    def of(table: DeviationTable, channels: Sequence[Channel]) -> Moments:
+        """Return those of all statistics of the channels."""
         return Moments(
-            root.T @ root,
-            (third / n[:, None] ** 2).sum(axis=0),
-            second.sum(axis=0),
-            third.sum(axis=0),
-            ((second * (1 - 1 / n)[:, None]) ** 2).sum(axis=0),
+            _sums(table.alone, channels, 2),
+            _sums(table.third, channels, 3),
+            _sums(table.together, channels, 2),
+            _sums(table.third_together, channels, 3),
+            _sums(table.fourth, channels, 4),
+            _sums(table.apart, channels, 2),
         )
-
-    def __add__(self, other: Moments) -> Moments:
-        names = self.__dataclass_fields__
-        return Moments(*(getattr(self, name) + getattr(other, name) for name in names))
 
     def at(self, agreement: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return variance (infinite where nothing can deviate) and skewness for an agreement."""
-        alone = self.covariance.diagonal()
-        variance = alone + agreement * (self.variance_together - alone)
+        variance = self.variance + agreement * (self.variance_together - self.variance)
         third = self.third + agreement * (self.third_together - self.third)
         possible = variance > 1e-12 * variance.max(initial=0)
         variance = np.where(possible, variance, np.inf)
         return variance, third / variance**1.5
 
-    def agreement(self, apart: FloatArray, features: Features) -> tuple[float, FloatArray]:
+    def agreement(self, means: NDArray[np.bool_]) -> tuple[float, FloatArray]:
         """Return the agreement of raters over all cases, and of each statistic's cases.
 
-        The latter leans on the former where a statistic has few cases.
+        The latter leans on the former where a statistic has few cases. `means` are the statistics
+        that tell it of all cases.
         """
-        shared = self.variance_together - self.covariance.diagonal()
+        shared = self.variance_together - self.variance
         several = shared > 1e-12 * self.variance_together
         if not several.any():
-            return 0.0, np.zeros(len(apart))
+            return 0.0, np.zeros(len(shared))
         shared = np.where(several, shared, 1)
-        mean = np.array([s.kind == "mean" and s.channel != TOP for s in features.statistics])
         cases = np.where(several, shared**2 / np.where(several, self.fourth, 1), 0)
-        seen, most = 1 - apart[mean].sum() / shared[mean].sum(), cases[mean].max()
+        seen, most = 1 - self.apart[means].sum() / shared[means].sum(), cases[means].max()
         overall = float(np.clip((most * seen + CAREFUL) / (most + CAREFUL), 0, 1))
-        own = (cases * (1 - apart / shared) + LEAN * overall + CAREFUL) / (cases + LEAN + CAREFUL)
-        return overall, np.clip(own, 0, 1)
+        own = cases * (1 - self.apart / shared) + LEAN * overall + CAREFUL
+        return overall, np.clip(own / (cases + LEAN + CAREFUL), 0, 1)
+
+
+def _sums(cells: FloatArray, channels: Sequence[Channel], power: int = 1) -> FloatArray:
+    """Return Σ f^power x over the cells of each statistic."""
+    return np.concatenate([c.coefficients**power @ cells[c.place] for c in channels])
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,99 +107,122 @@ class Evidence:
     sums: FloatArray
     moments: Moments
     agreement: float
-    """How far the raters of a case go together beyond its probabilities, over all: 0 … 1."""
+    """Of the raters of a case, over all cases."""
     own_agreement: FloatArray
-    """The same for the cases that a statistic speaks of."""
-    design_effect: FloatArray
-    """By how much patients widen the null beyond that."""
+    """Of the raters of a statistic's cases."""
+    patients: Patients
 
     @staticmethod
-    def of(cases: Cases, features: Features, weights: FloatArray) -> Evidence:
-        """Add up the deviations of the cases, each with its weight (raters included)."""
-        m = len(features.statistics)
-        sums, squares, full, apart = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
-        moments = Moments.none(m)
-        several = bool((cases.raters > 1).any())
-        for part, own, starts in _parts(cases, weights, m):
-            f = features.centred(part.probs)
-            each = own[:, None] * mean_over_classes(part.observed, f)
-            sums += each.sum(axis=0)
-            square = f * f
-            moments = moments + Moments.of(part, f, square, own)
-            if several:
-                apart += _apart(part, f, square, own)
-            if cases.patients is not None:
-                squares += (np.add.reduceat(each, starts, axis=0) ** 2).sum(axis=0)
-                squares -= (each**2).sum(axis=0)
-                spread = np.abs(own[:, None]) * np.sqrt(mean_over_classes(part.probs, square))
-                full += (np.add.reduceat(spread, starts, axis=0) ** 2).sum(axis=0)
-        agreement, own_agreement = moments.agreement(apart, features)
-        effect = np.ones(m)
-        if cases.patients is not None:
-            variance, skewness = moments.at(own_agreement)
-            effect = _design_effect(1 + squares / variance, full / variance, skewness)
-        return Evidence(sums, moments, agreement, own_agreement, effect)
+    def of(
+        table: DeviationTable,
+        channels: Sequence[Channel],
+        *,
+        patients: int | None = None,
+        agreement: float | None = None,
+    ) -> Evidence:
+        """Return the evidence of a table.
+
+        `patients` is their number, where cases of one go together; an `agreement` that is known
+        already is taken for that of every statistic.
+        """
+        moments = Moments.of(table, channels)
+        listed = [s for c in channels for s in c.statistics]
+        if agreement is None:
+            means = np.array([s.kind == "mean" and s.channel != TOP for s in listed])
+            if not means.any():  # too many classes to look at them one by one
+                means = np.array([s.kind == "mean" for s in listed])
+            agreement, own = moments.agreement(means)
+        else:
+            own = np.full(len(listed), agreement)
+        together = Patients.none(len(listed))
+        if patients is not None and table.by_unit.size:
+            together = Patients.of(table, channels, *moments.at(own), patients)
+        return Evidence(_sums(table.deviation, channels), moments, agreement, own, together)
 
     @property
     def standardised(self) -> FloatArray:
         """The deviations in standard errors of a calibrated model."""
         variance, _ = self.moments.at(self.own_agreement)
-        return np.asarray(self.sums / np.sqrt(variance * self.design_effect))
+        return np.asarray(self.sums / np.sqrt(variance * self.patients.effect))
 
     @property
     def widened(self) -> FloatArray:
         """By how much raters of a case and cases of a patient widen the null, as variances."""
-        alone = self.moments.covariance.diagonal()
-        together = self.moments.variance_together
+        alone, together = self.moments.variance, self.moments.variance_together
         shared = np.divide(together, alone, out=np.ones_like(alone), where=alone > 0) - 1
-        return np.asarray((1 + self.own_agreement * shared) * self.design_effect)
+        return np.asarray((1 + self.own_agreement * shared) * self.patients.effect)
 
     def p_values(self) -> FloatArray:
         """Return the p-value of each statistic by itself."""
         _, skewness = self.moments.at(self.own_agreement)
-        return two_sided(self.standardised, skewness * np.sqrt(self.design_effect))
+        normal = self.patients.as_normal(self.standardised)
+        return two_sided(normal, skewness * np.sqrt(self.patients.effect))
 
 
-def _parts(
-    cases: Cases, weights: FloatArray, statistics: int
-) -> Iterator[tuple[Cases, FloatArray, IntArray]]:
-    """Yield cases in parts that hold whole patients, and where each patient starts."""
-    size = max(1, VALUES // (cases.probs.shape[1] * statistics))
-    if cases.patients is None:
-        for first in range(0, len(weights), size):
-            part = cases.take(slice(first, first + size))
-            yield part, weights[first : first + size], np.arange(len(part.raters))
-        return
-    order = np.argsort(cases.patients, kind="stable")
-    starts = np.flatnonzero(np.diff(cases.patients[order], prepend=-1))
-    cuts = starts[np.flatnonzero(np.diff(starts // size, prepend=-1))]
-    for first, last in zip(cuts, [*cuts[1:], len(order)], strict=True):
-        rows = order[first:last]
-        inside = starts[(starts >= first) & (starts < last)] - first
-        yield cases.take(rows), weights[rows], inside
+@dataclass(frozen=True, eq=False)
+class Patients:
+    """How far cases of a patient go together, and how well that is known; one of each statistic."""
 
+    effect: FloatArray
+    """By how much they widen the null, as a variance: at least 1."""
+    number: FloatArray
+    """Patients, or blocks of them."""
+    worth: FloatArray
+    """As many of equal size would tell as much."""
 
-def _apart(part: Cases, f: FloatArray, square: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return how much less the cases vary because their raters differ: Σ a² (1 - 1/n) w.
+    @staticmethod
+    def none(statistics: int) -> Patients:
+        """Return that every case is its own patient."""
+        one = np.ones(statistics)
+        return Patients(one, np.inf * one, np.inf * one)
 
-    w is the variance of a label within the case, estimated without bias by n/(n-1) of that among
-    its raters; the case's mean then varies by v - (1 - 1/n) w, with v as the model says. No squared
-    deviation from the prediction is in this, so a model that is off does not excuse itself.
-    """
-    within = mean_over_classes(part.observed, square) - mean_over_classes(part.observed, f) ** 2
-    return np.asarray(weights**2 @ np.where(part.raters[:, None] > 1, within, 0))
+    @staticmethod
+    def of(
+        table: DeviationTable,
+        channels: Sequence[Channel],
+        variance: FloatArray,
+        skewness: FloatArray,
+        patients: int,
+    ) -> Patients:
+        """Return the design effects.
 
+        The products of deviations of different cases of a patient, over the variance of independent
+        cases, are what is `seen`; `full` is what it would be if all labels of a patient went
+        together, which is the most there can be (Cauchy-Schwarz). Where a sum hangs on few events
+        (a large skewness) little can be seen, and the most is supposed in part.
+        """
+        sums, spreads = (
+            np.concatenate([by_unit[:, c.place] @ f(c.coefficients).T for c in channels], axis=1)
+            for by_unit, f in ((table.by_unit, np.asarray), (table.spread, np.abs))
+        )
+        units, total = len(sums), spreads.sum(axis=0)
+        products = (sums**2).sum(axis=0) - _sums(table.squares, channels, 2)
+        full = (spreads**2).sum(axis=0)
+        worth = np.divide(total**2, full, out=np.ones(len(full)), where=full > 0)
+        if patients > units:  # pooled at random: pairs of different patients share a block by 1/u
+            full = (full - total**2 / units) / (1 - 1 / units)
+        unseen = skewness**2 / (1 + skewness**2)
+        full, seen = full / variance, 1 + products / variance
+        effect = np.clip((1 - unseen) * seen + unseen * full, 1, np.maximum(full, 1))
+        return Patients(effect, np.maximum((spreads > 0).sum(axis=0), 1), worth)
 
-def _design_effect(seen: FloatArray, full: FloatArray, skewness: FloatArray) -> FloatArray:
-    """Return by how much cases of a patient that go together widen the null.
+    def as_normal(self, t: FloatArray) -> FloatArray:
+        """Return standardised sums as far out in the normal distribution as they are in their own.
 
-    `seen` is 1 plus the products of deviations of different cases of a patient, over the variance
-    of independent cases; `full` what it would be if all labels of a patient went together, which
-    is the most there can be (Cauchy-Schwarz). Where a sum hangs on few events (a large skewness)
-    little can be seen, and the most is supposed in part.
-    """
-    unseen = skewness**2 / (1 + skewness**2)
-    return np.clip((1 - unseen) * seen + unseen * full, 1, np.maximum(full, 1))
+        Where patients make up most of the variance, and they are few, it is itself uncertain: the
+        sum over its own scatter is Student's t. The scatter is around 0, and has the sum in it;
+        t √((u-1) / (u-t²)) is the ratio with the scatter around the mean. Both follow from how much
+        of the variance was estimated from the patients.
+        """
+        share = 1 - 1 / self.effect
+        with np.errstate(divide="ignore", invalid="ignore"):
+            units, freedom = self.number / share**2, (self.worth - 1) / share**2
+            room = np.maximum(units - t**2, 1e-2 * units)
+            student = t * np.sqrt(np.maximum(units - 1, 1e-3) / room)
+            lower = stdtr(np.maximum(freedom, 0.1), -np.abs(student))
+            found = -np.sign(t) * ndtri(np.maximum(lower, 1e-300))
+        few = (share > 0) & np.isfinite(freedom) & (freedom < 1e6)
+        return np.where(few, found, t)
 
 
 def two_sided(t: FloatArray, skewness: FloatArray) -> FloatArray:
@@ -209,58 +231,91 @@ def two_sided(t: FloatArray, skewness: FloatArray) -> FloatArray:
     A gamma variable with shape 4/γ² has skewness γ; γ = 0 is the normal distribution.
     """
     t, skewness = np.broadcast_arrays(t, skewness)
+    normal = np.minimum(1, 2 * ndtr(-np.abs(t)))
+    skewed = np.abs(skewness) >= 0.01
+    if not skewed.any():
+        return np.asarray(normal)
     t, size = np.where(skewness < 0, -t, t), np.maximum(np.abs(skewness), 0.01)
     shape = 4 / size**2
     x = np.maximum(shape + np.sqrt(shape) * t, 0)
     tail = np.minimum(gammainc(shape, x), gammaincc(shape, x))
-    tail = np.where(np.abs(skewness) < 0.01, ndtr(-np.abs(t)), tail)
-    return np.asarray(np.minimum(1, 2 * tail))
+    return np.asarray(np.where(skewed, np.minimum(1, 2 * tail), normal))
 
 
 def simulated_p_values(
-    cases: Cases,
-    features: Features,
-    weights: FloatArray,
+    table: DeviationTable,
+    channels: Sequence[Channel],
     evidence: Evidence,
     simulations: int,
     seed: int,
+    *,
+    as_labels: bool = True,
 ) -> FloatArray:
-    """Return (simulations, statistics): the p-values that calibrated models get by chance."""
+    """Return (simulations, statistics): the p-values that calibrated models get by chance.
+
+    In every cell of a channel labels are drawn from its mean probability, as many as would vary as
+    much as those that there are. Sums of many labels are drawn as correlated normal ones, and all
+    of them unless `as_labels`.
+    """
     random = np.random.default_rng([seed, 7])
-    m = len(features.statistics)
-    if cases.raters.sum() * simulations > SIMULATED:
-        sd = np.sqrt(evidence.moments.at(0.0)[0])
-        values, vectors = np.linalg.eigh(evidence.moments.covariance / np.outer(sd, sd))
-        root = vectors * np.sqrt(np.maximum(values, 0))
-        return two_sided(random.standard_normal((simulations, m)) @ root.T, np.zeros(m))
-    drawn = np.zeros((simulations, m))
-    raters = cases.raters.astype(np.int64)
-    step = max(1, VALUES // (simulations * int(raters.max())))
-    for first in range(0, len(raters), step):
-        rows = slice(first, first + step)
-        probs, several = cases.probs[rows], raters[rows]
-        f = features.centred(probs)
-        f *= (weights[rows] / several)[:, None, None]
-        label = _positions(random, several, simulations, evidence.agreement)
-        case = np.repeat(np.arange(len(several)), several)
-        drawn += f[case, 0].sum(axis=0)
-        reached = np.cumsum(probs, axis=1)[case]
-        for k in range(f.shape[1] - 1):
-            drawn += (label >= reached[:, k]).astype(np.float64) @ (f[case, k + 1] - f[case, k])
     variance, skewness = evidence.moments.at(evidence.agreement)
-    return two_sided(drawn / np.sqrt(variance), skewness)
+    found, begin = [], 0
+    for channel in channels:
+        own = slice(begin, begin + len(channel.statistics))
+        begin = own.stop
+        drawn = None
+        if as_labels and len(channel.statistics) > 1:
+            drawn = _labels(table, channel, evidence.agreement, random, simulations)
+        if drawn is None:
+            drawn = _normal(table, channel, evidence.agreement, random, simulations)
+            found.append(two_sided(drawn / np.sqrt(variance[own]), np.zeros(1)))
+        else:
+            found.append(TIES * two_sided(drawn / np.sqrt(variance[own]), skewness[own]))
+    return np.concatenate(found, axis=1)
 
 
-def _positions(
-    random: np.random.Generator, raters: IntArray, simulations: int, agreement: float
+def _variances(table: DeviationTable, place: int, agreement: float) -> FloatArray:
+    alone, together = table.alone[place], table.together[place]
+    return np.asarray(np.maximum(alone + agreement * (together - alone), 0))  # rounding
+
+
+def _normal(
+    table: DeviationTable,
+    channel: Channel,
+    agreement: float,
+    random: np.random.Generator,
+    simulations: int,
 ) -> FloatArray:
-    """Draw a uniform number per label; in a fraction of the cases all raters share the first."""
-    drawn = random.random((simulations, raters.sum()))
-    if agreement == 0 or raters.max() == 1:
-        return drawn
-    first = np.repeat(np.cumsum(raters) - raters, raters)
-    follow = random.random((simulations, len(raters))) < agreement
-    return np.where(np.repeat(follow, raters, axis=1), drawn[:, first], drawn)
+    """Return (simulations, statistics) of one channel, drawn with the covariance they have."""
+    f = channel.coefficients
+    root = f * np.sqrt(_variances(table, channel.place, agreement))
+    values, vectors = np.linalg.eigh(root @ root.T)
+    half = vectors * np.sqrt(np.maximum(values, 0))
+    return np.asarray(random.standard_normal((simulations, len(f))) @ half.T)
+
+
+def _labels(
+    table: DeviationTable,
+    channel: Channel,
+    agreement: float,
+    random: np.random.Generator,
+    simulations: int,
+) -> FloatArray | None:
+    """Return (simulations, statistics) of one channel, as sums of labels; None for very many."""
+    place, f = channel.place, channel.coefficients
+    variance, weight = _variances(table, place, agreement), table.weight[place]
+    held = (variance > 0) & (weight > 0)
+    variance, weight, z = variance[held], weight[held], table.predicted[place][held]
+    z = z / weight
+    spread = z * (1 - z)
+    labels = weight**2 * spread / variance
+    if not held.any() or (labels * spread).sum() > MANY:
+        return None
+    number = np.maximum(np.rint(labels), 1).astype(np.int64)
+    positive = random.binomial(number, z, (simulations, len(number)))
+    # As many labels as are needed is no whole number: what is missing of the variance is put back.
+    scale = np.sqrt(variance * number / spread)
+    return np.asarray(((positive / number - z) * scale) @ f[:, held].T)
 
 
 def step_down(p: FloatArray, by_chance: FloatArray) -> FloatArray:

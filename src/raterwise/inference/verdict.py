@@ -11,7 +11,7 @@ attains it says how the model is off. docs/verdict.md has the error rates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,12 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError
-from raterwise.inference.deviations import ALL, TOP, Cases, Features, Statistic
+from raterwise.inference.deviations import ALL, TOP, Statistic, channels_of
 from raterwise.inference.evidence import Evidence, simulated_p_values, step_down
 from raterwise.predictions import Predictions
+from raterwise.summaries import DeviationPlan, DeviationSums, DeviationTable, summarise
 
-__all__ = ["Counting", "Deviation", "Verdict", "judge"]
-
-FloatArray = NDArray[np.float64]
-
-LEAST = 1e-4
-"""A probability of exactly 0 is read as one below this: networks and tables round."""
-MOST_DIGITS = 4
+__all__ = ["About", "Counting", "Deviation", "Verdict", "judge", "judge_sums"]
 
 
 @dataclass(frozen=True)
@@ -100,8 +95,20 @@ class Verdict:
         return tuple(sorted(clear, key=_clearness))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and words, for JSON."""
-        return asdict(self)
+        """Return plain numbers and words, for JSON.
+
+        Numbers have nine digits: parts that are added up in another order differ beyond them.
+        """
+        plain: dict[str, Any] = _rounded(asdict(self))
+        return plain
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 def judge(
@@ -160,87 +167,100 @@ def judge(
         raise InvalidInputError(
             "labels, groups, weights, class_names: belong to the predictions where these are given"
         )
-    asked = _Asked(_cases(predictions), _names(predictions), significance, simulations, seed)
+    sums, asked = _summed(predictions), predictions.labels.num_raters
+    about = About(
+        predictions.num_classes, predictions.class_names, int(asked.min()), int(asked.max()),
+        _patients(predictions),
+    )  # fmt: skip
+    return judge_sums(sums, about, per, significance, simulations, seed)
+
+
+def _patients(predictions: Predictions) -> int | None:
+    """Return how many patients there are, where some have several cases."""
+    if predictions.groups is None:
+        return None
+    number = len(np.unique(predictions.groups))
+    return None if number == len(predictions) else number
+
+
+def _summed(predictions: Predictions) -> DeviationSums:
+    plan, groups = DeviationPlan(predictions.groups is not None), predictions.groups
+    number = 1 if groups is None else len(predictions.group_ids)
+    units = None if groups is None else groups
+    found: DeviationSums = summarise(predictions, [plan], units=units, num_units=number)[plan]
+    return found
+
+
+@dataclass(frozen=True)
+class About:
+    """What a verdict knows of the cases beside their sums."""
+
+    classes: int
+    class_names: tuple[str, ...] | None
+    fewest: int
+    """Raters of the case that has the fewest."""
+    most: int
+    patients: int | None = None
+    """How many, where cases of one patient go together; images are patients to their voxels."""
+
+    def name(self, channel: int) -> str:
+        """Return what a channel is called."""
+        if channel < 0:
+            return {TOP: "top label", ALL: "all classes"}[channel]
+        return self.class_names[channel] if self.class_names else f"class {channel}"
+
+
+def judge_sums(
+    sums: DeviationSums,
+    about: About,
+    per: str = "annotation",
+    significance: float = 0.05,
+    simulations: int = 1000,
+    seed: int = 0,
+) -> Verdict:
+    """Return the verdict on the sums of some cases, wherever these are."""
+    asked = _Asked(sums, about, significance, simulations, seed)
     verdict = asked.verdict(per)
-    raters = asked.cases.raters
-    if raters.min() == raters.max():
+    if about.fewest == about.most:
         return verdict
     other = asked.verdict("case" if per == "annotation" else "annotation")
-    known = {name: getattr(verdict, name) for name in Verdict.__dataclass_fields__}
-    return Verdict(**{**known, "counting": asked.counting(), "other": other})
-
-
-def _names(predictions: Predictions) -> tuple[str, ...]:
-    return predictions.class_names or tuple(f"class {k}" for k in range(predictions.num_classes))
-
-
-def _cases(predictions: Predictions) -> Cases:
-    """Read and check the predictions, and give exact zeros and ones the benefit of rounding."""
-    rows = predictions.read(0, len(predictions))
-    counts = predictions.labels.counts.astype(np.float64)
-    raters = counts.sum(axis=1)
-    weights = np.ones(len(raters)) if rows.weights is None else rows.weights
-    probs, observed = rows.probs.astype(np.float64), counts / raters[:, None]
-    probs = _within_rounding(probs, observed, weights)
-    return Cases(probs, observed, raters, weights, predictions.groups)
-
-
-def _within_rounding(probs: FloatArray, observed: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return probabilities in which 0 and 1 are as near to what was observed as rounding allows.
-
-    A table with two decimals says 0.00 of everything below 0.005; taken literally, a single such
-    case that is positive would prove the model wrong.
-    """
-    slack, probs = max(LEAST, _half_a_digit(probs)), probs.copy()
-    for k in range(probs.shape[1]):
-        for end in (0.0, 1.0):
-            at = probs[:, k] == end
-            if at.any():
-                off = abs(float(np.average(observed[at, k], weights=weights[at])) - end)
-                probs[at, k] = abs(end - min(slack, off))
-    return np.asarray(probs / probs.sum(axis=1, keepdims=True))
-
-
-def _half_a_digit(probs: FloatArray) -> float:
-    """Return half a unit of the last decimal that the probabilities have; 0 for full precision."""
-    inner = probs[(probs > 0) & (probs < 1)]
-    for digits in range(1, MOST_DIGITS + 1):
-        for looked_at in (inner[:100], inner):  # most tables are told by their first rows
-            scaled = looked_at * 10**digits
-            if not (np.abs(scaled - np.rint(scaled)) < 1e-3).all():
-                break
-        else:
-            return 0.5 / 10**digits if inner.size else 0.0
-    return 0.0
+    return replace(verdict, counting=asked.counting(), other=other)
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """Cases with the settings of a verdict."""
+    """Sums with the settings of a verdict."""
 
-    cases: Cases
-    names: tuple[str, ...]
+    sums: DeviationSums
+    about: About
     significance: float
     simulations: int
     seed: int
 
+    def table(self, per: str) -> DeviationTable:
+        """Return the sums counted per annotation or per case."""
+        return self.sums.counted(1.0, 0.0) if per == "annotation" else self.sums.counted(0.0, 1.0)
+
     def verdict(self, per: str) -> Verdict:
         """Judge the cases, counted per annotation or per case."""
-        weights = self._weights(per)
-        features = Features.of(self.cases, weights)
-        evidence, p, adjusted = self._tested(features, weights)
-        scope = ", over all ratings" if per == "annotation" and self.cases.raters.max() > 1 else ""
-        t = evidence.standardised
+        table = self.table(per)
+        channels = channels_of(table, self.about.classes)
+        evidence = Evidence.of(table, channels, patients=self.about.patients)
+        p = evidence.p_values()
+        chance = simulated_p_values(table, channels, evidence, self.simulations, self.seed)
+        adjusted, t = step_down(p, chance), evidence.standardised
+        scope = ", over all ratings" if per == "annotation" and self.about.most > 1 else ""
+        listed = [(c.place, s) for c in channels for s in c.statistics]
         deviations = tuple(
-            self._deviation(statistic, weights, float(t[j]), float(p[j]), float(adjusted[j]), scope)
-            for j, statistic in enumerate(features.statistics)
+            self._deviation(table, *one, float(t[j]), float(p[j]), float(adjusted[j]), scope)
+            for j, one in enumerate(listed)
         )
         order = sorted(range(len(p)), key=lambda j: _clearness(deviations[j]))
         lead = order[0]
         found = bool(adjusted[lead] <= self.significance)
-        if found and len(self.names) == 2:  # the positive class first
+        if found and self.about.classes == 2:  # the positive class first
             named = [j for j in order if adjusted[j] <= self.significance]
-            lead = next((j for j in named if features.statistics[j].channel != TOP), lead)
+            lead = next((j for j in named if listed[j][1].channel != TOP), lead)
         chosen, smallest = deviations[lead], float(adjusted.min())
         sentence = chosen.sentence if found else f"no miscalibration found (p = {smallest:.2g})"
         return Verdict(
@@ -264,64 +284,51 @@ class _Asked:
 
         Their difference is a deviation with weights that add to 0: n w / Σ n w - w / Σ w.
         """
-        by_annotation, by_case = (self._weights(per) for per in ("annotation", "case"))
-        shares = by_annotation / by_annotation.sum(), by_case / by_case.sum()
-        features = Features.means(self.cases)
-        evidence, p, adjusted = self._tested(features, shares[0] - shares[1])
-        lead = min(range(len(p)), key=lambda j: (p[j], -abs(evidence.standardised[j])))
-        channel = features.statistics[lead].channel
-        z, mu = self.cases.of_channel(channel)
-        both = [float(share @ (mu - z)) for share in shares]
-        matters = bool(adjusted[lead] <= self.significance)
-        sentence = (
-            f"observed minus predicted ({self._name(channel)}) is {100 * both[0]:+.1f} points over "
-            f"all ratings and {100 * both[1]:+.1f} over all cases: "
-            + ("numbers of raters depend on the case" if matters else "a difference as by chance")
+        tables = [self.table(per) for per in ("annotation", "case")]
+        whole = [float(table.weight[0].sum()) for table in tables]
+        all_channels = channels_of(tables[0], self.about.classes)
+        channels = [c for one in all_channels if (c := one.only(("mean",))).statistics]
+        known = Evidence.of(tables[0], channels, patients=None).agreement
+        table = self.sums.counted(1 / whole[0], -1 / whole[1])
+        evidence = Evidence.of(table, channels, patients=self.about.patients, agreement=known)
+        p = evidence.p_values()
+        chance = simulated_p_values(
+            table, channels, evidence, self.simulations, self.seed, as_labels=False
         )
-        name = self._name(channel)
+        adjusted = step_down(p, chance)
+        lead = min(range(len(p)), key=lambda j: (p[j], -abs(evidence.standardised[j])))
+        place, statistic = [(c.place, s) for c in channels for s in c.statistics][lead]
+        both = [
+            float(t.deviation[place] @ statistic.coefficients) / n
+            for t, n in zip(tables, whole, strict=True)
+        ]
+        matters = bool(adjusted[lead] <= self.significance)
+        name = self.about.name(statistic.channel)
+        sentence = (
+            f"observed minus predicted ({name}) is {100 * both[0]:+.1f} points over all ratings "
+            f"and {100 * both[1]:+.1f} over all cases: "
+            + ("numbers of raters depend on the case" if matters else "no more than chance")
+        )
         return Counting(matters, float(adjusted[lead]), name, both[0], both[1], sentence)
 
-    def _weights(self, per: str) -> FloatArray:
-        cases = self.cases
-        return cases.weights * cases.raters if per == "annotation" else cases.weights
-
-    def _tested(
-        self, features: Features, weights: FloatArray
-    ) -> tuple[Evidence, FloatArray, FloatArray]:
-        evidence = Evidence.of(self.cases, features, weights)
-        p = evidence.p_values()
-        by_chance = simulated_p_values(
-            self.cases, features, weights, evidence, self.simulations, self.seed
-        )
-        return evidence, p, step_down(p, by_chance)
-
-    def _name(self, channel: int) -> str:
-        return {TOP: "top label", ALL: "all classes"}.get(channel) or self.names[channel]
-
     def _deviation(
-        self, statistic: Statistic, weights: FloatArray, t: float, p: float, adjusted: float,
-        scope: str,
+        self, table: DeviationTable, place: int, statistic: Statistic, t: float, p: float,
+        adjusted: float, scope: str,
     ) -> Deviation:  # fmt: skip
-        z, mu = self.cases.of_channel(statistic.channel)
-        members = statistic.members(z)
-        predicted, observed = _means(z, mu, weights, members)
-        rest = _means(z, mu, weights, ~members) if statistic.kind == "slope" else None
-        name = self._name(statistic.channel)
+        flipped = None
+        if self.about.classes == 2 and statistic.channel == TOP:
+            flipped = statistic.coefficients < 0
+        means = _means(table, place, statistic.members, flipped)
+        rest = _means(table, place, ~statistic.members) if statistic.kind == "slope" else None
+        name = self.about.name(statistic.channel)
         if statistic.kind in ("mean", "bin") and statistic.channel >= 0:
             direction = "too often" if t < 0 else "too rarely"
         else:
             direction = "over-confident" if t < 0 else "under-confident"
-        words = _sentence(statistic, name, direction, (predicted, observed), rest)
+        ends = _ends(table, statistic)
+        words = _sentence(statistic, name, direction, means, rest, ends)
         return Deviation(
-            _title(statistic, name),
-            name,
-            direction,
-            predicted,
-            observed,
-            t,
-            p,
-            adjusted,
-            words + scope,
+            _title(statistic, name), name, direction, *means, t, p, adjusted, words + scope
         )
 
 
@@ -330,12 +337,33 @@ def _clearness(deviation: Deviation) -> tuple[float, float, float]:
 
 
 def _means(
-    z: FloatArray, mu: FloatArray, weights: FloatArray, rows: NDArray[np.bool_]
+    table: DeviationTable,
+    place: int,
+    cells: NDArray[np.bool_],
+    flipped: NDArray[np.bool_] | None = None,
 ) -> tuple[float, float]:
-    if not rows.any():  # all on one side of a slope
-        rows = np.ones(len(z), bool)
-    total = weights[rows].sum()
-    return float(weights[rows] @ z[rows] / total), float(weights[rows] @ mu[rows] / total)
+    """Return the mean predicted and observed frequency over some cells.
+
+    In `flipped` cells the other of two classes is meant.
+    """
+    weight, sums = table.weight[place], (table.predicted[place], table.observed[place])
+    total = float(weight @ cells)
+    if not total:  # all on one side of a slope
+        cells, total = np.ones(len(cells), bool), float(weight.sum())
+    if flipped is not None:
+        sums = (
+            np.where(flipped, weight - sums[0], sums[0]),
+            np.where(flipped, weight - sums[1], sums[1]),
+        )
+    return float(sums[0] @ cells) / total, float(sums[1] @ cells) / total
+
+
+def _ends(table: DeviationTable, statistic: Statistic) -> tuple[float, float]:
+    """Return between which probabilities the cases of a bin lie."""
+    cells = np.flatnonzero(statistic.members)
+    if not len(cells):
+        return 0.0, 1.0
+    return float(table.edges[cells[0]]), float(table.edges[cells[-1] + 1])
 
 
 def _title(statistic: Statistic, name: str) -> str:
@@ -352,24 +380,29 @@ def _sentence(
     direction: str,
     means: tuple[float, float],
     rest: tuple[float, float] | None,
+    ends: tuple[float, float],
 ) -> str:
     """Say which way and by how much, in the words of the field."""
     predicted, observed = percentages(*means)
-    about = "its answer" if statistic.channel == TOP else f"*{name}*"
     if statistic.kind == "sharpness":
-        return f"{direction}: expects to give {predicted} to what is read, gives {observed}"
+        return (
+            f"{direction}: gives what the raters say {observed} on average, where a calibrated "
+            f"model would give it {predicted}"
+        )
     if rest is not None:
+        about = "" if statistic.channel == TOP else f" about *{name}*"
+        seen = "it is right in" if statistic.channel == TOP else "it is read in"
         less, fewer = percentages(*rest)
         return (
-            f"{direction} about {about}: predicted {predicted} where {observed} is read, "
-            f"{less} where {fewer} is"
+            f"{direction}{about}: where it predicts {predicted}, {seen} {observed}, "
+            f"where it predicts {less}, in {fewer}"
         )
     where = ""
     if statistic.kind == "bin":
-        low, high = percentages(statistic.low, statistic.high)
-        where = f" where it says {low} to {high}"
+        low, high = percentages(*ends)
+        where = f" between {low} and {high}"
     if statistic.channel == TOP:
-        return f"{direction}{where}: predicted {predicted}, right {observed}"
+        return f"{direction}{where}: {predicted} sure on average, right in {observed}"
     return f"says *{name}* {direction}{where}: predicted {predicted}, read {observed}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import glob
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -38,6 +38,8 @@ class CaseFiles:
         Of a voxel in mm along each axis of the array, where the files do not say.
     rater_names : tuple of str, default None
         Who drew each of the masks.
+    values : tuple of (str, str), default ()
+        What else the manifest says of the image, such as ("scanner", "A").
 
     See Also
     --------
@@ -57,6 +59,7 @@ class CaseFiles:
     patient: str | None = None
     spacing: tuple[float, ...] | None = None
     rater_names: tuple[str, ...] | None = None
+    values: tuple[tuple[str, str], ...] = ()
 
     def absolute(self) -> CaseFiles:
         """Return the same files under names that hold in every folder.
@@ -77,7 +80,9 @@ class CaseFiles:
         return replace(self, probabilities=self.probabilities.absolute(), raters=raters, mask=mask)
 
 
-def read_manifest(path: str | PathLike[str], delimiter: str = ",") -> list[CaseFiles]:
+def read_manifest(
+    path: str | PathLike[str], delimiter: str = ",", values: Sequence[str] = ()
+) -> list[CaseFiles]:
     r"""Return the images that a table lists: case, probabilities, raters and what else is known.
 
     `raters` are paths or patterns (`masks/c1_*.png`) joined by ";". Paths are relative to the
@@ -90,6 +95,8 @@ def read_manifest(path: str | PathLike[str], delimiter: str = ",") -> list[CaseF
         The table.
     delimiter : str, default ","
         What separates its columns.
+    values : sequence of str, default ()
+        Further columns whose values are kept, such as the scanner.
 
     Returns
     -------
@@ -131,12 +138,21 @@ def read_manifest(path: str | PathLike[str], delimiter: str = ",") -> list[CaseF
             f"{', '.join(missing) or 'a row'} is not there "
             f"(columns: {', '.join(columns) or 'none'})"
         )
-    unknown = [name for name in columns if name not in KNOWN]
+    absent = [name for name in values if name not in columns]
+    if absent:
+        raise InvalidInputError(
+            f"values: must be columns of {file.name}; there is no {', '.join(absent)} "
+            f"(columns: {', '.join(columns)})"
+        )
+    unknown = [name for name in columns if name not in (*KNOWN, *values)]
     if unknown:
         raise InvalidInputError(
             f"{file.name}: columns must be {', '.join(KNOWN)}; got {', '.join(unknown)}"
         )
-    found = [_case_of(row, i, file) for i, row in enumerate(rows, start=1)]
+    found = [
+        replace(_case_of(row, i, file), values=tuple((name, row[name]) for name in values))
+        for i, row in enumerate(rows, start=1)
+    ]
     names = [case.case for case in found]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

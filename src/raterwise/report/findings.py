@@ -68,7 +68,9 @@ def _verdict(title: str, found: Results) -> Verdict:
 def _is_miscalibrated(found: Results, told: Verdict) -> bool:
     """Tell whether a finding was judged so; a small gap may be beyond doubt, too."""
     judged = found.data.get("verdict")
-    return bool(judged["miscalibrated"]) if judged else told.tone == "bad"
+    if judged is None or judged["miscalibrated"] is None:
+        return told.tone == "bad"
+    return bool(judged["miscalibrated"])
 
 
 def _means_in_words(results: Results) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from raterwise.results import Results
 __all__ = ["Verdict", "verdict"]
 
 TOP_LABEL, ALL_CLASSES = "top label", "all classes"
+NONE = "No verdict on calibration"
 MOST_MORE = 2
 """How many further deviations a verdict names."""
 
@@ -33,30 +34,39 @@ MOST_MORE = 2
 def verdict(results: Results) -> Verdict:
     """Return what to believe of the probabilities: the verdict of all statistics together.
 
-    Results without one (streams, images, no resamples) are judged by the confidence in the
-    predicted class.
+    Where there is none the confidence in the predicted class is described, unless the cases cannot
+    tell chance from anything (one patient, one image). The stated rule where intervals are shown
+    beside it: green only if none of a calibration error excludes 0; and where raters are taken for
+    a sample, red only if one of them does.
     """
     judged = results.data.get("verdict")
-    return _judged(judged, results) if judged else verdict_on_confidence(results)
+    if judged and judged["miscalibrated"] is not None:
+        return _judged(judged, results)
+    if judged and any(word in judged["sentence"] for word in ("of one patient", "of one image")):
+        return Verdict(NONE, f"There is {judged['sentence']}.", "caution")
+    return verdict_on_confidence(results)
 
 
 def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
     """Return the verdict of all statistics together, in two lines."""
     p = f"p\u00a0{'<' if found['p_value'] < 0.001 else '='}\u00a0{max(found['p_value'], 0.001):.2g}"
+    checks = len(found["deviations"])
     if found["miscalibrated"]:
         first, others = _most_telling(found)
-        gap, ways = abs(first["predicted"] - first["observed"]), len(found["deviations"])
+        gap, doubt = abs(first["predicted"] - first["observed"]), _doubt(found, results)
         text = " ".join((
             f"{_after_headline(first['sentence'])}.",
             *(f"It {_quoted(_without_counting(d['sentence']))}." for d in others),
-            f"A calibrated model would look at least as bad by chance with {p}, over all {ways} "
-            "ways in which it was tested.",
+            f"Chance alone hardly explains this ({p}, corrected for {checks} checks).{doubt}",
         ))  # fmt: skip
-        return Verdict(_headline(first), text, "caution" if gap < SLIGHT else "bad")
+        return Verdict(_headline(first), text, "caution" if doubt or gap < SLIGHT else "bad")
+    tested = f"None of {checks} checks for miscalibration stands out (corrected {p})."
+    if above := [results[n].title for n in found.get("above_zero", ()) if n in results]:
+        text = f"{tested} But the {_intervals_of(above)} 0.{_of_raters(found)}"
+        return Verdict("Possibly miscalibrated", text, "caution")
     ece = results.get("ece")
     curve = ReliabilityCurve.from_dict(results.curves["top_label"]) if results.curves else None
     high = None if ece is None else ece.high
-    tested = f"None of the {len(found['deviations'])} ways in which it was tested stands out ({p})."
     if high is not None and high >= LARGE:
         text = (
             f"{tested} But a typical gap of up to {points(high)} percentage points cannot be "
@@ -69,6 +79,35 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         "points."
     )  # fmt: skip
     return Verdict("No miscalibration found", f"{tested}{example}{ceiling}", "good")
+
+
+def _doubt(found: Mapping[str, Any], results: Results) -> str:
+    """Return what an interval over raters says against a verdict that takes them as they are."""
+    reach = [results[n].title for n in found.get("reach_zero", ()) if n in results]
+    if found.get("unit", "cases") == "cases" or found.get("above_zero") or not reach:
+        return ""
+    return (
+        f" That is by these raters: with others it might look different, for the "
+        f"{_intervals_of(reach, 'includes', 'include')} 0 once raters count as a sample."
+    )
+
+
+def _of_raters(found: Mapping[str, Any]) -> str:
+    if found.get("unit") != "raters":
+        return ""
+    return " It takes these very cases for granted; other cases might look different."
+
+
+def _intervals_of(titles: Sequence[str], one: str = "excludes", many: str = "exclude") -> str:
+    """Return which intervals do what.
+
+    >>> _intervals_of(["ECE"]), _intervals_of(["ECE", "MCE"])
+    ('interval of ECE excludes', 'intervals of ECE and MCE exclude')
+    """
+    few = list(titles[:MOST_MORE])
+    more = [f"{len(titles) - len(few)} more"] if len(titles) > len(few) else []
+    named = " and ".join((*few, *more)) if not more else f"{', '.join(few)} and {more[0]}"
+    return f"interval of {named} {one}" if len(titles) == 1 else f"intervals of {named} {many}"
 
 
 def _most_telling(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Mapping[str, Any]]]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from os import PathLike
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
 from raterwise.choices import Interval, OnSingle, Per, Questions, Unit
+from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
 from raterwise.request import Metrics, Request
 from raterwise.results import Results
 from raterwise.segmentation.cases import Selection
+from raterwise.segmentation.levels import LevelImages
 from raterwise.segmentation.panels import roster_of
 from raterwise.segmentation.reduction import Reduction
 from raterwise.segmentation.request import ImageRequest
 from raterwise.segmentation.running import Job, Source, checkpoint_of, gather, measured
+from raterwise.subgroups import metrics_by_level
+from raterwise.variables import variables_of
 
 __all__ = ["evaluate", "evaluate_job"]
 
@@ -45,6 +49,8 @@ def evaluate(
     seed: int = 0,
     interval: Interval = "auto",
     on_single: OnSingle = "error",
+    subgroups: Mapping[str, ArrayLike] | ArrayLike | None = None,
+    subgroup_metrics: Metrics | None = None,
     threads: int | None = None,
     skip_bad: bool = False,
     client: Any = None,
@@ -109,6 +115,11 @@ def evaluate(
         How intervals are made, as in `raterwise.evaluate`.
     on_single : {"error", "drop"}, default "error"
         What a metric does about voxels with fewer labels than it needs.
+    subgroups : mapping of str to array-like, data frame, or array-like, default None
+        What tells images apart, one value per image: {"scanner": values}. The metrics are made
+        within each level and compared with those of all other images: `results.subgroups`.
+    subgroup_metrics : str or sequence of str, default None
+        Of the metrics asked for, those to make in every level, as in `raterwise.evaluate`.
     threads : int, default None
         How many to use; by default as many as the machine has cores.
     skip_bad : bool, default False
@@ -167,7 +178,8 @@ def evaluate(
     job = Job(ImageRequest(request, selection, reduction, roster), num_classes)
     return evaluate_job(
         job, cases, class_names=class_names, skip_bad=skip_bad, client=client,
-        checkpoint=checkpoint, progress=progress,
+        checkpoint=checkpoint, progress=progress, subgroups=subgroups,
+        subgroup_metrics=subgroup_metrics,
     )  # fmt: skip
 
 
@@ -180,14 +192,42 @@ def evaluate_job(
     client: Any = None,
     checkpoint: str | PathLike[str] | None = None,
     progress: Progress | None = None,
+    subgroups: Any = None,
+    subgroup_metrics: Metrics | None = None,
 ) -> Results:
     """Return the results of a job on images."""
     kept = None if checkpoint is None else checkpoint_of(checkpoint, job, cases)
+    levels = _levels(job, cases, class_names, subgroups, subgroup_metrics)
     gathered = Reduction(job.request, class_names)
     with with_threads(job.request.request.settings.threads):
         images = measured(job, cases, client=client, checkpoint=kept, progress=progress)
         with contextlib.closing(images):  # an error here must stop what is still running there
-            notes = gather(gathered, images, skip_bad=skip_bad)
+            notes = gather(gathered, images, skip_bad=skip_bad, levels=levels)
         if progress:
             progress("intervals", 1.0)
-        return gathered.results(tuple(notes))
+        results = gathered.results(tuple(notes))
+        return results if levels is None else levels.in_results(results)
+
+
+def _levels(
+    job: Job,
+    cases: Iterable[Source],
+    class_names: Sequence[str] | None,
+    subgroups: Any,
+    metrics: Any,
+) -> LevelImages | None:
+    """Return what gathers images by level, where they are told apart."""
+    if subgroups is None:
+        if metrics is not None:
+            raise InvalidInputError(
+                f"subgroup_metrics: needs subgroups to apply to; got {metrics!r} alone"
+            )
+        return None
+    if isinstance(cases, Sized):
+        number = len(cases)
+    else:  # how many there are is known at the end, and checked then
+        columns = subgroups.values() if isinstance(subgroups, Mapping) else [subgroups]
+        number = len(next(iter(columns), ()))
+    variables = variables_of(subgroups, number)
+    chosen = metrics_by_level(metrics, job.request.request)
+    return LevelImages(variables, job.request, chosen, class_names)

@@ -42,17 +42,28 @@ class Reduction:
         self._names: list[str] = []
         self._patients: dict[tuple[str, Hashable], int] = {}
         self._patient_of: list[int] = []
+        self._added: list[tuple[str, Hashable | None, CaseValues, int]] = []
         self._values: list[CaseValues] = []
         self._fingerprint = Fingerprint()
         self._stack = UnitStack("patients")
 
-    def add(self, name: str, patient: Hashable | None, kept: Digest | CaseValues) -> None:
-        """Add an image."""
-        key = ("image", len(self._names)) if patient is None else ("patient", patient)
-        code = self._patients.setdefault(key, len(self._patients))
+    def add(
+        self,
+        name: str,
+        patient: Hashable | None,
+        kept: Digest | CaseValues,
+        code: int | None = None,
+    ) -> int:
+        """Add an image, and return the number of its patient, which may be one given to it."""
+        if code is None:
+            key = ("image", len(self._names)) if patient is None else ("patient", patient)
+            code = self._patients.setdefault(key, len(self._patients))
+        else:
+            self._patients[("image" if patient is None else "patient", patient or code)] = code
         self._check_classes(name, kept.facts.classes)
         if isinstance(kept, CaseValues):
             self._values.append(kept)
+            self._added.append((name, patient, kept, code))
         tables = kept.tables if isinstance(kept, CaseValues) else kept
         self._stack.add(tables, code % MOST_BLOCKS)
         facts = kept.facts
@@ -63,6 +74,15 @@ class Reduction:
         self._fingerprint += mark
         self._names.append(name)
         self._patient_of.append(code)
+        return code
+
+    def joined(self, others: Sequence[Reduction]) -> Reduction:
+        """Return a reduction of the images of others, each with one value per image."""
+        whole = Reduction(self.request, self._class_names)
+        for other in others:
+            for image in other._added:
+                whole.add(*image)
+        return whole
 
     def _check_classes(self, name: str, classes: int) -> None:
         names = self._class_names
@@ -86,65 +106,75 @@ class Reduction:
         about = {**asdict(self.request.selection), "reduction": self.request.reduction}
         return replace(results, options={**results.options, **about}, case_names=tuple(self._names))
 
-    def _digest(self) -> Digest:
+    def digest(self, units: int = 0) -> Digest:
         """Return the digest of all images, with what is known of them as images."""
-        digest = self._stack.digest()
+        digest = self._stack.digest(units)
         names = self._class_names
         named = any(kind == "patient" for kind, _ in self._patients)
-        ids = [str(patient) for _, patient in self._patients]
+        ids = {code: str(patient) for (_, patient), code in self._patients.items()}
+        known, codes = np.unique(self._patient_of, return_inverse=True)
         dropped = dict(digest.facts.dropped)
         facts = replace(
             digest.facts,
             class_names=None if names is None else tuple(names),
             dropped={**dropped, **({"bad images": self.skipped} if self.skipped else {})},
-            patients=Patients.of_codes(np.array(self._patient_of), ids) if named else None,
+            patients=Patients.of_codes(codes, [ids[c] for c in known]) if named else None,
             fingerprint=self._fingerprint,
         )
         return replace(digest, facts=facts, unit="patients" if named else "images")
 
     def _pooled(self, notes: tuple[str, ...]) -> Results:
-        judged = judge(self._digest(), self.request.request)
+        judged = judge(self.digest(), self.request.request)
         by_class: Mapping[str, tuple[float, ...]] = {}
         if judged.pass_ is not None:
             defined = {name for name, e in judged.estimates.items() if e.value is not None}
             by_class = values_by_class(judged.pass_, judged.asked, defined)
         return results_of(judged, notes=notes, per_class=by_class)
 
-    def _per_case(self, notes: tuple[str, ...]) -> Results:
-        request, digest = self.request.request, self._digest()
-        settings, units = request.settings, len(self._patients)
-        times, panels = None, self.request.panels()
-        if settings.resamples and settings.unit != "raters" and units > 1:
-            times = multiplicities(units, settings.resamples, settings.seed)
+    def judged_images(self) -> Judged:
+        """Return the means over the images, with intervals over patients."""
+        request, panels = self.request.request, self.request.panels()
+        settings = request.settings
+        known, codes = np.unique(self._patient_of, return_inverse=True)
+        times = None
+        if settings.resamples and settings.unit != "raters" and len(known) > 1:
+            times = multiplicities(len(known), settings.resamples, settings.seed)
         estimates: dict[str, Estimate] = {}
-        values: dict[str, FloatArray] = {}
         replicates: dict[str, FloatArray] = {}
         for row in request.rows:
-            each = [case.values[row.name] for case in self._values]
-            values[row.name] = np.array([value for value, _, _ in each])
+            values = self._values_of(row.name)
             point = self._point(row.name, blank(row, request.asked[row.name][1]), row.undefined)
-            defined = ~np.isnan(values[row.name])
-            patients = np.array(self._patient_of)[defined]
+            defined = ~np.isnan(values)
             estimates[row.name] = point
-            several = times is not None and len(np.unique(patients)) > 1
+            several = times is not None and len(np.unique(codes[defined])) > 1
             if point.value is not None and (several or (settings.unit == "raters" and panels)):
                 estimates[row.name], replicates[row.name] = mean_over_units(
-                    point, values[row.name][defined], patients, times, settings,
+                    point, values[defined], codes[defined], times, settings,
                     row.within_bounds(-np.inf, np.inf),
                     None if panels is None else self._by_raters(row, panels),
                 )  # fmt: skip
+        digest = self.digest()
+        return Judged(request, digest, estimates, self._rated(digest), None, replicates)
+
+    def _values_of(self, name: str) -> FloatArray:
+        return np.array([case.values[name][0] for case in self._values])
+
+    def _per_case(self, notes: tuple[str, ...]) -> Results:
+        judged = self.judged_images()
         by_class = {
             row.name: tuple(np.nanmean([case.per_class[row.name] for case in having], axis=0))
-            for row in request.rows
+            for row in self.request.request.rows
             if (having := [case for case in self._values if row.name in case.per_class])
         }
-        curves, asked = self._curves(digest)
-        judged = Judged(request, digest, estimates, asked, None, replicates)
-        data = {} if panels is None else {"resampled_raters": len(self.request.raters)}
-        notes = (*self._without_value(estimates), *notes)
-        by_class = {name: tuple(float(v) for v in each) for name, each in by_class.items()}
+        notes = (*self._without_value(judged.estimates), *notes)
+        panels = self.request.panels()
         return results_of(
-            judged, data=data, notes=notes, curves=curves, per_case=values, per_class=by_class
+            judged,
+            data={} if panels is None else {"resampled_raters": len(self.request.raters)},
+            notes=notes,
+            curves=self._curves(judged),
+            per_case={name: self._values_of(name) for name in judged.estimates},
+            per_class={name: tuple(float(v) for v in each) for name, each in by_class.items()},
         )
 
     def _by_raters(self, row: Metric, panels: Panels) -> RaterMeans:
@@ -191,14 +221,18 @@ class Reduction:
             for (count, why), titles in found.items()
         )
 
-    def _curves(self, digest: Digest) -> tuple[dict[str, Any], Any]:
-        """Return the reliability curves of all voxels together, and the metrics with a value."""
+    def _rated(self, digest: Digest) -> Any:
+        """Return the metrics that some voxels have enough raters for."""
         on_single = self.request.request.settings.on_single
-        rated = {
+        return {
             name: (row, own)
             for name, (row, own) in self.request.request.asked.items()
             if digest.facts.too_few(row.raters_needed(own, on_single)) < digest.facts.cases
         }
+
+    def _curves(self, judged: Judged) -> dict[str, Any]:
+        """Return the reliability curves of all voxels together."""
+        rated, digest = judged.asked, judged.digest
         drawn = {name: rated[name] for name in self.request.drawn if name in rated}
         pass_ = Pass(digest, drawn, self.request.request.settings)
-        return curves_of(pass_, drawn, digest.facts.class_names), rated
+        return curves_of(pass_, drawn, digest.facts.class_names)

@@ -64,13 +64,13 @@ class ImageRequest:
         """Return what to keep of an image of so many voxels."""
         if self.reduction == "pooled":
             # The millions of voxels of an image are no few errors.
-            return self.request.plans(bounded=True, steps=False)
+            return self.request.plans(bounded=True, steps=False, grouped=True)
         exact, on_single = voxels <= EXACT_VOXELS, self.request.settings.on_single
         plans = []
         for row, own in self.request.asked.values():
             plan = row.plan_of(own, on_single)
             plans.append(plan if exact and "kernel" not in row.tags else plan.bounded())
-        return list(dict.fromkeys(plans))
+        return list(dict.fromkeys([*plans, *self.request.verdict_plans(grouped=True)]))
 
     def kept_of(
         self, case: Case, num_classes: int | None = None, number: int = 0
@@ -136,7 +136,7 @@ class CaseValues:
     """The metrics of one image: what is kept of it where the reduction is "per_case"."""
 
     tables: Digest
-    """Of the metrics that reliability curves are drawn from, and no others."""
+    """Of the metrics that reliability curves are drawn from, and of the verdict; no others."""
     values: Mapping[str, tuple[float, float | None, str | None]]
     """By metric: value (NaN where undefined), bound, and why it is undefined."""
     per_class: Mapping[str, tuple[float, ...]]
@@ -155,6 +155,7 @@ class CaseValues:
         values = _values(pass_, asked.request)
         defined = {name for name, (_, _, why) in values.items() if why is None}
         drawn = {row.plan(own) for row, own in asked.drawn.values()}
+        drawn |= set(asked.request.verdict_plans(grouped=True))
         tables = {plan: table for plan, table in digest.summaries.items() if plan in drawn}
         by_class = values_by_class(pass_, asked.request.asked, defined)
         return CaseValues(replace(digest, summaries=tables), values, by_class)

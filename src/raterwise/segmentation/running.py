@@ -23,6 +23,7 @@ from raterwise.io.manifests import CaseFiles
 from raterwise.io.volumes import read_images, write_nifti
 from raterwise.kernels._threads import number_of_threads
 from raterwise.segmentation.cases import Case
+from raterwise.segmentation.levels import LevelImages
 from raterwise.segmentation.maps import disagreement_map
 from raterwise.segmentation.reduction import Reduction
 from raterwise.segmentation.request import CaseValues, ImageRequest
@@ -279,14 +280,25 @@ def _stamps(files: CaseFiles) -> list[tuple[int, int]]:
 
 
 def gather(
-    reduction: Reduction, images: Iterable[Measured | Bad], *, skip_bad: bool = False
+    reduction: Reduction,
+    images: Iterable[Measured | Bad],
+    *,
+    skip_bad: bool = False,
+    levels: LevelImages | None = None,
 ) -> list[str]:
-    """Add the images that can be used to a reduction; return what to say of the others."""
+    """Add the images that can be used to a reduction; return what to say of the others.
+
+    They are added to their levels, too, where they are told apart.
+    """
     notes = []
     for image in images:
         if not isinstance(image, Bad):
-            reduction.add(image.name, image.patient, image.kept)
+            code = reduction.add(image.name, image.patient, image.kept)
+            if levels is not None:
+                levels.add(image.name, image.patient, image.kept, code)
             continue
+        if levels is not None:
+            levels.skip()
         if not skip_bad:
             raise InvalidInputError(f"{image.why}; skip_bad=True leaves such images out")
         notes.append(f"left out: {image.why}")

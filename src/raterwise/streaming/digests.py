@@ -6,7 +6,7 @@ files -> parts -> digests -> + -> results
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from os import PathLike
@@ -21,10 +21,13 @@ from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.raters import summaries_by_panel
 from raterwise.inference.settings import Progress
 from raterwise.kernels._threads import number_of_threads
+from raterwise.predictions import Predictions
 from raterwise.streaming.here import results_here
 from raterwise.streaming.parts import Part, StreamColumns, read_part
 from raterwise.streaming.saved import Checkpoint, stamp
+from raterwise.summaries import summarise
 from raterwise.summaries.digest import Digest, digest_of, merged_in_order
+from raterwise.variables import Variable
 
 __all__ = ["STREAM_UNITS", "PartJob", "blocks_of_cases", "blocks_of_groups", "digest_of_parts"]
 
@@ -53,6 +56,11 @@ class PartJob:
     on_unrated: OnUnrated = "error"
     panels: tuple[tuple[int, ...], ...] = ()
     """How often each rater's column counts, where raters are resampled."""
+    verdict_plans: tuple[Any, ...] = ()
+    """Of the verdict, which knows patients also where raters are resampled."""
+    compares_raters: bool = False
+    level_plans: tuple[Any, ...] = ()
+    """Of the metrics that are made within the levels of what tells cases apart."""
 
 
 def digest_of_part(job: PartJob, part: Part) -> Digest:
@@ -66,7 +74,9 @@ def digest_of_part(job: PartJob, part: Part) -> Digest:
 
 def _digest_of_part(job: PartJob, part: Part) -> Digest:
     by_rater = bool(job.panels)
-    predictions, groups = read_part(part, job.columns, job.on_unrated, by_rater)
+    predictions, groups, variables = read_part(
+        part, job.columns, job.on_unrated, by_rater or job.compares_raters
+    )
     blocks = None
     if job.intervals and groups is not None:
         codes = predictions.groups
@@ -75,20 +85,52 @@ def _digest_of_part(job: PartJob, part: Part) -> Digest:
     elif job.intervals:
         # Blocks are random: which of the cases were dropped before makes no difference.
         blocks = blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
+    about: dict[str, Any] = {
+        "number": STREAM_UNITS if job.intervals else 1,
+        "unit": "cases" if groups is None else "patients",
+        "first": part.first,
+    }
+    alone = job.intervals or groups is None
     found = digest_of(
         predictions,
-        job.plans,
+        (*job.plans, *job.verdict_plans) if alone else job.plans,
         units=blocks,
-        number=STREAM_UNITS if job.intervals else 1,
-        unit="cases" if groups is None else "patients",
-        first=part.first,
+        panel=job.compares_raters,
+        **about,
     )
+    if not alone and job.verdict_plans:  # raters are resampled, but patients are patients
+        codes = blocks_of_groups(predictions.group_ids, job.seed)[predictions.groups]
+        own = summarise(predictions, job.verdict_plans, units=codes, num_units=STREAM_UNITS)
+        found = replace(found, summaries={**found.summaries, **own})
+    levels = {v.name: _levels(job, predictions, v, blocks, about) for v in variables}
+    if levels:
+        found = replace(found, levels=levels)
     if not by_rater:
         return found
     known = found.facts.fingerprint.with_raters(predictions.labels, part.first)
     facts = replace(found.facts, fingerprint=known)
     panels = summaries_by_panel(predictions, job.plans, job.panels)
     return replace(found, facts=facts, panels=panels)
+
+
+def _levels(
+    job: PartJob,
+    predictions: Predictions,
+    variable: Variable,
+    blocks: IntArray | None,
+    about: Mapping[str, Any],
+) -> dict[str, Digest]:
+    """Return the digests of the levels of a variable."""
+    found = {}
+    for code, level in enumerate(variable.levels):
+        rows = np.flatnonzero(variable.codes == code)
+        own, units = predictions.take(rows), None if blocks is None else blocks[rows]
+        digest = digest_of(own, job.level_plans, units=units, **about)
+        if job.panels:
+            panels = summaries_by_panel(own, job.level_plans, job.panels)
+            digest = replace(digest, panels=panels)
+        found[level] = digest
+    return found
 
 
 def digest_of_parts(

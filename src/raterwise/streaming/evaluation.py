@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
+from raterwise.divided import subgroups_of_digests
 from raterwise.errors import InvalidInputError
 from raterwise.inference.raters import Panels
 from raterwise.inference.settings import Progress, Settings, silent
@@ -20,7 +22,9 @@ from raterwise.results import Results
 from raterwise.streaming.digests import PartJob, digest_of_parts
 from raterwise.streaming.parts import StreamColumns, parts_of
 from raterwise.streaming.saved import save_digest
+from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.summaries.digest import Digest
+from raterwise.variables import Variable, in_order
 
 __all__ = ["evaluate_digest", "evaluate_stream", "request_of_header"]
 
@@ -46,6 +50,8 @@ def evaluate_stream(
     interval: Interval = "auto",
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
+    subgroups: str | Sequence[str] | None = None,
+    subgroup_metrics: Metrics | None = None,
     threads: int | None = None,
     client: Any = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -93,6 +99,11 @@ def evaluate_stream(
         What to do about cases that nobody rated.
     on_single : {"error", "drop"}, default "error"
         What a metric does about cases with fewer labels than it needs.
+    subgroups : str or sequence of str, default None
+        Columns that tell cases apart, such as the scanner: the metrics are made within each level
+        and compared with those of all other cases, as in `evaluate`.
+    subgroup_metrics : str or sequence of str, default None
+        Of the metrics asked for, those to make in every level, as in `evaluate`.
     threads : int, default None
         How many to use; by default as many as the machine has cores.
     client : dask.distributed.Client, default None
@@ -143,11 +154,17 @@ def evaluate_stream(
     told["options"] = options
     request = Request.of(metrics, bins=bins, settings=settings, **told)
     parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
-    found = StreamColumns.of(names, **columns)
+    apart = [subgroups] if isinstance(subgroups, str) else list(subgroups or ())
+    if subgroup_metrics is not None and not apart:
+        raise InvalidInputError(
+            f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
+        )
+    found = StreamColumns.of(names, subgroups=apart, **columns)
     if metrics == "all":
         classes = len(found.class_names)
         request = Request.of(metrics, bins=bins, settings=settings, classes=classes, **told)
-    job = _job(found, request, on_unrated)
+    chosen = metrics_by_level(subgroup_metrics, request) if apart else None
+    job = _job(found, request, on_unrated, chosen)
     if save_summary is not None and job.panels:
         raise InvalidInputError(
             f'unit: a saved summary does not tell raters apart, so it must be "cases"; got {unit!r}'
@@ -162,14 +179,16 @@ def evaluate_stream(
             progress=lambda what, done: report(what, READING * done),
         )
         if save_summary is not None:
-            save_digest(fspath(save_summary), digest, header_of(request), anonymous=True)
+            save_digest(fspath(save_summary), digest, header_of(request, chosen), anonymous=True)
         return evaluate_digest(
-            digest, request, lambda what, done: report(what, READING + (1 - READING) * done)
+            digest, request, lambda what, done: report(what, READING + (1 - READING) * done), chosen
         )
 
 
-def _job(columns: StreamColumns, request: Request, on_unrated: OnUnrated) -> PartJob:
-    """Return how each part becomes a digest."""
+def _job(
+    columns: StreamColumns, request: Request, on_unrated: OnUnrated, chosen: Request | None
+) -> PartJob:
+    """Return how each part becomes a digest; `chosen` is what is asked of its levels."""
     settings = request.settings
     if settings.draws_raters and not columns.raters:
         held = "label" if columns.label is not None else "count"
@@ -179,25 +198,49 @@ def _job(columns: StreamColumns, request: Request, on_unrated: OnUnrated) -> Par
             'rater_prefix, or resample "cases"'
         )
     panels = Panels.for_persons(len(columns.raters), settings)
-    by_unit = settings.resamples > 0 and settings.unit != "raters"
-    drawn = () if panels is None else panels.different
     return PartJob(
-        columns, tuple(request.plans(bounded=True)), settings.seed, by_unit, on_unrated, drawn
+        columns,
+        tuple(request.plans(bounded=True)),
+        settings.seed,
+        intervals=settings.resamples > 0 and settings.unit != "raters",
+        on_unrated=on_unrated,
+        panels=() if panels is None else panels.different,
+        verdict_plans=tuple(request.verdict_plans(columns.group is not None)),
+        compares_raters=request.compares_raters,
+        level_plans=() if chosen is None else tuple(chosen.plans(bounded=True)),
     )
 
 
-def evaluate_digest(digest: Digest, request: Request, progress: Progress | None = None) -> Results:
-    """Return the results of a request on a digest whose units are blocks, some perhaps empty."""
+def evaluate_digest(
+    digest: Digest,
+    request: Request,
+    progress: Progress | None = None,
+    chosen: Request | None = None,
+) -> Results:
+    """Return the results of a request on a digest whose units are blocks, some perhaps empty.
+
+    `chosen` is what is asked of the levels, where the digest has some.
+    """
     results = results_of(judge(digest.occupied(), request, progress=progress))
+    if digest.levels and chosen is not None:
+        levels = {
+            name: {level: own[level] for level in in_order(name, own)}
+            for name, own in digest.levels.items()
+        }
+        variables = [Variable(name, tuple(own), np.empty(0, int)) for name, own in levels.items()]
+        found = subgroups_of_digests(levels, chosen, progress)
+        results = with_subgroups(results, variables, found, chosen)
     if progress:
         progress("done", 1.0)
     return results
 
 
-def header_of(request: Request) -> dict[str, Any]:
+def header_of(request: Request, chosen: Request | None = None) -> dict[str, Any]:
     """Return what a saved summary says of how it was made, which others must share."""
     settings = request.settings
+    told = {} if chosen is None else {"subgroup_metrics": list(chosen.metrics)}
     return {
+        **told,
         "metrics": list(request.metrics),
         **request.shared,
         "options": {name: dict(own) for name, own in request.own.items()},

@@ -17,6 +17,7 @@ from raterwise.io.values import as_class_codes, as_ids, as_numbers, as_whole_num
 from raterwise.io.volumes import imaging_module
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.variables import Variable, variables_of
 
 __all__ = ["Part", "StreamColumns", "parts_of", "read_part"]
 
@@ -37,6 +38,8 @@ class StreamColumns:
     group: str | None = None
     weight: str | None = None
     missing: tuple[str, ...] = ()
+    subgroups: tuple[str, ...] = ()
+    """What tells cases apart."""
 
     @staticmethod
     def of(
@@ -53,6 +56,7 @@ class StreamColumns:
         group_column: str | None = None,
         weight_column: str | None = None,
         missing: Sequence[str] = (),
+        subgroups: Sequence[str] = (),
     ) -> StreamColumns:
         """Return the columns by the names and prefixes that `raterwise evaluate` takes."""
         probs = tuple(prob_columns) or tuple(c for c in columns if c.startswith(prob_prefix))
@@ -88,8 +92,9 @@ class StreamColumns:
                 f"count_columns: must be one per class, {len(names)}; got {len(counts)}"
             )
         found = StreamColumns(
-            probs, names, label_column, raters, counts, group_column, weight_column, tuple(missing)
-        )
+            probs, names, label_column, raters, counts, group_column, weight_column,
+            tuple(missing), tuple(subgroups),
+        )  # fmt: skip
         absent = [name for name in found.needed if name not in columns]
         if absent:
             raise InvalidInputError(
@@ -102,6 +107,7 @@ class StreamColumns:
     def needed(self) -> list[str]:
         """Every column that is read."""
         names = [*self.probs, self.label, *self.raters, *self.counts, self.group, self.weight]
+        names += self.subgroups
         return list(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -220,10 +226,11 @@ def _zarr_column(group: Any, name: str, rows: slice, part: Part) -> Any:
 
 def read_part(
     part: Part, columns: StreamColumns, on_unrated: OnUnrated, by_rater: bool = False
-) -> tuple[Predictions, Any]:
-    """Return the predictions of a part, and the patients of its cases where they are known.
+) -> tuple[Predictions, Any, tuple[Variable, ...]]:
+    """Return the predictions of a part, the patients of its cases, and what tells these apart.
 
-    `by_rater` keeps who said what, which takes memory.
+    There are no patients (None) where they are not known. `by_rater` keeps who said what, which
+    takes memory.
     """
     held = _columns_of(part, columns.needed)
     names = columns.class_names
@@ -245,7 +252,10 @@ def read_part(
         else:
             matrix = np.stack(codes, axis=1)
             labels = Labels.from_ratings(matrix, num_classes=len(names), class_names=names)
-            labels = labels if by_rater else replace(labels, ratings=None)
+            ratings = labels.ratings if by_rater else None
+            if ratings is not None:
+                ratings = replace(ratings, rater_ids=sources)
+            labels = replace(labels, ratings=ratings)
     weights = None
     if columns.weight is not None:
         weights = as_numbers(held[columns.weight], where(columns.weight))
@@ -260,4 +270,6 @@ def read_part(
         class_names=names,
         on_unrated=on_unrated,
     )
-    return whole, groups
+    told = {name: held[name].to_pylist() for name in columns.subgroups}
+    variables = variables_of(told, part.rows) if told else ()
+    return whole, groups, tuple(variable.take(whole.kept) for variable in variables)

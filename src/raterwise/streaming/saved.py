@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.questions import Event, PerCaseScore, Question
-from raterwise.summaries import AgreementPlan, BinPlan, CellPlan
+from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Confidences, Facts, Patients
 from raterwise.summaries.fingerprint import Fingerprint
+from raterwise.summaries.panel import Panel
 
 __all__ = ["FORMAT_VERSION", "Checkpoint", "load_digest", "save_digest", "stamp"]
 
@@ -32,8 +33,12 @@ FORMAT_VERSION = 2
 KNOWN_VERSIONS = (1, 2)
 KIND = " summary"
 FORMAT = "raterwise" + KIND
+PANEL = ("codes", "cases", "patients")
+"""The arrays of a panel."""
 
-PLANS: dict[str, type] = {plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan)}
+PLANS: dict[str, type] = {
+    plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan, DeviationPlan)
+}
 QUESTIONS: dict[str, type] = {cls.kind: cls for cls in (Question, Event, PerCaseScore)}
 
 
@@ -48,17 +53,28 @@ def save_digest(
 
     Of patients, the file holds 64 bits made of each name; an `anonymous` one only their number.
     """
+    return write_bytes_atomically(path, _packed(digest, options, anonymous=anonymous))
+
+
+def _packed(digest: Digest, options: Mapping[str, Any] | None, *, anonymous: bool) -> bytes:
+    """Return the content of a file; the digests of levels are such files inside of it."""
     arrays: dict[str, NDArray[Any]] = {"unit_cases": digest.unit_cases}
+    if digest.weights is not None:
+        arrays["unit_weights"] = digest.weights
     facts = digest.facts
     if anonymous and facts.patients is not None:
-        facts = replace(facts, patients=facts.patients.anonymous())
+        panel = None if facts.panel is None else facts.panel.anonymous()
+        facts = replace(facts, patients=facts.patients.anonymous(), panel=panel)
     if facts.patients is not None:
         arrays |= {"patients": facts.patients.hashes, "patient_cases": facts.patients.cases}
+    if facts.panel is not None:
+        held = {name: getattr(facts.panel, name) for name in PANEL}
+        arrays |= {f"said_{name}": values for name, values in held.items()}
     plans = list(digest.summaries)
     arrays |= _arrays_of(digest.summaries, plans)
     for j, summaries in enumerate(digest.panels.values()):
         arrays |= _arrays_of(summaries, plans, f"panel{j}_")
-    header = {
+    header: dict[str, Any] = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "plans": [_plan_as_dict(plan) for plan in plans],
@@ -66,12 +82,16 @@ def save_digest(
         "facts": _facts_as_dict(facts),
         "unit": digest.unit,
         "options": dict(options or {}),
+        "levels": [[name, level] for name, own in digest.levels.items() for level in own],
     }
+    for i, (name, level) in enumerate(header["levels"]):
+        inner = _packed(digest.levels[name][level], None, anonymous=anonymous)
+        arrays[f"level_{i}"] = np.frombuffer(inner, np.uint8)
     text = json.dumps(header, ensure_ascii=False)
     arrays["header"] = np.frombuffer(text.encode("utf-8"), np.uint8)
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return write_bytes_atomically(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
 def load_digest(path: str | PathLike[str]) -> tuple[Digest, dict[str, Any]]:
@@ -79,8 +99,13 @@ def load_digest(path: str | PathLike[str]) -> tuple[Digest, dict[str, Any]]:
     name = Path(path).name
     if not Path(path).is_file():
         raise InvalidInputError(f"{path}: there is no such file")
+    with open(path, "rb") as stream:
+        return _unpacked(stream, name)
+
+
+def _unpacked(stream: Any, name: str) -> tuple[Digest, dict[str, Any]]:
     try:
-        with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as content:
+        with np.load(stream, allow_pickle=False) as content:
             arrays = {key: content[key] for key in content.files}
         header = json.loads(bytes(arrays["header"]).decode("utf-8"))
         if not str(header["format"]).endswith(KIND):  # whatever the project was called then
@@ -100,18 +125,26 @@ def load_digest(path: str | PathLike[str]) -> tuple[Digest, dict[str, Any]]:
         found = _summaries_of(arrays, plans)
         panels = {tuple(p): found[f"panel{j}"] for j, p in enumerate(header.get("panels", ()))}
         facts = _facts_of_dict(header["facts"], arrays)
-        about = facts, arrays["unit_cases"], header["unit"], panels
-        return Digest(found[""], *about), header["options"]
+        units = arrays["unit_cases"], header["unit"], panels, arrays.get("unit_weights")
+        levels: dict[str, dict[str, Digest]] = {}
+        for i, (variable, level) in enumerate(header.get("levels", [])):
+            inner, _ = _unpacked(io.BytesIO(arrays[f"level_{i}"].tobytes()), name)
+            levels.setdefault(variable, {})[level] = inner
+        return Digest(found[""], facts, *units, levels), header["options"]
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise InvalidInputError(f"{name}: is a damaged summary ({error!r})") from error
 
 
 def _facts_as_dict(facts: Facts) -> dict[str, Any]:
-    content = asdict(replace(facts, patients=None))
+    content = asdict(replace(facts, patients=None, panel=None))
     content["confidences"]["values"] = list(facts.confidences.values.items())
     if facts.patients is not None:
         known = facts.patients
         content["patients"] = {"more": known.more, "most": known.most, "lists": known.lists}
+    if facts.panel is not None:
+        panel = facts.panel
+        names = [str(name) for name in panel.raters]
+        content["panel"] = {"raters": names, "classes": panel.classes, "why": panel.why}
     return content
 
 
@@ -127,6 +160,9 @@ def _facts_of_dict(content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) 
     if patients is not None:
         counted = {"lists": int(patients["more"] > 0), **patients}
         parts["patients"] = Patients(arrays["patients"], arrays["patient_cases"], **counted)
+    if (panel := content.get("panel")) is not None:
+        held = {name: arrays[f"said_{name}"] for name in PANEL}
+        parts["panel"] = Panel(**{**panel, "raters": tuple(panel["raters"]), **held})
     return Facts(**{**content, **parts})
 
 
@@ -136,6 +172,7 @@ def _arrays_of(
     return {
         f"{mark}{i}_{name}": array
         for i, plan in enumerate(plans)
+        if plan in summaries  # panels have nothing of the verdict
         for name, array in summaries[plan].arrays().items()
     }
 
@@ -151,7 +188,7 @@ def _summaries_of(
         if number.isdigit():
             found.setdefault(panel, {}).setdefault(int(number), {})[name] = array
     return {
-        panel: {plan: plan.from_arrays(own[i]) for i, plan in enumerate(plans)}
+        panel: {plan: plan.from_arrays(own[i]) for i, plan in enumerate(plans) if i in own}
         for panel, own in found.items()
     }
 

@@ -4,6 +4,7 @@ from raterwise.summaries.agreement_sums import AgreementPlan, AgreementSums, Agr
 from raterwise.summaries.bin_sums import BinPlan, BinSums, BinTable
 from raterwise.summaries.cells import CellPlan, CellSums
 from raterwise.summaries.contract import Metric, Options, Plan, Summary
+from raterwise.summaries.deviation_sums import DeviationPlan, DeviationSums, DeviationTable
 from raterwise.summaries.kept_sample import KeptSample, SamplePlan
 from raterwise.summaries.one_pass import summarise
 from raterwise.summaries.smoothing import through
@@ -19,6 +20,9 @@ __all__ = [
     "BinTable",
     "CellPlan",
     "CellSums",
+    "DeviationPlan",
+    "DeviationSums",
+    "DeviationTable",
     "KeptSample",
     "Metric",
     "Options",

@@ -40,6 +40,15 @@ class Digest:
     """What the resampling units are blocks of: "cases" or "patients"."""
     panels: Mapping[tuple[int, ...], Mapping[Any, Any]] = field(default_factory=dict)
     """By how often each rater counts, the summaries of all cases; where raters are resampled."""
+    weights: NDArray[np.float64] | None = None
+    """(units,): how much the cases of each unit weigh; None where every case weighs 1."""
+    levels: Mapping[str, Mapping[str, Digest]] = field(default_factory=dict)
+    """By variable that cases are told apart by, and by its levels: the digests of their cases."""
+
+    @property
+    def unit_weights(self) -> NDArray[Any]:
+        """(units,): how much the cases of each resampling unit weigh."""
+        return self.unit_cases if self.weights is None else self.weights
 
     def __add__(self, other: Digest) -> Digest:
         if not isinstance(other, Digest):
@@ -63,7 +72,27 @@ class Digest:
             self.unit_cases + other.unit_cases,
             self.unit,
             {panel: _added(mine, other.panels[panel]) for panel, mine in self.panels.items()},
+            self._weights_with(other),
+            self._levels_with(other),
         )
+
+    def _levels_with(self, other: Digest) -> dict[str, dict[str, Digest]]:
+        if set(self.levels) != set(other.levels):
+            raise MergeError(
+                f"cannot add cases told apart by {', '.join(other.levels) or 'nothing'} to cases "
+                f"told apart by {', '.join(self.levels) or 'nothing'}"
+            )
+        found = {}
+        for variable, mine in self.levels.items():
+            theirs = other.levels[variable]
+            found[variable] = {**mine, **theirs}
+            found[variable] |= {name: mine[name] + theirs[name] for name in mine if name in theirs}
+        return found
+
+    def _weights_with(self, other: Digest) -> NDArray[np.float64] | None:
+        if self.weights is None and other.weights is None:
+            return None
+        return np.asarray(self.unit_weights + other.unit_weights, dtype=np.float64)
 
     def occupied(self) -> Digest:
         """Return the digest without the units that have no cases."""
@@ -71,7 +100,8 @@ class Digest:
         if len(kept) == len(self.unit_cases):
             return self
         units = _each_once(lambda one: one.with_units(one.units[kept]), self.summaries)
-        return replace(self, summaries=units, unit_cases=self.unit_cases[kept])
+        weights = None if self.weights is None else self.weights[kept]
+        return replace(self, summaries=units, unit_cases=self.unit_cases[kept], weights=weights)
 
 
 def _added(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -102,39 +132,39 @@ class UnitStack:
     def __init__(self, unit: str) -> None:
         self._unit = unit
         self._facts: Facts | None = None
-        self._cases: list[int] = []
-        self._tables: dict[Any, list[NDArray[Any]]] = {}
+        self._cases: dict[int, int] = {}
+        self._tables: dict[Any, dict[int, NDArray[Any]]] = {}
         self._totals: dict[Any, Summary] = {}
         self._panels: dict[tuple[int, ...], Mapping[Any, Any]] = {}
 
     def add(self, digest: Digest, unit: int) -> None:
-        """Add a digest to a unit that is there, or to the next new one."""
+        """Add a digest to a unit."""
         self._facts = digest.facts if self._facts is None else self._facts + digest.facts
         for plan, summary in digest.summaries.items():
             known = self._totals.get(plan)
             self._totals[plan] = summary if known is None else known + summary
-            _add_to(self._tables.setdefault(plan, []), unit, summary.units[0])
+            _add_to(self._tables.setdefault(plan, {}), unit, summary.units[0])
         for panel, summaries in digest.panels.items():
             before = self._panels.get(panel)
             self._panels[panel] = summaries if before is None else _added(before, summaries)
         _add_to(self._cases, unit, digest.facts.cases)
 
-    def digest(self) -> Digest:
-        """Return the digest of all that was added."""
+    def digest(self, units: int = 0) -> Digest:
+        """Return the digest of all that was added, with at least so many units."""
         if self._facts is None:
             raise InvalidInputError("cases: must be at least one; got none")
-        summaries = {
-            plan: self._totals[plan].with_units(np.stack(tables))
-            for plan, tables in self._tables.items()
-        }
-        return Digest(summaries, self._facts, np.array(self._cases), self._unit, self._panels)
+        every = range(max(units, max(self._cases) + 1))
+        summaries = {}
+        for plan, tables in self._tables.items():
+            nothing = np.zeros_like(next(iter(tables.values())))
+            stack = np.stack([tables.get(unit, nothing) for unit in every])
+            summaries[plan] = self._totals[plan].with_units(stack)
+        cases = np.array([self._cases.get(unit, 0) for unit in every])
+        return Digest(summaries, self._facts, cases, self._unit, self._panels)
 
 
-def _add_to(units: list[Any], unit: int, what: Any) -> None:
-    if unit < len(units):
-        units[unit] = units[unit] + what
-    else:
-        units.append(what)
+def _add_to(units: dict[int, Any], unit: int, what: Any) -> None:
+    units[unit] = units[unit] + what if unit in units else what
 
 
 def digest_of(
@@ -145,19 +175,24 @@ def digest_of(
     number: int = 1,
     unit: str = "cases",
     first: int = 0,
+    panel: bool = False,
     threads: int | None = None,
 ) -> Digest:
     """Return the digest of predictions, all of them or a part.
 
     `units` (n,) is the resampling unit of each case, one of `number`; `first` is the place of the
-    first case among all.
+    first case among all; with `panel` the facts have who said what.
     """
     summaries = summarise(predictions, plans, units=units, num_units=number, threads=threads)
-    facts = Facts.of(predictions, first)
+    facts = Facts.of(predictions, first, panel=panel)
     if units is None:
         return Digest(summaries, facts, np.array([len(predictions)]), unit)
     facts = replace(facts, fingerprint=facts.fingerprint.with_units(units, first))
-    return Digest(summaries, facts, np.bincount(units, minlength=number), unit)
+    given, weights = predictions.weights, None
+    if given is not None:
+        weights = np.bincount(units, given, number).astype(np.float64)
+    cases = np.bincount(units, minlength=number)
+    return Digest(summaries, facts, cases, unit, weights=weights)
 
 
 def merged_in_order(digests: Iterable[Digest]) -> Digest:

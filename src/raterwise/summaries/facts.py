@@ -18,6 +18,7 @@ from raterwise import rules
 from raterwise.errors import MergeError
 from raterwise.predictions import Predictions
 from raterwise.summaries.fingerprint import Fingerprint
+from raterwise.summaries.panel import Panel
 
 __all__ = ["Confidences", "Facts", "Patients", "hashes_of"]
 
@@ -185,11 +186,17 @@ class Facts:
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     images: int = 0
     """How many images the cases are voxels of; 0 where cases are no voxels."""
+    panel: Panel | None = None
+    """Who said what, where raters are to be compared."""
 
     @staticmethod
-    def of(predictions: Predictions, first: int = 0) -> Facts:
-        """Return the facts about predictions, the first of which is case number `first` of all."""
+    def of(predictions: Predictions, first: int = 0, *, panel: bool = False) -> Facts:
+        """Return the facts about predictions, the first of which is case number `first` of all.
+
+        With `panel`, they have who said what.
+        """
         groups = predictions.groups
+        names = hashes_of(predictions.group_ids) if panel and groups is not None else None
         return Facts(
             predictions.num_classes,
             len(predictions),
@@ -199,6 +206,7 @@ class Facts:
             patients=None if groups is None else Patients.of_codes(groups, predictions.group_ids),
             confidences=Confidences.of(predictions.probs),
             fingerprint=Fingerprint.of(predictions, first),
+            panel=Panel.of(predictions, names) if panel else None,
             **_counts_of_raters(predictions),
         )
 
@@ -226,6 +234,7 @@ class Facts:
             class_names=self.class_names,
             dropped=_added(self.dropped, other.dropped),
             patients=known[0] + known[1] if len(known) == 2 else next(iter(known), None),
+            panel=_joined(self, other),
             **sums,
         )
 
@@ -281,6 +290,13 @@ ADDED = {
     *("confidences", "fingerprint"),
 }
 """The facts of which the sum is that of both."""
+
+
+def _joined(first: Facts, second: Facts) -> Panel | None:
+    held = [facts.panel for facts in (first, second) if facts.cases]
+    if len(held) < 2 or held[0] is None or held[1] is None:
+        return held[0] if len(held) == 1 else None
+    return held[0] + held[1]
 
 
 def _added(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:

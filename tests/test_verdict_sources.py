@@ -1,0 +1,293 @@
+"""One verdict, whatever the cases come from: memory, streams, summaries, images, findings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import raterwise as rw
+from raterwise.cli.app import app
+from raterwise.judging import _beside_intervals
+from raterwise.report.verdicts import verdict
+from raterwise.segmentation import Case
+
+SIDE = 5
+"""Of the little images that cases of a patient are the pixels of."""
+
+
+def cases(shift: float = 0.9, patients: int = 40, seed: int = 0) -> dict[str, Any]:
+    """Return patients of 25 cases with three raters; a shift makes the model say yes too often."""
+    random = np.random.default_rng(seed)
+    n = patients * SIDE**2
+    logit = 1.5 * random.normal(size=n)
+    p = 1 / (1 + np.exp(-logit - shift))
+    raters = (random.random((n, 3)) < 1 / (1 + np.exp(-logit))[:, None]).astype(int)
+    return {"p": p, "raters": raters, "patient": np.repeat(np.arange(patients), SIDE**2)}
+
+
+def labels_of(held: dict[str, Any]) -> rw.Labels:
+    """Return what the raters said."""
+    return rw.Labels.from_ratings(held["raters"], num_classes=2)
+
+
+def in_memory(held: dict[str, Any], **options: Any) -> rw.Results:
+    """Evaluate the cases as arrays."""
+    options = {"resamples": 20, "class_names": ["no", "yes"], **options}
+    return rw.evaluate(held["p"], labels_of(held), "ece", held["patient"], **options)
+
+
+def written(held: dict[str, Any], path: Path, rows: int = 300) -> Path:
+    """Write the cases as Parquet; row groups cut patients in two."""
+    columns = {"prob_yes": held["p"], "patient": held["patient"].astype(str)}
+    columns |= {f"r{i}": held["raters"][:, i] for i in range(3)}
+    pq.write_table(pa.table(columns), path, row_group_size=rows)
+    return path
+
+
+STREAM: dict[str, Any] = {
+    "rater_columns": ["r0", "r1", "r2"], "group_column": "patient", "class_names": ["no", "yes"],
+    "missing": [], "resamples": 20,
+}  # fmt: skip
+
+
+def streamed(held: dict[str, Any], path: Path, **options: Any) -> rw.Results:
+    """Evaluate the cases as a file of several parts."""
+    held = {**held, "raters": np.array(["no", "yes"])[held["raters"]]}
+    return rw.evaluate_stream(written(held, path), "ece", **{**STREAM, **options})
+
+
+def as_images(held: dict[str, Any], reduction: Any, **options: Any) -> rw.Results:
+    """Evaluate the cases as pixels, one image per patient."""
+    images = []
+    for patient in np.unique(held["patient"]):
+        own = held["patient"] == patient
+        masks = held["raters"][own].T.reshape(3, SIDE, SIDE)
+        images.append(Case(held["p"][own].reshape(SIDE, SIDE), masks, patient=str(patient)))
+    options = {"resamples": 20, "class_names": ["no", "yes"], **options}
+    return rw.segmentation.evaluate(images, "ece", reduction, **options)
+
+
+def as_finding(held: dict[str, Any]) -> rw.Results:
+    """Evaluate the cases as one finding of that name."""
+    positives = held["raters"].sum(axis=1, keepdims=True)
+    return rw.evaluate_multilabel(
+        held["p"][:, None], positives, np.full_like(positives, 3), ["yes"], "ece", held["patient"],
+        resamples=20,
+    ).findings["yes"]  # fmt: skip
+
+
+def agree(found: dict[str, Any], expected: dict[str, Any], within: float) -> None:
+    """Assert that two verdicts say the same."""
+    assert found["sentence"] == expected["sentence"]
+    assert found["miscalibrated"] == expected["miscalibrated"]
+    for one, other in zip(found["deviations"], expected["deviations"], strict=True):
+        assert one["statistic"] == other["statistic"]
+        assert one["predicted"] == pytest.approx(other["predicted"], abs=1e-6)
+        assert one["observed"] == pytest.approx(other["observed"], abs=1e-6)
+        assert one["standardised"] == pytest.approx(other["standardised"], rel=within, abs=within)
+        assert one["adjusted"] == pytest.approx(other["adjusted"], abs=0.05)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.9])
+def test_the_same_verdict_from_every_source(shift: float, tmp_path: Path) -> None:
+    """The same sentence and the same deviations; blocks of a stream hold two patients by chance."""
+    held = cases(shift)
+    expected = in_memory(held).data["verdict"]
+    assert expected["miscalibrated"] == (shift > 0)
+    agree(as_finding(held).data["verdict"], expected, 1e-6)
+    for reduction in ("pooled", "per_case"):
+        agree(as_images(held, reduction).data["verdict"], expected, 1e-6)
+    agree(streamed(held, tmp_path / "cases.parquet").data["verdict"], expected, 0.1)
+
+
+def test_four_classes_in_memory_and_in_a_stream(tmp_path: Path) -> None:
+    """Channels of classes, of the top label and of all classes add up over parts."""
+    random = np.random.default_rng(1)
+    logits = random.normal(size=(900, 4))
+    y = (logits + random.gumbel(size=logits.shape)).argmax(axis=1)
+    probs = np.exp(1.7 * logits)
+    probs /= probs.sum(axis=1, keepdims=True)
+    expected = rw.evaluate(probs, y, "ece", class_names=list("abcd"), resamples=20).data["verdict"]
+    table = pa.table({f"prob_{name}": probs[:, k] for k, name in enumerate("abcd")})
+    table = table.append_column("y", pa.array(np.array(list("abcd"))[y]))
+    pq.write_table(table, tmp_path / "cases.parquet", row_group_size=250)
+    found = rw.evaluate_stream(
+        tmp_path / "cases.parquet", "ece", resamples=20, label_column="y"
+    ).data["verdict"]
+    agree(found, expected, 1e-6)
+    assert expected["direction"] == "over-confident"
+
+
+def test_merged_halves_are_the_whole(tmp_path: Path) -> None:
+    """Summaries that two places saved give the verdict of all cases."""
+    held = cases()
+    first = held["patient"] < 17
+    for i, rows in enumerate((first, ~first)):
+        half = {name: values[rows] for name, values in held.items()}
+        streamed(half, tmp_path / f"half{i}.parquet", save_summary=tmp_path / f"half{i}.npz")
+    out = tmp_path / "merged.json"
+    asked = ["merge", str(tmp_path / "half*.npz"), "--out", str(out), "--resamples", "20"]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 0, done.output
+    whole = streamed(held, tmp_path / "whole.parquet")
+    merged = rw.Results.from_json(out)
+    agree(merged.data["verdict"], whole.data["verdict"], 1e-6)
+    assert "Says “yes” too often." in done.output
+
+
+def test_patients_count_in_every_source(tmp_path: Path) -> None:
+    """Cases that follow their patient are no news, wherever they come from."""
+    held, random = cases(0.0), np.random.default_rng(3)
+    place = random.random(40)[held["patient"], None]  # one draw per patient, for every label
+    held["raters"] = np.repeat((place < held["p"][:, None]).astype(int), 3, axis=1)
+    found = [
+        in_memory(held), streamed(held, tmp_path / "c.parquet"), as_images(held, "pooled"),
+    ]  # fmt: skip
+    for results in found:
+        assert results.data["verdict"]["design_effect"] > 10
+        assert not results.data["verdict"]["miscalibrated"]
+    alone = rw.evaluate(held["p"], labels_of(held), "ece", resamples=20)
+    assert alone.data["verdict"]["design_effect"] < 5
+
+
+def test_a_few_images_that_are_all_off_in_the_same_way() -> None:
+    """Student's t over ten images: what all of them show is found, what one shows is not."""
+    held = cases(0.9, patients=10)
+    assert as_images(held, "pooled").data["verdict"]["miscalibrated"]
+    random = np.random.default_rng(4)
+    alarms = 0
+    for _ in range(40):
+        shift = 0.8 * random.normal(size=6).repeat(SIDE**2)  # right over all images that might be
+        logit = 1.5 * random.normal(size=len(shift))
+        p = np.mean([1 / (1 + np.exp(-logit - s)) for s in 0.8 * random.normal(size=400)], axis=0)
+        positive = random.random((len(p), 3)) < 1 / (1 + np.exp(-logit - shift))[:, None]
+        six = {"p": p, "raters": positive.astype(int), "patient": np.arange(6).repeat(SIDE**2)}
+        alarms += as_images(six, "pooled", resamples=2).data["verdict"]["miscalibrated"]
+    assert alarms <= 5
+
+
+# who said what -----------------------------------------------------------------------------------
+
+
+def test_the_raters_are_compared_in_a_stream_as_in_memory(tmp_path: Path) -> None:
+    """A reader who sees more than the others is found and warned of, also without patients."""
+    held = cases(0.0, patients=30)
+    held["raters"][::4, 2] = 1
+    for grouped in (True, False):
+        groups = held["patient"] if grouped else None
+        expected = rw.evaluate(
+            held["p"], labels_of(held), "fleiss_kappa", groups, class_names=["no", "yes"],
+            resamples=20,
+        )  # fmt: skip
+        said = {**held, "raters": np.array(["no", "yes"])[held["raters"]]}
+        path = written(said, tmp_path / "c.parquet")
+        asked = {**STREAM, "group_column": "patient" if grouped else None}
+        found = rw.evaluate_stream(path, "fleiss_kappa", **asked)
+        one, other = (results.data["exchangeability"] for results in (found, expected))
+        assert one["statistic"] == pytest.approx(other["statistic"], rel=1e-9)
+        assert one["p_value"] == pytest.approx(other["p_value"], abs=0.02)
+        assert one["p_value"] <= 0.05
+        for mine, theirs in zip(one["raters"], other["raters"], strict=True):
+            assert mine["excess"]["yes"] == pytest.approx(theirs["excess"]["1"])
+        assert one["raters"][2]["rater_id"] == "r2" and one["raters"][2]["breaks"]
+        assert any("the raters are not interchangeable" in note for note in found.warnings)
+
+
+def test_summaries_keep_who_said_what_unless_it_is_about_patients(tmp_path: Path) -> None:
+    """A file that leaves the house holds no patient, and so cannot say who is strict with whom."""
+    held = cases(0.0, patients=8)
+    held["raters"] = np.array(["no", "yes"])[held["raters"]]
+    path = written(held, tmp_path / "c.parquet")
+    for group, compared in ((None, True), ("patient", False)):
+        saved = tmp_path / f"{compared}.npz"
+        asked = {**STREAM, "group_column": group, "save_summary": saved}
+        whole = rw.evaluate_stream(path, "fleiss_kappa", **asked)
+        out = tmp_path / "merged.json"
+        done = CliRunner().invoke(app, ["merge", str(saved), "--out", str(out), "-q"])
+        assert done.exit_code == 0, done.output
+        data = rw.Results.from_json(out).data
+        if compared:
+            assert data["exchangeability"]["p_value"] == whole.data["exchangeability"]["p_value"]
+        else:
+            assert "do not say who the patients are" in data["raters_not_compared"]
+
+
+def test_nobody_is_compared_where_nobody_knows_who_said_what() -> None:
+    """Counts and masks: the results say why there is no test."""
+    labels = rw.Labels.from_counts([[2, 1], [1, 2], [0, 3]] * 5)
+    found = rw.evaluate(np.linspace(0.1, 0.9, 15), labels, "fleiss_kappa", resamples=20)
+    image = rw.segmentation.evaluate(
+        [Case(np.full((3, 3), 0.4), np.eye(3, dtype=int)[None].repeat(2, axis=0))] * 2,
+        "fleiss_kappa", resamples=20,
+    )  # fmt: skip
+    why = "no comparison of the raters because "
+    assert found.data["raters_not_compared"] == f"{why}the labels do not say who gave them"
+    assert image.data["raters_not_compared"] == f"{why}voxels are too many to shuffle"
+
+
+# no verdict, and other evidence ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (lambda: rw.evaluate([0.2, 0.7, 0.4], [0, 1, 1], "brier", resamples=20), "no calibration"),
+        (lambda: rw.evaluate([0.2, 0.7, 0.4], [0, 1, 1], "ece", resamples=0), "resamples=0 asks"),
+        (lambda: rw.evaluate([0.2, 0.7], [0, 1], "ece", ["a", "a"], resamples=20), "of one patien"),
+        (lambda: as_images(cases(patients=1), "pooled"), "all cases are of one patient"),
+    ],
+)
+def test_no_verdict_says_why(found: Any, why: str) -> None:
+    """Where there is none the results say so, and why."""
+    said = found().data["verdict"]
+    assert said["miscalibrated"] is None
+    assert said["sentence"].startswith("no verdict because ") and why in said["sentence"]
+
+
+def two_raters(seed: int) -> tuple[Any, rw.Labels]:
+    """Return probabilities, and two raters of whom the second sees much less."""
+    random = np.random.default_rng(seed)
+    p = random.beta(2, 2, 60)
+    said = [random.random(60) < np.clip(p - gap, 0, 1) for gap in (0.05, 0.3)]
+    return p, rw.Labels.from_ratings(np.stack(said, axis=1).astype(int), num_classes=2)
+
+
+def test_red_only_where_intervals_over_raters_agree() -> None:
+    """The verdict is on these raters; where others might say otherwise it is no more than amber."""
+    tones = {}
+    for seed in range(6):
+        p, labels = two_raters(seed)
+        results = rw.evaluate(p, labels, "ece", resamples=50, unit="both", question="positive")
+        judged, told = results.data["verdict"], verdict(results)
+        if judged["miscalibrated"]:
+            reaches = results["ece"].low == 0
+            assert judged["reach_zero"] == (["ece"] if reaches else [])
+            assert told.tone == ("caution" if reaches else "bad")
+            assert ("with others it might look different" in told.explanation) == reaches
+            tones[told.tone] = seed
+    assert set(tones) == {"caution", "bad"}
+
+
+@pytest.mark.parametrize("unit", ["cases", "raters"])
+def test_never_green_against_an_interval(unit: Any) -> None:
+    """An interval of a calibration error that excludes 0 stands against a green headline."""
+    p = np.linspace(0.02, 0.98, 3000)
+    labels = rw.Labels.from_ratings(
+        (np.random.default_rng(7).random((3000, 3)) < p[:, None]).astype(int), num_classes=2
+    )
+    results = rw.evaluate(p, labels, "ece,mce", resamples=50, unit=unit, question="positive")
+    assert verdict(results).tone == "good"
+    assert results.data["verdict"]["above_zero"] == []
+    errors = [replace(results["ece"], low=0.004), replace(results["mce"], low=0.0)]
+    seen = {**results.data["verdict"], **_beside_intervals(errors, unit)}
+    told = verdict(replace(results, data={**results.data, "verdict": seen}))
+    assert (told.headline, told.tone) == ("Possibly miscalibrated", "caution")
+    assert "But the interval of Expected calibration error excludes 0." in told.explanation
+    assert ("these very cases for granted" in told.explanation) == (unit == "raters")
