@@ -173,6 +173,10 @@ class OutcomeDisplay:
     ax_, figure_ : Axes, Figure
         Where it was drawn.
 
+    See Also
+    --------
+    DecisionDisplay : what acting on these probabilities is worth.
+
     Examples
     --------
     >>> import raterwise as rw
