@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("densities",),
     ("metrics",),
     ("recipes", "tensors", "beliefs"),
-    ("metric", "event_recipes"),
+    ("metric", "event_recipes", "peer_recipes"),
     ("catalog", "confidence", "curve_tables", "clinical_tables"),
     ("results", "exchangeability"),
     ("inference",),
@@ -41,12 +41,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("subgroups",),
     ("divided",),
     ("evaluate", "functions"),
-    ("multilabel", "compare"),
+    ("multilabel", "compare", "alpha_check", "calibration_tests"),
     ("stability", "calibrators", "io", "worklist"),
     ("streaming",),
     ("planning", "segmentation"),
-    ("datasets", "plots", "report", "torch"),
-    ("cli",),
+    ("datasets", "plots", "report"),
+    ("cli", "torch"),
     ("__main__",),
 )
 
@@ -64,6 +64,8 @@ KNOWS_ONLY: dict[str, set[str]] = {
     },
     "plots": {
         "errors",
+        "arrays",
+        "calibrators",
         "palette",
         "labels",
         "results",

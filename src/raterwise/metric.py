@@ -51,8 +51,9 @@ class Metric:
     """A non-negative calibration error: its interval inverts a test."""
     shape: str = "student"
     """Of its interval: "student", "proportion", "loss" (few cases may make up most of it),
-    "separation" (an area over pairs of a right and a wrong case) or "difference" (of two
-    proportions, its `parts`)."""
+    "separation" (an area over pairs of a right and a wrong case), "difference" (of two
+    proportions, its `parts`) or "resampled" (it jumps from case to case, so that leaving one out
+    says nothing)."""
     denominator: Callable[[Any, Options], NDArray[Any]] | None = None
     """Of a ratio: what it is divided by, from a table with leading axes; the weight by default."""
     counts_positives: bool = False
@@ -67,6 +68,8 @@ class Metric:
     """The plan of the table that `step` is made from, where it is not the metric's own."""
     bounds: tuple[float, float] = (-math.inf, math.inf)
     """The smallest and the largest value that there can be."""
+    cannot_tell: str = ""
+    """What it is often taken to say and does not, for the docs."""
     undefined: str = "it has no value on these data"
     in_all: bool | str = True
     """Whether "all" has it; "two classes": only of two."""
@@ -89,7 +92,8 @@ class Metric:
     """by_class: one value per class; of_pairs: compares raters with each other; by_level: made
     within sub-groups unless told otherwise; kernel: needs neighbours; variance: below 0 by
     chance alone; of_cases: tells equal scores of different cases apart; plugin_needs_one: its
-    plug-in estimate needs one label per case only."""
+    plug-in estimate needs one label per case only; other_scale: it may be less than the
+    gap between all that was said and all that was predicted."""
 
     def estimate(self, summary: Summary, options: Options) -> float:
         """Return the value of the metric."""
@@ -175,6 +179,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "leave_out": ("case", "copy"),
     "method": ("auto", "exact", "cells"),
     "observed_bins_only": (True, False),
+    "of": ("errors", "successes"),
     "p": (1, 2),
     "per": ("annotation", "case"),
     "scale": ("nominal", "ordinal", "interval"),

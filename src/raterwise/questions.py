@@ -192,6 +192,10 @@ class PerCaseScore:
     log      -Σ_k μ_k log p_k
     ranked   Σ_k (F_k - F̂_k)² + F̂_k (1 - F̂_k), for ordered classes, with F_k the probability of
              class k or lower and F̂_k the fraction of raters there
+    ranked_log     -Σ_k F̂_k log F_k + (1 - F̂_k) log(1 - F_k)
+    majority       whether the predicted class is that of most raters, ties to the lowest class
+    spiegelhalter  Σ_k p_k (p_k - μ_k), half of what the squared loss is above its expectation;
+                   its z is not 0 but the variance of that, Σ p³ - (Σ p²)²
     another name is that of a value the cases carry (`Predictions.case_values`)
     """
 
@@ -205,10 +209,11 @@ class PerCaseScore:
         return 1
 
     def score(self, rows: Rows) -> ScoredCases:
-        """Return cases whose μ is the score and whose z is 0."""
+        """Return cases whose μ is the score and whose z is 0, or the variance of the score."""
         value = _SCORES[self.name](rows) if self.name in _SCORES else rows.case_values[self.name]
+        spread = _SPREADS[self.name](rows) if self.name in _SPREADS else np.zeros(len(value))
         return ScoredCases(
-            np.zeros((len(value), 1)),
+            spread[:, None],
             np.ascontiguousarray(value[:, None]),
             _weights(rows, self.per),
             units=NO_INDEX if rows.units is None else rows.units,
@@ -228,7 +233,49 @@ def _ranked_score(rows: Rows) -> FloatArray:
     return np.asarray((gap**2 + observed * (1 - observed)).sum(axis=1))
 
 
-_SCORES = {"log": _log_score, "ranked": _ranked_score}
+def _ranked_log_score(rows: Rows) -> FloatArray:
+    """From below and from above, so that neither end of the scale loses digits."""
+    probs, observed = rows.probs.astype(np.float64), _frequencies(rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = [
+            np.where(share > 0, share * np.log(np.minimum(reached, 1)), 0)
+            for share, reached in (
+                (observed.cumsum(axis=1)[:, :-1], probs.cumsum(axis=1)[:, :-1]),
+                (_from_above(observed), _from_above(probs)),
+            )
+        ]
+    return np.asarray(-(each[0] + each[1]).sum(axis=1))
+
+
+def _from_above(values: FloatArray) -> FloatArray:
+    """Return Σ_{j > k} of each row, for every k but the last."""
+    return values[:, :0:-1].cumsum(axis=1)[:, ::-1]
+
+
+def _majority_hit(rows: Rows) -> FloatArray:
+    said = rows.classes if rows.counts is None else rows.counts.argmax(axis=1)
+    return np.asarray(rows.predicted == said, np.float64)
+
+
+def _excess_squares(rows: Rows) -> FloatArray:
+    probs = rows.probs.astype(np.float64)
+    return np.asarray((probs * (probs - _frequencies(rows))).sum(axis=1))
+
+
+def _variance_of_squares(rows: Rows) -> FloatArray:
+    """Σ p³ - (Σ p²)² as the variance that it is: Σ_k p_k (p_k - Σ p²)²."""
+    probs = rows.probs.astype(np.float64)
+    return np.asarray((probs * (probs - (probs**2).sum(axis=1, keepdims=True)) ** 2).sum(axis=1))
+
+
+_SCORES = {
+    "log": _log_score,
+    "ranked": _ranked_score,
+    "ranked_log": _ranked_log_score,
+    "majority": _majority_hit,
+    "spiegelhalter": _excess_squares,
+}
+_SPREADS = {"spiegelhalter": _variance_of_squares}
 
 
 def score_given(

@@ -17,6 +17,7 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 
 __all__ = [
     "FIRST_NAMED",
+    "at_least_one",
     "at_least_zero",
     "bad_row",
     "bad_weight",
@@ -85,6 +86,14 @@ def positive(name: str, value: float) -> float:
     _number(name, value)
     if not 0 < value < math.inf:
         raise InvalidInputError(f"{name}: must be positive and finite; got {value}")
+    return value
+
+
+def at_least_one(name: str, value: float) -> float:
+    """Return `value` when it is 1 or more; it may be infinite."""
+    _number(name, value)
+    if not value >= 1:
+        raise InvalidInputError(f"{name}: must be at least 1; got {value}")
     return value
 
 

@@ -117,6 +117,8 @@ def _shaped(
     The error is that of leaving out one unit at a time: patients or cases, raters, or both, in
     which case the estimate says how much of the variance is between raters.
     """
+    if row.shape == "resampled":
+        return None
     assert point.value is not None
     level, share = passes[0].settings.level, None
     by_cases = _over_cases(row, own, point.value, passes)
