@@ -36,6 +36,9 @@ EXEMPT: dict[str, dict[str, str]] = {
     "scaled weights": {
         "aurc": "its weights count cases: a coverage of one case is a step of the curve",
         "krippendorff_alpha": "its weights count labels: chance draws two without replacement",
+        "ici": "its span is a whole number of labels, as that of R's loess",
+        "e50": "its span is a whole number of labels, as that of R's loess",
+        "e90": "its span is a whole number of labels, as that of R's loess",
     },
     "relabelled classes": {
         "ranked_probability_score": "its classes are ordered; reversing them is its law",
@@ -43,6 +46,8 @@ EXEMPT: dict[str, dict[str, str]] = {
             ["average_precision", "sensitivity", "specificity", "ppv", "npv", "f1", "net_benefit"],
             "of two classes, class 1 is looked for; its own law is in test_clinical.py",
         ),
+        "observed_expected_ratio": "of two classes it is about the second; see its own test",
+        "calibration_intercept": "of two classes it is about the second; see its own test",
     },
 }
 

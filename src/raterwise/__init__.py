@@ -17,6 +17,7 @@ from raterwise.beliefs import (
     EnsembleBelief,
     PointBelief,
 )
+from raterwise.calibration_curves import calibration_curve
 from raterwise.clinical_curves import decision_curve, precision_recall_curve, roc_curve
 from raterwise.compare import Comparison, Difference, compare
 from raterwise.errors import (
@@ -58,15 +59,25 @@ from raterwise.functions.histograms import (
 )
 from raterwise.functions.kernel import kde_ece, smooth_ece
 from raterwise.functions.predictive import f1, net_benefit, npv, ppv
+from raterwise.functions.prevalence import shift_prevalence
 from raterwise.functions.proper import accuracy, brier, nll, ranked_probability_score
 from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve
 from raterwise.functions.raters import multi_rater
 from raterwise.functions.robust import robust_ece, robust_ece_mixture
 from raterwise.functions.thresholds import auroc, average_precision, sensitivity, specificity
+from raterwise.functions.weak_calibration import (
+    calibration_intercept,
+    calibration_slope,
+    e50,
+    e90,
+    ici,
+    observed_expected_ratio,
+)
 from raterwise.labels import Labels
 from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions
 from raterwise.results import Estimate, Results
+from raterwise.smooth_curve import CalibrationCurve
 from raterwise.streaming.evaluation import evaluate_stream
 
 if TYPE_CHECKING:
@@ -90,6 +101,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AlphaCalibration",
     "BetaCalibration",
+    "CalibrationCurve",
     "Comparison",
     "Difference",
     "DirichletBelief",
@@ -125,8 +137,11 @@ __all__ = [
     "auroc",
     "average_precision",
     "brier",
+    "calibration_curve",
     "calibration_error",
+    "calibration_intercept",
     "calibration_loss",
+    "calibration_slope",
     "ccc_curve",
     "classwise_ece",
     "compare",
@@ -138,6 +153,8 @@ __all__ = [
     "disagreement_calibration_loss",
     "disagreement_loss",
     "dispersion_loss",
+    "e50",
+    "e90",
     "ece",
     "ece_sweep",
     "epistemic_loss",
@@ -148,6 +165,7 @@ __all__ = [
     "expected_squared_loss",
     "f1",
     "fleiss_kappa",
+    "ici",
     "irreducible_loss",
     "kde_ece",
     "krippendorff_alpha",
@@ -157,6 +175,7 @@ __all__ = [
     "net_benefit",
     "nll",
     "npv",
+    "observed_expected_ratio",
     "planning",
     "plots",
     "ppv",
@@ -170,6 +189,7 @@ __all__ = [
     "sce",
     "segmentation",
     "sensitivity",
+    "shift_prevalence",
     "smooth_ece",
     "specificity",
     "stability",

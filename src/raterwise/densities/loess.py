@@ -147,7 +147,9 @@ def _reach(score: FloatArray, mass: FloatArray, at: float, wanted: float, degree
     nearest = np.sort(np.concatenate((below[: degree + 1], above[: degree + 1])))
     least = float(nearest[min(degree + 1, len(nearest)) - 1])
     far = far if np.isfinite(far) else float(max(below[-1:].max(initial=0), above[-1:].max()))
-    return far if far * 0.999 > least else least * 1.01 + np.finfo(float).tiny
+    if far * 0.999 > least:
+        return far
+    return least * 1.01 if least > 0 else 1.0  # there is but one score
 
 
 def _first(away: FloatArray, enough: object) -> float:
@@ -172,8 +174,8 @@ def _local_fit(
     scores crowd; a term that the scores cannot tell is left out.
     """
     value, slope = np.zeros((2, len(score)))
-    first, last = np.searchsorted(score, (at - reach, at + reach))
-    near = slice(int(first), int(last))
+    within = np.flatnonzero(np.abs(score - at) < reach)
+    near = slice(int(within[0]), int(within[-1]) + 1)
     u = np.clip((score[near] - at) / reach, -1, 1)
     w = mass[near] * (1 - np.abs(u) ** 3) ** 3
     total, norm_before = float(w.sum()), 1.0

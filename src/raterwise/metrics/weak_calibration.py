@@ -41,7 +41,8 @@ NOTHING = 1e-12
 """The part of all mass that is no label but what rounding left of one that was taken out."""
 MOST_STEPS = 100
 LONGEST_STEP = 2.0
-CLOSE = 1e-13
+CLOSE = 1e-8
+"""The last of Newton's steps, whose error is about its square."""
 
 
 def observed_expected_ratio(table: BinTable) -> FloatArray:
@@ -118,7 +119,7 @@ def calibration_in_the_large(odds: FloatArray, mass: FloatArray, hits: FloatArra
             newton = a + excess / (mass * p * (1 - p)).sum(axis=-1)
         inside = (newton >= low) & (newton <= high)
         after = np.where(inside, newton, (low + high) / 2)
-        done = np.abs(after - a) <= CLOSE * (1 + np.abs(a))
+        done = inside & (np.abs(after - a) <= CLOSE * (1 + np.abs(a)))
         a = after
         if (done | ~defined).all():
             break
@@ -157,7 +158,8 @@ def recalibration(
             step0, step1 = (h2 * g0 - h1 * g1) / det, (h0 * g1 - h1 * g0) / det
             length = np.hypot(step0, step1)
             shrink = np.where(length > LONGEST_STEP, LONGEST_STEP / length, 1)
-        a, b = a + np.where(defined, shrink * step0, 0), b + np.where(defined, shrink * step1, 0)
+            a = a + np.where(defined, shrink * step0, 0)
+            b = b + np.where(defined, shrink * step1, 0)
         done = length <= CLOSE * (1 + np.abs(a) + np.abs(b))
         if (done | ~defined | ~np.isfinite(length)).all():
             break
@@ -171,8 +173,10 @@ def separated(mass: FloatArray, hits: FloatArray) -> NDArray[np.bool_]:
     Then there is no largest likelihood: the slope runs off to infinity. Also where all labels are
     the same, or all scores.
 
-    >>> separated(np.array([2.0, 2.0]), np.array([0.0, 2.0])), separated(
-    ...     np.array([2.0, 2.0]), np.array([1.0, 1.0]))
+    >>> (
+    ...     separated(np.array([2.0, 2.0]), np.array([0.0, 2.0])),
+    ...     separated(np.array([2.0, 2.0]), np.array([1.0, 1.0])),
+    ... )
     (np.True_, np.False_)
     """
     least = NOTHING * mass.sum(axis=-1, keepdims=True)
