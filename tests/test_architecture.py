@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("arrays", "kernels", "io.files", "ratings"),
     ("binning", "labels", "patients", "variables"),
     ("predictions",),
-    ("questions",),
+    ("questions", "prevalence"),
     ("summaries",),
     ("densities",),
     ("metrics",),

@@ -59,7 +59,6 @@ from raterwise.functions.histograms import (
 )
 from raterwise.functions.kernel import kde_ece, smooth_ece
 from raterwise.functions.predictive import f1, net_benefit, npv, ppv
-from raterwise.functions.prevalence import shift_prevalence
 from raterwise.functions.proper import accuracy, brier, nll, ranked_probability_score
 from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve
 from raterwise.functions.raters import multi_rater
@@ -76,6 +75,7 @@ from raterwise.functions.weak_calibration import (
 from raterwise.labels import Labels
 from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions
+from raterwise.prevalence import shift_prevalence
 from raterwise.results import Estimate, Results
 from raterwise.smooth_curve import CalibrationCurve
 from raterwise.streaming.evaluation import evaluate_stream
