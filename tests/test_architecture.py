@@ -44,7 +44,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("subgroups",),
     ("divided",),
     ("evaluate", "functions"),
-    ("multilabel", "compare"),
+    ("multilabel", "compare", "rater_agreement"),
     ("stability", "calibrators", "io", "worklist"),
     ("streaming",),
     ("planning", "segmentation"),
