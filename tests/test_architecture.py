@@ -41,7 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("calibration_curves",),
     ("cautions",),
     ("judging",),
-    ("subgroups",),
+    ("subgroups", "readers"),
     ("divided",),
     ("evaluate", "functions"),
     ("multilabel", "compare", "rater_agreement"),

@@ -76,6 +76,7 @@ from raterwise.labels import Labels
 from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions
 from raterwise.prevalence import shift_prevalence
+from raterwise.readers import AgainstReaders, Reader, Yardstick, against_readers
 from raterwise.results import Estimate, Results
 from raterwise.smooth_curve import CalibrationCurve
 from raterwise.streaming.evaluation import evaluate_stream
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AgainstReaders",
     "AlphaCalibration",
     "BetaCalibration",
     "CalibrationCurve",
@@ -124,13 +126,16 @@ __all__ = [
     "RaterwiseError",
     "RaterwiseWarning",
     "RaterDeviation",
+    "Reader",
     "Results",
     "TemperatureScaling",
     "UndefinedMetricError",
     "VectorScaling",
     "VectorScalingCV",
+    "Yardstick",
     "accuracy",
     "adaptive_ece",
+    "against_readers",
     "auccc",
     "augrc",
     "aurc",

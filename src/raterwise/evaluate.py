@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from raterwise.beliefs import Belief
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.divided import subgroups_of
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.judging import judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
@@ -20,6 +20,7 @@ from raterwise.labels import Labels
 from raterwise.metric import Metric
 from raterwise.predictions import Predictions
 from raterwise.prevalence import AtPrevalence, at_prevalence
+from raterwise.readers import judge_readers
 from raterwise.request import Metrics, Request
 from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, with_subgroups
@@ -29,6 +30,10 @@ __all__ = ["evaluate", "evaluate_predictions", "predictions_of"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
+MOST_READERS = 100
+"""Up to how many raters are each judged against the others."""
+MOST_READINGS = 200_000
+"""Up to how many ratings they are."""
 
 
 def evaluate(
@@ -270,7 +275,25 @@ def evaluate_predictions(
     """Return the results of a request on checked predictions."""
     judged = judge_predictions(predictions, request, progress=progress, verdict=True)
     data = raters_compared(request, predictions.labels, predictions.groups)
+    data = {**data, **_beside_readers(predictions, request)}
     results = results_of(judged, data=data)
     if progress:
         progress("done", 1.0)
     return results
+
+
+def _beside_readers(predictions: Predictions, request: Request) -> dict[str, Any]:
+    """Return the model beside the readers, where the metrics of their agreement are asked for.
+
+    Only where it is known who said what, and where there are few enough to judge one by one.
+    """
+    ratings, settings = predictions.labels.ratings, request.settings
+    if ratings is None or not request.compares_raters or not settings.resamples:
+        return {}
+    if len(ratings.case) > MOST_READINGS or len(ratings.rater_ids) > MOST_READERS:
+        return {}
+    try:
+        found = judge_readers(predictions, level=settings.level, seed=settings.seed)
+    except RaterwiseError:  # nobody shares enough cases with another
+        return {}
+    return {"readers": found.to_dict()}
