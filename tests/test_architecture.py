@@ -66,6 +66,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
         "confidence",
     },
     "plots": {
+        "smooth_curve",
         "errors",
         "palette",
         "labels",
@@ -76,6 +77,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
         *CLINICAL,
     },
     "report": {
+        *("readers", "smooth_curve"),
         *("errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"),
         "clinical_tables",
     },

@@ -148,14 +148,28 @@ class AgainstReaders:
             verdict = "The model differs from a reader more than readers differ from each other."
         else:
             verdict = (
-                "The model differs from a reader about as much as readers differ from each other; "
-                f"a difference of up to {max(-low, high):.1f} points cannot be ruled out."
+                "The model differs from a reader about as often as readers differ from each "
+                f"other; a difference of up to {max(-low, high):.1f} points cannot be ruled out."
             )
+        verdict += self._otherwise()
         return (
             f"A reader says what another reader says in {_percent(found.reader)} of cases; the "
             f"model in {_percent(found.model)} of the same cases: {gap:+.1f} points "
             f"[{low:+.1f}, {high:+.1f}]. {verdict}"
         )
+
+    def _otherwise(self) -> str:
+        """Return in which other metrics the model and a reader differ beyond chance."""
+        said = []
+        for found in self.metrics.values():
+            gap, low, high = found.difference
+            if found.metric != "accuracy" and (low > 0 or high < 0):
+                way = "higher" if gap > 0 else "lower"
+                ends = f"[{100 * low:+.1f}, {100 * high:+.1f}]"
+                said.append(f"{found.title.lower()} is {100 * abs(gap):.1f} points {way} {ends}")
+        if not said:
+            return ""
+        return f" But not in the same way: its {' and its '.join(said)} than a reader's."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values.

@@ -11,7 +11,15 @@ from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.options import Layout, Unit, comma_list
-from raterwise.cli.show import ProgressBar, interval, new_console, number, plain_table, print_table
+from raterwise.cli.show import (
+    ProgressBar,
+    cases,
+    interval,
+    new_console,
+    number,
+    plain_table,
+    print_table,
+)
 from raterwise.cli.writing import announce, check_json, check_outputs, write_json
 from raterwise.io.rated import RatedTable, read_rated
 from raterwise.io.ratings import RatingColumns
@@ -148,7 +156,7 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
             Text("The classes are names: --class-names a,b,c in their order adds the ordinal α.")
         )
     if found.single:
-        console.print(Text(f"Left out: {found.single:,} cases with fewer than two ratings."))
+        console.print(Text(f"Left out: {cases(found.single)} with fewer than two ratings."))
     console.print(Text(_exchangeable(found)))
     if found.raters:
         print_table(_raters_table(table, found), console)
@@ -173,7 +181,9 @@ def _raters_table(table: RatedTable, found: RaterAgreement) -> Any:
         agree = "" if one.agreement is None else f"{one.agreement:.1%}"
         most, by = "", ""
         if one.excess:
-            most = max(one.excess, key=lambda k: abs(one.excess[k]))
+            # Of two classes it is the second, as in the sentences above the table.
+            two = list(one.excess)[1] if len(one.excess) == 2 else None
+            most = two or max(one.excess, key=lambda k: abs(one.excess[k]))
             by = f"{100 * one.excess[most]:+.1f} points"
         p = "" if one.adjusted_p_value is None else f"{one.adjusted_p_value:.3f}"
         cells = [str(one.rater), str(one.ratings), agree]
