@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -72,7 +73,7 @@ def truth(design: Design) -> dict[str, float]:
     return dict(zip(METRICS, map(float, values), strict=True))
 
 
-def draw(design: Design, random: np.random.Generator):
+def draw(design: Design, random: np.random.Generator) -> tuple[Any, rw.Labels, Any]:
     """Return probabilities, labels and patients of one test set."""
     u = random.standard_normal(design.cases)
     groups = None
@@ -107,11 +108,18 @@ def main() -> None:
         for name, ends in found.items():
             low, value, high = np.array(ends).T
             t = true[name]
-            print(json.dumps({
-                "design": design.name, "metric": name, "truth": round(t, 4), "sets": len(ends),
-                "mean": round(float(value.mean()), 4), "covered": float(((low <= t) & (t <= high)).mean()),
-                "below": float((high < t).mean()), "above": float((low > t).mean()), "width": round(float((high - low).mean()), 4),
-            }), flush=True)  # fmt: skip
+            line = {
+                "design": design.name,
+                "metric": name,
+                "truth": round(t, 4),
+                "sets": len(ends),
+                "mean": round(float(value.mean()), 4),
+                "covered": float(((low <= t) & (t <= high)).mean()),
+                "below": float((high < t).mean()),
+                "above": float((low > t).mean()),
+                "width": round(float((high - low).mean()), 4),
+            }
+            print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

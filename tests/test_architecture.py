@@ -20,7 +20,7 @@ import pytest
 # its own, and its own package; never its neighbours in the line, never what comes later. A dotted
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "palette", "choices", "estimate"),
+    ("errors", "palette", "choices", "estimate", "yardstick"),
     ("rules", "study_plan"),
     ("arrays", "kernels", "io.files", "ratings"),
     ("binning", "labels", "patients", "variables"),
@@ -77,7 +77,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
         *CLINICAL,
     },
     "report": {
-        *("readers", "smooth_curve"),
+        *("yardstick", "smooth_curve"),
         *("errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"),
         "clinical_tables",
     },

@@ -76,10 +76,11 @@ from raterwise.labels import Labels
 from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions
 from raterwise.prevalence import shift_prevalence
-from raterwise.readers import AgainstReaders, Reader, Yardstick, against_readers
+from raterwise.readers import against_readers
 from raterwise.results import Estimate, Results
 from raterwise.smooth_curve import CalibrationCurve
 from raterwise.streaming.evaluation import evaluate_stream
+from raterwise.yardstick import AgainstReaders, Reader, Yardstick
 
 if TYPE_CHECKING:
     from raterwise import datasets, plots, report
