@@ -48,7 +48,8 @@ def sorted_events(options: Options) -> SortedPlan:
     if "span" in options:
         if options["span"] != 1:
             between_zero_and_one("span", options["span"])
-        choose("degree", options["degree"], (1, 2))
+        if options["degree"] not in (1, 2):
+            raise InvalidInputError(f"degree: must be 1 or 2; got {options['degree']!r}")
         choose("surface", options["surface"], ("interpolate", "direct"))
     return SortedPlan(event(options))
 

@@ -149,8 +149,8 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
         value = "undefined" if estimate.value is None else number(estimate.value)
         shown.add_row(Text(TITLES[name]), Text(value), Text(interval(estimate)))
     print_table(shown, console)
-    for estimate in dict.fromkeys(e.undefined for e in found.estimates.values() if e.undefined):
-        console.print(Text(f"undefined: {estimate}", style="yellow"))
+    for reason in dict.fromkeys(e.undefined for e in found.estimates.values() if e.undefined):
+        console.print(Text(f"undefined: {reason}", style="yellow"))
     if table.scale == "nominal":
         console.print(
             Text("The classes are names: --class-names a,b,c in their order adds the ordinal α.")

@@ -78,8 +78,9 @@ def observed_expected_ratio(
     >>> observed_expected_ratio([0.2, 0.4, 0.6, 0.8], [0, 0, 1, 0])
     0.5
     """
-    asked = {"positive": positive, "per": per, "ordered": ordered}
-    return measure("observed_expected_ratio", probs, labels, weights, on_unrated, **asked)
+    return measure(
+        "observed_expected_ratio", probs, labels, weights, on_unrated, positive=positive, per=per, ordered=ordered,
+    )  # fmt: skip
 
 
 def calibration_intercept(
@@ -149,8 +150,9 @@ def calibration_intercept(
     >>> round(calibration_intercept(probs, labels), 4)  # log(2/3) - log(1/4)
     0.9808
     """
-    asked = {"positive": positive, "per": per, "ordered": ordered, "clip": clip}
-    return measure("calibration_intercept", probs, labels, weights, on_unrated, **asked)
+    return measure(
+        "calibration_intercept", probs, labels, weights, on_unrated, positive=positive, per=per, ordered=ordered, clip=clip,
+    )  # fmt: skip
 
 
 def calibration_slope(
@@ -219,8 +221,9 @@ def calibration_slope(
     >>> round(calibration_slope(probs, [0, 0, 0, 1, 1, 1, 1, 0]), 4)  # log 3 / log 9
     0.5
     """
-    asked = {"positive": positive, "per": per, "ordered": ordered, "clip": clip}
-    return measure("calibration_slope", probs, labels, weights, on_unrated, **asked)
+    return measure(
+        "calibration_slope", probs, labels, weights, on_unrated, positive=positive, per=per, ordered=ordered, clip=clip,
+    )  # fmt: skip
 
 
 def ici(
@@ -294,9 +297,9 @@ def ici(
     >>> round(ici(probs, labels), 4)
     0.1
     """
-    asked = {"positive": positive, "per": per, "ordered": ordered}
-    asked |= {"span": span, "degree": degree, "surface": surface}
-    return measure("ici", probs, labels, weights, on_unrated, **asked)
+    return measure(
+        "ici", probs, labels, weights, on_unrated, positive=positive, per=per, ordered=ordered, span=span, degree=degree, surface=surface,
+    )  # fmt: skip
 
 
 def e50(
@@ -368,9 +371,9 @@ def e50(
     >>> round(e50(probs, labels), 4)
     0.1
     """
-    asked = {"positive": positive, "per": per, "ordered": ordered}
-    asked |= {"span": span, "degree": degree, "surface": surface}
-    return measure("e50", probs, labels, weights, on_unrated, **asked)
+    return measure(
+        "e50", probs, labels, weights, on_unrated, positive=positive, per=per, ordered=ordered, span=span, degree=degree, surface=surface,
+    )  # fmt: skip
 
 
 def e90(
@@ -442,6 +445,6 @@ def e90(
     >>> round(e90(probs, labels), 4)
     0.1
     """
-    asked = {"positive": positive, "per": per, "ordered": ordered}
-    asked |= {"span": span, "degree": degree, "surface": surface}
-    return measure("e90", probs, labels, weights, on_unrated, **asked)
+    return measure(
+        "e90", probs, labels, weights, on_unrated, positive=positive, per=per, ordered=ordered, span=span, degree=degree, surface=surface,
+    )  # fmt: skip

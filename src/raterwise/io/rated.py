@@ -71,8 +71,9 @@ def read_rated(
             f"ratings: agreement needs two classes; {file.name} names {', '.join(names) or 'none'}."
             " List all that could have been said with class_names"
         )
-    told = {"id_column": id_column, "missing": missing, "delimiter": delimiter}
-    ratings = read_ratings(path, names, columns, **told)
+    ratings = read_ratings(
+        path, names, columns, id_column=id_column, missing=missing, delimiter=delimiter
+    )
     groups = None
     if group_column is not None:
         groups = _patients(file, find_id_column(file, id_column), group_column, ratings)

@@ -179,12 +179,11 @@ class ReliabilityDisplay:
             if of_class not in names:
                 raise InvalidInputError(f"of_class: must be one of {names}; got {of_class!r}")
             content = curves[names.index(of_class)]
-        smooth = results.curves.get("smooth")
-        same = smooth is not None and smooth["name"] == of_class
-        display = cls(
-            ReliabilityCurve.from_dict(content),
-            CalibrationCurve.from_dict(smooth) if same else None,
-        )
+        drawn = results.curves.get("smooth")
+        smooth = None
+        if drawn is not None and drawn["name"] == of_class:
+            smooth = CalibrationCurve.from_dict(drawn)
+        display = cls(ReliabilityCurve.from_dict(content), smooth)
         return display.plot(ax=ax, name=name, histogram=histogram, colour=colour)
 
     @in_style
