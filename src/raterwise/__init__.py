@@ -63,13 +63,11 @@ from raterwise.functions.proper import accuracy, brier, nll, ranked_probability_
 from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve
 from raterwise.functions.raters import multi_rater
 from raterwise.functions.robust import robust_ece, robust_ece_mixture
+from raterwise.functions.smooth_calibration import e50, e90, ici
 from raterwise.functions.thresholds import auroc, average_precision, sensitivity, specificity
 from raterwise.functions.weak_calibration import (
     calibration_intercept,
     calibration_slope,
-    e50,
-    e90,
-    ici,
     observed_expected_ratio,
 )
 from raterwise.labels import Labels
