@@ -98,7 +98,7 @@ def _prior(name: str, value: Any, classes: int) -> FloatArray:
         raise InvalidInputError(
             f"{name}: the prevalences of all classes must sum to 1; they sum to {prior.sum():g}"
         )
-    return prior / prior.sum()
+    return np.asarray(prior / prior.sum())
 
 
 @dataclass(frozen=True, eq=False)

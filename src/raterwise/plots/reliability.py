@@ -287,6 +287,8 @@ class DisagreementReliabilityDisplay(ReliabilityDisplay):
     ----------
     curve : ReliabilityCurve
         What to draw: `curves.reliability_curve` with question="disagreement".
+    smooth : None
+        Disagreement has no smooth curve.
 
     Attributes
     ----------
