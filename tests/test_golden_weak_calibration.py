@@ -6,6 +6,7 @@ rows for its span whatever their weights, so that its weighted curve is another 
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,11 @@ def asked(golden: ClinicalValue) -> dict[str, Any]:
     return {key: golden.told[key] for key in ("positive", "per") if key in golden.told}
 
 
+def is_small(golden: ClinicalValue) -> bool:
+    """Where a fit at every score is a matter of moments; RATERWISE_GOLDEN has the others."""
+    return len(golden.probs) <= (200 if "RATERWISE_GOLDEN" not in os.environ else 10**9)
+
+
 @pytest.mark.parametrize(("what", "repository", "name"), FITTED)
 def test_recalibration_is_that_of_other_packages(what: str, repository: str, name: str) -> None:
     """Every set, class and way to count that the folder has: 1e-9 (calzone stops earlier)."""
@@ -58,6 +64,8 @@ def test_the_smooth_curve_is_that_of_loess(what: str, name: str) -> None:
         if not told or "weights" in golden.params:  # lowess, or a span that counts rows
             continue
         told |= {"surface": golden.params.get("surface", "interpolate"), **asked(golden)}
+        if told["surface"] == "direct" and not is_small(golden):
+            continue
         mine = getattr(rw, name)(golden.probs, golden.labels, **told)
         assert mine == pytest.approx(golden.value, rel=0, abs=1e-12), golden.key
 
@@ -65,7 +73,7 @@ def test_the_smooth_curve_is_that_of_loess(what: str, name: str) -> None:
 @pytest.mark.parametrize(("what", "name"), [("val.prob Eavg", "ici"), ("val.prob E90", "e90")])
 def test_the_local_line_is_near_that_of_val_prob(what: str, name: str) -> None:
     """lowess interpolates within 1 % of the range and has a rule for crowded scores: 2e-3."""
-    for golden in values(what, "harrelfe/rms"):
+    for golden in filter(is_small, values(what, "harrelfe/rms")):
         told = {"span": 2 / 3, "degree": 1, "surface": "direct", **asked(golden)}
         mine = getattr(rw, name)(golden.probs, golden.labels, **told)
         assert mine == pytest.approx(golden.value, abs=2e-3), golden.key
@@ -73,7 +81,7 @@ def test_the_local_line_is_near_that_of_val_prob(what: str, name: str) -> None:
 
 def test_local_lines_are_those_of_statsmodels() -> None:
     """lowess(frac, it=0, delta=0) at every score: 1e-9, but where k neighbours are all tied."""
-    for golden in values("ICI", STATSMODELS, delta=0.0):
+    for golden in filter(is_small, values("ICI", STATSMODELS, delta=0.0)):
         span = round(golden.params["frac"] * 3) / 3 if golden.params["frac"] < 0.7 else 0.75
         told = {"span": span, "degree": 1, "surface": "direct", **asked(golden)}
         if golden.params.get("weights"):
@@ -109,7 +117,9 @@ def test_the_error_is_the_clustered_one_of_svyglm(what: str, name: str) -> None:
         if golden.params["cluster"] == "patient":
             groups = inputs(golden.set_name)["patient"]
         options = {name: asked(golden)}
-        found = rw.evaluate(golden.probs, golden.labels, name, groups=groups, options=options)[name]
+        found = rw.evaluate(
+            golden.probs, golden.labels, name, groups=groups, options=options, resamples=2
+        )[name]
         assert found.low is not None and found.high is not None
         error = (found.high - found.low) / 2 / 1.98
         assert golden.value * 0.97 < error < golden.value * 1.08, golden.key
