@@ -11,6 +11,7 @@ from raterwise.cli.options import OnProblem, Unit, asked_of, prevalences
 from raterwise.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_json, check_outputs, deliver
+from raterwise.errors import InvalidInputError
 from raterwise.io.tables import JoinReport
 from raterwise.results import Results
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.jackknife import (
     Linearised,
     normal_quantile,
+    student_interval,
     student_quantile,
 )
 
@@ -101,6 +103,7 @@ def ratio_interval(found: Linearised, expected: float, level: float = 0.95) -> E
     Times `expected` the ratio is a share of all labels, with the interval of a proportion: it has
     room above 0 where no positive was seen, and is not symmetric where few were.
 
+    >>> from raterwise.inference.jackknife import linearise
     >>> low, high = ratio_interval(linearise(0.0, [0.0] * 30), expected=0.1)
     >>> low, round(high, 2)  # (1 - 0.025^(1/30)) / 0.1
     (0.0, 1.16)
