@@ -38,6 +38,9 @@ EXEMPT: dict[str, dict[str, str]] = {
         "krippendorff_alpha": "its weights count labels: chance draws two without replacement",
         "excess_aurc": "as aurc: a coverage of one case is a step of the curve",
         "spiegelhalter_z": "its weights count cases: a test's statistic grows with them",
+        "ici": "its span is a whole number of labels, as that of R's loess",
+        "e50": "its span is a whole number of labels, as that of R's loess",
+        "e90": "its span is a whole number of labels, as that of R's loess",
     },
     "relabelled classes": {
         "ranked_probability_score": "its classes are ordered; reversing them is its law",
@@ -47,6 +50,8 @@ EXEMPT: dict[str, dict[str, str]] = {
         ),
         "ranked_log_score": "its classes are ordered; reversing them is its law",
         "majority_accuracy": "a tie between the raters goes to the lowest class, as in the papers",
+        "observed_expected_ratio": "of two classes it is about the second; see its own test",
+        "calibration_intercept": "of two classes it is about the second; see its own test",
     },
 }
 

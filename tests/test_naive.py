@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive_weak
 import oracle
 from raterwise.catalog import CATALOG
 from strategies import CONCENTRATION, Array, Counts, ordinary, problems_for, same, value
@@ -439,6 +440,7 @@ NAIVE: dict[str, Naive] = {
     "npv": naive_ratio(lambda test, is_so: not is_so, lambda test, is_so: not test),
     "f1": each_class(naive_f1),
     "net_benefit": each_class(lambda pairs: mean([(p >= 0.5) * (2 * y - 1) for p, y in pairs])),
+    **naive_weak.NAIVE,
     "fleiss_kappa": naive_fleiss,
     "krippendorff_alpha": naive_alpha,
 }
@@ -451,6 +453,10 @@ DIGITS = {
     "disagreement_calibration_error": 1e-7,
     "smooth_ece": 2e-3,  # the loop's grid
     "debiased_ece": 1e-6,  # likewise
+    "calibration_slope": 1e-6,  # the loop's solver
+    "ici": 1e-8,  # the loop's weighted least squares
+    "e50": 1e-8,
+    "e90": 1e-8,
 }
 """How far a value may be from its loop where that is more than 1e-12."""
 

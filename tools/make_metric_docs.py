@@ -17,8 +17,8 @@ Every metric of `raterwise evaluate` and `rw.evaluate`, from `src/raterwise/cata
 *Raters* is how many labels a case needs. *Interval* is how the interval is made: *inversion* of a
 test for errors that cannot be negative; otherwise the error is that of leaving out one patient or
 case at a time, and the shape is that of a *proportion*, a *loss*, a *separation* of right from
-wrong cases, a *difference* of two proportions, or *Student's*; a metric that jumps from case to
-case has a *bootstrap* interval (see [coverage](coverage.md)).
+wrong cases, a *difference* of two proportions, a *ratio*, or *Student's*; a metric that jumps from
+case to case has a *bootstrap* interval (see [coverage](coverage.md)).
 
 The clinical metrics look for a class: class 1 of two, the one that `positive=` names, or each class
 against the rest and the mean over the classes (`ordered=True`: class k or higher, for every k but

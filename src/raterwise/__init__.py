@@ -18,6 +18,7 @@ from raterwise.beliefs import (
     EnsembleBelief,
     PointBelief,
 )
+from raterwise.calibration_curves import calibration_curve
 from raterwise.calibration_tests import (
     CalibrationTest,
     kernel_calibration_test,
@@ -91,13 +92,23 @@ from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve
 from raterwise.functions.raters import multi_rater
 from raterwise.functions.refinement import grouping_loss, refinement_loss
 from raterwise.functions.robust import robust_ece, robust_ece_mixture
+from raterwise.functions.smooth_calibration import e50, e90, ici
 from raterwise.functions.thresholds import auroc, average_precision, sensitivity, specificity
+from raterwise.functions.weak_calibration import (
+    calibration_intercept,
+    calibration_slope,
+    observed_expected_ratio,
+)
 from raterwise.functions.weights import optimal_weights
 from raterwise.labels import Labels
 from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions
+from raterwise.prevalence import shift_prevalence
+from raterwise.readers import against_readers
 from raterwise.results import Estimate, Results
+from raterwise.smooth_curve import CalibrationCurve
 from raterwise.streaming.evaluation import evaluate_stream
+from raterwise.yardstick import AgainstReaders, Reader, Yardstick
 
 if TYPE_CHECKING:
     from raterwise import datasets, plots, report
@@ -118,10 +129,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AgainstReaders",
     "AlphaCalibration",
     "AlphaCheck",
     "BetaCalibration",
     "CalibrationTest",
+    "CalibrationCurve",
     "Comparison",
     "Difference",
     "DirichletBelief",
@@ -144,14 +157,17 @@ __all__ = [
     "RaterwiseError",
     "RaterwiseWarning",
     "RaterDeviation",
+    "Reader",
     "Results",
     "TemperatureScaling",
     "UndefinedMetricError",
     "VectorScaling",
     "VectorScalingCV",
+    "Yardstick",
     "accuracy",
     "adaptive_ece",
     "alpha_can_help",
+    "against_readers",
     "auccc",
     "augrc",
     "aurc",
@@ -159,9 +175,12 @@ __all__ = [
     "average_calibration_error",
     "average_precision",
     "brier",
+    "calibration_curve",
     "calibration_error",
+    "calibration_intercept",
     "calibration_loss",
     "canonical_ece",
+    "calibration_slope",
     "ccc_curve",
     "classwise_ece",
     "compare",
@@ -175,6 +194,8 @@ __all__ = [
     "disagreement_change",
     "disagreement_loss",
     "dispersion_loss",
+    "e50",
+    "e90",
     "ece",
     "ece_sweep",
     "epistemic_loss",
@@ -189,6 +210,7 @@ __all__ = [
     "fleiss_kappa",
     "fpr_at_95_tpr",
     "grouping_loss",
+    "ici",
     "irreducible_loss",
     "kde_ece",
     "kernel_calibration_error",
@@ -203,6 +225,7 @@ __all__ = [
     "nll",
     "npv",
     "optimal_weights",
+    "observed_expected_ratio",
     "planning",
     "plots",
     "ppv",
@@ -218,6 +241,7 @@ __all__ = [
     "sce",
     "segmentation",
     "sensitivity",
+    "shift_prevalence",
     "smooth_ece",
     "specificity",
     "spiegelhalter_test",

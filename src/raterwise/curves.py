@@ -28,6 +28,7 @@ from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
+from raterwise.smooth_curve import smooth_calibration
 from raterwise.summaries import BinTable, SortedScores
 
 __all__ = [
@@ -212,6 +213,10 @@ def curves_of(
             decision = decision_of(pass_, row, own, class_names)
             if decision is not None:
                 found[row.curve] = decision.to_dict()
+        elif row.curve == "smooth":
+            if pass_.channels(row, own) == 1:  # of one class: two classes, or one that is named
+                name = _class_name(class_names, 1 if own["positive"] is None else own["positive"])
+                found[row.curve] = smooth_calibration(pass_, row, own, name).to_dict()
         elif row.curve == "per_class":
             labels = pass_.table(row, own).positive.sum(axis=-1)
             most = np.sort(np.argsort(-labels, kind="stable")[:MOST_CLASSES])

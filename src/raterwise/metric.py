@@ -44,6 +44,8 @@ class Metric:
     """The value where cells stand for scores, with a bound on its error."""
     options: Options = field(default_factory=dict)
     formula_options: tuple[str, ...] = ()
+    table_options: tuple[str, ...] = ()
+    """Options that its table depends on, besides the bins and what the plan says."""
     questions: tuple[str, ...] = ()
     """What `question` may be, where it is an option."""
     least_raters: int = 1
@@ -52,8 +54,8 @@ class Metric:
     shape: str = "student"
     """Of its interval: "student", "proportion", "loss" (few cases may make up most of it),
     "separation" (an area over pairs of a right and a wrong case), "difference" (of two
-    proportions, its `parts`) or "resampled" (it jumps from case to case, so that leaving one out
-    says nothing)."""
+    proportions, its `parts`), "ratio" (of what was observed to what was expected) or "resampled"
+    (it jumps from case to case, so that leaving one out says nothing)."""
     denominator: Callable[[Any, Options], NDArray[Any]] | None = None
     """Of a ratio: what it is divided by, from a table with leading axes; the weight by default."""
     counts_positives: bool = False

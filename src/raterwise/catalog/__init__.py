@@ -16,13 +16,17 @@ from raterwise.catalog import (
     histograms,
     proper,
     ranking,
+    weak_calibration,
 )
 from raterwise.errors import InvalidInputError
 from raterwise.metric import Metric
 
 __all__ = ["CATALOG", "Metric", "find"]
 
-_FAMILIES = (proper, histograms, disagreement, calibration, ranking, clinical_thresholds, agreement)
+_FAMILIES = (
+    *(proper, histograms, disagreement, calibration, ranking, clinical_thresholds),
+    *(weak_calibration, agreement),
+)
 
 CATALOG: dict[str, Metric] = {row.name: row for family in _FAMILIES for row in family.ROWS}
 

@@ -25,7 +25,12 @@ from raterwise.inference.jackknife import (
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
-from raterwise.inference.small import loss_interval, proportion_interval, separation_interval
+from raterwise.inference.small import (
+    loss_interval,
+    proportion_interval,
+    ratio_interval,
+    separation_interval,
+)
 from raterwise.recipes import Options
 from raterwise.results import Estimate
 
@@ -194,6 +199,10 @@ def _ends(
         return proportion_interval(found, level)
     if row.shape == "difference" and passes[0].rater_draws is None:
         return _of_difference(row, own, found, passes)
+    if row.shape == "ratio":
+        tables = [p.table(row, o) for p, o in zip(passes, own, strict=True)]
+        expected = [float(table.score.sum() / table.weight.sum()) for table in tables]
+        return ratio_interval(found, float(np.mean(expected)), level)
     if row.shape == "loss" and value >= 0:
         each = [p.step(row, o) for p, o in zip(passes, own, strict=True)]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}

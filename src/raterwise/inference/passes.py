@@ -163,6 +163,14 @@ class Pass:
             self._stacks[key] = self._tabled(self.rater_draws.drawn, row, own)
         return self._stacks[key]
 
+    def unsmoothed_rater_stack(self, row: Metric, own: Options) -> Any:
+        """Return the tables of the resamples of raters before they are smoothed."""
+        assert self.rater_draws is not None
+        like, plan = self._per_unit(row, own), self._plans[row.name]
+        drawn = self.rater_draws.drawn
+        tables = [row.prepare(s[plan], own, like=like).unsmoothed.table for s in drawn]
+        return BinTable(np.stack([table.sums for table in tables]))
+
     def without_raters(self, row: Metric, own: Options) -> FloatArray | None:
         """Return the metric without each of the raters; None where nobody knows who said what."""
         if self.rater_draws is None or not self.rater_draws.left_out:
@@ -198,7 +206,8 @@ class Pass:
         Where every case is in every channel, the weight of all counts it as often.
         """
         cells = self.cells(row, own)
-        often = len(cells.table.weight) if cells.plan.question.name == "per_class" else 1
+        every = cells.plan.question.name in ("per_class", "event")
+        often = len(cells.table.weight) if every else 1
         if cells.plan.spread is not None:
             return self._noise_of_soft_bins(cells) / often
         found = self.noise_of_cells(cells.table, often)
@@ -332,7 +341,8 @@ class Pass:
         return self._tables[key]
 
     def _key(self, row: Metric, own: Options) -> Any:
-        return self._plans[row.name], row.prepare, repr(own.get("bins"))
+        made_with = [own.get(name) for name in ("bins", *row.table_options)]
+        return self._plans[row.name], row.prepare, repr(made_with)
 
 
 def _around(value: float, replicates: FloatArray, scale: float) -> FloatArray:

@@ -7,7 +7,7 @@ bound(cells, value of the cells, options of the metric).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ __all__ = [
     "average_precision",
     "failure_average_precision",
     "fpr",
+    "ends_of_cells",
     "kde_of_cells",
     "kernel_of_cells",
     "ks",
@@ -70,6 +71,13 @@ def _cells(sums: CellSums, channel: int) -> _Cells:
     lean = np.where(tied, 0.0, (mud - mean * mu) - (dd - mean * d))
     square = np.where(tied, 0.0, w * variance)
     return _Cells(w, mu, low, high, edge + mean, lean, square, gap, tied)
+
+
+def ends_of_cells(sums: CellSums) -> Iterator[tuple[FloatArray, ...]]:
+    """Yield, for each channel, mass, hits, least, mean and largest score of its cells."""
+    for channel in range(len(sums.fine)):
+        cells = _cells(sums, channel)
+        yield cells.mass, cells.hits, cells.low, cells.mean, cells.high
 
 
 def auccc(sums: CellSums, value: float, options: Options) -> float:

@@ -11,6 +11,7 @@ from raterwise.io.files import write_text_atomically
 from raterwise.report import extras, sections
 from raterwise.report.findings import by_finding, summary_of_findings
 from raterwise.report.page import page
+from raterwise.report.readers import readers
 from raterwise.report.recalibration import recalibration
 from raterwise.report.sections import Charts
 from raterwise.report.subgroups import subgroups
@@ -136,6 +137,7 @@ def report_html(
         sections.dispersion(models, found),
         extras.stability(stability, variation, found, findings=bool(results.findings)),
         extras.raters(results, raters, (notes or {}).get("raters")),
+        readers(results),
         extras.worklist(worklist),
         extras.method(results, versions or results.to_dict()["versions"]),
     ]
