@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 import raterwise as rw
+from raterwise.clinical_tables import DecisionCurve
 from raterwise.results import Results
 from raterwise.worklist import worklist
 
@@ -32,6 +33,27 @@ def results() -> Results:
     """Return the results of those cases."""
     probs, labels = cases()
     return rw.evaluate(probs, labels, METRICS, class_names=HOSTILE, resamples=100)
+
+
+def _yes_or_no() -> tuple[np.ndarray, rw.Labels]:
+    random = np.random.default_rng(4)
+    p = random.beta(1, 3, 150)
+    votes = random.binomial(3, p)
+    return p, rw.Labels.from_counts(np.stack((3 - votes, votes), axis=1))
+
+
+@cache
+def two_classes() -> Results:
+    """Return results of two classes, the positive one with a hostile name."""
+    p, labels = _yes_or_no()
+    return rw.evaluate(p, labels, "auroc", class_names=HOSTILE[:2], resamples=50)
+
+
+def two_classes_curve() -> DecisionCurve:
+    """Return what acting on them does at every threshold."""
+    p, labels = _yes_or_no()
+    curve: DecisionCurve = rw.decision_curve(p, labels)
+    return curve
 
 
 @cache

@@ -20,34 +20,40 @@ import pytest
 # its own, and its own package; never its neighbours in the line, never what comes later. A dotted
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "palette", "choices", "estimate"),
+    ("errors", "palette", "choices", "estimate", "yardstick"),
     ("rules", "study_plan"),
     ("arrays", "kernels", "io.files", "ratings"),
     ("binning", "labels", "patients", "variables"),
     ("predictions",),
-    ("questions",),
+    ("questions", "prevalence"),
     ("summaries",),
     ("densities",),
     ("metrics",),
     ("recipes", "tensors", "beliefs"),
+    ("event_recipes", "peer_recipes"),
+    ("weak_recipes",),
     ("metric",),
-    ("catalog", "confidence", "curve_tables"),
+    ("catalog", "confidence", "curve_tables", "clinical_tables"),
     ("results", "exchangeability"),
     ("inference",),
-    ("curves", "request", "comparison"),
+    ("clinical_points", "smooth_curve"),
+    ("curves", "clinical_curves", "request", "comparison"),
+    ("calibration_curves",),
     ("cautions",),
     ("judging",),
-    ("subgroups",),
+    ("subgroups", "readers"),
     ("divided",),
     ("evaluate", "functions"),
-    ("multilabel", "compare"),
+    ("multilabel", "compare", "alpha_check", "calibration_tests", "rater_agreement"),
     ("stability", "calibrators", "io", "worklist"),
     ("streaming",),
     ("planning", "segmentation"),
-    ("datasets", "plots", "report", "torch"),
-    ("cli",),
+    ("datasets", "plots", "report"),
+    ("cli", "torch"),
     ("__main__",),
 )
+
+CLINICAL = ("clinical_curves", "clinical_tables")
 
 # Narrower than the order: these know nothing of raterwise but what is listed.
 KNOWS_ONLY: dict[str, set[str]] = {
@@ -59,8 +65,24 @@ KNOWS_ONLY: dict[str, set[str]] = {
         *("kernels", "summaries", "densities", "metrics", "metric", "catalog", "tensors"),
         "confidence",
     },
-    "plots": {"errors", "palette", "labels", "results", "curves", "stability", "planning"},
-    "report": {"errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"},
+    "plots": {
+        "smooth_curve",
+        "errors",
+        "arrays",
+        "calibrators",
+        "palette",
+        "labels",
+        "results",
+        "curves",
+        "stability",
+        "planning",
+        *CLINICAL,
+    },
+    "report": {
+        *("yardstick", "smooth_curve"),
+        *("errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"),
+        "clinical_tables",
+    },
 }
 
 # The leaves: only those named may import them.

@@ -299,7 +299,7 @@ def test_every_option_is_documented() -> None:
     # The experiments are another program's, tests/test_experiment_command.py.
     page = re.sub(r"(?s)## The papers' experiments\n.*?(?=\n## )", "", page)
     offered = {"--version"}
-    for command in ("evaluate", "demo", "stability", "report", "compare"):
+    for command in ("evaluate", "demo", "stability", "report", "compare", "agreement"):
         offered |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", run(f"{command} --help").stdout))
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page)) == offered
 

@@ -142,7 +142,9 @@ def test_the_p_value_and_the_interval_agree() -> None:
 
 # From results ------------------------------------------------------------------------------------
 
-FROM_ALL_CASES = {"adaptive_ece", "ece_sweep", "dispersion_loss"}
+FROM_ALL_CASES = {
+    *("adaptive_ece", "ece_sweep", "dispersion_loss", "refinement_loss", "grouping_loss"),
+}
 """Their bins, or the spread of their resamples, depend on every case a little."""
 
 

@@ -73,9 +73,13 @@ def test_values_are_those_of_the_functions(name: str, results: rw.Results) -> No
 
 
 def test_all_is_every_metric_but_those_on_request() -> None:
-    """`metrics="all"` leaves out what is only for ordered classes."""
+    """`metrics="all"` leaves out what is only for ordered classes, or for a class looked for."""
     found = rw.evaluate(PROBLEM.probs, PROBLEM.labels, resamples=0)
-    assert list(found) == [name for name in OF_PROBABILITIES if CATALOG[name].in_all]
+    assert list(found) == [name for name in OF_PROBABILITIES if CATALOG[name].in_all is True]
+    two = rw.evaluate([0.2, 0.9, 0.4], [0, 1, 1], resamples=0)
+    assert list(two) == [name for name in OF_PROBABILITIES if CATALOG[name].in_all]
+    weak = {"observed_expected_ratio", "calibration_intercept", "calibration_slope", "ici"}
+    assert set(two) - set(found) == {"auroc", *weak}
     assert "ranked_probability_score" not in found
     assert "ece" in found
 
@@ -293,7 +297,7 @@ def test_one_rater_leaves_some_metrics_undefined() -> None:
     """They say why, and the others go on."""
     found = rw.evaluate(PROBLEM.probs, PROBLEM.first_rater, resamples=20)
     missing = {name for name, e in found.items() if e.value is None}
-    needy = {name for name in OF_PROBABILITIES if CATALOG[name].least_raters > 1}
+    needy = {n for n in OF_PROBABILITIES if CATALOG[n].least_raters > 1 and CATALOG[n].in_all}
     assert missing >= needy
     for name in missing:
         assert found[name].low is None and found[name].undefined

@@ -144,6 +144,31 @@ def test_every_chart_is_drawn(browser: Any, folder: Path, name: str, charts: int
         assert len(place.get_attribute("aria-label")) > 15
 
 
+def test_the_operating_point_moves(browser: Any, folder: Path) -> None:
+    """Another threshold: the measures of `decision_curve` there, and both charts follow."""
+    curve = reports.two_classes_curve()
+    reports.two_classes().to_html(folder / "two.html")
+    view(browser, folder / "two.html")
+    assert browser.get_log("browser") == []
+    before = drawing(browser, "decision-chart"), drawing(browser, "roc-chart")
+    for t in (0.5, 0.2):
+        browser.execute_script(
+            "const s = document.getElementById('act-from'); s.value = arguments[0];"
+            "s.dispatchEvent(new Event('input'))",
+            t,
+        )
+        i = round(100 * t) - 1
+        for who in ("model", "raters"):
+            band = getattr(curve, who).sensitivity
+            told = f"{band.value[i]:.3f} [{band.low[i]:.3f}, {band.high[i]:.3f}]"
+            assert text_of(browser, f"{who}-sensitivity") == told
+        told = f"{curve.treat_all[i]:.3f}".replace("-", "−")
+        assert text_of(browser, "all-net_benefit") == told
+        assert text_of(browser, "act-from-value") == f"{100 * t:.0f} %"
+    WebDriverWait(browser, 10).until(lambda b: drawing(b, "decision-chart") != before[0])
+    WebDriverWait(browser, 10).until(lambda b: drawing(b, "roc-chart") != before[1])
+
+
 @pytest.mark.parametrize("width", [800, 1000])
 def test_a_value_does_not_run_into_its_interval(browser: Any, folder: Path, width: int) -> None:
     """Neither does one in powers of ten, which is wider than the others."""

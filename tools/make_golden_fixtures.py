@@ -62,6 +62,40 @@ QUANTITIES = {
 }
 
 
+CLINICAL_INPUTS = ("probs", "counts", "labels", "patient")
+CLINICAL = {
+    "scikit-learn/scikit-learn": (
+        "auc", "average precision", "sensitivity", "specificity", "ppv", "npv", "f1",
+        "multi-class auc",
+    ),
+    "xrobin/pROC": ("auc", "sensitivity", "specificity", "ppv", "npv"),
+    "tdhock/WeightedROC": ("auc",),
+    "cran/PRROC": ("auc, soft labels",),
+    "therneau/survival": ("concordance", "concordance clustered std. error"),
+    "topepo/caret": ("ppv at another prevalence", "npv at another prevalence"),
+    "MSKCC-Epi-Bio/dcurves": (
+        "net benefit", "net benefit of treating all", "net interventions avoided",
+    ),
+    "statsmodels/statsmodels": (
+        "sensitivity 95% interval", "specificity 95% interval", "ppv 95% interval",
+        "npv 95% interval", "calibration slope", "calibration in the large", "ICI",
+    ),
+    "wch/r-source": (
+        "calibration slope", "calibration in the large", "ICI", "E50", "E90",
+        "loess curve at 0.05,0.1,...,0.9",
+    ),
+    "cran/survey": (
+        "calibration slope", "calibration in the large", "calibration slope clustered std. error",
+        "calibration in the large clustered std. error",
+    ),
+    "harrelfe/rms": ("val.prob Slope", "val.prob Eavg", "val.prob E90"),
+    "DIDSR/calzone": (
+        "calzone COX coef", "calzone cox intercept, slope fixed", "shifted probabilities",
+    ),
+}  # fmt: skip
+"""Of the folder ``clinical``: what the tests read, by package."""
+
+
 def is_used(row: dict[str, Any]) -> bool:
     """Say whether a test reads this value."""
     if row["what"] not in QUANTITIES.get(row["repo"], "").split():
@@ -85,8 +119,38 @@ def main(source: Path, target: Path) -> None:
             )
 
 
+def clinical(source: Path, target: Path) -> None:
+    """Write the reduced folder of clinical metrics, where there is one."""
+    if not source.is_dir():
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    rows = [
+        row
+        for row in json.loads((source / "index_clinical.json").read_text())
+        if row["what"] in CLINICAL.get(row["repo"], ())
+        and row["params"].get("method", "beta") == "beta"
+        and (row["what"] != "shifted probabilities" or row["set"] == "K2_N200")
+        and "NOT TO BE MATCHED" not in row.get("note", "")
+    ]
+    fields = ("set", "what", "params", "repo", "function", "value", "key")
+    lines = ",\n".join(
+        json.dumps({name: row[name] for name in fields}, separators=(",", ":")) for row in rows
+    )
+    (target / "index_clinical.json").write_text(f"[\n{lines}\n]\n")
+    with np.load(source / "outputs_clinical.npz", allow_pickle=False) as outputs:
+        kept = {row["key"]: outputs[row["key"]] for row in rows if row["value"] is None}
+    np.savez_compressed(target / "outputs_clinical.npz", **kept)
+    for path in sorted(source.glob("inputs_*.npz")):
+        with np.load(path, allow_pickle=False) as inputs:
+            np.savez_compressed(
+                target / path.name, **{n: inputs[n] for n in CLINICAL_INPUTS if n in inputs}
+            )
+
+
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     default = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "golden"
-    main(Path(sys.argv[1]), Path(sys.argv[2]) if len(sys.argv) == 3 else default)
+    chosen = Path(sys.argv[2]) if len(sys.argv) == 3 else default
+    main(Path(sys.argv[1]), chosen)
+    clinical(Path(sys.argv[1]) / "clinical", chosen / "clinical")

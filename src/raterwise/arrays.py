@@ -10,13 +10,22 @@ from numpy.typing import NDArray
 
 from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.rules import at_least_zero, choose, positive, positive_integer
+from raterwise.rules import (
+    at_least_one,
+    at_least_zero,
+    between_zero_and_one,
+    choose,
+    positive,
+    positive_integer,
+)
 
 __all__ = [
     "as_array",
     "as_float_array",
     "as_integer_array",
+    "at_least_one",
     "at_least_zero",
+    "between_zero_and_one",
     "choose",
     "on_gpu",
     "positive",

@@ -41,6 +41,7 @@ def compare(
     bins: int | ArrayLike = BINS,
     question: Questions | None = None,
     per: Per | None = None,
+    threshold: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
@@ -63,7 +64,8 @@ def compare(
     labels : Labels or array-like of shape (N,), default None
         What the raters said, or one class per case; needed with predictions.
     metrics : str or sequence of str, default "all"
-        "all", or names such as "ece,brier" or ["ece", "brier"].
+        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
+        "clinical", stands for its metrics.
     groups : array-like of shape (N,), default None
         The patient of each case: patients, not cases, are resampled.
     class_names : sequence of str, default None
@@ -83,6 +85,9 @@ def compare(
         What is asked of a case, as in `evaluate`.
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every case, as in `evaluate`.
+    threshold : float, default None
+        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
+        left out.
     options : mapping of str to mapping, default None
         By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
     weights : array-like of shape (N,), default None
@@ -157,8 +162,9 @@ def compare(
             progress(name, i / len(models))
         predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
         request = Request.of(
-            metrics, bins=bins, question=question, per=per, options=options, settings=settings,
-            belief=predictions.belief is not None,
+            metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
+            settings=settings,
+            belief=predictions.belief is not None, classes=predictions.num_classes,
         )  # fmt: skip
         with with_threads(threads):
             results[name] = evaluate_predictions(predictions, request)

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.arrays import choose
 from raterwise.catalog import Metric, find
 from raterwise.choices import OnSingle, Per
+from raterwise.clinical_points import decision_of
 from raterwise.curve_tables import ReliabilityCurve, ThresholdCurve
 from raterwise.errors import InvalidInputError
 from raterwise.inference import intervals
@@ -27,6 +28,7 @@ from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
+from raterwise.smooth_curve import smooth_calibration
 from raterwise.summaries import BinTable, SortedScores
 
 __all__ = [
@@ -207,6 +209,14 @@ def curves_of(
         if row.curve == "thresholds":
             if own["question"] == "top_label":
                 found[row.curve] = _thresholds(pass_, row, own).to_dict()
+        elif row.curve == "operating":
+            decision = decision_of(pass_, row, own, class_names)
+            if decision is not None:
+                found[row.curve] = decision.to_dict()
+        elif row.curve == "smooth":
+            if pass_.channels(row, own) == 1:  # of one class: two classes, or one that is named
+                name = _class_name(class_names, 1 if own["positive"] is None else own["positive"])
+                found[row.curve] = smooth_calibration(pass_, row, own, name).to_dict()
         elif row.curve == "per_class":
             labels = pass_.table(row, own).positive.sum(axis=-1)
             most = np.sort(np.argsort(-labels, kind="stable")[:MOST_CLASSES])

@@ -6,17 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.divided import subgroups_of
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.judging import judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
+from raterwise.metric import Metric
 from raterwise.predictions import Predictions
+from raterwise.prevalence import AtPrevalence, at_prevalence
+from raterwise.readers import judge_readers
 from raterwise.request import Metrics, Request
 from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, with_subgroups
@@ -26,6 +30,10 @@ __all__ = ["evaluate", "evaluate_predictions", "predictions_of"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
+MOST_READERS = 100
+"""Up to how many raters are each judged against the others."""
+MOST_READINGS = 200_000
+"""Up to how many ratings they are."""
 
 
 def evaluate(
@@ -42,6 +50,7 @@ def evaluate(
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
+    threshold: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     weights: ArrayLike | None = None,
     interval: Interval = "auto",
@@ -49,6 +58,8 @@ def evaluate(
     on_single: OnSingle = "error",
     subgroups: Mapping[str, ArrayLike] | ArrayLike | None = None,
     subgroup_metrics: Metrics | None = None,
+    target_prevalence: float | ArrayLike | None = None,
+    source_prevalence: float | ArrayLike | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
@@ -62,7 +73,8 @@ def evaluate(
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case.
     metrics : str or sequence of str, default "all"
-        "all", or names such as "ece,brier" or ["ece", "brier"].
+        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
+        "clinical", stands for its metrics.
     groups : array-like of shape (N,), default None
         The patient of each case: patients, not cases, are resampled.
     class_names : sequence of str, default None
@@ -85,6 +97,9 @@ def evaluate(
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every case, in every metric that can count both ways.
         By default as in the function of the same name.
+    threshold : float, default None
+        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
+        left out.
     options : mapping of str to mapping, default None
         By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
     weights : array-like of shape (N,), default None
@@ -104,6 +119,14 @@ def evaluate(
     subgroup_metrics : str or sequence of str, default None
         Of the metrics asked for, those to make in every level; by default accuracy, Brier score,
         calibration error, ECE and AUCCC.
+    target_prevalence : float or array-like of shape (K,), default None
+        How frequent the classes are in use (of two, class 1), where disease is enriched in these
+        cases: every label is weighted by its class, probabilities are shifted alike
+        (`shift_prevalence`), and the results say how. Metrics of how raters of a case differ are
+        left out.
+    source_prevalence : float or array-like of shape (K,), default None
+        With `target_prevalence`, where the probabilities are right: by default with these labels;
+        give the target again where they are right in use already.
     threads : int, default None
         How many to use; by default as many as the machine has cores.
     progress : callable, default None
@@ -142,10 +165,62 @@ def evaluate(
     predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
-        metrics, bins=bins, question=question, per=per, options=options, settings=settings,
-        belief=predictions.belief is not None,
+        metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
+        settings=settings,
+        belief=predictions.belief is not None, classes=predictions.num_classes,
     )  # fmt: skip
-    with with_threads(threads):
+    asked = subgroups, subgroup_metrics
+    if target_prevalence is None and source_prevalence is not None:
+        raise InvalidInputError(
+            f"source_prevalence: goes with target_prevalence; got {source_prevalence!r} alone"
+        )
+    if target_prevalence is not None:
+        found = _in_use(predictions, target_prevalence, source_prevalence)
+        if metrics == "all":
+            request = request.only([row.name for row in request.rows if _carries_over(row)])
+        results = _with_subgroups(found[0], request, *asked, predictions.given, progress)
+        told = found[1]
+        return replace(
+            results,
+            data={**results.data, "target_prevalence": told.told},
+            warnings=(told.in_words(predictions.class_names), *results.warnings),
+        )
+    return _with_subgroups(predictions, request, *asked, predictions.given, progress)
+
+
+def _in_use(predictions: Predictions, target: Any, source: Any) -> tuple[Predictions, AtPrevalence]:
+    """Return an enriched test set as it counts at the prevalence of use, and what was done."""
+    if predictions.belief is not None:
+        raise InvalidInputError(
+            "target_prevalence: is for probabilities; a belief cannot be shifted yet"
+        )
+    told = at_prevalence(
+        predictions.probs, predictions.labels, target, source,
+        weights=predictions.weights, groups=predictions.groups,
+    )  # fmt: skip
+    moved = Predictions.of(
+        told.probs, told.labels, weights=told.weights, groups=told.groups,
+        class_names=predictions.class_names,
+    )  # fmt: skip
+    kept = np.arange(len(predictions)) if predictions.kept is None else predictions.kept
+    return replace(moved, kept=kept[told.rows], dropped=predictions.dropped), told
+
+
+def _carries_over(row: Metric) -> bool:
+    """Tell whether a metric can be carried over to another prevalence by weights of labels."""
+    return not row.of_pairs and row.options.get("estimator") != "debiased"
+
+
+def _with_subgroups(
+    predictions: Predictions,
+    request: Request,
+    subgroups: Any,
+    subgroup_metrics: Metrics | None,
+    given: int,
+    progress: Progress | None,
+) -> Results:
+    """Return the results of all cases, and of every level where there are sub-groups."""
+    with with_threads(request.settings.threads):
         if subgroups is None:
             if subgroup_metrics is not None:
                 raise InvalidInputError(
@@ -153,7 +228,7 @@ def evaluate(
                 )
             return evaluate_predictions(predictions, request, progress)
         report = progress or silent
-        variables = [v.take(predictions.kept) for v in variables_of(subgroups, predictions.given)]
+        variables = [v.take(predictions.kept) for v in variables_of(subgroups, given)]
         chosen = metrics_by_level(subgroup_metrics, request)
         results = evaluate_predictions(
             predictions, request, lambda what, done: report(what, WHOLE_SHARE * done)
@@ -200,7 +275,25 @@ def evaluate_predictions(
     """Return the results of a request on checked predictions."""
     judged = judge_predictions(predictions, request, progress=progress, verdict=True)
     data = raters_compared(request, predictions.labels, predictions.groups)
+    data = {**data, **_beside_readers(predictions, request)}
     results = results_of(judged, data=data)
     if progress:
         progress("done", 1.0)
     return results
+
+
+def _beside_readers(predictions: Predictions, request: Request) -> dict[str, Any]:
+    """Return the model beside the readers, where the metrics of their agreement are asked for.
+
+    Only where it is known who said what, and where there are few enough to judge one by one.
+    """
+    ratings, settings = predictions.labels.ratings, request.settings
+    if ratings is None or not request.compares_raters or not settings.resamples:
+        return {}
+    if len(ratings.case) > MOST_READINGS or len(ratings.rater_ids) > MOST_READERS:
+        return {}
+    try:
+        found = judge_readers(predictions, level=settings.level, seed=settings.seed)
+    except RaterwiseError:  # nobody shares enough cases with another
+        return {}
+    return {"readers": found.to_dict()}

@@ -249,6 +249,10 @@ class Labels:
             )
         return self.take(rows)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the counts (N, K): how scikit-learn tells what to split, and splits it plainly."""
+        return np.array(self.counts, dtype=dtype, copy=bool(copy) or dtype is not None)
+
     @property
     def shape(self) -> tuple[int, int]:
         """(N, K)."""

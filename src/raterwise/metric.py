@@ -44,28 +44,46 @@ class Metric:
     """The value where cells stand for scores, with a bound on its error."""
     options: Options = field(default_factory=dict)
     formula_options: tuple[str, ...] = ()
+    table_options: tuple[str, ...] = ()
+    """Options that its table depends on, besides the bins and what the plan says."""
     questions: tuple[str, ...] = ()
     """What `question` may be, where it is an option."""
     least_raters: int = 1
     error: bool = False
     """A non-negative calibration error: its interval inverts a test."""
     shape: str = "student"
-    """Of its interval: "student", "proportion", "loss" (few cases may make up most of it) or
-    "separation" (an area over pairs of a right and a wrong case)."""
+    """Of its interval: "student", "proportion", "loss" (few cases may make up most of it),
+    "separation" (an area over pairs of a right and a wrong case), "difference" (of two
+    proportions, its `parts`), "ratio" (of what was observed to what was expected) or "resampled"
+    (it jumps from case to case, so that leaving one out says nothing)."""
+    denominator: Callable[[Any, Options], NDArray[Any]] | None = None
+    """Of a ratio: what it is divided by, from a table with leading axes; the weight by default."""
+    counts_positives: bool = False
+    """Where nothing varies, positives were seen and not cases, as of an average precision."""
+    parts: Callable[..., tuple[tuple[NDArray[Any], float], tuple[NDArray[Any], float]]] | None = (
+        None
+    )
+    """Of a difference: parts(table, **options) -> the two shares, each with its factor."""
     step: Callable[[Any], dict[str, float]] | None = None
     """Of a loss: what one more error would add to it, from its table (`small.loss_interval`)."""
     step_plan: Any = None
     """The plan of the table that `step` is made from, where it is not the metric's own."""
     bounds: tuple[float, float] = (-math.inf, math.inf)
     """The smallest and the largest value that there can be."""
+    cannot_tell: str = ""
+    """What it is often taken to say and does not, for the docs."""
     undefined: str = "it has no value on these data"
-    in_all: bool = True
+    in_all: bool | str = True
+    """Whether "all" has it; "two classes": only of two."""
     needs_belief: bool = False
     """Defined for a belief over class probabilities, not for bare probabilities."""
     meaning_of_event: str = ""
     """The meaning where the question is about a class and not about the prediction being right."""
     curve: str | None = None
-    """The curve that its table shows: "top_label", "per_class", "disagreement", "thresholds"."""
+    """The curve that its table shows: "top_label", "per_class", "disagreement", "thresholds"; or
+    "operating", over the tables of `curve_plans`."""
+    curve_plans: Callable[[Options], tuple[Any, ...]] | None = None
+    """The plans of the tables that its curve is made from, where they are not the metric's own."""
     settle: Callable[[Any, Options], Options] | None = None
     """The options with those that follow from the data chosen, once for many subsets of it."""
     notice: Callable[[Any, Options], str | None] | None = None
@@ -76,7 +94,8 @@ class Metric:
     """by_class: one value per class; of_pairs: compares raters with each other; by_level: made
     within sub-groups unless told otherwise; kernel: needs neighbours; variance: below 0 by
     chance alone; of_cases: tells equal scores of different cases apart; plugin_needs_one: its
-    plug-in estimate needs one label per case only."""
+    plug-in estimate needs one label per case only; other_scale: it may be less than the
+    gap between all that was said and all that was predicted."""
 
     def estimate(self, summary: Summary, options: Options) -> float:
         """Return the value of the metric."""
@@ -158,9 +177,11 @@ class Metric:
 
 
 CHOICES: dict[str, tuple[Any, ...]] = {
+    "ordered": (True, False),
     "leave_out": ("case", "copy"),
     "method": ("auto", "exact", "cells"),
     "observed_bins_only": (True, False),
+    "of": ("errors", "successes"),
     "p": (1, 2),
     "per": ("annotation", "case"),
     "scale": ("nominal", "ordinal", "interval"),

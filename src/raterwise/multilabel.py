@@ -49,6 +49,7 @@ def evaluate_multilabel(
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
+    threshold: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     weights: ArrayLike | None = None,
     interval: Interval = "auto",
@@ -76,7 +77,8 @@ def evaluate_multilabel(
     names : sequence of str, default None
         The findings' names.
     metrics : str or sequence of str, default "all"
-        "all", or names such as "ece,brier" or ["ece", "brier"].
+        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
+        "clinical", stands for its metrics.
     groups : array-like of shape (N,), default None
         The patient of each case: patients, not cases, are resampled.
     resamples : int, default 1000
@@ -96,6 +98,9 @@ def evaluate_multilabel(
         What is asked of a case, as in `evaluate`; by default calibration errors ask "positive".
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every case, as in `evaluate`.
+    threshold : float, default None
+        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
+        left out.
     options : mapping of str to mapping, default None
         By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
     weights : array-like of shape (N,), default None
@@ -147,7 +152,14 @@ def evaluate_multilabel(
     """
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
-        metrics, bins=bins, question=question, per=per, options=options, settings=settings
+        metrics,
+        bins=bins,
+        question=question,
+        per=per,
+        threshold=threshold,
+        options=options,
+        settings=settings,
+        classes=2,
     )
     if question is None:
         request = request.about_the_positive_class()

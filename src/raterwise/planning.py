@@ -20,6 +20,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.judging import judge_predictions
 from raterwise.labels import Labels
+from raterwise.metrics.proper import variance_components
 from raterwise.predictions import Predictions
 from raterwise.request import Request, options_of
 from raterwise.study_plan import Design, StudyPlan
@@ -131,7 +132,9 @@ def plan(
         )
     pairs = [(n, r) for n in sizes for r in numbers]
     if row.label_loss is not None and per is None and not request.own:
-        between, within = _variances(_losses(row, pilot), pilot)
+        between, within = variance_components(
+            _losses(row, pilot), pilot.labels.counts, pilot.groups
+        )
         reach = 2 * _normal_quantile(level)
         found = [
             Design(n, r, reach * float(np.sqrt((between + within / r) / n)), 0.0, "formula")
@@ -158,27 +161,6 @@ def _losses(row: Metric, pilot: Predictions) -> FloatArray:
     if not np.isfinite(losses).all():
         raise InvalidInputError(f"probs: {row.name} cannot be planned with probabilities of 0")
     return losses
-
-
-def _variances(loss: FloatArray, pilot: Predictions) -> tuple[float, float]:
-    """Return A and B of Var = (A + B/n)/N: between cases, and between the raters of a case.
-
-    B is the pooled unbiased variance within cases. A is what is left of the variance of the
-    case means, times the design effect where the cases of one patient hang together.
-    """
-    counts = pilot.labels.counts
-    n = pilot.labels.num_raters.astype(np.float64)
-    mean = (counts * loss).sum(axis=1) / n
-    squares = (counts * (loss - mean[:, None]) ** 2).sum(axis=1)
-    several = n >= 2
-    within = float(squares[several].sum() / (n[several] - 1).sum())
-    deviations = mean - mean.mean()
-    if pilot.groups is not None:
-        deviations = np.bincount(pilot.groups, deviations)
-    number = np.count_nonzero(np.bincount(pilot.groups)) if pilot.groups is not None else len(mean)
-    of_mean = float((deviations**2).sum() * number / max(number - 1, 1) / len(mean) ** 2)
-    between = of_mean * len(mean) - within * float(np.mean(1 / n))
-    return max(between, 0.0), within
 
 
 # --- everything else, by simulation --------------------------------------------------------------

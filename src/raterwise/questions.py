@@ -10,6 +10,9 @@ that event among the raters of the case:
     disagreement      do two raters differ?                  z = 1 - Σ p_k², or what a belief says
 
 A case counts once per rater (`per="annotation"`, the multi-rater errors) or once (`per="case"`).
+
+An `Event` is about the class that a clinician looks for: class 1 of two, a class that is named,
+each class against the rest, or class k and higher of ordered classes.
 """
 
 from __future__ import annotations
@@ -20,15 +23,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import choose
-from raterwise.errors import InvalidInputError
+from raterwise.arrays import choose, positive_integer
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.predictions import Rows
 
 __all__ = [
     "QUESTIONS",
+    "Event",
     "PerCaseScore",
     "Question",
     "ScoredCases",
+    "at_least",
     "disagreement_frequency",
     "score_given",
 ]
@@ -108,12 +113,89 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Event:
+    """Is it the positive class? z = p_k and μ the fraction of raters who say k.
+
+    Of two classes, class 1 unless told otherwise; of more, each class against the rest, a channel
+    each. Of ordered classes, class k or higher: z = Σ_{j >= k} p_j, for every k but the lowest.
+    """
+
+    kind: ClassVar[str] = "event"
+    name: ClassVar[str] = "event"
+
+    positive: int | None = None
+    """The only class to ask about; of ordered ones, the lowest that counts as positive."""
+    per: str = "annotation"
+    ordered: bool = False
+    alone: bool = False
+    """Ask of one class only: nothing is asked where there are three and none is named."""
+
+    def __post_init__(self) -> None:
+        choose("per", self.per, ("annotation", "case"))
+        if not isinstance(self.ordered, bool):
+            raise InvalidTypeError(f"ordered: must be True or False; got {self.ordered!r}")
+        if self.positive is not None:
+            positive_integer("positive", self.positive, least=1 if self.ordered else 0)
+
+    def classes(self, num_classes: int) -> list[int]:
+        """Return the classes asked about, or the cuts below them, one for each channel."""
+        if self.positive is not None:
+            if self.positive >= num_classes:
+                raise InvalidInputError(
+                    f"positive: must be one of the classes 0 … {num_classes - 1}; "
+                    f"got {self.positive}"
+                )
+            return [self.positive]
+        if num_classes == 2:
+            return [1]
+        if self.alone:
+            return []
+        return list(range(1 if self.ordered else 0, num_classes))
+
+    def columns(self, num_classes: int) -> slice:
+        """Return the same as a slice of columns."""
+        asked = self.classes(num_classes)
+        return slice(asked[0], asked[-1] + 1) if asked else slice(0, 0)
+
+    def channels(self, num_classes: int) -> int:
+        """How many channels the answer has."""
+        return len(self.classes(num_classes))
+
+    def score(self, rows: Rows) -> ScoredCases:
+        """Return the scored cases of a chunk."""
+        chosen = self.columns(rows.probs.shape[1])
+        z, mu = rows.probs, _frequencies(rows)
+        if self.ordered and rows.probs.shape[1] > 2:
+            z, mu = (np.minimum(at_least(values), 1) for values in (z.astype(np.float64), mu))
+        z, mu = z[:, chosen], mu[:, chosen]
+        v = NO_COLUMNS
+        if rows.num_raters is not None and self.per == "case" and rows.num_raters.min() >= 2:
+            v = mu * (1 - mu) / (rows.num_raters - 1)[:, None]
+        units = NO_INDEX if rows.units is None else rows.units
+        weights = _weights(rows, self.per)
+        return ScoredCases(z, mu, weights, v, units=units, rounding=rows.rounding)
+
+
+def at_least(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the sums over class k and those above, for every k.
+
+    >>> at_least(np.array([[0.5, 0.25, 0.25]]))
+    array([[1.  , 0.5 , 0.25]])
+    """
+    return np.asarray(values[:, ::-1].cumsum(axis=1)[:, ::-1])
+
+
+@dataclass(frozen=True)
 class PerCaseScore:
     """A score that each case has by itself; its sums are kept as one bin with μ the score.
 
     log      -Σ_k μ_k log p_k
     ranked   Σ_k (F_k - F̂_k)² + F̂_k (1 - F̂_k), for ordered classes, with F_k the probability of
              class k or lower and F̂_k the fraction of raters there
+    ranked_log     -Σ_k F̂_k log F_k + (1 - F̂_k) log(1 - F_k)
+    majority       whether the predicted class is that of most raters, ties to the lowest class
+    spiegelhalter  Σ_k p_k (p_k - μ_k), half of what the squared loss is above its expectation;
+                   its z is not 0 but the variance of that, Σ p³ - (Σ p²)²
     another name is that of a value the cases carry (`Predictions.case_values`)
     """
 
@@ -127,10 +209,11 @@ class PerCaseScore:
         return 1
 
     def score(self, rows: Rows) -> ScoredCases:
-        """Return cases whose μ is the score and whose z is 0."""
+        """Return cases whose μ is the score and whose z is 0, or the variance of the score."""
         value = _SCORES[self.name](rows) if self.name in _SCORES else rows.case_values[self.name]
+        spread = _SPREADS[self.name](rows) if self.name in _SPREADS else np.zeros(len(value))
         return ScoredCases(
-            np.zeros((len(value), 1)),
+            spread[:, None],
             np.ascontiguousarray(value[:, None]),
             _weights(rows, self.per),
             units=NO_INDEX if rows.units is None else rows.units,
@@ -150,7 +233,49 @@ def _ranked_score(rows: Rows) -> FloatArray:
     return np.asarray((gap**2 + observed * (1 - observed)).sum(axis=1))
 
 
-_SCORES = {"log": _log_score, "ranked": _ranked_score}
+def _ranked_log_score(rows: Rows) -> FloatArray:
+    """From below and from above, so that neither end of the scale loses digits."""
+    probs, observed = rows.probs.astype(np.float64), _frequencies(rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = [
+            np.where(share > 0, share * np.log(np.minimum(reached, 1)), 0)
+            for share, reached in (
+                (observed.cumsum(axis=1)[:, :-1], probs.cumsum(axis=1)[:, :-1]),
+                (_from_above(observed), _from_above(probs)),
+            )
+        ]
+    return np.asarray(-(each[0] + each[1]).sum(axis=1))
+
+
+def _from_above(values: FloatArray) -> FloatArray:
+    """Return Σ_{j > k} of each row, for every k but the last."""
+    return values[:, :0:-1].cumsum(axis=1)[:, ::-1]
+
+
+def _majority_hit(rows: Rows) -> FloatArray:
+    said = rows.classes if rows.counts is None else rows.counts.argmax(axis=1)
+    return np.asarray(rows.predicted == said, np.float64)
+
+
+def _excess_squares(rows: Rows) -> FloatArray:
+    probs = rows.probs.astype(np.float64)
+    return np.asarray((probs * (probs - _frequencies(rows))).sum(axis=1))
+
+
+def _variance_of_squares(rows: Rows) -> FloatArray:
+    """Σ p³ - (Σ p²)² as the variance that it is: Σ_k p_k (p_k - Σ p²)²."""
+    probs = rows.probs.astype(np.float64)
+    return np.asarray((probs * (probs - (probs**2).sum(axis=1, keepdims=True)) ** 2).sum(axis=1))
+
+
+_SCORES = {
+    "log": _log_score,
+    "ranked": _ranked_score,
+    "ranked_log": _ranked_log_score,
+    "majority": _majority_hit,
+    "spiegelhalter": _excess_squares,
+}
+_SPREADS = {"spiegelhalter": _variance_of_squares}
 
 
 def score_given(

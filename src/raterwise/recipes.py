@@ -44,6 +44,7 @@ __all__ = [
     "binned",
     "binned_cells",
     "by_edges",
+    "cell_centres",
     "exact_ks",
     "from_cells",
     "gaussian_smoother",
@@ -152,20 +153,34 @@ def in_cells(scores: ScoreMasses, options: Options) -> Array:
     return equal_mass_edges(scores.score, scores.mass, INTERVAL_CELLS)
 
 
-def of_ranks(formula: Callable[[Array, Array], Array], bound: Bound) -> dict[str, Any]:
-    """Return the parts of a metric that depends on the order of the scores alone."""
+def of_ranks(
+    formula: Callable[..., Array],
+    bound: Bound,
+    of_table: Callable[..., Array] | None = None,
+    **extra: Any,
+) -> dict[str, Any]:
+    """Return the parts of a metric that depends on the order of the scores alone.
+
+    `extra` are options of the formula with their defaults; `of_table` is the formula over the
+    cells of a resample, where it is another one.
+    """
+    over = formula if of_table is None else of_table
 
     def value(summary: SortedScores, options: Options) -> tuple[float, None]:
         scores = summary.channel().pooled()
-        return float(formula(scores.mass, scores.hits)), None
+        own = {name: options[name] for name in extra}
+        return float(formula(scores.mass, scores.hits, **own)), None
 
     return {
         "plan": sorted_scores,
         "prepare": by_edges(in_cells),
-        "formula": lambda table: formula(table.weight[..., 0, :], table.positive[..., 0, :]),
+        "formula": lambda table, **own: over(
+            table.weight[..., 0, :], table.positive[..., 0, :], **own
+        ),
+        "formula_options": tuple(extra),
         "exact": value,
         "of_cells": from_cells(value, bound),
-        "options": {"question": "top_label", "per": "annotation"},
+        "options": {"question": "top_label", "per": "annotation", **extra},
         "questions": ("top_label", "positive"),
     }
 
@@ -219,7 +234,7 @@ def beta_smoother(summary: SortedScores, cells: BinTable, options: Options) -> A
 
     found = []
     for c in range(summary.channels):
-        score, mass = _centres(cells, c)
+        score, mass = cell_centres(cells, c)
         chosen = bandwidth_of(options, c)
         if chosen is None:
             held: Any = (
@@ -232,11 +247,12 @@ def beta_smoother(summary: SortedScores, cells: BinTable, options: Options) -> A
 
 def gaussian_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
     """Return the smoother of SmoothECE, whose bandwidth is its own value."""
-    score, _ = _centres(cells)
+    score, _ = cell_centres(cells)
     return smoothers.gaussian_smoother(score, max(smooth_value(summary, options)[0], 1e-3))
 
 
-def _centres(cells: BinTable, c: int = 0) -> tuple[Array, Array]:
+def cell_centres(cells: BinTable, c: int = 0) -> tuple[Array, Array]:
+    """Return the mean score and the mass of every cell of one channel."""
     mass = cells.weight[c]
     return np.divide(cells.score[c], mass, out=np.zeros_like(mass), where=mass > 0), mass
 
@@ -280,7 +296,8 @@ def _kde_of_channel(summary: SortedScores, options: Options, c: int) -> tuple[fl
 def bandwidth_of(options: Options, c: int) -> float | None:
     """Return the bandwidth of a channel: one for all, or one for each."""
     given = options["bandwidth"]
-    return given[c] if isinstance(given, tuple) else given
+    chosen: float | None = given[c] if isinstance(given, tuple) else given
+    return chosen
 
 
 def with_bandwidth(summary: Any, options: Options) -> Options:
@@ -289,6 +306,7 @@ def with_bandwidth(summary: Any, options: Options) -> Options:
 
     if options["bandwidth"] is not None:
         return options
+    each: tuple[Any, ...]
     if "bandwidth" not in summary.tables:
         if options["question"] == "canonical":
             probs, masses = summary.counting

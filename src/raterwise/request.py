@@ -44,31 +44,35 @@ class Request:
         bins: Any = 15,
         question: str | None = None,
         per: str | None = None,
+        threshold: float | None = None,
         options: Mapping[str, Options] | None = None,
         settings: Settings | None = None,
         belief: bool = False,
+        classes: int | None = None,
     ) -> Request:
         """Return a request whose arguments are checked.
 
         Parameters
         ----------
         metrics
-            "all" has those of a belief only where there is a `belief`.
-        bins, question, per
-            For every metric that can take them; a question or a way to count that no metric of
-            these can take is an error.
+            "all" has those of a belief only where there is a `belief`, and those of a positive
+            class only of two `classes`; the name of a group ("clinical") stands for its metrics.
+        bins, question, per, threshold
+            For every metric that can take them; a question, a way to count or a threshold that no
+            metric of these can take is an error.
         options
-            By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+            By metric, options of its own: {"robust_ece": {"sigma": 0.05}}; the name of a group
+            gives them to all of its metrics that have them: {"clinical": {"positive": 2}}.
 
         >>> request = Request.of("ece,robust_ece", bins=10, options={"robust_ece": {"sigma": 0.05}})
         >>> request.asked["robust_ece"][1]["sigma"], request.asked["ece"][1]["bins"]
         (0.05, 10)
         """
         bin_edges(bins)  # a bad number is the caller's mistake, not a metric without a value
-        rows = rows_of(metrics, belief=belief)
-        told = {"question": question, "per": per}
+        rows = rows_of(metrics, belief=belief, classes=classes)
+        told = {"question": question, "per": per, "threshold": threshold}
         shared = {"bins": bins, **{k: v for k, v in told.items() if v is not None}}
-        for name in ("question", "per"):
+        for name in told:
             if name in shared and not any(row.can_take(name, shared[name]) for row in rows):
                 raise InvalidInputError(
                     f"{name}: none of these metrics can be asked with {shared[name]!r}; they take "
@@ -76,7 +80,7 @@ class Request:
                 )
         if per is not None:
             choose("per", per, ("annotation", "case"))
-        own = _by_metric(options)
+        own = _of_each(_by_metric(options), rows)
         for name in own:
             if name not in [row.name for row in rows]:
                 try:
@@ -129,6 +133,8 @@ class Request:
                 'in memory; of a stream or of images ask "per_class"'
             )
         plans += [row.step_plan for row, _ in self.asked.values() if steps and row.step_plan]
+        for row, own in self.asked.values():
+            plans += row.curve_plans(own) if steps and row.curve_plans is not None else ()
         plans = [*(p.bounded() if bounded else p for p in plans), PAIRS]
         return list(dict.fromkeys([*plans, *self.verdict_plans(grouped)]))
 
@@ -186,15 +192,31 @@ class Request:
         return {**self.shared, "options": dict(self.own), **asdict(self.settings)}
 
 
-def rows_of(metrics: Metrics, *, belief: bool = False) -> list[Metric]:
-    """Return the catalog rows asked for; "all" has those of a belief where there is one."""
-    if metrics == "all":
-        return [row for row in CATALOG.values() if row.in_all and (belief or not row.needs_belief)]
+def rows_of(metrics: Metrics, *, belief: bool = False, classes: int | None = None) -> list[Metric]:
+    """Return the catalog rows asked for; "all" has those of a belief where there is one.
+
+    It has those of a positive class where there are two classes. The name of a group stands for
+    its metrics.
+
+    >>> "net_benefit" in [row.name for row in rows_of("ece,clinical")]
+    True
+    """
     names = metrics.split(",") if isinstance(metrics, str) else list(metrics)
-    rows = [find(name.strip()) for name in names]
+    rows: list[Metric] = []
+    for name in (name.strip() for name in names):
+        group = [row for row in CATALOG.values() if row.group.lower() == name.lower()]
+        if name == "all":
+            group = [row for row in CATALOG.values() if _in_all(row, belief, classes)]
+        rows += group or [find(name)]
+    rows = list({row.name: row for row in rows}.values())
     if not rows:
         raise InvalidInputError("metrics: must name at least one metric; got none")
     return rows
+
+
+def _in_all(row: Metric, belief: bool, classes: int | None) -> bool:
+    fits = classes == 2 if row.in_all == "two classes" else bool(row.in_all)
+    return fits and (belief or not row.needs_belief)
 
 
 def options_of(metric: str, options: Options | None) -> dict[str, Options]:
@@ -220,6 +242,22 @@ def _by_metric(options: Mapping[str, Options] | None) -> dict[str, Options]:
             f"got {options!r}"
         )
     return {name: dict(given) for name, given in options.items()}
+
+
+def _of_each(options: Mapping[str, Options], rows: Sequence[Metric]) -> dict[str, Options]:
+    """Return options by metric, those of a group given to each of its metrics that has them."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, given in options.items():
+        group = [row for row in rows if row.group.lower() == name.lower()]
+        for option in given:
+            if group and not any(option in row.options for row in group):
+                raise InvalidInputError(f"options: no metric of {name} has an option {option!r}")
+        for row in group:
+            told = {k: v for k, v in given.items() if k in row.options}
+            found[row.name] = {**told, **found.get(row.name, {})}
+        if not group:
+            found[name] = {**found.get(name, {}), **given}
+    return {name: own for name, own in found.items() if own or name in options}
 
 
 def _choices(rows: Sequence[Metric], name: str) -> str:

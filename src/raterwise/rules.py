@@ -17,9 +17,11 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 
 __all__ = [
     "FIRST_NAMED",
+    "at_least_one",
     "at_least_zero",
     "bad_row",
     "bad_weight",
+    "between_zero_and_one",
     "check_dimensions",
     "check_number_of_cases",
     "check_number_of_classes",
@@ -87,12 +89,28 @@ def positive(name: str, value: float) -> float:
     return value
 
 
+def at_least_one(name: str, value: float) -> float:
+    """Return `value` when it is 1 or more; it may be infinite."""
+    _number(name, value)
+    if not value >= 1:
+        raise InvalidInputError(f"{name}: must be at least 1; got {value}")
+    return value
+
+
 def at_least_zero(name: str, value: float) -> float:
     """Return `value` when it is finite and not negative."""
     _number(name, value)
     if not 0 <= value < math.inf:
         raise InvalidInputError(f"{name}: must be finite and not negative; got {value}")
     return value
+
+
+def between_zero_and_one(name: str, value: float) -> float:
+    """Return `value` when it lies between 0 and 1, both excluded."""
+    _number(name, value)
+    if not 0 < value < 1:
+        raise InvalidInputError(f"{name}: must lie between 0 and 1, both excluded; got {value}")
+    return float(value)
 
 
 def _number(name: str, value: Any) -> None:

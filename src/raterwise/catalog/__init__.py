@@ -8,13 +8,25 @@ interval: by test inversion for non-negative errors, by leaving out one unit at 
 
 from __future__ import annotations
 
-from raterwise.catalog import agreement, calibration, disagreement, histograms, proper, ranking
+from raterwise.catalog import (
+    agreement,
+    calibration,
+    clinical_thresholds,
+    disagreement,
+    histograms,
+    proper,
+    ranking,
+    weak_calibration,
+)
 from raterwise.errors import InvalidInputError
 from raterwise.metric import Metric
 
 __all__ = ["CATALOG", "Metric", "find"]
 
-_FAMILIES = (proper, histograms, disagreement, calibration, ranking, agreement)
+_FAMILIES = (
+    *(proper, histograms, disagreement, calibration, ranking, clinical_thresholds),
+    *(weak_calibration, agreement),
+)
 
 CATALOG: dict[str, Metric] = {row.name: row for family in _FAMILIES for row in family.ROWS}
 

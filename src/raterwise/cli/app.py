@@ -12,6 +12,8 @@ import typer
 from typer.core import TyperGroup
 
 from raterwise import __version__
+from raterwise.cli.agreement import EXAMPLES as AGREEMENT_EXAMPLES
+from raterwise.cli.agreement import agreement
 from raterwise.cli.calibrate import EXAMPLES as CALIBRATE_EXAMPLES
 from raterwise.cli.calibrate import calibrate
 from raterwise.cli.compare import EXAMPLES as COMPARE_EXAMPLES
@@ -84,6 +86,7 @@ app.command(epilog=WORKLIST_EXAMPLES)(worklist)
 app.command(epilog=STABILITY_EXAMPLES)(stability)
 app.command(epilog=PLAN_EXAMPLES)(plan)
 app.command(epilog=SEGMENT_EXAMPLES)(segment)
+app.command(epilog=AGREEMENT_EXAMPLES)(agreement)
 app.command(epilog=MERGE_EXAMPLES)(merge)
 app.command()(demo)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
-from raterwise.cli.options import Input, Method, OnProblem, Unit, asked_of
+from raterwise.cli.options import Input, Method, OnProblem, Unit, asked_of, prevalences
 from raterwise.cli.reading import (
     Cases,
     TableOptions,
@@ -34,6 +34,7 @@ from raterwise.cli.writing import announce, check_folder, refuse_inputs, write_j
 from raterwise.compare import Comparison, compare
 from raterwise.errors import InvalidInputError
 from raterwise.io.sources import listed
+from raterwise.prevalence import shift_prevalence
 
 if TYPE_CHECKING:
     from raterwise.beliefs import DirichletBelief
@@ -84,6 +85,8 @@ class Calibrated:
     probs: FloatArray
     """(N, K)."""
     belief: DirichletBelief | None
+    shifted: str = ""
+    """To which prevalence the probabilities were shifted, if to any."""
 
     @property
     def models(self) -> dict[str, Any]:
@@ -137,6 +140,7 @@ def calibrate(
     seed: options.Seed = 0,
     unit: options.UnitDrawn = Unit.cases,
     on_single: options.OnSingle = OnProblem.error,
+    target_prevalence: options.AppliedPrevalence = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Fit a calibrator to one table, apply it to another, show what it changes.
@@ -176,11 +180,37 @@ def calibrate(
                 level=level, seed=seed, unit=unit.value, on_single=on_single.value, progress=report,
             )  # fmt: skip
     notes = [*overlap["warnings"], *heard]
+    if target_prevalence is not None:
+        found = _in_use(known, found, prevalences("--target-prevalence", target_prevalence))
+        notes.append(found.shifted)
     files = _write(out, apply, tables, new, found)
     record = _record(method, known, new, found, comparison, overlap, notes)
     files.append(write_json(out / "before_after.json", record))
     if not quiet:
         _show(known, new, found, comparison, notes, files)
+
+
+def _in_use(known: Cases, found: Calibrated, target: Any) -> Calibrated:
+    """Return probabilities at the prevalence of use; those fitted are right at that of the labels.
+
+    What is compared before and after stays at the prevalence of the files.
+    """
+    if found.belief is not None:
+        raise InvalidInputError("target_prevalence: α0 cannot be shifted; leave out --alpha")
+    shares = np.nan_to_num(known.require_labels().frequencies)
+    weights = known.of_rated(known.table.weights)
+    before = np.average(shares, axis=0, weights=weights)
+    after = np.array(target if len(target) > 1 else [1 - target[0], target[0]])
+    names = known.table.class_names
+    probs = shift_prevalence(found.probs, before, target)
+    moved = ", ".join(
+        f"{n} {b:.3g} → {a:.3g}" for n, b, a in zip(names, before, after, strict=True)
+    )
+    words = (
+        f"the probabilities written are those at the prevalence of use ({moved}); the comparison "
+        "is at that of the file"
+    )
+    return replace(found, probs=probs, shifted=words)
 
 
 def _same_file(first: Path, second: Path) -> bool:

@@ -7,10 +7,11 @@ from dataclasses import replace
 from raterwise.cli import options
 from raterwise.cli import stream as streaming
 from raterwise.cli.findings import evaluate_findings, refuse_finding_column
-from raterwise.cli.options import OnProblem, Unit, asked_of
+from raterwise.cli.options import OnProblem, Unit, asked_of, prevalences
 from raterwise.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_json, check_outputs, deliver
+from raterwise.errors import InvalidInputError
 from raterwise.io.tables import JoinReport
 from raterwise.results import Results
 
@@ -32,6 +33,9 @@ raterwise evaluate cases.csv --label-column truth --subgroup-column scanner --su
 
 [dim]# the probability of the second of two classes; RECE-G with a narrower kernel[/dim]
 raterwise evaluate cases.csv --label-column truth --question positive --option robust_ece.sigma=0.05
+
+[dim]# half of these films have the disease; in the clinic 3 in 100 have it[/dim]
+raterwise evaluate cases.csv --label-column truth --target-prevalence 0.03
 
 [dim]# findings that may occur together: prob_edema, prob_mass, reader_1_edema, …[/dim]
 raterwise evaluate chest.csv --multilabel --group-column patient --out chest.json
@@ -59,6 +63,8 @@ def evaluate(
     on_single: options.OnSingle = OnProblem.error,
     subgroup_column: options.SubgroupColumn = None,
     subgroup_metrics: options.SubgroupMetrics = None,
+    target_prevalence: options.TargetPrevalence = None,
+    source_prevalence: options.SourcePrevalence = None,
     stream: streaming.Stream = False,
     save_summary: streaming.SaveSummary = None,
     cluster: streaming.Clustered = None,
@@ -82,6 +88,10 @@ def evaluate(
 
     check_json(out)
     check_outputs((out, csv_out, save_summary), (predictions, ratings))
+    if target_prevalence is not None and (multilabel or stream):
+        raise InvalidInputError(
+            "target_prevalence: is for one question in memory; leave out --multilabel and --stream"
+        )
     request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
     if multilabel:
         results = evaluate_findings(told, tables, streamed=request.wanted)
@@ -111,6 +121,8 @@ def evaluate(
             on_single=on_single.value,
             subgroups=read_subgroups(predictions, subgroup_column, tables, table, joined.report),
             subgroup_metrics=subgroup_metrics,
+            target_prevalence=prevalences("--target-prevalence", target_prevalence),
+            source_prevalence=prevalences("--source-prevalence", source_prevalence),
             progress=report,
         )
     deliver(_with_dropped(results, joined.report), out, csv_out, quiet=quiet)

@@ -26,6 +26,7 @@ __all__ = [
     "integers",
     "metric_options",
     "own_options",
+    "prevalences",
 ]
 
 
@@ -102,6 +103,22 @@ def comma_list(text: str | None) -> Sequence[str]:
     ['benign', 'other, rare']
     """
     return next(csv.reader([text]), []) if text else []
+
+
+def prevalences(name: str, text: str | None) -> list[float] | None:
+    """Return the prevalence of the second class, or of every class: 0.03, or 0.9,0.07,0.03.
+
+    >>> prevalences("--target-prevalence", "0.03")
+    [0.03]
+    """
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in comma_list(text)]
+    except ValueError:
+        raise InvalidInputError(
+            f"{name}: must be numbers with commas between them, such as 0.03; got {text!r}"
+        ) from None
 
 
 def integers(name: str, text: str) -> list[int]:
@@ -291,6 +308,31 @@ SubgroupColumn = Annotated[
 ]
 SubgroupMetrics = Annotated[
     str | None, _option(EVALUATION, "Of these levels: ece,brier. Default: a short list.")
+]
+TargetPrevalence = Annotated[
+    str | None,
+    _option(
+        EVALUATION,
+        "How frequent the second class is in use (or every class: a,b,c), where disease is "
+        "enriched in the file: labels are weighted and probabilities shifted to it.",
+    ),
+]
+AppliedPrevalence = Annotated[
+    str | None,
+    _option(
+        EVALUATION,
+        "How frequent the second class is in use (or every class: a,b,c): the probabilities "
+        "written are shifted to it from that of the labels they were fitted to.",
+        "--target-prevalence",
+    ),
+]
+SourcePrevalence = Annotated[
+    str | None,
+    _option(
+        EVALUATION,
+        "With --target-prevalence, where the probabilities are right. Default: as frequent as in "
+        "the file; the target again leaves them as they are.",
+    ),
 ]
 OnUnrated = Annotated[OnProblem, _option(EVALUATION, "A case that nobody rated.")]
 OnSingle = Annotated[

@@ -23,7 +23,7 @@ from raterwise.predictions import Predictions
 from raterwise.questions import Question
 from raterwise.summaries import ScoreMasses
 
-__all__ = ["auccc", "augrc", "aurc", "ccc_curve"]
+__all__ = ["auccc", "augrc", "aurc", "ccc_curve", "masses_of"]
 
 
 def ccc_curve(
@@ -90,7 +90,7 @@ def ccc_curve(
     >>> curve.area
     1.0
     """
-    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
+    scores = masses_of(probs, labels, confidence, outside, per, weights, question, on_unrated)
     return curve_of("ccc_curve", scores)
 
 
@@ -159,7 +159,7 @@ def auccc(
     """
     if confidence is None and outside is None:
         return _measure("auccc", probs, labels, per, weights, question, on_unrated)
-    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
+    scores = masses_of(probs, labels, confidence, outside, per, weights, question, on_unrated)
     value = float(ranking.auccc(scores.mass, scores.hits))
     if np.isnan(value):
         raise UndefinedMetricError(
@@ -225,7 +225,7 @@ def aurc(
     """
     if confidence is None and outside is None:
         return _measure("aurc", probs, labels, per, weights, question, on_unrated)
-    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
+    scores = masses_of(probs, labels, confidence, outside, per, weights, question, on_unrated)
     return float(ranking.aurc(scores.mass, scores.hits))
 
 
@@ -285,7 +285,7 @@ def augrc(
     """
     if confidence is None and outside is None:
         return _measure("augrc", probs, labels, per, weights, question, on_unrated)
-    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
+    scores = masses_of(probs, labels, confidence, outside, per, weights, question, on_unrated)
     return float(ranking.augrc(scores.mass, scores.hits))
 
 
@@ -296,7 +296,7 @@ def _measure(
     return measure(name, probs, labels, weights, on_unrated, question=question, per=per)
 
 
-def _masses(
+def masses_of(
     probs: Any,
     labels: Any,
     confidence: Any,

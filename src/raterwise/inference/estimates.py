@@ -12,18 +12,34 @@ from numpy.typing import NDArray
 from raterwise.catalog import Metric
 from raterwise.errors import RaterwiseError
 from raterwise.inference import intervals
+from raterwise.inference.differences import difference_interval
 from raterwise.inference.inversion import invert
-from raterwise.inference.jackknife import Linearised, crossed, linearise, student_interval
+from raterwise.inference.jackknife import (
+    Linearised,
+    crossed,
+    linearise,
+    normal_quantile,
+    student_interval,
+    student_quantile,
+)
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
-from raterwise.inference.small import loss_interval, proportion_interval, separation_interval
+from raterwise.inference.small import (
+    loss_interval,
+    proportion_interval,
+    ratio_interval,
+    separation_interval,
+)
 from raterwise.recipes import Options
 from raterwise.results import Estimate
 
 __all__ = ["RaterMeans", "blank", "estimate", "mean_estimate", "mean_over_units"]
 
 FloatArray = NDArray[np.float64]
+
+MORE_THAN_SEEN = 2.0
+"""How many times the positives there are an average precision may be as sure as at most."""
 
 
 def blank(row: Metric, own: Options | None = None) -> Estimate:
@@ -106,6 +122,8 @@ def _shaped(
     The error is that of leaving out one unit at a time: patients or cases, raters, or both, in
     which case the estimate says how much of the variance is between raters.
     """
+    if row.shape == "resampled":
+        return None
     assert point.value is not None
     level, share = passes[0].settings.level, None
     by_cases = _over_cases(row, own, point.value, passes)
@@ -167,8 +185,8 @@ def _ends(
     found: Linearised | None,
     passes: Sequence[Pass],
 ) -> tuple[float, float] | None:
-    level, one = passes[0].settings.level, len(passes) == 1
-    if row.shape == "separation" and one:
+    level = passes[0].settings.level
+    if row.shape == "separation" and len(passes) == 1 and passes[0].channels(row, own[0]) == 1:
         cells = passes[0].cells(row, own[0])
         raters = passes[0].raters if own[0].get("per") == "annotation" else 1.0
         mass, hits = cells.sums_by_unit(1) / raters, cells.sums_by_unit(4) / raters
@@ -176,7 +194,15 @@ def _ends(
     if found is None:
         return None
     if row.shape in ("proportion", "separation"):
+        if row.counts_positives:
+            return _of_positives(row, own, found, passes)
         return proportion_interval(found, level)
+    if row.shape == "difference" and passes[0].rater_draws is None:
+        return _of_difference(row, own, found, passes)
+    if row.shape == "ratio":
+        tables = [p.table(row, o) for p, o in zip(passes, own, strict=True)]
+        expected = [float(table.score.sum() / table.weight.sum()) for table in tables]
+        return ratio_interval(found, float(np.mean(expected)), level)
     if row.shape == "loss" and value >= 0:
         each = [p.step(row, o) for p, o in zip(passes, own, strict=True)]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}
@@ -193,6 +219,52 @@ class RaterMeans:
     without: FloatArray
     of_pairs: bool
     """Whether the metric compares raters with each other."""
+
+
+def _of_positives(
+    row: Metric, own: Sequence[Options], found: Linearised, passes: Sequence[Pass]
+) -> tuple[float, float]:
+    """Return the interval of an average precision, which is one over the positives.
+
+    Where few positives rank low, both the value and its error are small by chance: the upper end is
+    that of no more than `MORE_THAN_SEEN` times as many as there are.
+    """
+    level = passes[0].settings.level
+    each = [p.unit_positives(row, o) for p, o in zip(passes, own, strict=True)]
+    mass = np.sum(each, axis=0)
+    seen = replace(found, worth=float(mass.sum() ** 2 / (mass**2).sum()))
+    spread = max(found.value * (1 - found.value), 0.0)
+    t = student_quantile(found, level) / normal_quantile(level)
+    least = math.sqrt(spread / (MORE_THAN_SEEN * seen.worth)) / t
+    wide = replace(seen, error=max(found.error, least))
+    return proportion_interval(seen, level)[0], proportion_interval(wide, level)[1]
+
+
+def _of_difference(
+    row: Metric, own: Sequence[Options], found: Linearised, passes: Sequence[Pass]
+) -> tuple[float, float]:
+    """Return the interval of a difference of two shares, each with the interval of a proportion.
+
+    So a share that was never seen has room above 0. The shares are of the same cases; their
+    correlation follows from the errors of both and of the difference.
+    """
+    level = passes[0].settings.level
+    sizes = _sizes(row, own, passes)
+    ends, errors = [], []
+    each = [p.parts_without_each(row, o) for p, o in zip(passes, own, strict=True)]
+    tables = [p.table(row, o) for p, o in zip(passes, own, strict=True)]
+    for i in range(2):
+        told = [{name: o[name] for name in row.formula_options} for o in own]
+        assert row.parts is not None
+        at = [row.parts(table, **t)[i][0] for table, t in zip(tables, told, strict=True)]
+        factor = each[0][i][1]
+        share = linearise(float(np.mean(at)), np.mean([e[i][0] for e in each], axis=0), sizes)
+        low, high = proportion_interval(share, level)
+        ends.append((factor * share.value, factor * low, factor * high))
+        errors.append(factor * share.error)
+    both = errors[0] * errors[1]
+    shared = (errors[0] ** 2 + errors[1] ** 2 - found.error**2) / 2
+    return difference_interval(ends[0], ends[1], shared / both if both > 0 else 0.0)
 
 
 def mean_over_units(
@@ -228,8 +300,8 @@ def mean_over_units(
     low, high = student_interval(both.total if len(found) > 1 else found[0], settings.level)
     low, high = max(low, bounds[0]), min(high, bounds[1])
     share = both.shares[1] if len(found) > 1 else None
-    ends = {"low": min(low, point.value), "high": max(high, point.value)}
-    return replace(point, **ends, rater_share=share), replicates
+    low, high = min(low, point.value), max(high, point.value)
+    return replace(point, low=low, high=high, rater_share=share), replicates
 
 
 def _by_unit(

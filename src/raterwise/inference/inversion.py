@@ -118,13 +118,16 @@ def _at_zero(
     Of questions with one score per case, whose cells hold different cases, both; of those about
     every class the latter.
     """
+    if "other_scale" in row.tags:  # what few errors allow is a gap
+        return found
     cells = pass_.cells(row, own)
+    asked = _asked(cells)
     varies = found.high - found.low > 1e-9  # not where all cases are wrong and sure
-    if cells.plan.question.name in OF_CLASSES:
+    if asked in OF_CLASSES:
         least, most = _ends_of_classes(row, own, pass_)
         low = found.low if varies else min(least, value)
         return replace(found, low=low, high=max(found.high, most))
-    if cells.plan.question.name not in ONE_SCORE:
+    if asked not in ONE_SCORE:
         return found
     level, table = pass_.settings.level, cells.table
     weight, score, hits = (cells.sums_by_unit(field) for field in (1, 3, 4))
@@ -139,6 +142,14 @@ def _at_zero(
     p = _p_of_calibration(row, own, pass_, (weight, hits - score))
     low, high = noise.zero_tested_ends(ends, value, p, level, gap)
     return replace(found, low=low, high=high)
+
+
+def _asked(cells: Any) -> str:
+    """Return the question; about a class, that of one class or of every class."""
+    name: str = cells.plan.question.name
+    if name != "event":
+        return name
+    return "positive" if cells.sums.shape[1] == 1 else "per_class"
 
 
 def _ends_of_classes(row: Metric, own: Options, pass_: Pass) -> tuple[float, float]:
@@ -207,7 +218,7 @@ def _p_of_calibration(
         random=np.random.default_rng([pass_.settings.seed, CONSISTENCY]),
     )
     smoother = pass_.smoother(row, own)
-    draws = draws if smoother is None else draws @ smoother.T
+    draws = draws if smoother is None else through(smoother, draws)
     whole = full.weight.sum()
 
     def norm(moved: FloatArray) -> FloatArray:

@@ -21,7 +21,7 @@ from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
 from raterwise.questions import Question
 from raterwise.recipes import Options
-from raterwise.summaries import BinPlan
+from raterwise.summaries import BinPlan, BinTable
 from raterwise.summaries.digest import Digest
 
 __all__ = ["PAIRS", "Asked", "Pass"]
@@ -163,6 +163,14 @@ class Pass:
             self._stacks[key] = self._tabled(self.rater_draws.drawn, row, own)
         return self._stacks[key]
 
+    def unsmoothed_rater_stack(self, row: Metric, own: Options) -> Any:
+        """Return the tables of the resamples of raters before they are smoothed."""
+        assert self.rater_draws is not None
+        like, plan = self._per_unit(row, own), self._plans[row.name]
+        drawn = self.rater_draws.drawn
+        tables = [row.prepare(s[plan], own, like=like).unsmoothed.table for s in drawn]
+        return BinTable(np.stack([table.sums for table in tables]))
+
     def without_raters(self, row: Metric, own: Options) -> FloatArray | None:
         """Return the metric without each of the raters; None where nobody knows who said what."""
         if self.rater_draws is None or not self.rater_draws.left_out:
@@ -173,6 +181,10 @@ class Pass:
     def cells(self, row: Metric, own: Options) -> Any:
         """Return the table per unit that `row` is a formula over, before it is smoothed."""
         return self._per_unit(row, own).unsmoothed
+
+    def channels(self, row: Metric, own: Options) -> int:
+        """Return how many classes the table of `row` has."""
+        return int(self.table(row, own).sums.shape[-3])
 
     def smoother(self, row: Metric, own: Options) -> FloatArray | None:
         """Return what smooths the cells of a kernel error."""
@@ -194,7 +206,8 @@ class Pass:
         Where every case is in every channel, the weight of all counts it as often.
         """
         cells = self.cells(row, own)
-        often = len(cells.table.weight) if cells.plan.question.name == "per_class" else 1
+        every = cells.plan.question.name in ("per_class", "event")
+        often = len(cells.table.weight) if every else 1
         if cells.plan.spread is not None:
             return self._noise_of_soft_bins(cells) / often
         found = self.noise_of_cells(cells.table, often)
@@ -298,11 +311,24 @@ class Pass:
     def unit_sizes(self, row: Metric, own: Options) -> FloatArray:
         """Return how much each unit weighs in a metric: sums of weights, not numbers of cases.
 
-        A unit none of whose cases counts (too few raters) has 0. Sums over pairs of raters keep no
-        weights; of them it is the cases.
+        A unit none of whose cases counts (too few raters) has 0; of a ratio it is what the unit
+        has of the denominator. Sums over pairs of raters keep no weights; of them it is the cases.
         """
+        if row.denominator is not None:
+            return np.asarray(row.denominator(BinTable(self._per_unit(row, own).sums), own))
         sums = getattr(self._per_unit(row, own), "sums_by_unit", None)
         return np.asarray(self.digest.unit_cases if sums is None else sums(1), dtype=np.float64)
+
+    def unit_positives(self, row: Metric, own: Options) -> FloatArray:
+        """Return how much each unit has of the positive class."""
+        return np.asarray(self.cells(row, own).sums_by_unit(4))
+
+    def parts_without_each(self, row: Metric, own: Options) -> list[tuple[FloatArray, float]]:
+        """Return the shares that a difference is made of without each unit, with their factors."""
+        assert row.parts is not None
+        told = {name: own[name] for name in row.formula_options}
+        each = [row.parts(table, **told) for table in self.rests(row, own)]
+        return [(np.concatenate([parts[i][0] for parts in each]), each[0][i][1]) for i in range(2)]
 
     def by_group(self, row: Metric, own: Options, groups: FloatArray, number: int) -> Any:
         """Return the tables of groups of units: `groups` (units,) is the group of each."""
@@ -315,7 +341,8 @@ class Pass:
         return self._tables[key]
 
     def _key(self, row: Metric, own: Options) -> Any:
-        return self._plans[row.name], row.prepare, repr(own.get("bins"))
+        made_with = [own.get(name) for name in ("bins", *row.table_options)]
+        return self._plans[row.name], row.prepare, repr(made_with)
 
 
 def _around(value: float, replicates: FloatArray, scale: float) -> FloatArray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.jackknife import (
     Linearised,
     normal_quantile,
+    student_interval,
     student_quantile,
 )
 
@@ -26,6 +28,7 @@ __all__ = [
     "gap_interval",
     "loss_interval",
     "proportion_interval",
+    "ratio_interval",
     "separation_interval",
 ]
 
@@ -65,7 +68,7 @@ def proportion_interval(found: Linearised, level: float = 0.95) -> Ends:
 
     share = min(max(found.value, 0.0), 1.0)
     spread = share * (1 - share)
-    if found.error > 0 and spread > 0:
+    if found.error > ALIKE * share and spread > 0:
         number = (
             spread / found.error**2 * (normal_quantile(level) / student_quantile(found, level)) ** 2
         )
@@ -92,6 +95,24 @@ def gap_interval(found: Linearised, predicted: float, level: float = 0.95) -> En
     """
     least, most = proportion_interval(found, level)
     return max(predicted - most, least - predicted, 0.0), max(predicted - least, most - predicted)
+
+
+def ratio_interval(found: Linearised, expected: float, level: float = 0.95) -> Ends:
+    """Return the interval of observed / expected, `expected` the mean probability of a case.
+
+    Times `expected` the ratio is a share of all labels, with the interval of a proportion: it has
+    room above 0 where no positive was seen, and is not symmetric where few were.
+
+    >>> from raterwise.inference.jackknife import linearise
+    >>> low, high = ratio_interval(linearise(0.0, [0.0] * 30), expected=0.1)
+    >>> low, round(high, 2)  # (1 - 0.025^(1/30)) / 0.1
+    (0.0, 1.16)
+    """
+    if not expected > 0:
+        return student_interval(found, level)
+    share = replace(found, value=found.value * expected, error=found.error * expected)
+    low, high = proportion_interval(share, level)
+    return low / expected, high / expected
 
 
 def loss_interval(

@@ -22,6 +22,7 @@ __all__ = [
     "RatingTable",
     "encoded",
     "find_id_column",
+    "rating_columns",
     "read_ratings",
     "unique_ids",
     "usual_column",
@@ -199,6 +200,23 @@ def usual_column(file: TableFile, given: str | None, usual: Sequence[str], argum
             f"({' or '.join(usual)}; columns: {listed(file.columns)})"
         )
     return found[0]
+
+
+def rating_columns(file: TableFile, columns: RatingColumns) -> tuple[str, dict[str, str]]:
+    """Return the layout of ratings, and the columns that hold them: by rater, or by class."""
+    layout = _layout(file, columns)
+    if layout == "long":
+        rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
+        return layout, {rating: rating}
+    if layout == "wide":
+        names = list(columns.rater_columns)
+        if not names:
+            prefixes = [columns.rater_prefix] if columns.rater_prefix else RATER_PREFIXES
+            names = _by_prefix(file, prefixes, "rater_prefix")[1]
+        return layout, {name: file.require(name, "rater_columns") for name in names}
+    prefix, names = columns.count_prefix or COUNT_PREFIX, list(columns.count_columns)
+    names = names or _by_prefix(file, [prefix], "count_prefix")[1]
+    return layout, {name.removeprefix(prefix): name for name in names}
 
 
 def _read_wide(

@@ -26,6 +26,7 @@ __all__ = [
     "as_numbers",
     "as_whole_numbers",
     "as_yes_or_no",
+    "different_texts",
     "id_at",
     "labels_of_codes",
     "refuse_repeats",
@@ -136,6 +137,13 @@ def as_class_codes(
             f"{_classes_in_words(class_names, rated)}{_if_no_rating(text)}"
         )
     return found
+
+
+def different_texts(columns: Sequence[pa.ChunkedArray], missing: Collection[str] = ()) -> list[str]:
+    """Return the different values of some columns as text, without what is no rating."""
+    absent = {"", *map(_same, missing)}
+    texts = [text for column in columns for text in _texts_by_row(column)[0]]
+    return list(dict.fromkeys(text.strip() for text in texts if _same(text) not in absent))
 
 
 def as_yes_or_no(

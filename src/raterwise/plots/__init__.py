@@ -5,6 +5,9 @@ A display holds the numbers; `from_predictions` and `from_results` make one and 
 as PDF or SVG for vectors. Needs the extra "report": pip install "raterwise[report]".
 """
 
+from raterwise.plots.clinical import PrecisionRecallDisplay, RocDisplay
+from raterwise.plots.concentrations import OptimalConcentrationDisplay
+from raterwise.plots.decisions import DecisionDisplay, OutcomeDisplay
 from raterwise.plots.designs import PlanDisplay, StabilityDisplay
 from raterwise.plots.maps import CalibrationDispersionDisplay
 from raterwise.plots.reliability import DisagreementReliabilityDisplay, ReliabilityDisplay
@@ -15,10 +18,15 @@ from raterwise.plots.thresholds import CCCDisplay, RiskCoverageDisplay
 __all__ = [
     "CCCDisplay",
     "CalibrationDispersionDisplay",
+    "DecisionDisplay",
     "DisagreementReliabilityDisplay",
+    "OptimalConcentrationDisplay",
+    "OutcomeDisplay",
     "PlanDisplay",
+    "PrecisionRecallDisplay",
     "ReliabilityDisplay",
     "RiskCoverageDisplay",
+    "RocDisplay",
     "StabilityDisplay",
     "SubgroupDisplay",
     "journal_style",

@@ -65,9 +65,51 @@
     show();
   };
 
+  const decimals = (x) => (Math.abs(x) < 0.0005 ? 0 : x).toFixed(3).replace("-", "−");
+
+  // A measure at the i-th threshold with its interval, as the page has it at first.
+  const measured = (band, i) => {
+    const [value, low, high] = band.map((column) => column[i]);
+    if (value === null) return "–";
+    return low === null ? decimals(value) : `${decimals(value)} [${decimals(low)}, ${decimals(high)}]`;
+  };
+
+  const moveDecision = () => {
+    const slider = document.getElementById("act-from");
+    if (!slider || !data.operating) return;
+    const choice = document.getElementById("looked-for");
+    const show = () => {
+      const wanted = Number(slider.value);
+      const i = Math.round(100 * wanted) - 1; // the thresholds are the hundredths
+      const curve = data.operating[choice ? choice.value : Object.keys(data.operating)[0]];
+      for (const who of ["model", "raters"]) {
+        for (const name of ["sensitivity", "specificity", "ppv", "npv", "net_benefit"]) {
+          const cell = document.getElementById(`${who}-${name}`);
+          if (cell) cell.textContent = curve[who] ? measured(curve[who][name], i) : "–";
+        }
+      }
+      document.getElementById("all-net_benefit").textContent = decimals(curve.all[i]);
+      const found = curve.prevalence * (curve.model.sensitivity[0][i] ?? 0);
+      const alarms = (1 - curve.prevalence) * (1 - (curve.model.specificity[0][i] ?? 0));
+      const per = (x) => (100 * x).toFixed(1);
+      const words = `Of 100 labels, ${per(found + alarms)} are of cases that test positive: ` +
+        `${per(found)} rightly, ${per(alarms)} as false alarms; ` +
+        `${per(curve.prevalence - found)} positives are missed.`;
+      document.getElementById("decision-point").textContent = words;
+      document.getElementById("act-from-value").textContent = percent(wanted);
+      slider.setAttribute("aria-valuetext", `${percent(wanted)}. ${words}`);
+      tell("decision-chart", "at", wanted);
+      tell("roc-chart", "point", i + 1); // its first point is the threshold 0
+    };
+    slider.addEventListener("input", show);
+    if (choice) choice.addEventListener("change", show);
+    show();
+  };
+
   Promise.all(Object.entries(data.charts).map(draw)).then(() => {
     chooseCurve();
     moveThreshold();
+    moveDecision();
     document.documentElement.dataset.drawn = String(views.size);
   });
 })();

@@ -11,9 +11,11 @@ from raterwise.io.files import write_text_atomically
 from raterwise.report import extras, sections
 from raterwise.report.findings import by_finding, summary_of_findings
 from raterwise.report.page import page
+from raterwise.report.readers import readers
 from raterwise.report.recalibration import recalibration
 from raterwise.report.sections import Charts
 from raterwise.report.subgroups import subgroups
+from raterwise.report.thresholds import at_a_threshold
 from raterwise.report.words import classes_in_words
 from raterwise.results import Results
 
@@ -129,11 +131,13 @@ def report_html(
         sections.reliability(results, found),
         sections.disagreement(results, found),
         sections.thresholds(results, found),
+        at_a_threshold(results, found),
         subgroups(results, found),
         recalibration(models, differences, found),
         sections.dispersion(models, found),
         extras.stability(stability, variation, found, findings=bool(results.findings)),
         extras.raters(results, raters, (notes or {}).get("raters")),
+        readers(results),
         extras.worklist(worklist),
         extras.method(results, versions or results.to_dict()["versions"]),
     ]

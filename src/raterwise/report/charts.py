@@ -14,6 +14,7 @@ import numpy as np
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
 from raterwise.errors import missing_extra
 from raterwise.results import Results
+from raterwise.smooth_curve import CalibrationCurve
 
 __all__ = [
     "calibration_dispersion",
@@ -78,8 +79,18 @@ def compiled(chart: Any) -> Spec:
     return vega
 
 
-def reliability(curves: Mapping[str, ReliabilityCurve], *, x: str, y: str, overlay: bool) -> Spec:
-    """Return a reliability diagram of the curve called by the parameter `what`, or of all."""
+def reliability(
+    curves: Mapping[str, ReliabilityCurve],
+    *,
+    x: str,
+    y: str,
+    overlay: bool,
+    smooth: Mapping[str, CalibrationCurve] | None = None,
+) -> Spec:
+    """Return a reliability diagram of the curve called by the parameter `what`, or of all.
+
+    A smooth curve with its band lies under the bins of the same name.
+    """
     alt = altair()
     rows = [row for name, curve in curves.items() for row in _bins(name, curve)]
     names = list(curves)
@@ -109,10 +120,35 @@ def reliability(curves: Mapping[str, ReliabilityCurve], *, x: str, y: str, overl
     )
     dots = base.mark_circle(size=70, opacity=1).encode(x=across, y=up, color=colour, tooltip=tips)
     return compiled(
-        alt.layer(ideal, line, whiskers, dots)
+        alt.layer(ideal, *_smoothed(alt, smooth or {}, across, y), line, whiskers, dots)
         .add_params(what)
         .properties(width="container", height=360)
     )
+
+
+def _smoothed(alt: Any, smooth: Mapping[str, CalibrationCurve], across: Any, y: str) -> list[Any]:
+    """Return the layers of smooth curves: the band, and the curve."""
+    rows = [
+        {"name": name, "predicted": float(p), "observed": float(o),
+         "low": float(low) if np.isfinite(low) else None,
+         "high": float(high) if np.isfinite(high) else None}
+        for name, curve in smooth.items()
+        for p, o, low, high in zip(
+            curve.predicted, curve.observed, curve.low, curve.high, strict=True
+        )
+        if np.isfinite(o)
+    ]  # fmt: skip
+    if not rows:
+        return []
+    base = alt.Chart(_data(alt, rows)).transform_filter("datum.name == what")
+    band = base.transform_filter("isValid(datum.low)").mark_area(
+        color=FAINT, opacity=0.18, clip=True
+    )
+    curve = base.mark_line(color=INK, opacity=0.55, strokeWidth=1.5, clip=True)
+    return [
+        band.encode(x=across, y=alt.Y("low:Q", title=y), y2="high:Q"),
+        curve.encode(x=across, y=alt.Y("observed:Q", title=y)),
+    ]
 
 
 def counts(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Spec:

@@ -47,7 +47,10 @@ def page(title: str, subtitle: str, sections: Sequence[Html | None], found: Char
         el("header", el("h1", title), el("p", subtitle) if subtitle else None),
         el("main", shown, id="report"),
         el("footer", el("p", f"Made by raterwise {__version__}. This file needs no network.")),
-        json_block("data", {"charts": found.specs, "thresholds": found.thresholds}),
+        json_block(
+            "data",
+            {"charts": found.specs, "thresholds": found.thresholds, "operating": found.operating},
+        ),
         [Html(f"<script>{script}</script>") for script in scripts],
     )
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"

@@ -15,6 +15,7 @@ from raterwise.report.markup import Html, data_table, el
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, findings, number, percent, span, unit_of
 from raterwise.results import Estimate, Results
+from raterwise.smooth_curve import CalibrationCurve
 
 __all__ = [
     "Charts",
@@ -45,6 +46,7 @@ class Charts:
 
     specs: dict[str, Any] = field(default_factory=dict)
     thresholds: dict[str, Any] | None = None
+    operating: dict[str, Any] | None = None
 
     def place(self, name: str, spec: Any, words: str) -> Html:
         """Keep a chart and return its place in the page, with what it shows in words."""
@@ -167,8 +169,9 @@ def reliability(results: Results, found: Charts) -> Html | None:
         el("select", options, id="what", data_charts="reliability-chart counts-chart"),
         class_="control",
     )
+    smooth = {} if results.findings else _smooth_curves(results, curves)
     spec = charts.reliability(
-        curves, x="Predicted probability", y="Raters who say so", overlay=False
+        curves, x="Predicted probability", y="Raters who say so", overlay=False, smooth=smooth
     )
     told = "" if results.findings else f"{verdict(results).explanation} "
     words = f"Reliability diagram. {told}The table below has the numbers."
@@ -183,6 +186,8 @@ def reliability(results: Results, found: Charts) -> Html | None:
         "say so, with an interval. On the dashed line the two are equal; below it the model is too "
         f"sure. The bars count the {unit} of each bin."
     )
+    if smooth:
+        caption += " The grey curve with its band is the smooth calibration curve (loess)."
     table = bins_table(curves, unit)
     return section(
         "reliability", "Does 90\u00a0% mean 90\u00a0%?", choice, figure(drawn, caption, table)
@@ -201,6 +206,18 @@ def _reliability_curves(results: Results) -> dict[str, ReliabilityCurve]:
         positive = {f"Class: {by_class[1].name}": by_class[1]}
         return curves if "Positive class" in curves else {**positive, **curves}
     return {**curves, **{f"Class: {curve.name}": curve for curve in by_class}}
+
+
+def _smooth_curves(
+    results: Results, curves: Mapping[str, ReliabilityCurve]
+) -> dict[str, CalibrationCurve]:
+    """Return the smooth curve of the positive class under the name of its binned one."""
+    content = results.curves.get("smooth")
+    if content is None:
+        return {}
+    curve = CalibrationCurve.from_dict(content)
+    names = (f"Class: {curve.name}", "Positive class")
+    return {name: curve for name in names if name in curves}
 
 
 def _of_findings(results: Results) -> dict[str, ReliabilityCurve]:

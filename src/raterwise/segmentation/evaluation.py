@@ -42,6 +42,7 @@ def evaluate(
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
+    threshold: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     resamples: int = 1000,
     level: float = 0.95,
@@ -68,7 +69,8 @@ def evaluate(
         them), or a function without arguments that returns a `Case`. Files and functions are opened
         where the image is measured, one at a time.
     metrics : str or sequence of str, default "all"
-        "all", or names such as "ece,brier" or ["ece", "brier"].
+        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
+        "clinical", stands for its metrics.
     reduction : {"per_case", "pooled"}, default "per_case"
         "per_case": one value per image, their mean and standard deviation, and an interval over
         images (the MR paper's). "pooled": all voxels together; every voxel counts, so large images
@@ -97,6 +99,9 @@ def evaluate(
         classes (MR eq 5). By default the top label.
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every voxel, as in `raterwise.evaluate`.
+    threshold : float, default None
+        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
+        left out.
     options : mapping of str to mapping, default None
         By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
     resamples : int, default 1000
@@ -160,7 +165,13 @@ def evaluate(
     """
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
-        metrics, bins=bins, question=question, per=per, options=options, settings=settings
+        metrics,
+        bins=bins,
+        question=question,
+        per=per,
+        threshold=threshold,
+        options=options,
+        settings=settings,
     )
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     roster = roster_of(raters, cases) if settings.draws_raters else ()

@@ -29,9 +29,11 @@ def roster_of(given: Sequence[str] | None, cases: Iterable[Any]) -> tuple[str, .
         if len(set(names)) < len(names):
             raise InvalidInputError(f"raters: must differ; got {', '.join(names)}")
         return names
-    named = [getattr(case, "raters", None) if isinstance(case, Case) else
-             getattr(case, "rater_names", None) for case in _listed(cases)]  # fmt: skip
-    if not named or any(names is None for names in named):
+    named: list[Any] = [
+        case.raters if isinstance(case, Case) else getattr(case, "rater_names", None)
+        for case in _listed(cases)
+    ]
+    if not named or None in named:
         raise InvalidInputError(
             'unit: "raters" and "both" need to know who drew which mask, and the images do not say '
             'it; give raters=["ann", "bob"], in the order of the masks, or name them in each image '

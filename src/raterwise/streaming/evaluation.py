@@ -28,6 +28,8 @@ from raterwise.variables import Variable, in_order
 
 __all__ = ["evaluate_digest", "evaluate_stream", "request_of_header"]
 
+SHARED = ("bins", "question", "per", "threshold", "options")
+"""What a saved summary says of its metrics, besides their names."""
 READING = 0.9
 """How much of the progress is reading and adding up; the rest is making intervals."""
 
@@ -43,6 +45,7 @@ def evaluate_stream(
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
+    threshold: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     interval: Interval = "auto",
     on_unrated: OnUnrated = "error",
@@ -67,7 +70,8 @@ def evaluate_stream(
     paths : str, path, or sequence of them
         Parquet files or Zarr stores with the same columns, or patterns of their names.
     metrics : str or sequence of str, default "all"
-        "all", or names such as "ece,brier" or ["ece", "brier"].
+        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
+        "clinical", stands for its metrics.
     resamples : int, default 1000
         How many, for the intervals; 0 gives values without intervals.
     level : float, default 0.95
@@ -84,6 +88,9 @@ def evaluate_stream(
         What is asked of a case, as in `evaluate`.
     per : {"annotation", "case"}, default None
         Whether every label counts once, or every case, as in `evaluate`.
+    threshold : float, default None
+        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
+        left out.
     options : mapping of str to mapping, default None
         By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
     interval : {"auto", "percentile", "bias_corrected"}, default "auto"
@@ -143,17 +150,21 @@ def evaluate_stream(
     if save_summary is not None:
         check_can_write(save_summary)
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
-    request = Request.of(
-        metrics, bins=bins, question=question, per=per, options=options, settings=settings
-    )
+    told: dict[str, Any] = {"question": question, "per": per, "threshold": threshold}
+    told["options"] = options
+    request = Request.of(metrics, bins=bins, settings=settings, **told)
     parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
     apart = [subgroups] if isinstance(subgroups, str) else list(subgroups or ())
     if subgroup_metrics is not None and not apart:
         raise InvalidInputError(
             f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
         )
+    found = StreamColumns.of(names, subgroups=apart, **columns)
+    if metrics == "all":
+        classes = len(found.class_names)
+        request = Request.of(metrics, bins=bins, settings=settings, classes=classes, **told)
     chosen = metrics_by_level(subgroup_metrics, request) if apart else None
-    job = _job(StreamColumns.of(names, subgroups=apart, **columns), request, on_unrated, chosen)
+    job = _job(found, request, on_unrated, chosen)
     if save_summary is not None and job.panels:
         raise InvalidInputError(
             f'unit: a saved summary does not tell raters apart, so it must be "cases"; got {unit!r}'
@@ -241,5 +252,5 @@ def header_of(request: Request, chosen: Request | None = None) -> dict[str, Any]
 def request_of_header(header: Mapping[str, Any], **settings: Any) -> Request:
     """Return the request that a saved summary was made for."""
     made = {"seed": int(header["seed"]), "on_single": header.get("on_single", "error")}
-    told = {name: header[name] for name in ("bins", "question", "per", "options") if name in header}
+    told = {name: header[name] for name in SHARED if name in header}
     return Request.of(header["metrics"], **told, settings=Settings(**made, **settings))

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
-from raterwise.questions import PerCaseScore, Question
-from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan
+from raterwise.questions import Event, PerCaseScore, Question
+from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan, SimplexPlan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Confidences, Facts, Patients
 from raterwise.summaries.fingerprint import Fingerprint
@@ -37,9 +37,9 @@ PANEL = ("codes", "cases", "patients")
 """The arrays of a panel."""
 
 PLANS: dict[str, type] = {
-    plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan, DeviationPlan)
+    plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan, DeviationPlan, SimplexPlan)
 }
-QUESTIONS: dict[str, type] = {cls.kind: cls for cls in (Question, PerCaseScore)}
+QUESTIONS: dict[str, type] = {cls.kind: cls for cls in (Question, Event, PerCaseScore)}
 
 
 def save_digest(

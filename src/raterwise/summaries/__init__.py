@@ -7,6 +7,7 @@ from raterwise.summaries.contract import Metric, Options, Plan, Summary
 from raterwise.summaries.deviation_sums import DeviationPlan, DeviationSums, DeviationTable
 from raterwise.summaries.kept_sample import KeptSample, SamplePlan
 from raterwise.summaries.one_pass import summarise
+from raterwise.summaries.simplex import SimplexPlan, SimplexSums
 from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import ScoreMasses, SortedPlan, SortedScores
 from raterwise.summaries.votes import Votes
@@ -29,6 +30,8 @@ __all__ = [
     "Plan",
     "SamplePlan",
     "ScoreMasses",
+    "SimplexPlan",
+    "SimplexSums",
     "SortedPlan",
     "SortedScores",
     "Summary",

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from raterwise.binning import bin_edges, edges_for, unit_in_last_place
 from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
-from raterwise.questions import PerCaseScore, Question, ScoredCases
+from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
 from raterwise.summaries.entries import Entries
 from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import SortedScores
-from raterwise.summaries.votes import Votes
+from raterwise.summaries.votes import Votes, asked_of_two
 
 if TYPE_CHECKING:
     from raterwise.summaries.contract import Metric, Options
@@ -122,7 +122,7 @@ class BinPlan:
 
     kind: ClassVar[str] = "bins"
 
-    question: Question | PerCaseScore
+    question: Question | Event | PerCaseScore
     bins: int | tuple[float, ...] = 15
     least_raters: int = 1
     """Cases with fewer labels are left out."""
@@ -157,10 +157,10 @@ class BinPlan:
         """Tell whether `absorb_votes` can answer this question."""
         from raterwise.kernels._voxels import QUESTION_CODES
 
-        name = self.question.name
-        if self.spread is not None:
+        name = asked_of_two(self.question)
+        if self.spread is not None or not isinstance(self.bins, int):
             return name in ONE_SCORE
-        known = name in QUESTION_CODES and isinstance(self.bins, int)
+        known = name in QUESTION_CODES
         return known and (name != "disagreement" or self.least_raters >= 2)
 
     def direct_loop(self, predictions: Predictions) -> DirectLoop | None:
@@ -381,14 +381,13 @@ class BinSums:
             return self
         question, rounding = self.plan.question, unit_in_last_place(votes.positive.dtype)
         edges = _lowered(self.plan.bins, rounding)
-        if self.plan.spread is not None:
+        if self.plan.spread is not None or not isinstance(self.plan.bins, int):
             self.take_in(votes.scored(question))
             return self
-        whole = question.name != "disagreement" and _whole_bins(
-            votes.positive.dtype, tuple(edges.tolist())
-        )
+        name = asked_of_two(question)
+        whole = name != "disagreement" and _whole_bins(votes.positive.dtype, tuple(edges.tolist()))
         kernels.add_binary_voxels(
-            votes.positive, votes.chosen, votes.raters, kernels.QUESTION_CODES[question.name],
+            votes.positive, votes.chosen, votes.raters, kernels.QUESTION_CODES[name],
             question.per == "annotation", edges, whole, self.sums[0],
         )  # fmt: skip
         return self

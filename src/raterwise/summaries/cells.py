@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from raterwise.binning import edges_for
 from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
-from raterwise.questions import Question, ScoredCases
+from raterwise.questions import Event, Question, ScoredCases
 from raterwise.summaries.sorted_scores import SortedPlan, SortedScores
-from raterwise.summaries.votes import Votes
+from raterwise.summaries.votes import Votes, asked_of_two
 
 if TYPE_CHECKING:
     from raterwise.summaries.contract import Metric, Options
@@ -123,7 +123,7 @@ class CellPlan:
 
     kind: ClassVar[str] = "cells"
 
-    question: Question
+    question: Question | Event
 
     def direct_loop(self, predictions: Predictions) -> None:
         """Return None: there is none."""
@@ -134,7 +134,7 @@ class CellPlan:
 
     def takes_votes(self) -> bool:
         """Tell whether `absorb_votes` can answer this question: where a case has one score."""
-        return self.question.name in ("top_label", "positive")
+        return asked_of_two(self.question) in ("top_label", "positive")
 
     def prepared(self, rows: Rows) -> ScoredCases:
         """Return the scored cases."""

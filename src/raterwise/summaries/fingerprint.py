@@ -101,8 +101,11 @@ class Fingerprint:
         known = labels.ratings
         if known is None:
             return self
-        columns = [np.asarray(c, np.int64) for c in (known.case, known.rater, known.label)]
-        return replace(self, raters=int(kernels.of_ratings(*columns, len(known.rater_ids), first)))
+        case, rater, label = (
+            np.asarray(column, np.int64) for column in (known.case, known.rater, known.label)
+        )
+        told = kernels.of_ratings(case, rater, label, len(known.rater_ids), first)
+        return replace(self, raters=int(told))
 
     def __add__(self, other: Fingerprint) -> Fingerprint:
         # The ids of cases that are not in one place are not compared.

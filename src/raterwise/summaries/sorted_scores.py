@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidTypeError, MergeError, UndefinedMetricError
 from raterwise.predictions import Predictions, Rows
-from raterwise.questions import Question, ScoredCases
-from raterwise.summaries.votes import Votes
+from raterwise.questions import Event, Question, ScoredCases
+from raterwise.summaries.votes import Votes, asked_of_two
 
 if TYPE_CHECKING:
     from raterwise.summaries.cells import CellPlan
@@ -71,7 +71,7 @@ class SortedPlan:
 
     kind: ClassVar[str] = "scores"
 
-    question: Question
+    question: Question | Event
 
     def empty(self, num_classes: int, units: int = 1) -> SortedScores:
         """Return the scores of no cases."""
@@ -96,7 +96,7 @@ class SortedPlan:
 
     def takes_votes(self) -> bool:
         """Tell whether `absorb_votes` can answer this question: where a case has one score."""
-        return self.question.name in ("top_label", "positive")
+        return asked_of_two(self.question) in ("top_label", "positive")
 
 
 @dataclass(frozen=True, eq=False)

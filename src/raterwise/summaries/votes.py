@@ -10,9 +10,20 @@ from numpy.typing import NDArray
 
 from raterwise.binning import unit_in_last_place
 from raterwise.predictions import Rows
-from raterwise.questions import PerCaseScore, Question, ScoredCases
+from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
 
-__all__ = ["Votes"]
+__all__ = ["Votes", "asked_of_two"]
+
+
+def asked_of_two(question: Question | Event | PerCaseScore) -> str:
+    """Return the name of the question that asks the same where there are two classes.
+
+    >>> asked_of_two(Event()), asked_of_two(Event(positive=0)), asked_of_two(Question())
+    ('positive', 'event', 'top_label')
+    """
+    if isinstance(question, Event) and question.positive in (None, 1):
+        return "positive"
+    return question.name
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +36,12 @@ class Votes:
     """(n,): how many raters chose class 1."""
     raters: int
 
-    def scored(self, question: Question | PerCaseScore) -> ScoredCases:
+    def scored(self, question: Question | Event | PerCaseScore) -> ScoredCases:
         """Return the voxels as scored cases of a question with one score each."""
         from raterwise.kernels import _voxels as kernels
 
         z, mu = np.empty((len(self.positive), 1)), np.empty((len(self.positive), 1))
-        code = kernels.QUESTION_CODES[question.name]
+        code = kernels.QUESTION_CODES[asked_of_two(question)]
         kernels.score_binary_voxels(self.positive, self.chosen, self.raters, code, z, mu)
         weight = float(self.raters) if question.per == "annotation" else 1.0
         rounding = unit_in_last_place(self.positive.dtype)

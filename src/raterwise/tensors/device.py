@@ -19,7 +19,7 @@ from torch import Tensor
 from raterwise.binning import edges_for
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels import _triton
-from raterwise.questions import QUESTIONS, ScoredCases
+from raterwise.questions import QUESTIONS, Event, ScoredCases
 from raterwise.summaries import (
     BinPlan,
     BinSums,
@@ -54,7 +54,7 @@ def can_summarise(plan: object) -> bool:
     """Say whether a plan's summary can be made here: kept samples and ratings cannot."""
     if getattr(plan, "kind", "") not in ("bins", "scores"):
         return False
-    return getattr(plan, "question").name in (*QUESTIONS, *PER_CASE_SCORES)  # noqa: B009
+    return getattr(plan, "question").name in (*QUESTIONS, Event.name, *PER_CASE_SCORES)  # noqa: B009
 
 
 def summarise(
@@ -108,7 +108,7 @@ def summarise(
     add_cases(cases, binned)
     for rows in cases.chunks(16 + 2 * classes) if ranked else ():
         for asked, pieces in ranked.items():
-            pieces.append(score(asked.question.name, asked.question.per, rows))
+            pieces.append(score(asked.question, rows))
     return {
         **{plan: BinSums(plan, table.cpu().numpy()[None]) for plan, table in binned.items()},
         **{
@@ -122,7 +122,8 @@ def add_cases(cases: TensorCases, tables: Mapping[BinPlan, Tensor], *, check: bo
     """Add the cases to the table (channels, bins, fields) of each plan, in place."""
     if not tables:
         return
-    if cases.probs.device.type == "cpu" and has_cpu_loops():
+    # The loops for the CPU trust labels and refuse bad rows: unchecked cases are not theirs.
+    if check and cases.probs.device.type == "cpu" and has_cpu_loops():
         summaries = one_pass.summarise(cases.on_host(), list(tables))
         for plan, table in tables.items():
             table += torch.from_numpy(summaries[plan].sums[0])
@@ -201,7 +202,7 @@ def add_rows(plan: BinPlan, rows: TensorRows, table: Tensor, rounding: float) ->
     rows = rows.with_raters(plan.least_raters)
     if len(rows.probs) == 0:
         return
-    scored = score(plan.question.name, plan.question.per, rows)
+    scored = score(plan.question, rows)
     compared = edges_of(plan, table.device, rounding)
     if plan.spread is None:
         kernels.add_bin_sums(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from raterwise.kernels._torch import Reading
+from raterwise.questions import Event, PerCaseScore, Question
 
 __all__ = ["PER_CASE_SCORES", "Scored", "TensorRows", "score"]
 
@@ -60,10 +61,10 @@ class Scored(NamedTuple):
     channel: Tensor | None
 
 
-def score(question: str, per: str, rows: TensorRows) -> Scored:
+def score(asked: Question | Event | PerCaseScore, rows: TensorRows) -> Scored:
     """Return the scored cases of a chunk for a question, counted per annotation or per case."""
-    raters = rows.raters
-    z, mu = _ask(question, rows)
+    raters, question, per = rows.raters, asked.name, asked.per
+    z, mu = _event(asked, rows) if isinstance(asked, Event) else _ask(question, rows)
     weights = rows.weights
     if weights is None:
         weights = torch.ones(len(z), dtype=torch.float64, device=z.device)
@@ -93,6 +94,14 @@ def _ask(question: str, rows: TensorRows) -> tuple[Tensor, Tensor]:
     return differ[:, None], (1 - same / (n * (n - 1)))[:, None]
 
 
+def _event(asked: Event, rows: TensorRows) -> tuple[Tensor, Tensor]:
+    chosen = asked.columns(rows.probs.shape[1])
+    z, mu = rows.probs, _frequencies(rows)
+    if asked.ordered and rows.probs.shape[1] > 2:
+        z, mu = (x.flip(1).cumsum(dim=1).flip(1).clamp(max=1) for x in (z.double(), mu))
+    return z[:, chosen], mu[:, chosen]
+
+
 def _hits(rows: TensorRows) -> Tensor:
     predicted = rows.reading.predicted
     if rows.classes is not None:
@@ -103,8 +112,9 @@ def _hits(rows: TensorRows) -> Tensor:
 
 def _frequencies(rows: TensorRows) -> Tensor:
     if rows.classes is not None:
-        zeros = torch.zeros(rows.probs.shape, dtype=torch.float64, device=rows.probs.device)
-        return zeros.scatter_(1, rows.classes[:, None], 1.0)
+        # Compared, not scattered: a label that is no class, where nobody checks, is none of them.
+        own = torch.arange(rows.probs.shape[1], device=rows.probs.device)
+        return (rows.classes[:, None] == own).double()
     assert rows.counts is not None
     return rows.counts / rows.counts.sum(dim=1, keepdim=True)
 

@@ -1,0 +1,342 @@
+"""ROC, precision-recall and decision curves, with bands by patient; every rater counts.
+
+A case of which the fraction μ of the raters say the positive class is a positive of mass μ and a
+negative of mass 1 - μ. A probability of at least the threshold is a positive test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from raterwise.catalog import Metric, find
+from raterwise.choices import Per
+from raterwise.clinical_points import decision_of
+from raterwise.clinical_tables import DecisionCurve, PrecisionRecallCurve, RocCurve
+from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.inference.draws import digest_in_memory
+from raterwise.inference.passes import Pass
+from raterwise.inference.settings import Settings
+from raterwise.labels import Labels
+from raterwise.predictions import Predictions
+from raterwise.summaries import BinTable
+
+__all__ = ["decision_curve", "precision_recall_curve", "roc_curve"]
+
+FloatArray = NDArray[np.float64]
+
+GRID = np.linspace(0, 1, 201)
+"""Where the resampled curves are compared; the band between is a straight line."""
+
+
+def roc_curve(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    positive: int | None = None,
+    ordered: bool = False,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> RocCurve:
+    """Return sensitivity against 1 - specificity at every threshold.
+
+    The band is pointwise, between the quantiles over resamples of whole patients (or cases) of the
+    sensitivity at the same 1 - specificity.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    positive : int, default None
+        The class to look for; class 1 of two if left out, to be named of more.
+    ordered : bool, default False
+        Whether that class and all above it are looked for.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    groups : sequence of length N, default None
+        The patient of each case.
+    resamples : int, default 1000
+        How many, for the band; 0 for none.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of the resamples.
+
+    Returns
+    -------
+    RocCurve
+        One point per distinct probability, from the highest down.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If no rater chose the positive class, or all did.
+
+    See Also
+    --------
+    raterwise.auroc : the area under it.
+    precision_recall_curve, decision_curve : other views of the same thresholds.
+
+    References
+    ----------
+    Hanley & McNeil, The meaning and use of the area under a receiver operating characteristic
+    curve, Radiology 143 (1982), 29-36.
+
+    Examples
+    --------
+    >>> curve = roc_curve([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 1], resamples=0)
+    >>> curve.thresholds.tolist(), curve.area
+    ([inf, 0.9, 0.8, 0.4, 0.3], 0.75)
+    """
+    told = {"positive": positive, "ordered": ordered, "per": per}
+    settings = Settings(resamples, level, seed)
+    row, own, pass_ = _pass("auroc", probs, labels, weights, groups, told, settings)
+    score, found, wrong = _accumulated(pass_, row)
+    if not (found[-1] > 0 and wrong[-1] > 0):
+        raise UndefinedMetricError(f"roc_curve: undefined, {row.undefined}")
+    start = np.zeros(1)
+    x, y = (np.concatenate((start, v / v[-1])) for v in (wrong, found))
+    low = high = np.full(len(x), np.nan)
+    if pass_.resampled:
+        drawn_found, drawn_wrong = _drawn(pass_, row, own)
+        usable = (drawn_found[:, -1] > 0) & (drawn_wrong[:, -1] > 0)
+        curves = [
+            np.interp(GRID, np.append(0, w / w[-1]), np.append(0, f / f[-1]))
+            for f, w in zip(drawn_found[usable], drawn_wrong[usable], strict=True)
+        ]
+        low, high = _quantiles(curves, x, level)
+    area = float(np.trapezoid(y, x))
+    return RocCurve(np.concatenate(([np.inf], score)), x, y, low, high, area, level)
+
+
+def precision_recall_curve(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    positive: int | None = None,
+    ordered: bool = False,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> PrecisionRecallCurve:
+    """Return the positive predictive value against the sensitivity at every threshold.
+
+    The band is pointwise, between the quantiles over resamples of whole patients (or cases) of the
+    precision at the same recall.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    positive : int, default None
+        The class to look for; class 1 of two if left out, to be named of more.
+    ordered : bool, default False
+        Whether that class and all above it are looked for.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    groups : sequence of length N, default None
+        The patient of each case.
+    resamples : int, default 1000
+        How many, for the band; 0 for none.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of the resamples.
+
+    Returns
+    -------
+    PrecisionRecallCurve
+        One point per distinct probability, from the highest down.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If no rater chose the positive class.
+
+    See Also
+    --------
+    raterwise.average_precision : the area under its steps.
+
+    References
+    ----------
+    Davis & Goadrich, The relationship between precision-recall and ROC curves, ICML 2006.
+
+    Examples
+    --------
+    >>> curve = precision_recall_curve([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 1], resamples=0)
+    >>> round(curve.average_precision, 4), curve.prevalence
+    (0.8333, 0.5)
+    """
+    told = {"positive": positive, "ordered": ordered, "per": per}
+    settings = Settings(resamples, level, seed)
+    row, own, pass_ = _pass("average_precision", probs, labels, weights, groups, told, settings)
+    score, found, wrong = _accumulated(pass_, row)
+    if not found[-1] > 0:
+        raise UndefinedMetricError(f"precision_recall_curve: undefined, {row.undefined}")
+    recall, precision = found / found[-1], found / (found + wrong)
+    low = high = np.full(len(recall), np.nan)
+    if pass_.resampled:
+        drawn_found, drawn_wrong = _drawn(pass_, row, own)
+        accepted = drawn_found + drawn_wrong
+        curves = [
+            np.interp(GRID, f[a > 0] / f[-1], f[a > 0] / a[a > 0])
+            for f, a in zip(drawn_found, accepted, strict=True)
+            if f[-1] > 0
+        ]
+        low, high = _quantiles(curves, recall, level)
+    prevalence = float(found[-1] / (found[-1] + wrong[-1]))
+    value = pass_.value(row, own)[0]
+    return PrecisionRecallCurve(score, recall, precision, low, high, value, prevalence, level)
+
+
+def decision_curve(
+    probs: ArrayLike | Mapping[str, ArrayLike],
+    labels: Labels | ArrayLike,
+    *,
+    positive: int | None = None,
+    ordered: bool = False,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    class_names: Sequence[str] | None = None,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Any:
+    """Return what acting on the model is worth at every threshold, and what a rater would be worth.
+
+    The net benefit of acting where p >= t is TP / n - FP / n · t / (1 - t): whoever acts from t on
+    holds a false alarm for t / (1 - t) of a find. Treating all and treating none come with it, and
+    so do the raters themselves: the net benefit of acting on what one more rater says, judged by
+    the other raters of the case, over all pairs of raters. Intervals are those of the metrics at
+    each threshold, by patient.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,), or mapping of str to these
+        Class probabilities; (N,) are those of class 1 of two. Of several models by name, a curve
+        each.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    positive : int, default None
+        The class to look for; class 1 of two if left out, to be named of more.
+    ordered : bool, default False
+        Whether that class and all above it are looked for.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    groups : sequence of length N, default None
+        The patient of each case.
+    class_names : sequence of str, default None
+        A name for each class.
+    resamples : int, default 1000
+        0 for no intervals, which leave out one patient (or case) at a time.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of the blocks into which more than 4,096 patients or cases are pooled.
+
+    Returns
+    -------
+    DecisionCurve, or dict of str to DecisionCurve
+        At the thresholds 0.01, 0.02, … 0.99.
+
+    See Also
+    --------
+    raterwise.net_benefit : at one threshold, exactly.
+    raterwise.plots.DecisionDisplay : draws it.
+
+    References
+    ----------
+    Vickers & Elkin, Decision curve analysis, Medical Decision Making 26 (2006), 565-574.
+
+    Examples
+    --------
+    >>> from raterwise import Labels
+    >>> labels = Labels.from_ratings([[1, 1], [0, 1], [0, 0], [1, 1]], 2)
+    >>> curve = decision_curve([0.9, 0.8, 0.3, 0.4], labels, resamples=0)
+    >>> curve.at(0.5)["net_benefit"]  # 3 positive and 1 negative of 8 labels
+    0.25
+    >>> float(curve.raters.net_benefit.value[49])  # 2 of 4 pairs agree on yes; in one they differ
+    0.375
+    """
+    told = {"positive": positive, "ordered": ordered, "per": per}
+    settings = Settings(resamples, level, seed)
+    models = probs if isinstance(probs, Mapping) else {"": probs}
+    curves: dict[str, DecisionCurve] = {}
+    for name, of_model in models.items():
+        row, own, pass_ = _pass(
+            "auroc", of_model, labels, weights, groups, told, settings, class_names
+        )
+        found = decision_of(pass_, row, own, pass_.facts.class_names)
+        assert found is not None
+        curves[name] = found
+    return curves if isinstance(probs, Mapping) else curves[""]
+
+
+def _pass(
+    name: str,
+    probs: Any,
+    labels: Any,
+    weights: Any,
+    groups: Any,
+    told: Mapping[str, Any],
+    settings: Settings,
+    class_names: Sequence[str] | None = None,
+) -> tuple[Metric, dict[str, Any], Pass]:
+    """Return the metric, its options, and a pass over the predictions with what it needs."""
+    predictions = Predictions.of(
+        probs, labels, weights=weights, groups=groups, class_names=class_names
+    )
+    row = find(name)
+    own = row.with_options({}, told)
+    plan = row.plan(own)
+    if plan.question.channels(predictions.num_classes) != 1:
+        raise InvalidInputError(
+            f"positive: must name one of the {predictions.num_classes} classes; got None"
+        )
+    extra = () if row.curve_plans is None else row.curve_plans(own)
+    digest = digest_in_memory(predictions, [plan, *extra], settings)
+    return row, own, Pass(digest, {row.name: (row, own)}, settings)
+
+
+def _accumulated(pass_: Pass, row: Metric) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return falling scores, and the positives and negatives at or above each."""
+    scores = pass_.summary(row).channel().pooled()
+    hits, misses = scores.hits[::-1], (scores.mass - scores.hits)[::-1]
+    return scores.score[::-1], np.cumsum(hits), np.cumsum(misses)
+
+
+def _drawn(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
+    """Return the same over cells of scores, for every resample."""
+    table = BinTable(pass_.stack(row, own).sums[:, 0, ::-1])
+    hits = np.cumsum(table.positive, axis=1)
+    return hits, np.cumsum(table.weight, axis=1) - hits
+
+
+def _quantiles(
+    curves: Sequence[FloatArray], at: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    if not curves:
+        return np.full(len(at), np.nan), np.full(len(at), np.nan)
+    low, high = np.quantile(curves, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return np.interp(at, GRID, low), np.interp(at, GRID, high)

@@ -1,0 +1,346 @@
+"""The tables behind clinical pictures: ROC, precision-recall and decision curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Band",
+    "DecisionCurve",
+    "OperatingPoints",
+    "PrecisionRecallCurve",
+    "RocCurve",
+]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """A value at every threshold with its interval; NaN where there is none.
+
+    Attributes
+    ----------
+    value : array of shape (T,)
+        The value.
+    low, high : arrays of shape (T,)
+        Its interval; NaN where there was no resampling.
+    """
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, None for NaN.
+
+        Returns
+        -------
+        dict
+            What JSON can hold.
+        """
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> Band:
+        """Return the band that `to_dict` wrote down.
+
+        Parameters
+        ----------
+        content : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Band
+            The same band.
+        """
+        return Band(**{key: _array(value) for key, value in content.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class OperatingPoints:
+    """What acting on a test does, at every threshold: of a model, or of one rater as the test.
+
+    Attributes
+    ----------
+    sensitivity, specificity, ppv, npv, net_benefit : Band
+        At each threshold. A rater's opinion has no threshold: of raters the first four are the
+        same at all of them, and the net benefit differs by what a false alarm costs.
+    """
+
+    sensitivity: Band
+    specificity: Band
+    ppv: Band
+    npv: Band
+    net_benefit: Band
+
+    def at(self, i: int) -> dict[str, float]:
+        """Return the values at the i-th threshold.
+
+        Parameters
+        ----------
+        i : int
+            Which.
+
+        Returns
+        -------
+        dict of str to float
+            By the names of the measures.
+        """
+        return {f.name: float(getattr(self, f.name).value[i]) for f in fields(self)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values.
+
+        Returns
+        -------
+        dict
+            What JSON can hold.
+        """
+        return {f.name: getattr(self, f.name).to_dict() for f in fields(self)}
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> OperatingPoints:
+        """Return the points that `to_dict` wrote down.
+
+        Parameters
+        ----------
+        content : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        OperatingPoints
+            The same points.
+        """
+        return OperatingPoints(**{key: Band.from_dict(band) for key, band in content.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionCurve:
+    """What acting on p >= t is worth at every threshold t, for the model and for its raters.
+
+    Attributes
+    ----------
+    name : str
+        The positive class.
+    thresholds : array of shape (T,)
+        0.01, 0.02, … 0.99.
+    model : OperatingPoints
+        Of acting on the model's probability.
+    raters : OperatingPoints or None
+        Of acting on what one more rater says, judged by the others; None where no case has two
+        labels.
+    prevalence : float
+        The part of the labels that is of the positive class.
+    edges : array of shape (T + 2,)
+        Of the bins of `positives` and `negatives`.
+    positives, negatives : arrays of shape (T + 1,)
+        How the probabilities are distributed over the labels of the positive class and over the
+        others: parts of all labels.
+    level : float
+        Of confidence.
+
+    See Also
+    --------
+    raterwise.decision_curve : makes one.
+
+    References
+    ----------
+    Vickers & Elkin, Decision curve analysis, Medical Decision Making 26 (2006), 565-574.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> curve = rw.decision_curve([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 1], resamples=0)
+    >>> curve.at(0.5)["net_benefit"], curve.at(0.5)["treat_all"]
+    (0.0, 0.0)
+    """
+
+    name: str
+    thresholds: FloatArray
+    model: OperatingPoints
+    raters: OperatingPoints | None
+    prevalence: float
+    edges: FloatArray
+    positives: FloatArray
+    negatives: FloatArray
+    level: float
+
+    @property
+    def net_benefit(self) -> FloatArray:
+        """Of acting on the model."""
+        return self.model.net_benefit.value
+
+    @property
+    def treat_all(self) -> FloatArray:
+        """The net benefit of acting on every case; that of acting on none is 0."""
+        odds = self.thresholds / (1 - self.thresholds)
+        return np.asarray(self.prevalence - (1 - self.prevalence) * odds)
+
+    @property
+    def treat_none(self) -> FloatArray:
+        """The net benefit of acting on no case: 0."""
+        return np.zeros(len(self.thresholds))
+
+    @property
+    def interventions_avoided(self) -> FloatArray:
+        """How many cases fewer are acted on, per case, than if all were, at no loss of benefit."""
+        odds = self.thresholds / (1 - self.thresholds)
+        return np.asarray((self.net_benefit - self.treat_all) / odds)
+
+    def at(self, threshold: float) -> dict[str, float]:
+        """Return the model's values at the nearest threshold, and what treating all would bring.
+
+        Parameters
+        ----------
+        threshold : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        dict of str to float
+            By the names of the measures, with `threshold` and `treat_all`.
+        """
+        i = int(np.abs(self.thresholds - threshold).argmin())
+        known = {"threshold": float(self.thresholds[i]), "treat_all": float(self.treat_all[i])}
+        return {**self.model.at(i), **known}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, None for NaN.
+
+        Returns
+        -------
+        dict
+            What JSON can hold.
+        """
+        content = {f.name: getattr(self, f.name) for f in fields(self)}
+        raters = None if self.raters is None else self.raters.to_dict()
+        points = {"model": self.model.to_dict(), "raters": raters}
+        return {k: points[k] if k in points else _plain(v) for k, v in content.items()}
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> DecisionCurve:
+        """Return the curve that `to_dict` wrote down.
+
+        Parameters
+        ----------
+        content : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        DecisionCurve
+            The same curve.
+        """
+        told = {k: _array(v) for k, v in content.items() if k not in ("model", "raters")}
+        raters = content["raters"]
+        return DecisionCurve(
+            **told,
+            model=OperatingPoints.from_dict(content["model"]),
+            raters=None if raters is None else OperatingPoints.from_dict(raters),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RocCurve:
+    """Sensitivity against 1 - specificity at every threshold, with a band.
+
+    Attributes
+    ----------
+    thresholds : array of shape (T,)
+        Falling; the first is infinite, where no case tests positive.
+    false_positive_rate : array of shape (T,)
+        1 - specificity.
+    sensitivity : array of shape (T,)
+        The part of the labels of the positive class whose case tests positive.
+    low, high : arrays of shape (T,)
+        The interval of the sensitivity where 1 - specificity is as it is; NaN without resampling.
+    area : float
+        The AUROC.
+    level : float
+        Of confidence.
+
+    See Also
+    --------
+    raterwise.roc_curve : makes one.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> curve = rw.roc_curve([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 1], resamples=0)
+    >>> curve.sensitivity.tolist(), curve.false_positive_rate.tolist(), curve.area
+    ([0.0, 0.5, 0.5, 1.0, 1.0], [0.0, 0.0, 0.5, 0.5, 1.0], 0.75)
+    """
+
+    thresholds: FloatArray
+    false_positive_rate: FloatArray
+    sensitivity: FloatArray
+    low: FloatArray
+    high: FloatArray
+    area: float
+    level: float
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecallCurve:
+    """Positive predictive value (precision) against sensitivity (recall), with a band.
+
+    Attributes
+    ----------
+    thresholds : array of shape (T,)
+        Falling: every probability there is.
+    recall : array of shape (T,)
+        The sensitivity.
+    precision : array of shape (T,)
+        The positive predictive value.
+    low, high : arrays of shape (T,)
+        The interval of the precision where the recall is as it is; NaN without resampling.
+    average_precision : float
+        The area under its steps.
+    prevalence : float
+        The precision of chance.
+    level : float
+        Of confidence.
+
+    See Also
+    --------
+    raterwise.precision_recall_curve : makes one.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> curve = rw.precision_recall_curve([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 1], resamples=0)
+    >>> curve.recall.tolist(), [round(p, 3) for p in curve.precision.tolist()]
+    ([0.5, 0.5, 1.0, 1.0], [1.0, 0.5, 0.667, 0.5])
+    """
+
+    thresholds: FloatArray
+    recall: FloatArray
+    precision: FloatArray
+    low: FloatArray
+    high: FloatArray
+    average_precision: float
+    prevalence: float
+    level: float
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.ndarray):
+        return [_plain(item) for item in value]
+    number = float(value)
+    return number if np.isfinite(number) else None
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, list):
+        return np.array([np.nan if item is None else item for item in value], np.float64)
+    return np.nan if value is None else value

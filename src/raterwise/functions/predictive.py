@@ -1,0 +1,300 @@
+"""What a positive or a negative test is worth: predictive values, F1 and net benefit."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from raterwise.choices import OnUnrated, Per
+from raterwise.functions.measure import measure
+from raterwise.labels import Labels
+
+__all__ = ["f1", "net_benefit", "npv", "ppv"]
+
+
+def ppv(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    threshold: float = 0.5,
+    *,
+    positive: int | None = None,
+    ordered: bool = False,
+    prevalence: float | None = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the positive predictive value, or precision: TP / (TP + FP).
+
+    Of the labels of cases that test positive, those of the positive class.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    threshold : float, default 0.5
+        A probability of at least this is a positive test.
+    positive : int, default None
+        The class to look for. If left out, class 1 of two; of more, each class against the rest,
+        and the mean over those that have a value.
+    ordered : bool, default False
+        Whether the classes are ordered: class k or higher is then looked for, k the class named or
+        each but the lowest in turn.
+    prevalence : float, default None
+        Of the positive class where the model will be used, if another than here: sensitivity and
+        specificity are taken from these data, and how common the class is from there.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; higher is better.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If no case tests positive.
+
+    See Also
+    --------
+    npv : of those that test negative.
+
+    References
+    ----------
+    Vecchio, Predictive value of a single diagnostic test in unselected populations, New England
+    Journal of Medicine 274 (1966), 1171-1173.
+
+    Examples
+    --------
+    >>> from raterwise import Labels
+    >>> probs = [0.9, 0.8, 0.3, 0.4]
+    >>> labels = Labels.from_ratings([[1, 1], [0, 1], [0, 0], [1, 1]], 2)
+    >>> ppv(probs, labels)  # 3 of 4
+    0.75
+    """
+    return measure(
+        "ppv", probs, labels, weights, on_unrated,
+        threshold=threshold, prevalence=prevalence, positive=positive, ordered=ordered, per=per,
+    )  # fmt: skip
+
+
+def npv(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    threshold: float = 0.5,
+    *,
+    positive: int | None = None,
+    ordered: bool = False,
+    prevalence: float | None = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the negative predictive value: TN / (TN + FN).
+
+    Of the labels of cases that test negative, those of other classes.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    threshold : float, default 0.5
+        A probability of at least this is a positive test.
+    positive : int, default None
+        The class to look for. If left out, class 1 of two; of more, each class against the rest,
+        and the mean over those that have a value.
+    ordered : bool, default False
+        Whether the classes are ordered: class k or higher is then looked for, k the class named or
+        each but the lowest in turn.
+    prevalence : float, default None
+        Of the positive class where the model will be used, if another than here: sensitivity and
+        specificity are taken from these data, and how common the class is from there.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; higher is better.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If no case tests negative.
+
+    See Also
+    --------
+    ppv : of those that test positive.
+
+    References
+    ----------
+    Vecchio, Predictive value of a single diagnostic test in unselected populations, New England
+    Journal of Medicine 274 (1966), 1171-1173.
+
+    Examples
+    --------
+    >>> from raterwise import Labels
+    >>> probs = [0.9, 0.8, 0.3, 0.4]
+    >>> labels = Labels.from_ratings([[1, 1], [0, 1], [0, 0], [1, 1]], 2)
+    >>> npv(probs, labels)  # 2 of 4
+    0.5
+    """
+    return measure(
+        "npv", probs, labels, weights, on_unrated,
+        threshold=threshold, prevalence=prevalence, positive=positive, ordered=ordered, per=per,
+    )  # fmt: skip
+
+
+def f1(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    threshold: float = 0.5,
+    *,
+    positive: int | None = None,
+    ordered: bool = False,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the F1 score: 2 TP / (2 TP + FP + FN).
+
+    The harmonic mean of sensitivity and positive predictive value. It says nothing of true
+    negatives, and the same model has another F1 where the class is more common.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    threshold : float, default 0.5
+        A probability of at least this is a positive test.
+    positive : int, default None
+        The class to look for. If left out, class 1 of two; of more, each class against the rest,
+        and the mean over those that have a value.
+    ordered : bool, default False
+        Whether the classes are ordered: class k or higher is then looked for, k the class named or
+        each but the lowest in turn.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; higher is better.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If no case tests positive and no rater chose the positive class.
+
+    See Also
+    --------
+    sensitivity, ppv : what it is a mean of.
+
+    References
+    ----------
+    van Rijsbergen, Information Retrieval, Butterworths 1979.
+
+    Examples
+    --------
+    >>> from raterwise import Labels
+    >>> probs = [0.9, 0.8, 0.3, 0.4]
+    >>> labels = Labels.from_ratings([[1, 1], [0, 1], [0, 0], [1, 1]], 2)
+    >>> round(f1(probs, labels), 4)  # 6 / (6 + 1 + 2)
+    0.6667
+    """
+    return measure(
+        "f1", probs, labels, weights, on_unrated,
+        threshold=threshold, positive=positive, ordered=ordered, per=per,
+    )  # fmt: skip
+
+
+def net_benefit(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    threshold: float = 0.5,
+    *,
+    positive: int | None = None,
+    ordered: bool = False,
+    prevalence: float | None = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the net benefit of acting where p >= threshold: TP / n - FP / n · t / (1 - t).
+
+    Whoever acts from a probability of t on holds a false alarm for t / (1 - t) of a find.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    threshold : float, default 0.5
+        A probability of at least this is a positive test.
+    positive : int, default None
+        The class to look for. If left out, class 1 of two; of more, each class against the rest,
+        and the mean over those that have a value.
+    ordered : bool, default False
+        Whether the classes are ordered: class k or higher is then looked for, k the class named or
+        each but the lowest in turn.
+    prevalence : float, default None
+        Of the positive class where the model will be used, if another than here: sensitivity and
+        specificity are taken from these data, and how common the class is from there.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        At most the prevalence; 0 is that of acting on no case.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If no case counts.
+
+    See Also
+    --------
+    decision_curve : at every threshold, with treating all, treating none, and the raters.
+
+    References
+    ----------
+    Vickers & Elkin, Decision curve analysis, Medical Decision Making 26 (2006), 565-574.
+
+    Examples
+    --------
+    >>> from raterwise import Labels
+    >>> probs = [0.9, 0.8, 0.3, 0.4]
+    >>> labels = Labels.from_ratings([[1, 1], [0, 1], [0, 0], [1, 1]], 2)
+    >>> net_benefit(probs, labels)  # (3 - 1) / 8
+    0.25
+    >>> round(net_benefit(probs, labels, threshold=0.2), 4)  # (5 - 3 / 4) / 8
+    0.5312
+    """
+    return measure(
+        "net_benefit", probs, labels, weights, on_unrated,
+        threshold=threshold, prevalence=prevalence, positive=positive, ordered=ordered, per=per,
+    )  # fmt: skip

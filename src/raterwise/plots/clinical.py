@@ -1,0 +1,247 @@
+"""ROC and precision-recall curves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from raterwise.clinical_curves import precision_recall_curve, roc_curve
+from raterwise.clinical_tables import PrecisionRecallCurve, RocCurve
+from raterwise.labels import Labels
+from raterwise.palette import IDEAL
+from raterwise.plots.style import axes, colour_of, identity, in_style, plain, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["PrecisionRecallDisplay", "RocDisplay"]
+
+BAND: dict[str, Any] = {"alpha": 0.18, "lw": 0, "zorder": 2}
+
+
+class _Ranked:
+    """A curve over all thresholds with its band."""
+
+    _legend: Any = "lower right"
+
+    @in_style
+    def plot(
+        self, ax: Axes | None = None, *, name: str | None = None, colour: str | None = None,
+        **line: Any,
+    ) -> Any:  # fmt: skip
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+        **line : Any
+            For matplotlib's `plot`.
+
+        Returns
+        -------
+        RocDisplay or PrecisionRecallDisplay
+            Itself.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.roc_curve([0.9, 0.2], [1, 0], resamples=0)
+        >>> RocDisplay(curve).plot(linestyle=":").line_.get_linestyle()
+        ':'
+        """
+        self.ax_ = ax = axes(ax)
+        self.figure_: Any = ax.figure
+        colour = colour_of(ax, colour)
+        x, y, low, high, area = self._drawn()
+        label = area if name is None else f"{plain(name)} ({area})"
+        self.line_ = ax.plot(x, y, **{"color": colour, "label": label, "zorder": 3, **line})[0]
+        self.line_.set_gid("series")
+        self.band_ = None
+        if not np.isnan(low).all():
+            self.band_ = ax.fill_between(x, low, high, color=colour, **BAND)
+        self._frame(ax)
+        ax.legend(loc=self._legend, frameon=False)
+        return self
+
+    def _drawn(self) -> tuple[Any, Any, Any, Any, str]:
+        raise NotImplementedError
+
+    def _frame(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+class RocDisplay(_Ranked):
+    """The ROC curve with its band and area.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        What to draw: see `raterwise.roc_curve`.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+    line_, band_ : Line2D, PolyCollection or None
+        The curve, and its band where there is one.
+
+    See Also
+    --------
+    raterwise.auroc : the area under it.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> curve = rw.roc_curve([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 1], resamples=0)
+    >>> RocDisplay(curve).plot().ax_.get_legend().get_texts()[0].get_text()
+    'AUROC 0.750'
+    """
+
+    def __init__(self, curve: RocCurve) -> None:
+        self.curve = curve
+
+    @classmethod
+    def from_predictions(
+        cls,
+        probs: ArrayLike,
+        labels: Labels | ArrayLike,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        colour: str | None = None,
+        **options: Any,
+    ) -> RocDisplay:
+        """Draw the curve of predictions.
+
+        Parameters
+        ----------
+        probs : array-like of shape (N, K) or (N,)
+            Class probabilities; (N,) are those of class 1 of two.
+        labels : Labels or array-like of shape (N,)
+            What the raters said, or one class per case.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+        **options : Any
+            Those of `raterwise.roc_curve`, such as `groups` and `positive`.
+
+        Returns
+        -------
+        RocDisplay
+            Itself, drawn.
+
+        Examples
+        --------
+        >>> display = RocDisplay.from_predictions([0.9, 0.2], [1, 0], resamples=0, name="net")
+        >>> display.line_.get_label()
+        'net (AUROC 1.000)'
+        """
+        display: RocDisplay = cls(roc_curve(probs, labels, **options)).plot(
+            ax, name=name, colour=colour
+        )
+        return display
+
+    def _drawn(self) -> tuple[Any, Any, Any, Any, str]:
+        c = self.curve
+        return c.false_positive_rate, c.sensitivity, c.low, c.high, f"AUROC {c.area:.3f}"
+
+    def _frame(self, ax: Any) -> None:
+        identity(ax, IDEAL, None)
+        tidy(ax, x="1 − specificity", y="Sensitivity", unit_square=True)
+
+
+class PrecisionRecallDisplay(_Ranked):
+    """The precision-recall curve with its band; the dashed line is the prevalence.
+
+    Parameters
+    ----------
+    curve : PrecisionRecallCurve
+        What to draw: see `raterwise.precision_recall_curve`.
+
+    Attributes
+    ----------
+    ax_, figure_ : Axes, Figure
+        Where it was drawn.
+    line_, band_ : Line2D, PolyCollection or None
+        The curve, and its band where there is one.
+
+    See Also
+    --------
+    raterwise.average_precision : the area under its steps.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> curve = rw.precision_recall_curve([0.9, 0.8, 0.3, 0.4], [1, 0, 0, 1], resamples=0)
+    >>> PrecisionRecallDisplay(curve).plot().line_.get_label()
+    'average precision 0.833'
+    """
+
+    _legend = "upper right"
+
+    def __init__(self, curve: PrecisionRecallCurve) -> None:
+        self.curve = curve
+
+    @classmethod
+    def from_predictions(
+        cls,
+        probs: ArrayLike,
+        labels: Labels | ArrayLike,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        colour: str | None = None,
+        **options: Any,
+    ) -> PrecisionRecallDisplay:
+        """Draw the curve of predictions.
+
+        Parameters
+        ----------
+        probs : array-like of shape (N, K) or (N,)
+            Class probabilities; (N,) are those of class 1 of two.
+        labels : Labels or array-like of shape (N,)
+            What the raters said, or one class per case.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+        **options : Any
+            Those of `raterwise.precision_recall_curve`, such as `groups` and `positive`.
+
+        Returns
+        -------
+        PrecisionRecallDisplay
+            Itself, drawn.
+
+        Examples
+        --------
+        >>> display = PrecisionRecallDisplay.from_predictions([0.9, 0.2], [1, 0], resamples=0)
+        >>> display.ax_.get_ylabel()
+        'Positive predictive value'
+        """
+        curve = precision_recall_curve(probs, labels, **options)
+        display: PrecisionRecallDisplay = cls(curve).plot(ax, name=name, colour=colour)
+        return display
+
+    def _drawn(self) -> tuple[Any, Any, Any, Any, str]:
+        c = self.curve
+        area = f"average precision {c.average_precision:.3f}"
+        return c.recall, c.precision, c.low, c.high, area
+
+    def _frame(self, ax: Any) -> None:
+        if not any(line.get_gid() == "prevalence" for line in ax.lines):
+            line = ax.axhline(self.curve.prevalence, color=IDEAL, lw=0.8, ls=(0, (4, 3)), zorder=1)
+            line.set_gid("prevalence")
+        tidy(ax, x="Sensitivity", y="Positive predictive value", unit_square=True)

@@ -1,0 +1,226 @@
+"""The section on a threshold: what acting on the model does, and what a rater would have done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from raterwise.clinical_tables import Band, DecisionCurve, OperatingPoints
+from raterwise.report import operating_charts as charts
+from raterwise.report.markup import Html, data_table, el
+from raterwise.report.sections import Charts, figure, section
+from raterwise.report.words import number, percent, unit_of
+from raterwise.results import Results
+
+__all__ = ["at_a_threshold"]
+
+START = 0.5
+MEASURES = {
+    "sensitivity": "Sensitivity: positives that test positive",
+    "specificity": "Specificity: negatives that test negative",
+    "ppv": "Positive predictive value",
+    "npv": "Negative predictive value",
+    "net_benefit": "Net benefit",
+}
+TABLE_STEP = 5
+"""Of how many thresholds the table behind the charts shows one."""
+
+
+def at_a_threshold(results: Results, found: Charts) -> Html | None:
+    """Return what a threshold does, with a slider; of findings, of each to choose from."""
+    curves = _curves(results)
+    if not curves:
+        return None
+    start = min(max(round(_asked(results), 2), 0.01), 0.99)
+    name, curve = next(iter(curves.items()))
+    i = round(100 * start) - 1
+    raters = any(c.raters is not None for c in curves.values())
+    found.operating = {key: _for_page(c) for key, c in curves.items()}
+    content = [
+        _choice(curves),
+        _slider(name if len(curves) == 1 else None, start),
+        el("p", _sentence(curve, i), id="decision-point", aria_live="polite"),
+        _table(curve, i, raters),
+        _drawn(results, curves, start, found),
+        _behind(curves, raters),
+    ]
+    return section("operating", "At a threshold", *content)
+
+
+def _asked(results: Results) -> float:
+    """Return the threshold that the metrics were asked for, where it is one."""
+    own = (results.options.get("options") or {}).values()
+    told = {given["threshold"] for given in own if "threshold" in given}
+    shared = results.options.get("threshold")
+    told |= set() if shared is None else {shared}
+    return float(told.pop()) if len(told) == 1 else START
+
+
+def _curves(results: Results) -> dict[str, DecisionCurve]:
+    """Return the curves to choose from, by the name of what is looked for."""
+    parts: Mapping[str, Results] = results.findings or {"": results}
+    curves = {}
+    for title, part in parts.items():
+        content = part.curves.get("operating")
+        if content is not None:
+            curve = DecisionCurve.from_dict(content)
+            curves[title or curve.name] = curve
+    return curves
+
+
+def _for_page(curve: DecisionCurve) -> dict[str, Any]:
+    """Return what the page's script needs, with as many digits as it shows."""
+
+    def short(points: OperatingPoints | None) -> Any:
+        if points is None:
+            return None
+        return {
+            name: [[_short(x) for x in column] for column in vars(getattr(points, name)).values()]
+            for name in MEASURES
+        }
+
+    return {
+        "model": short(curve.model),
+        "raters": short(curve.raters),
+        "all": [_short(x) for x in curve.treat_all],
+        "prevalence": _short(curve.prevalence),
+    }
+
+
+def _short(value: float) -> float | None:
+    return None if math.isnan(value) else round(float(value), 5)
+
+
+def _choice(curves: Mapping[str, DecisionCurve]) -> Html | None:
+    if len(curves) < 2:
+        return None
+    options = [el("option", name, value=name) for name in curves]
+    drawn = "decision-chart roc-chart outcome-chart"
+    return el(
+        "p",
+        el("label", "Look for ", for_="looked-for"),
+        el("select", options, id="looked-for", data_charts=drawn),
+        class_="control",
+    )
+
+
+def _slider(name: str | None, start: float) -> Html:
+    asked = "Act where the probability is at least "
+    if name is not None:
+        asked = f"Act where the probability of “{name}” is at least "
+    return el(
+        "p",
+        el("label", asked, for_="act-from"),
+        el("output", percent(start), id="act-from-value", for_="act-from"),
+        el("input", type="range", id="act-from", min=0.01, max=0.99, step=0.01, value=start),
+        class_="control",
+    )
+
+
+def _sentence(curve: DecisionCurve, i: int) -> str:
+    """Return what happens to 100 labels; the page's script says the same of other thresholds."""
+    found = curve.prevalence * _or_zero(curve.model.sensitivity.value[i])
+    alarms = (1 - curve.prevalence) * (1 - _or_zero(curve.model.specificity.value[i]))
+    return (
+        f"Of 100 labels, {100 * (found + alarms):.1f} are of cases that test positive: "
+        f"{100 * found:.1f} rightly, {100 * alarms:.1f} as false alarms; "
+        f"{100 * (curve.prevalence - found):.1f} positives are missed."
+    )
+
+
+def _or_zero(value: float) -> float:
+    return 0.0 if math.isnan(value) else float(value)
+
+
+def _table(curve: DecisionCurve, i: int, raters: bool) -> Html:
+    """Return the measures at the threshold; the page's script keeps them up to date."""
+    rows = []
+    for name, title in MEASURES.items():
+        cells = [el("td", _cell(getattr(curve.model, name), i), id=f"model-{name}")]
+        if raters:
+            points = curve.raters
+            told = "–" if points is None else _cell(getattr(points, name), i)
+            cells.append(el("td", told, id=f"raters-{name}"))
+        rows.append(el("tr", el("th", title, scope="row"), cells))
+    everybody = [el("td", number(float(curve.treat_all[i])), id="all-net_benefit")]
+    rows.append(
+        el("tr", el("th", "Net benefit of acting on everybody", scope="row"), everybody,
+           el("td") if raters else None)
+    )  # fmt: skip
+    head = [el("td"), el("th", "The model", scope="col")]
+    head += [el("th", "One more rater", scope="col")] if raters else []
+    return el(
+        "table",
+        el("caption", "At this threshold [interval]"),
+        el("thead", el("tr", head)),
+        el("tbody", rows),
+        class_="confusion",
+        id="operating-table",
+    )
+
+
+def _cell(band: Band, i: int) -> str:
+    value, low, high = (float(v[i]) for v in (band.value, band.low, band.high))
+    if math.isnan(value):
+        return "–"
+    ends = "" if math.isnan(low) else f" [{number(low)}, {number(high)}]"
+    return f"{number(value)}{ends}"
+
+
+def _drawn(
+    results: Results, curves: Mapping[str, DecisionCurve], start: float, found: Charts
+) -> list[Html]:
+    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
+    unit = unit_of(results.data)
+    raters = any(c.raters is not None for c in curves.values())
+    told = "Net benefit: positives acted on, less the false alarms that the threshold says they are"
+    told += " worth. The dashed line is acting on nobody"
+    if raters:
+        told += (
+            f"; “one more rater” is acting on what another rater of the {unit} says, judged by the "
+            "others"
+        )
+    told += f". Shaded: {level} interval, point by point."
+    words = "Decision curve: net benefit against the threshold. The table below has the numbers."
+    area = results.get("auroc")
+    known = area is not None and area.value is not None
+    size = f" The area under it is {number(area.value)}." if area and known else ""
+    ranked = "ROC: the part of the positives found against the part of the negatives alarmed."
+    ranked += " The diamond is one more rater." if raters else ""
+    pair = el(
+        "div",
+        figure(found.place("decision-chart", charts.decision(curves, start), words), told, None),
+        figure(
+            found.place("roc-chart", charts.roc(curves), f"ROC curve.{size}"),
+            ranked + ("" if results.findings else size),
+            None,
+        ),
+        class_="pair",
+    )
+    words = "Histogram of the probabilities of positive and of negative labels."
+    bars = figure(
+        found.place("outcome-chart", charts.outcomes(curves), words),
+        "How probable the model held it where raters say yes, and where they say no.",
+        None,
+    )
+    return [pair, bars]
+
+
+def _behind(curves: Mapping[str, DecisionCurve], raters: bool) -> Html:
+    rows = []
+    for name, curve in curves.items():
+        for i in range(TABLE_STEP - 1, len(curve.thresholds), TABLE_STEP):
+            each = [_cell(getattr(curve.model, measure), i) for measure in MEASURES]
+            each.append(number(float(curve.treat_all[i])))
+            if raters:
+                known = curve.raters is not None
+                each.append(_cell(curve.raters.net_benefit, i) if known else "–")  # type: ignore[union-attr]
+            rows.append((f"{name}, {curve.thresholds[i]:.0%}", *each))
+    header = ["Act from", "Sensitivity", "Specificity", "PPV", "NPV", "Net benefit",
+              "Of acting on everybody"]  # fmt: skip
+    header += ["Of one more rater"] if raters else []
+    table = data_table(header, rows, "Measures by threshold [interval]")
+    inside = el("div", table, class_="scroll", tabindex="0", role="group",
+                aria_label="Numbers behind the charts")  # fmt: skip
+    return el("details", el("summary", "The numbers behind these charts"), inside)
