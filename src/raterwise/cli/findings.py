@@ -123,7 +123,7 @@ def arrays_of_findings(found: Findings, unit: str) -> dict[str, Any]:
 def with_what_was_read(results: Results, found: Findings) -> Results:
     """Return the results with what of the files was left out, and left unread."""
     dropped = {**found.report.dropped, **results.data.get("dropped", {})}
-    notes = results.warnings
+    notes = (*table.notes, *results.warnings)
     if found.unread:
         notes = (*notes, f"left unread, having no probability: {', '.join(found.unread)}")
     return replace(results, data={**results.data, "dropped": dropped}, warnings=notes)
