@@ -30,7 +30,7 @@ CONSISTENCY = 9
 """The stream of random numbers of labels drawn from the model's own probabilities."""
 ONE_SCORE = ("top_label", "positive")
 """Questions of one score per case, whose cells hold different cases."""
-SIMULATED = 5_000_000
+SIMULATED = 2_000_000
 """Up to how many labels, over all draws, they are drawn case by case."""
 MOST_CELLS = 300
 """Up to how many cells of classes vary together: 20 classes with 15 bins. Of more classes each has
