@@ -178,7 +178,7 @@ def _by_formula(
 
 def _without_parts(
     loss: FloatArray, pilot: Predictions
-) -> Iterator[tuple[FloatArray, NDArray[np.int64], NDArray[np.int64] | None]]:
+) -> Iterator[tuple[FloatArray, NDArray[Any], NDArray[np.int64] | None]]:
     """Yield losses, counts and patients of the pilot without one part of its units at a time."""
     units = np.arange(len(loss)) if pilot.groups is None else pilot.groups
     codes = np.unique(units, return_inverse=True)[1]

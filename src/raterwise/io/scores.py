@@ -118,8 +118,8 @@ def read_logits(
     weights = as_numbers(*column("weight_column")) if "weight_column" in chosen else None
     probs = _softmax(logits)
     notes = unused_patients(file, chosen.values()) if group_column is None else ()
-    found = PredictionTable(probs, names, file.name, ids, groups, weights, labels, notes)
-    return found, logits
+    scored = PredictionTable(probs, names, file.name, ids, groups, weights, labels, notes)
+    return scored, logits
 
 
 def _logits_of_npz(
