@@ -42,7 +42,6 @@ def run(command: str) -> str:
 COMMANDS = {
     "evaluate": "evaluate cases.csv --metrics ece --resamples 20",
     "plan": "plan brier cases.csv --cases 50 --raters 2",
-    "stability": "stability cases.csv --metrics ece --repeats 2 --fractions 0.5,1",
 }
 
 

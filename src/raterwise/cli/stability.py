@@ -112,19 +112,17 @@ def stability(
     with ProgressBar(shown=not quiet) as report:
         report("reading", 0.0)
         if multilabel:
-            table, joined = read_findings(predictions, ratings, tables, finding_column)
+            joined = read_findings(predictions, ratings, tables, finding_column)[1]
             found, each, notes = measure_findings(joined, names, progress=report, **how)
             data = facts_of_findings(joined)
         else:
             refuse_finding_column(finding_column)
             cases = read_cases(predictions, ratings, tables)
-            table = cases.table
             found, notes = measure(
                 cases.of_rated(cases.table.probs), cases.require_labels(), names,
                 groups=cases.of_rated(cases.table.groups), progress=report, **how,
             )  # fmt: skip
             data = _facts(cases)
-    notes = [*table.notes, *notes]
     if out is not None:
         asked = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
         write_json(out, _content(found, each, data, asked, notes))
