@@ -8,9 +8,15 @@ from raterwise.cli import options
 from raterwise.cli import stream as streaming
 from raterwise.cli.findings import evaluate_findings, refuse_finding_column
 from raterwise.cli.options import OnProblem, Unit, asked_of, prevalences
-from raterwise.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
+from raterwise.cli.reading import (
+    TableOptions,
+    notes_on_stream,
+    read_joined,
+    read_subgroups,
+    with_table_options,
+)
 from raterwise.cli.show import ProgressBar
-from raterwise.cli.writing import check_json, check_outputs, deliver
+from raterwise.cli.writing import check_json, check_outputs, deliver, with_notes
 from raterwise.errors import InvalidInputError
 from raterwise.io.tables import JoinReport
 from raterwise.results import Results
@@ -99,7 +105,7 @@ def evaluate(
         return
     refuse_finding_column(finding_column)
     if request.wanted:
-        results = request.evaluate(told)
+        results = with_notes(request.evaluate(told), notes_on_stream(predictions, tables))
         deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))
         return
     with ProgressBar(shown=not quiet) as report:
@@ -125,7 +131,8 @@ def evaluate(
             source_prevalence=prevalences("--source-prevalence", source_prevalence),
             progress=report,
         )
-    deliver(_with_dropped(results, joined.report), out, csv_out, quiet=quiet)
+    results = with_notes(_with_dropped(results, joined.report), table.notes)
+    deliver(results, out, csv_out, quiet=quiet)
 
 
 def _with_dropped(results: Results, report: JoinReport) -> Results:

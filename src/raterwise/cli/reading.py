@@ -18,8 +18,10 @@ from raterwise import rules
 from raterwise.cli import options
 from raterwise.cli.options import OnProblem, comma_list
 from raterwise.errors import InvalidInputError
+from raterwise.io.patients import unused_patients
 from raterwise.io.ratings import RatingTable
 from raterwise.io.scores import read_features, read_logits
+from raterwise.io.sources import FORMATS, matching_files, open_table
 from raterwise.io.tables import (
     Joined,
     JoinReport,
@@ -36,6 +38,7 @@ __all__ = [
     "Cases",
     "TableOptions",
     "heard_warnings",
+    "notes_on_stream",
     "read_cases",
     "read_joined",
     "read_subgroups",
@@ -204,6 +207,14 @@ def read_subgroups(
     found = read_levels(predictions, columns, delimiter=tables.delimiter)
     rows = _rows_joined(table, report).tolist()
     return {name: [values[i] for i in rows] for name, values in found.items()}
+
+
+def notes_on_stream(predictions: Path, tables: TableOptions) -> tuple[str, ...]:
+    """Return what the names of the columns of a stream say: nothing of the cases is read."""
+    file = matching_files([predictions])[0]
+    if tables.group_column is not None or FORMATS.get(file.suffix.lower()) != "parquet":
+        return ()
+    return unused_patients(open_table(file), (), look=False)
 
 
 def _rows_joined(table: PredictionTable, report: JoinReport) -> NDArray[np.int64]:

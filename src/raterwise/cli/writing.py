@@ -8,7 +8,8 @@ import io
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ __all__ = [
     "deliver",
     "metrics_as_csv",
     "refuse_inputs",
+    "with_notes",
     "write_json",
     "write_like",
 ]
@@ -50,6 +52,11 @@ NOT_JSON = frozenset(
     (".arrow", ".csv", ".feather", ".htm", ".html", ".npz", ".parquet", ".pdf", ".tsv", ".txt")
 )
 """Endings that promise another format; a name without one of its own is taken."""
+
+
+def with_notes(results: Results, notes: Sequence[str]) -> Results:
+    """Return the results with what the reader of their file noticed before their own warnings."""
+    return replace(results, warnings=(*notes, *results.warnings)) if notes else results
 
 
 def deliver(

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
+from raterwise.io.patients import unused_patients
 from raterwise.io.ratings import find_id_column
 from raterwise.io.sources import listed, open_table
 from raterwise.io.tables import PredictionTable
@@ -116,7 +117,9 @@ def read_logits(
     groups = as_ids(*column("group_column")) if "group_column" in chosen else None
     weights = as_numbers(*column("weight_column")) if "weight_column" in chosen else None
     probs = _softmax(logits)
-    return PredictionTable(probs, names, file.name, ids, groups, weights, labels), logits
+    notes = unused_patients(file, chosen.values()) if group_column is None else ()
+    scored = PredictionTable(probs, names, file.name, ids, groups, weights, labels, notes)
+    return scored, logits
 
 
 def _logits_of_npz(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
+from raterwise.io.patients import unused_patients
 from raterwise.io.ratings import RatingColumns, RatingTable, find_id_column, read_ratings
 from raterwise.io.sources import TableFile, existing_file, listed, open_table
 from raterwise.io.values import (
@@ -62,6 +63,8 @@ class PredictionTable:
     weights: Array | None = None
     labels: Labels | None = None
     """Where the labels are in the same file."""
+    notes: tuple[str, ...] = ()
+    """What the reader of any figures should know of the file."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,8 @@ def read_predictions(
     table = _predictions_of_table(file, columns, names, chosen, missing)
     probs = table.probs[:, 0] if exclusive and len(columns) == 1 else table.probs
     _check_probabilities(probs, file.name, columns, table.ids, exclusive)
-    return replace(table, probs=probs)
+    notes = unused_patients(file, chosen.values()) if group_column is None else ()
+    return replace(table, probs=probs, notes=notes)
 
 
 def read_levels(
