@@ -20,10 +20,13 @@ import pytest
 # its own, and its own package; never its neighbours in the line, never what comes later. A dotted
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "palette", "choices", "estimate", "yardstick"),
+    ("errors", "palette", "choices", "yardstick"),
     ("rules", "study_plan"),
+    ("estimate", "frames"),
     ("arrays", "kernels", "io.files", "ratings"),
+    ("classes", "label_table"),
     ("binning", "labels", "patients", "variables"),
+    ("inputs",),
     ("predictions",),
     ("questions", "prevalence"),
     ("summaries",),
@@ -62,6 +65,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
     "metrics": {"errors", "rules", "arrays", "binning", "kernels", "summaries", "densities"},
     "functions": {
         *("errors", "choices", "arrays", "binning", "labels", "predictions", "questions"),
+        *("frames", "inputs"),
         *("kernels", "summaries", "densities", "metrics", "metric", "catalog", "tensors"),
         "confidence",
     },

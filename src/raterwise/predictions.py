@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_array, as_float_array, choose
+from raterwise.arrays import as_float_array, choose
 from raterwise.binning import unit_in_last_place
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
+from raterwise.frames import class_names_of, refuse_other_order
+from raterwise.inputs import as_labels, check_class_order, check_weights, row_sum_tolerance
 from raterwise.labels import Labels
 from raterwise.patients import patient_codes
 
@@ -178,16 +180,19 @@ class Predictions:
         >>> len(predictions), predictions.dropped
         (2, {'unrated': 1})
         """
+        refuse_other_order(probs, labels=labels, groups=groups, weights=weights)
         array = as_float_array(probs, "probs", ndim=(1, 2))
         rules.check_probabilities_shape("probs", array.shape)
         num_classes = 2 if array.ndim == 1 else array.shape[1]
-        checked = as_labels(labels, num_classes)
+        columns = class_names_of(probs)
+        checked = as_labels(labels, num_classes, class_names or columns)
         rules.check_number_of_cases("labels", len(checked), len(array))
-        names = class_names if class_names is not None else checked.class_names
+        names = class_names if class_names is not None else checked.class_names or columns
         if names is not None and len(names) != num_classes:
             raise InvalidInputError(
                 f"class_names: must name each of the {num_classes} classes; got {len(names)}"
             )
+        check_class_order(columns, names)
         codes, ids = patient_codes(groups, len(array))
         predictions = Predictions(
             array,
@@ -372,40 +377,6 @@ class Predictions:
         if chunk.ndim == 1:
             chunk = np.stack((1 - chunk, chunk), axis=1)
         return np.ascontiguousarray(chunk)
-
-
-def row_sum_tolerance(probs: Any) -> float:
-    """How far a row may sum from 1: 1e-4, or 1e-2 for the 16-bit types, which have three digits."""
-    return 1e-2 if str(getattr(probs, "dtype", "")).endswith("float16") else 1e-4
-
-
-def as_labels(labels: Any, num_classes: int) -> Labels:
-    """Return `labels`, or plain (N,) classes as such, of the right number of classes."""
-    if not isinstance(labels, Labels):
-        array = as_array(labels, "labels")
-        if array.ndim != 1:
-            raise InvalidInputError(
-                f"labels: a plain array must be (N,), one class per case; got shape {array.shape}. "
-                "Use Labels.from_ratings for a rating matrix, Labels.from_counts for histograms"
-            )
-        return Labels.from_classes(array, num_classes=num_classes)
-    rules.check_number_of_classes("labels", labels.num_classes, num_classes)
-    return labels
-
-
-def check_weights(weights: Any, cases: int) -> FloatArray | None:
-    """Return case weights as float64, one finite and non-negative value per case."""
-    if weights is None:
-        return None
-    array = as_float_array(weights, "weights", ndim=1).astype(np.float64)
-    rules.check_one_per_case("weights", array.shape, cases)
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        case = int(np.flatnonzero(bad)[0])
-        raise rules.bad_weight("weights", case, float(array[case]))
-    if not array.any():
-        raise rules.no_weight("weights")
-    return array
 
 
 def _explain_bad_row(probs: Array, row: int, tolerance: float, given: int) -> InvalidInputError:
