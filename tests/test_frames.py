@@ -131,7 +131,7 @@ NULLABLE: dict[str, Any] = {
     "pyarrow column": pa.chunked_array([[0, None], [2]]),
     "pyarrow array": pa.array([0, None, 2]),
     "strings": pd.Series(["0", pd.NA, "2"], dtype="string"),
-    "words of a file": pd.Series(["none", "NA", "severe"]),
+    "words of a file": pd.Series(["none", "", "severe"]),
     "categories": pd.Series(pd.Categorical(["none", None, "severe"], categories=list(NAMES))),
     "enum": pl.Series(["none", None, "severe"], dtype=pl.Enum(list(NAMES))),
     "a list with None": [0, None, 2],

@@ -17,7 +17,6 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import Values, columns_of, values_of
 
 __all__ = [
-    "NA_TEXTS",
     "NO_RATING",
     "Coded",
     "as_text",
@@ -34,8 +33,6 @@ __all__ = [
 IntArray = NDArray[np.integer[Any]]
 
 NO_RATING = -1
-NA_TEXTS = frozenset(("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "<NA>", "#N/A", "NULL", "null"))
-"""What programs write for an empty cell; a class of that name is a class all the same."""
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
 
 
@@ -323,7 +320,7 @@ def _texts(
     else:
         objects = column.objects
     texts = [as_text(value) for value in objects]
-    absent = {same_text(as_text(value)) for value in missing} | (NA_TEXTS - set(class_names))
+    absent = {"", *(same_text(as_text(value)) for value in missing)}
     rated = [text for text in dict.fromkeys(texts) if same_text(text) not in absent]
     known = codes_of_texts(rated, class_names)
     for text in rated:

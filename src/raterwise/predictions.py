@@ -107,6 +107,12 @@ class Predictions:
         Which of the cases given these are; None where they are all of them.
     given_rounding : float, default None
         The unit in the last place of what the probabilities were made of, where that is known.
+    left_out : mapping of str to tuple, default {}
+        Which cases were left out, by the reason: their names, or their rows.
+    notes : tuple of str, default ()
+        What to know about how they were read.
+    sources : tuple of str, default ()
+        The files that they were read from.
 
     See Also
     --------
@@ -131,6 +137,9 @@ class Predictions:
     dropped: dict[str, int] = field(default_factory=dict)
     kept: NDArray[np.int64] | None = None
     given_rounding: float | None = None
+    left_out: Mapping[str, tuple[Hashable, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -294,9 +303,7 @@ class Predictions:
         """Leave out cases of weight 0: they are not there, whatever their values."""
         if self.weights is None or self.weights.all():
             return self
-        kept = self.weights > 0
-        dropped = {"weight 0": int((~kept).sum())}
-        return self.take(kept, dropped=dropped).without_absent_patients()
+        return self._without("weight 0", self.weights == 0)
 
     def _without_unrated(self, on_unrated: str) -> Predictions:
         if self.labels.classes is not None:
@@ -309,8 +316,16 @@ class Predictions:
             raise rules.unrated("labels", int(unrated.sum()), len(self), first)
         if unrated.all():
             raise rules.none_rated("labels")
-        dropped = {"unrated": int(unrated.sum())}
-        return self.take(~unrated, dropped=dropped).without_absent_patients()
+        return self._without("unrated", unrated)
+
+    def _without(self, reason: str, cases: NDArray[np.bool_]) -> Predictions:
+        """Leave out cases, counted and named by the reason."""
+        rows = np.flatnonzero(cases)
+        ids = self.labels.case_ids
+        names = rows if self.kept is None else self.kept[rows]
+        named = tuple(names.tolist() if ids is None else (ids[row] for row in rows))
+        found = self.take(~cases, dropped={reason: len(rows)}).without_absent_patients()
+        return replace(found, left_out={**self.left_out, reason: named})
 
     def read(self, start: int, stop: int) -> Rows:
         """Return cases start … stop - 1, their values checked.

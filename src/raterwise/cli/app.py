@@ -5,6 +5,7 @@ Exit codes: 0 all is well, 2 input that cannot be used, 130 interrupted by Ctrl-
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Annotated, Any
 
@@ -33,6 +34,7 @@ from raterwise.cli.stability import EXAMPLES as STABILITY_EXAMPLES
 from raterwise.cli.stability import stability
 from raterwise.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES
 from raterwise.cli.worklist import worklist
+from raterwise.cli.writing import COMMAND_LINE
 from raterwise.errors import RaterwiseError
 
 __all__ = ["app", "main"]
@@ -45,6 +47,11 @@ class OneLineErrors(TyperGroup):
 
     program = "raterwise"
     """Whose errors they are."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; what was typed is kept for the provenance of results."""
+        COMMAND_LINE.set(shlex.join([self.program, *args]))
+        return list(super().parse_args(ctx, args))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn an error on purpose, or of the file system, into an exit code."""

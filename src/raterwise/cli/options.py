@@ -13,6 +13,7 @@ import typer
 from raterwise.errors import InvalidInputError
 
 __all__ = [
+    "Duplicates",
     "Input",
     "Layout",
     "Method",
@@ -36,6 +37,15 @@ class Layout(StrEnum):
     wide = "wide"
     long = "long"
     counts = "counts"
+
+
+class Duplicates(StrEnum):
+    """What becomes of several ratings of a case by one rater."""
+
+    error = "error"
+    keep = "keep"
+    average = "average"
+    last = "last"
 
 
 class Unit(StrEnum):
@@ -205,7 +215,7 @@ DESIGNS = "Designs"
 OUTPUT = "Output"
 
 PredictionsFile = Annotated[
-    Path, typer.Argument(help="CSV, Parquet, Arrow (.arrow, .feather) or NPZ file.")
+    Path, typer.Argument(help="CSV, Excel, Parquet, Arrow (.arrow, .feather) or NPZ file.")
 ]
 RatingsFile = Annotated[
     Path | None, typer.Option(help="File of the ratings, joined to the predictions by id.")
@@ -232,7 +242,17 @@ LabelColumn = Annotated[str | None, _option(COLUMNS, "The label, where a case ha
 GroupColumn = Annotated[str | None, _option(COLUMNS, "The patient: patients are resampled whole.")]
 WeightColumn = Annotated[str | None, _option(COLUMNS, "The weight of each case.")]
 Delimiter = Annotated[
-    str | None, _option(COLUMNS, "Between the values of a CSV file. Default: a comma.")
+    str | None, _option(COLUMNS, "Between the values of a CSV file. Default: recognised.")
+]
+Encoding = Annotated[
+    str | None, _option(COLUMNS, "Of a CSV file, such as cp1252. Default: UTF-8 or UTF-16.")
+]
+Normalize = Annotated[
+    bool,
+    _option(COLUMNS, "Probabilities are rounded: divide each row by its sum.", "--normalize"),
+]
+Percent = Annotated[
+    bool, _option(COLUMNS, "Probabilities are percentages: 75 or 75% is 0.75.", "--percent")
 ]
 
 RatingsLayout = Annotated[
@@ -266,6 +286,18 @@ CountPrefix = Annotated[
 ]
 Missing = Annotated[
     str | None, _option(RATINGS, "What, besides an empty cell, is no rating: NA,-1.")
+]
+IgnoreCase = Annotated[
+    bool, _option(RATINGS, "Benign and BENIGN are the class benign.", "--ignore-case")
+]
+RepeatedRatings = Annotated[
+    Duplicates,
+    _option(
+        RATINGS,
+        "long: a rater rated a case more than once: refuse, count all, take the most frequent or "
+        "the last.",
+        "--duplicates",
+    ),
 ]
 AllowUnmatched = Annotated[
     bool,
@@ -344,6 +376,9 @@ OnSingle = Annotated[
 ]
 
 Out = Annotated[Path | None, _option(OUTPUT, "Write everything to this JSON file.")]
+HtmlOut = Annotated[
+    Path | None, _option(OUTPUT, "Write a report for people to this HTML file.", "--html")
+]
 CsvOut = Annotated[Path | None, _option(OUTPUT, "Write the metrics to this CSV file.", "--csv")]
 Quiet = Annotated[bool, _option(OUTPUT, "Print no table.", "--quiet", "-q")]
 

@@ -1,0 +1,55 @@
+"""Columns that nobody read although their names promise something: none is lost in silence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from raterwise.io.sources import TableFile, listed
+
+__all__ = ["unused_columns", "unused_notes"]
+
+LOOKS_LIKE = {
+    "a rater": (
+        re.compile(r"(reader|rater|annotator|radiologist|observer|expert)([ _.-]|\d|$)", re.I),
+        "rater_columns",
+    ),
+    "a class": (re.compile(r"p(rob(ability)?)?[ _.-]+\S", re.I), "prob_columns"),
+    "labels": (
+        re.compile(r"(label|rating|truth|target|y_true)s?$|count[ _.-]\S", re.I),
+        "label_column",
+    ),
+    "a patient": (
+        re.compile(r"(patient|subject|pid|mrn)([ _.-]?(id|no|nr|number|name))?$", re.I),
+        "group_column",
+    ),
+    "a weight": (re.compile(r"(case|sample)?[ _.-]?weights?$", re.I), "weight_column"),
+}
+"""By what a column may be: how it is called then, and the option that reads it."""
+
+
+def unused_columns(file: TableFile, used: Collection[str]) -> dict[str, list[str]]:
+    """Return the columns that were not read and look like something, by what they look like."""
+    found: dict[str, list[str]] = {}
+    for name in file.columns:
+        if name in used:
+            continue
+        for what, (pattern, _) in LOOKS_LIKE.items():
+            if pattern.match(name):
+                found.setdefault(what, []).append(name)
+                break
+    return found
+
+
+def unused_notes(file: TableFile, used: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence for each kind of column that looks like something and was not read."""
+    return tuple(
+        f"{file.name}: {listed(names)} {_looks(names)} like {what} and "
+        f"{'was' if len(names) == 1 else 'were'} not used; {LOOKS_LIKE[what][1]} would read "
+        f"{'it' if len(names) == 1 else 'them'}"
+        for what, names in unused_columns(file, used).items()
+    )
+
+
+def _looks(names: Collection[str]) -> str:
+    return "looks" if len(names) == 1 else "look"
