@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
-
-if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
 
 __all__ = [
     "Values",
@@ -53,7 +50,7 @@ class Values:
     """What the column calls its type."""
 
 
-def _native(values: Any, name: str) -> nw.DataFrame[Any] | nw.Series[Any] | None:
+def _native(values: Any, name: str) -> Any:
     """Return what is a data frame or a series in narwhals' clothes; None for anything else."""
     root = type(values).__module__.partition(".")[0]
     if root in PLAIN:

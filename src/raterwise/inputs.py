@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,10 +39,10 @@ def as_labels(labels: Any, num_classes: int, class_names: Sequence[str] | None =
             raise _not_one_class_per_case(labels.shape)
         if isinstance(labels, list | tuple) and labels and isinstance(labels[0], list | tuple):
             raise _not_one_class_per_case(np.shape(labels))
-        return replace(Labels.from_classes(labels, num_classes, names), class_names=names)
-    labels = labels.widened(num_classes)
-    rules.check_number_of_classes("labels", labels.num_classes, num_classes)
-    return labels
+        return Labels.from_classes(labels, num_classes, names)
+    widened: Labels = labels.widened(num_classes)
+    rules.check_number_of_classes("labels", widened.num_classes, num_classes)
+    return widened
 
 
 def _not_one_class_per_case(shape: Sequence[int]) -> InvalidInputError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,7 +107,8 @@ def _delimiter(text: str, usual: str) -> str:
             columns[mark] = len(rows[0])
     if not columns:  # uneven lines: by the names of the columns alone
         first = text.partition("\n")[0]
-        return max(dict.fromkeys((usual, *DELIMITERS)), key=first.count) if first else usual
+        marks = dict.fromkeys((usual, *DELIMITERS))
+        return max(marks, key=lambda mark: first.count(mark)) if first else usual
     return max(columns, key=lambda mark: columns[mark])
 
 
@@ -153,7 +154,7 @@ def read_columns(
         return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 
     try:
-        table = read(threads=True)
+        table = read(True)
     except pa.ArrowInvalid:
         table = _read_slowly(path.name, read)
     except UnicodeDecodeError as error:
@@ -161,13 +162,12 @@ def read_columns(
     return pa.table([trimmed(column) for column in table.columns], names=list(names))
 
 
-def _read_slowly(name: str, read: object) -> pa.Table:
+def _read_slowly(name: str, read: Callable[[bool], pa.Table]) -> pa.Table:
     """Read once more with one thread, which is slower but knows the number of the bad row."""
     import pyarrow as pa
 
-    assert callable(read)
     try:
-        return read(threads=False)
+        return read(False)
     except pa.ArrowInvalid as error:
         message = " ".join(str(error).split())
         message = message if len(message) <= 200 else message[:200] + " …"

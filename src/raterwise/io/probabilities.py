@@ -34,9 +34,15 @@ def probability_columns(file: TableFile, prefix: str, given: Sequence[str]) -> l
     """Return the columns of the probabilities: as given, or by how their names begin."""
     if given:
         return [file.require(name, "prob_columns") for name in given]
-    found = [name for name in file.columns if name.startswith(prefix)] if prefix else []
+    found = [name for name in file.columns if _begins(name, prefix)]
+    like = unused_columns(file, found).get("a class", [])
+    if len(found) == 1 and like:
+        raise InvalidInputError(
+            f"prob_prefix: only {found[0]!r} begins with {prefix!r} in {file.name}, and "
+            f"{listed(like)} may be the probability of another class; prob_columns="
+            f'"{",".join([*found, *like])}" takes them all, prob_columns="{found[0]}" the one'
+        )
     if not found:
-        like = unused_columns(file, ()).get("a class", [])
         hint = f'prob_columns="{",".join(like)}"' if like else "prob_columns"
         raise InvalidInputError(
             f"prob_prefix: must be the beginning of a column's name in {file.name}; none begins "
@@ -44,6 +50,11 @@ def probability_columns(file: TableFile, prefix: str, given: Sequence[str]) -> l
             f"{listed(file.columns)}); {hint} names them one by one"
         )
     return found
+
+
+def _begins(name: str, prefix: str) -> bool:
+    """Tell whether a name begins with the prefix, in letters of any case."""
+    return bool(prefix) and name[: len(prefix)].casefold() == prefix.casefold()
 
 
 def class_names_of(
@@ -56,17 +67,16 @@ def class_names_of(
     >>> class_names_of(["prob_malignant"], "prob_", None, True)
     ('not malignant', 'malignant')
     """
-    named = bool(prefix) and all(name.startswith(prefix) for name in columns)
+    named = all(_begins(name, prefix) for name in columns)
+    after = [name[len(prefix) :].strip() for name in columns] if named else list(columns)
     if given:
         names = tuple(given)
     elif exclusive and len(columns) == 1:
-        positive = columns[0].removeprefix(prefix).strip() if named else ""
+        positive = after[0] if named else ""
         plain = not positive or positive.isdigit()
         names = ("0", "1") if plain else (f"not {positive}", positive)
-    elif named:
-        names = tuple(name.removeprefix(prefix) for name in columns)
     else:
-        names = tuple(columns)
+        names = tuple(after)
     check_names(names, max(len(columns), 2) if exclusive else len(columns))
     return names
 

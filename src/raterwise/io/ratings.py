@@ -25,6 +25,7 @@ __all__ = [
     "RatingTable",
     "encoded",
     "find_id_column",
+    "has_ids",
     "rating_columns",
     "read_ratings",
     "unique_ids",
@@ -136,12 +137,15 @@ def read_ratings(
     choose("duplicates", duplicates, DUPLICATES)
     file = open_table(path, delimiter=delimiter, encoding=encoding)
     layout = _layout(file, columns)
-    case = find_id_column(file, id_column, number_rows=number_rows and layout != "long")
+    case: str | None = None
+    if not number_rows or layout == "long" or has_ids(file, id_column):
+        case = find_id_column(file, id_column)
     coding = Coding(tuple(class_names), missing, ignore_case)
     if layout == "wide":
         found, used = _read_wide(file, case, columns, coding)
     elif layout == "long":
-        found, used = _read_long(file, case or "case", columns, coding, duplicates)
+        assert case is not None  # rows of ratings are no cases to number
+        found, used = _read_long(file, case, columns, coding, duplicates)
     else:
         found, used = _read_counts(file, case, columns, coding)
     notes = (*unused_notes(file, {case or "", *used, *beside}), *found.notes)
@@ -162,23 +166,21 @@ class Coding:
         return as_class_codes(column, *told, ignore_case=self.ignore_case)
 
 
-def find_id_column(
-    file: TableFile, id_column: str | None, *, number_rows: bool = False
-) -> str | None:
-    """Return the column that names the case: the one asked for, `case`, or an unnamed first one.
-
-    None where there is none of these and rows may be numbered instead; otherwise an error.
-    """
+def find_id_column(file: TableFile, id_column: str | None) -> str:
+    """Return the column that names the case: the one asked for, `case`, or an unnamed first one."""
     if id_column is not None or "case" in file.columns:
         return file.require("case" if id_column is None else id_column, "id_column")
     if file.columns[0] in UNNAMED:
         return file.columns[0]
-    if number_rows:
-        return None
     raise InvalidInputError(
         f"id_column: must say which column of {file.name} names the case; there is no 'case'"
         f"{did_you_mean('case', file.columns)} (columns: {listed(file.columns)})"
     )
+
+
+def has_ids(file: TableFile, id_column: str | None) -> bool:
+    """Tell whether a column of ids is named, or found without a name."""
+    return id_column is not None or "case" in file.columns or file.columns[0] in UNNAMED
 
 
 def _layout(file: TableFile, columns: RatingColumns) -> str:
@@ -313,7 +315,8 @@ def _read_long(
     items, ids = encoded(as_ids(table.column(case), f"{file.name}: column {case!r}"))
     raters, rater_ids = encoded(as_ids(table.column(rater), f"{file.name}: column {rater!r}"))
     codes = coding.codes(table.column(rating), f"{file.name}: column {rating!r}")
-    pairs, notes = items * len(rater_ids) + raters, ()
+    pairs = items * len(rater_ids) + raters
+    notes: tuple[str, ...] = ()
     if duplicates == "error":
         _refuse_second_ratings(pairs, ids, rater_ids, file)
     rated = codes >= 0  # a case whose only ratings are empty stays, unrated

@@ -26,7 +26,14 @@ from raterwise.io.probabilities import (
     normalized,
     probability_columns,
 )
-from raterwise.io.ratings import Coding, RatingColumns, RatingTable, find_id_column, read_ratings
+from raterwise.io.ratings import (
+    Coding,
+    RatingColumns,
+    RatingTable,
+    find_id_column,
+    has_ids,
+    read_ratings,
+)
 from raterwise.io.sources import TableFile, existing_file, listed, open_table
 from raterwise.io.values import (
     as_ids,
@@ -156,13 +163,11 @@ def read_predictions(
     file = open_table(path, delimiter=delimiter, encoding=encoding)
     columns = probability_columns(file, prob_prefix, prob_columns)
     names = class_names_of(columns, prob_prefix, class_names, exclusive)
-    needs_ids = (
-        (exclusive and label_column is None) or id_column is not None or "case" in file.columns
-    )
+    by_id = exclusive and label_column is None  # ratings are joined, unless they are beside
+    by_id = by_id and (not number_rows or has_ids(file, id_column))
+    needs_ids = by_id or id_column is not None or "case" in file.columns
     wanted = {
-        "id_column": find_id_column(file, id_column, number_rows=number_rows)
-        if needs_ids
-        else None,
+        "id_column": find_id_column(file, id_column) if needs_ids else None,
         "label_column": label_column,
         "group_column": group_column,
         "weight_column": weight_column,

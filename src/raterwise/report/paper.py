@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from raterwise.catalog import CATALOG
 from raterwise.report.tables import markdown_text
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import counted_in_words, number
@@ -84,7 +85,8 @@ def _methods(results: Results) -> Iterator[str]:
 
 
 def _reference_standard(results: Results) -> str:
-    data, names = results.data, results.provenance.get("raters")
+    data: Any = results.data
+    names: Any = results.provenance.get("raters")
     raters, unit = data["raters"], "voxel" if "voxels" in data else "case"
     fewest, most = raters["min"], raters["max"]
     each = counted_in_words(most, "rating") if fewest == most else f"{fewest} to {most} ratings"
@@ -98,13 +100,20 @@ def _reference_standard(results: Results) -> str:
             f"between raters cannot be told from errors of the model.{who}"
         )
     counted = {
-        "annotation": "Every rating counted once.",
+        "annotation": "Every rating counted once in measures that can count ratings or cases.",
         "case": f"Every {unit} counted once, its ratings in equal parts.",
-    }.get(results.options.get("per") or "annotation", "")
+    }.get(_counted_per(results), "Measures count ratings or cases as their definitions say.")
     return (
         f"The reference standard was the label distribution of the raters, not a consensus: each "
         f"{unit} had {each}{mean}, {data['ratings']:,} in all. {counted}{who}"
     )
+
+
+def _counted_per(results: Results) -> str:
+    """Return what counts once in every measure that has the choice; "" where they differ."""
+    told = results.options.get("per")
+    usual = {CATALOG[name].options.get("per") for name in results if name in CATALOG} - {None}
+    return str(told) if told else str(usual.pop()) if len(usual) == 1 else ""
 
 
 def _cases(results: Results) -> str:
@@ -170,7 +179,7 @@ def _software(results: Results) -> str:
 def _results(results: Results) -> Iterator[str]:
     if "verdict" in results.data or "top_label" in results.curves:
         found = verdict(results)
-        yield f"{_plain(found.headline)}. {_plain(found.explanation)}"
+        yield f"{_plain(found.headline)}. {_plain(found.explanation)}."
     for group in dict.fromkeys(e.group for e in results.values()):
         said = [_sentence(e, results) for e in results.values()
                 if e.group == group and e.value is not None]  # fmt: skip
@@ -273,14 +282,14 @@ def _joined(names: list[str]) -> str:
 
 def _figure(value: float | None) -> str:
     """Return a figure for readers: three decimals, "< 0.001" where those would be 0."""
-    if value is not None and 0 < value < 0.0005:
-        return "< 0.001"
+    if value is not None and 0 < abs(value) < 0.0005:
+        return "< 0.001" if value > 0 else "> −0.001"
     return number(value)
 
 
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"= {value:.2g}"
+def _p(value: float | None) -> str:
+    return "unknown" if value is None else "< 0.001" if value < 0.001 else f"= {value:.2g}"
 
 
 def _plain(text: str) -> str:
-    return markdown_text(text.replace("\u00a0", " ").rstrip("."))
+    return markdown_text(text.replace("\u00a0", " ").rstrip(".")).replace("&lt; ", "< ")

@@ -11,7 +11,7 @@ from raterwise.palette import SERIES
 from raterwise.report.markup import Html, el
 from raterwise.report.tables import latex_text, markdown_text
 from raterwise.report.words import basis, number
-from raterwise.results import Estimate, Results
+from raterwise.results import Estimate
 
 __all__ = [
     "differences_html",
@@ -74,7 +74,7 @@ def _cells(e: Estimate) -> list[str]:
     return [number(e.value), ends]
 
 
-def html_of(results: Results) -> Html:
+def html_of(results: Any) -> Html:
     """Return the metrics as a table for a notebook, each with a picture of its interval."""
     heads, rows = _rows(results, "metrics")
     caption = f"{basis(results.data)}" if "cases" in results.data else ""
