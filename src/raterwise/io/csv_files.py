@@ -95,7 +95,7 @@ def _head(file: Path, encoding: str | None) -> tuple[str, str]:
 
 def _delimiter(text: str, usual: str) -> str:
     """Return the delimiter that splits the lines evenly, and into most columns."""
-    columns = {}
+    columns: dict[str, int] = {}
     for mark in dict.fromkeys((usual, *DELIMITERS)):
         try:
             rows = _rows(text, mark, "", most=HEAD_ROWS)
@@ -107,8 +107,7 @@ def _delimiter(text: str, usual: str) -> str:
             columns[mark] = len(rows[0])
     if not columns:  # uneven lines: by the names of the columns alone
         first = text.partition("\n")[0]
-        marks = dict.fromkeys((usual, *DELIMITERS))
-        return max(marks, key=lambda mark: first.count(mark)) if first else usual
+        return max((usual, *DELIMITERS), key=lambda mark: first.count(mark)) if first else usual
     return max(columns, key=lambda mark: columns[mark])
 
 
