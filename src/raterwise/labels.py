@@ -52,6 +52,9 @@ class Labels(LabelTable):
         A name for each class.
     case_ids : tuple or None
         What the cases are called.
+    inferred : bool
+        Whether K is only the largest class that occurs and one: probabilities of more classes
+        raise it to theirs.
 
     See Also
     --------

@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from raterwise import rules
 from raterwise.cli import options
 from raterwise.cli.options import Duplicates, OnProblem, comma_list
-from raterwise.errors import InvalidInputError, RaterwiseWarning
+from raterwise.errors import InvalidInputError
 from raterwise.io.cases import TableColumns, read_tables
 from raterwise.io.scores import read_features, read_logits
 from raterwise.io.tables import (
@@ -31,6 +32,7 @@ from raterwise.io.tables import (
 from raterwise.labels import Labels
 
 __all__ = [
+    "NOTES",
     "Cases",
     "TableOptions",
     "heard_warnings",
@@ -42,6 +44,9 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+
+NOTES: ContextVar[tuple[str, ...]] = ContextVar("notes", default=())
+"""What to know about tables that were read; the program shows it when a command is done."""
 
 
 @dataclass(frozen=True)
@@ -258,8 +263,7 @@ def _with_labels(
     table = cases.table
     beside = beside and table.ids is not None
     ratings = tables.told.read_ratings(source, table, beside=beside)
-    for note in ratings.notes if ratings is not None else ():
-        warnings.warn(note, RaterwiseWarning, stacklevel=2)
+    NOTES.set((*NOTES.get(), *(ratings.notes if ratings is not None else ())))
     joined = join(table, ratings, allow_unmatched=tables.allow_unmatched or rated == "some")
     report = joined.report
     if report.without_predictions and not tables.allow_unmatched:

@@ -102,6 +102,16 @@ class TableColumns:
             number_rows=beside,
         )
 
+    def notes(
+        self, predictions: Path, table: PredictionTable, rated: RatingTable | None, *, beside: bool
+    ) -> tuple[str, ...]:
+        """Return what to know about how both tables were read, each note once."""
+        notes = table.notes
+        if not beside and not is_npz(predictions):
+            file = open_table(predictions, delimiter=self.delimiter, encoding=self.encoding)
+            notes = (*notes, *unused_notes(file, table.columns))
+        return tuple(dict.fromkeys((*notes, *(rated.notes if rated is not None else ()))))
+
 
 def read_tables(
     predictions: Path, ratings: Path | None, told: TableColumns, used: Collection[str] = ()
@@ -115,12 +125,7 @@ def read_tables(
     table = told.read_table(predictions, beside=beside)
     table = replace(table, columns=(*table.columns, *used))
     rated = told.read_ratings(source, table, beside=beside)
-    notes = table.notes
-    if not beside and not is_npz(predictions):
-        file = open_table(predictions, delimiter=told.delimiter, encoding=told.encoding)
-        notes = (*notes, *unused_notes(file, table.columns))
-    notes = (*notes, *(rated.notes if rated is not None else ()))
-    table = replace(table, notes=tuple(dict.fromkeys(notes)))
+    table = replace(table, notes=told.notes(predictions, table, rated, beside=beside))
     return table, join(table, rated, allow_unmatched=told.allow_unmatched)
 
 

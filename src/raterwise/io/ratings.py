@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose
+from raterwise.classes import is_whole
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_notes
 from raterwise.io.npz import is_npz, labels_of_npz, read_npz
@@ -423,6 +424,9 @@ def _count_columns(
     by_class = {name.removeprefix(prefix): name for name in names}
     if set(by_class) == set(class_names):
         return [by_class[name] for name in class_names]
+    codes = {str(k): k for k in range(len(class_names))}
+    if set(by_class) == set(codes) and not any(map(is_whole, class_names)):
+        return [by_class[code] for code in codes]  # numbers are codes of classes with names
     if given and len(given) == len(class_names):
         return given
     argument = "count_columns" if given else "count_prefix"
