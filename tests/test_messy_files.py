@@ -155,6 +155,16 @@ MESSY: dict[str, Messy] = {
         message=r'row 1 is \'No\'.*\(--class-names No,Yes names',
         fix="--class-names No,Yes",
     ),
+    "yes, no and perhaps": Messy(
+        both(ratings=LONG.replace("benign", "NO").replace("malignant", "YES") + "n3,B,HEDGE\n"),
+        message=r"--class-names NO,YES names .*, --missing HEDGE leaves out the others",
+        fix="--class-names NO,YES --missing HEDGE",
+    ),
+    "ids under another name": Messy(
+        both(PREDICTIONS.replace("case", "image_id"), LONG.replace("case", "image_id")),
+        message=r"there is no 'case' .*; perhaps --id-column image_id",
+        fix="--id-column image_id",
+    ),
     "TRUE and FALSE": Messy(
         both(ratings=LONG.replace("benign", "FALSE").replace("malignant", "TRUE")),
         message=r"--class-names FALSE,TRUE",

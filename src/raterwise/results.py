@@ -169,7 +169,7 @@ class Results(Exports, Mapping[str, Estimate]):
         names = [f"{s.variable} = {s.level}" for s in self.subgroups]
         meant = did_you_mean(f"{variable} = {level}", names)
         raise InvalidInputError(
-            f"no sub-group is {variable} = {level}{meant}; there are: {', '.join(names) or 'none'}"
+            f"no sub-group is {variable} = {level}; there are: {', '.join(names) or 'none'}{meant}"
         )
 
     def to_dict(self, *, replicates: bool = True) -> dict[str, Any]:

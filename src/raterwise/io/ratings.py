@@ -44,6 +44,8 @@ RATING_COLUMNS = ("label", "rating")
 RATER_PREFIXES = ("reader_", "rater_")
 RATER_NAME = re.compile(r"(reader|rater)(?:[ _.-]+\S.*|\d+)", re.IGNORECASE)
 """How the columns of raters are usually called: reader_1, Reader 2, reader3, rater_smith."""
+LIKE_IDS = re.compile(r"(^|[ _.-])(id|case|image|study|file(name)?)s?$", re.IGNORECASE)
+NO_CASE = re.compile(r"patient|subject|reader|rater|annotation", re.IGNORECASE)
 UNNAMED = ("", "Unnamed: 0")
 """What pandas and others write over a column that has no name: the first one may be the id."""
 COUNT_PREFIX = "count_"
@@ -174,9 +176,15 @@ def find_id_column(file: TableFile, id_column: str | None) -> str:
     if file.columns[0] in UNNAMED:
         return file.columns[0]
     raise InvalidInputError(
-        f"id_column: must say which column of {file.name} names the case; there is no 'case'"
-        f"{did_you_mean('case', file.columns)} (columns: {listed(file.columns)})"
+        f"id_column: must say which column of {file.name} names the case; there is no 'case' "
+        f"(columns: {listed(file.columns)}){_maybe_ids(file)}"
     )
+
+
+def _maybe_ids(file: TableFile) -> str:
+    """Return how to say that a column names the case, where one looks like it."""
+    like = [name for name in file.columns if LIKE_IDS.search(name) and not NO_CASE.search(name)]
+    return f'; perhaps id_column="{like[0]}"' if like else did_you_mean("case", file.columns)
 
 
 def has_ids(file: TableFile, id_column: str | None) -> bool:

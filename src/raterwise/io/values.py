@@ -162,16 +162,24 @@ def _way_out(text: str, rated: Sequence[str], class_names: Sequence[str]) -> str
     if text.casefold() in {name.casefold() for name in class_names}:
         return " (ignore_case=True takes upper and lower case for the same)"
     words = [word for word in rated if not _if_no_rating(word)]
-    answers = {word.lower() for word in words} & set(ANSWERS)
-    if len(class_names) == len(words) == 2 and len(answers) == 2:
-        words.sort(key=lambda word: ANSWERS[word.lower()])
-        return f' (class_names="{",".join(words)}" names the classes as the ratings do)'
+    answers = sorted(
+        (word for word in words if word.lower() in ANSWERS), key=lambda w: ANSWERS[w.lower()]
+    )
+    if len(class_names) == len(answers) == 2 and not set(answers) & set(class_names):
+        others = ",".join(word for word in words if word not in answers)
+        neither = f', missing="{others}" leaves out the others' if others else ""
+        named = f'class_names="{",".join(answers)}" names the classes as the ratings do'
+        return f" ({named}{neither})"
     if len(words) == len(class_names) and not set(words) & set(class_names):
         return (
             f' (class_names="{",".join(sorted(words))}" names the classes as the ratings do, in '
             "the order of the probabilities: put them right)"
         )
-    return did_you_mean(text, class_names)
+    meant = did_you_mean(text, class_names)
+    alone = all(word == text or word in class_names for word in rated)
+    if not meant and alone and not is_whole(text) and " " not in text:
+        return f' (if that is no rating: missing="{text}")'
+    return meant
 
 
 def as_yes_or_no(
