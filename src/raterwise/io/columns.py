@@ -41,14 +41,24 @@ def unused_columns(file: TableFile, used: Collection[str]) -> dict[str, list[str
     return found
 
 
-def unused_notes(file: TableFile, used: Collection[str]) -> tuple[str, ...]:
-    """Return a sentence for each kind of column that looks like something and was not read."""
-    return tuple(
-        f"{file.name}: {listed(names)} {_looks(names)} like {what} and "
-        f"{'was' if len(names) == 1 else 'were'} not used; {LOOKS_LIKE[what][1]} would read "
-        f"{'it' if len(names) == 1 else 'them'}"
-        for what, names in unused_columns(file, used).items()
-    )
+def unused_notes(
+    file: TableFile, used: Collection[str], *, of_ratings: bool = False
+) -> tuple[str, ...]:
+    """Return a sentence for each kind of column that looks like something and was not read.
+
+    Patients, weights and classes are read from the file of predictions, not from one of ratings.
+    """
+    notes = []
+    for what, names in unused_columns(file, used).items():
+        were, them = ("was", "it") if len(names) == 1 else ("were", "them")
+        option = LOOKS_LIKE[what][1]
+        way = f"{option} would read {them}"
+        if of_ratings and option in ("group_column", "weight_column", "prob_columns"):
+            way = f"{option} reads the file of the predictions only"
+        notes.append(
+            f"{file.name}: {listed(names)} {_looks(names)} like {what} and {were} not used; {way}"
+        )
+    return tuple(notes)
 
 
 def _looks(names: Collection[str]) -> str:

@@ -151,7 +151,7 @@ def read_ratings(
         found, used = _read_long(file, case, columns, coding, duplicates)
     else:
         found, used = _read_counts(file, case, columns, coding)
-    notes = (*unused_notes(file, {case or "", *used, *beside}), *found.notes)
+    notes = (*unused_notes(file, {case or "", *used, *beside}, of_ratings=not beside), *found.notes)
     return replace(found, notes=(file.note, *notes) if file.note else notes)
 
 
