@@ -12,8 +12,9 @@ from raterwise.arrays import choose
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_notes
+from raterwise.io.duplicates import DUPLICATES
 from raterwise.io.npz import is_npz
-from raterwise.io.ratings import DUPLICATES, RatingColumns, RatingTable, read_ratings, usual_layouts
+from raterwise.io.ratings import RatingColumns, RatingTable, read_ratings, usual_layouts
 from raterwise.io.sources import open_table
 from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
 from raterwise.predictions import Predictions

@@ -15,9 +15,10 @@ from raterwise.arrays import choose
 from raterwise.classes import is_whole
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_notes
+from raterwise.io.duplicates import DUPLICATES, one_of_each, refuse_repeated
 from raterwise.io.npz import is_npz, labels_of_npz, read_npz
 from raterwise.io.sources import TableFile, listed, open_table
-from raterwise.io.values import as_class_codes, as_ids, as_whole_numbers, id_at, refuse_repeats
+from raterwise.io.values import as_class_codes, as_ids, as_whole_numbers, refuse_repeats
 from raterwise.labels import Labels, Ratings
 from raterwise.rules import did_you_mean
 
@@ -49,7 +50,6 @@ NO_CASE = re.compile(r"patient|subject|reader|rater|annotation", re.IGNORECASE)
 UNNAMED = ("", "Unnamed: 0")
 """What pandas and others write over a column that has no name: the first one may be the id."""
 COUNT_PREFIX = "count_"
-DUPLICATES = ("error", "keep", "average", "last")
 
 Array = NDArray[Any]
 
@@ -250,8 +250,12 @@ def _by_prefix(file: TableFile, prefixes: Sequence[str], argument: str) -> tuple
     return next(iter(found.items()))
 
 
-def _rater_columns(file: TableFile) -> list[str]:
-    """Return the columns that are called like raters, of one kind: readers, or raters."""
+def _wide_columns(file: TableFile, columns: RatingColumns) -> list[str]:
+    """Return the raters' columns: as given, by a prefix, or those of one kind: readers, raters."""
+    if columns.rater_columns:
+        return [file.require(name, "rater_columns") for name in columns.rater_columns]
+    if columns.rater_prefix:
+        return _by_prefix(file, [columns.rater_prefix], "rater_prefix")[1]
     found: dict[str, list[str]] = {}
     for name in file.columns:
         if match := RATER_NAME.fullmatch(name):
@@ -282,11 +286,7 @@ def rating_columns(file: TableFile, columns: RatingColumns) -> tuple[str, dict[s
         rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
         return layout, {rating: rating}
     if layout == "wide":
-        names = list(columns.rater_columns)
-        if not names:
-            prefixes = [columns.rater_prefix] if columns.rater_prefix else RATER_PREFIXES
-            names = _by_prefix(file, prefixes, "rater_prefix")[1]
-        return layout, {name: file.require(name, "rater_columns") for name in names}
+        return layout, {name: name for name in _wide_columns(file, columns)}
     prefix, names = columns.count_prefix or COUNT_PREFIX, list(columns.count_columns)
     names = names or _by_prefix(file, [prefix], "count_prefix")[1]
     return layout, {name.removeprefix(prefix): name for name in names}
@@ -296,10 +296,7 @@ def _read_wide(
     file: TableFile, case: str | None, columns: RatingColumns, coding: Coding
 ) -> tuple[RatingTable, list[str]]:
     """Return the ratings of a column per rater, and which columns were read."""
-    names = [file.require(name, "rater_columns") for name in columns.rater_columns]
-    if not names and columns.rater_prefix:
-        names = _by_prefix(file, [columns.rater_prefix], "rater_prefix")[1]
-    names = names or _rater_columns(file)
+    names = _wide_columns(file, columns)
     if case in names:
         raise InvalidInputError(f"rater_columns: must not hold the id column {case!r}")
     ids, table = _ids_and_columns(file, case, names)
@@ -327,7 +324,7 @@ def _read_long(
     pairs = items * len(rater_ids) + raters
     notes: tuple[str, ...] = ()
     if duplicates == "error":
-        _refuse_second_ratings(pairs, ids, rater_ids, file)
+        refuse_repeated(pairs, ids, rater_ids, file)
     rated = codes >= 0  # a case whose only ratings are empty stays, unrated
     if duplicates in ("last", "average"):
         kept = one_of_each(pairs, codes, duplicates)
@@ -344,34 +341,6 @@ def _read_long(
     return RatingTable(ids, labels, file.name, notes), [rater, rating]
 
 
-def one_of_each(
-    pairs: NDArray[np.int64], codes: NDArray[np.int64], duplicates: str
-) -> NDArray[np.bool_]:
-    """Say which ratings to keep so that each pair (case, rater) has one; codes below 0 never.
-
-    "last" keeps the last of a pair, "average" the last of the class that it has most often; of
-    classes that are as frequent, the one given last.
-
-    >>> codes = np.array([0, 1, 1, 0, 2])
-    >>> one_of_each(np.array([7, 7, 7, 7, 8]), codes, "last").tolist()
-    [False, False, False, True, True]
-    >>> one_of_each(np.array([7, 7, 7, 8, 8]), codes, "average").tolist()
-    [False, False, True, False, True]
-    """
-    rows = np.flatnonzero(codes >= 0)
-    often = np.zeros(len(rows), np.int64)
-    if duplicates == "average":
-        both = pairs[rows] * (codes.max(initial=0) + 1) + codes[rows]
-        _, place, times = np.unique(both, return_inverse=True, return_counts=True)
-        often = times[place]
-    order = rows[np.lexsort((rows, often, pairs[rows]))]
-    last = np.ones(len(order), bool)
-    last[:-1] = pairs[order][1:] != pairs[order][:-1]
-    kept = np.zeros(len(codes), bool)
-    kept[order[last]] = True
-    return kept
-
-
 def encoded(values: Array) -> tuple[NDArray[np.int64], Array]:
     """Return each value as a code, and the values by code in the order of first appearance."""
     import pyarrow as pa
@@ -379,21 +348,6 @@ def encoded(values: Array) -> tuple[NDArray[np.int64], Array]:
     encoded = pa.array(values).dictionary_encode()
     codes = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
     return codes, np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False))
-
-
-def _refuse_second_ratings(
-    pairs: NDArray[np.int64], ids: Array, rater_ids: Array, file: TableFile
-) -> None:
-    """Raise an error if a pair (case * raters + rater) occurs more than once."""
-    ordered = np.sort(pairs)
-    again = ordered[1:][ordered[1:] == ordered[:-1]]
-    if again.size:
-        item, who = divmod(int(again[0]), len(rater_ids))
-        raise InvalidInputError(
-            f"{file.name}: a rater must rate a case once; {id_at(rater_ids, who)!r} has more "
-            f'than one row for case {id_at(ids, item)!r} (duplicates="last" takes the last one, '
-            '"average" the one most often given, "keep" all)'
-        )
 
 
 def _read_counts(
