@@ -101,8 +101,8 @@ MESSY: dict[str, Messy] = {
         both(PREDICTIONS.replace("case", "Unnamed: 0"), LONG)
     ),
     "columns nobody asked for": Messy(
-        both(PREDICTIONS.replace("\n", ",x\n").replace("malignant,x", "malignant,patient_id", 1)),
-        note="'patient_id' looks like a patient and was not used; group_column",
+        both(PREDICTIONS.replace("\n", ",x\n").replace("malignant,x", "malignant,weight", 1)),
+        note="'weight' looks like a weight and was not used; weight_column",
     ),
     "readers in four spellings": Messy(
         both(ratings=WIDE.replace("reader_1,reader_2", "reader_1,Reader 2,reader3,Reader_4")
@@ -312,7 +312,13 @@ def test_python_reads_what_the_command_line_reads(tmp_path: Path) -> None:
 def test_no_column_is_lost_in_silence(tmp_path: Path) -> None:
     """Whatever looks like a rater, a class, a patient or a weight and is not used is named."""
     header = "case,prob_a,prob_b,p_c,reader_1,annotator 2,patient,weight,age\n"
-    write(tmp_path, {"p.csv": header + "n1,0.5,0.5,0,a,b,p1,1,60\nn2,0.25,0.75,0,b,b,p2,1,70\n"})
+    write(
+        tmp_path,
+        {
+            "p.csv": header + "n1,0.5,0.5,0,a,b,p1,1,60\nn2,0.25,0.75,0,b,b,p2,1,70\n"
+            "n3,0.5,0.5,0,a,b,p2,1,50\n"
+        },
+    )
     notes = rw.read_cases(tmp_path / "p.csv").notes
     for column in ("p_c", "annotator 2", "patient", "weight"):
         assert any(repr(column) in note for note in notes), (column, notes)
