@@ -81,7 +81,10 @@ MODULES_BY_NAME = {
     *("stability", "torch", "worklist"),
 }
 
-HEAVY = ["torch", "numba", "matplotlib", "dask", "pyarrow", "sklearn", "pandas"]
+HEAVY = [
+    *("torch", "numba", "matplotlib", "dask", "pyarrow", "sklearn", "pandas"),
+    *("polars", "narwhals", "openpyxl"),
+]
 
 
 def run_python(code: str) -> str:

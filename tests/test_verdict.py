@@ -259,6 +259,17 @@ def test_random_signs_would_accuse_saturated_models() -> None:
     assert called >= 10
 
 
+def test_a_large_patient_without_the_rare_event_proves_nothing() -> None:
+    """Sizes 1 (300 patients) and 90: what such a patient does with a rare event is not known."""
+    patients = np.concatenate((np.arange(300), np.full(90, 300)))
+    z, none = np.full(390, 0.03), histograms(np.zeros(390), 1)
+    effect = judge(z, none, groups=patients, simulations=100).design_effect
+    full = (300 + 90**2) / 390  # if all of its labels went together
+    assert 0.2 * full < effect < full
+    equal = judge(z, none, groups=np.arange(390) // 5, simulations=100).design_effect
+    assert equal < 0.5 * 5
+
+
 def test_patients_who_are_ignored_raise_false_alarms() -> None:
     """The design that keeps its error with patients loses it without."""
     assert rate(unequal_patients, 6, with_patients=False) > 2 * FEW

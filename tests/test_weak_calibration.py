@@ -280,6 +280,14 @@ def test_a_class_must_be_named_among_three() -> None:
         rw.ici(problem.probs, problem.labels, span=1.5)
 
 
+def test_the_index_alone_has_a_verdict_and_a_report() -> None:
+    """Results without the curve of the predicted class: the words do not need it."""
+    probs, labels = drawn(100, power=1.0)
+    results = rw.evaluate(probs, labels, "ici", resamples=50)
+    assert set(results.curves) == {"smooth"}
+    assert "Integrated calibration index" in rw.report.report_html(results)
+
+
 def test_results_hold_the_curve_and_plots_draw_it() -> None:
     """Under the name of the class that it is about, over the bins."""
     import matplotlib

@@ -100,6 +100,7 @@ from raterwise.functions.weak_calibration import (
     observed_expected_ratio,
 )
 from raterwise.functions.weights import optimal_weights
+from raterwise.io.cases import read_cases
 from raterwise.labels import Labels
 from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions
@@ -232,6 +233,7 @@ __all__ = [
     "precision_recall_curve",
     "ranked_log_score",
     "ranked_probability_score",
+    "read_cases",
     "refinement_loss",
     "report",
     "rms_ce",

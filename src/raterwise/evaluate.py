@@ -20,13 +20,14 @@ from raterwise.labels import Labels
 from raterwise.metric import Metric
 from raterwise.predictions import Predictions
 from raterwise.prevalence import AtPrevalence, at_prevalence
+from raterwise.provenance import files_of, left_out_record, raters_record
 from raterwise.readers import judge_readers
 from raterwise.request import Metrics, Request
 from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.variables import variables_of
 
-__all__ = ["evaluate", "evaluate_predictions", "predictions_of"]
+__all__ = ["evaluate", "evaluate_predictions", "origin_of", "predictions_of"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
@@ -37,8 +38,8 @@ MOST_READINGS = 200_000
 
 
 def evaluate(
-    probs: ArrayLike | Belief,
-    labels: Labels | ArrayLike,
+    probs: ArrayLike | Belief | Predictions,
+    labels: Labels | ArrayLike | None = None,
     metrics: Metrics = "all",
     groups: ArrayLike | None = None,
     class_names: Sequence[str] | None = None,
@@ -67,11 +68,12 @@ def evaluate(
 
     Parameters
     ----------
-    probs : array-like of shape (N, K) or (N,), or a belief
+    probs : array-like or data frame of shape (N, K) or (N,), a belief, or Predictions
         Class probabilities; (N,) are those of class 1 of two. Of a belief, the disagreement that it
-        predicts and its posterior are judged too.
-    labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        predicts and its posterior are judged too. `Predictions`, as `read_cases` returns them, hold
+        labels, patients, weights and names already.
+    labels : Labels or array-like of shape (N,), default None
+        What the raters said, or one class per case; words by the names of the classes.
     metrics : str or sequence of str, default "all"
         "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
         "clinical", stands for its metrics.
@@ -253,6 +255,13 @@ def predictions_of(
     on_unrated: OnUnrated = "error",
 ) -> Predictions:
     """Return checked predictions from probabilities, or from a belief over them."""
+    if isinstance(probs, Predictions):
+        told = {"labels": labels, "weights": weights, "groups": groups, "class_names": class_names}
+        if twice := [name for name, value in told.items() if value is not None]:
+            raise InvalidInputError(f"{twice[0]}: must be left out; the predictions hold it")
+        return probs
+    if labels is None:
+        raise InvalidInputError("labels: must be given with probabilities; got None")
     belief = None
     if hasattr(probs, "expected_gain"):  # a belief: arrays have no such method
         belief, probs = probs, probs.mean
@@ -274,12 +283,28 @@ def evaluate_predictions(
 ) -> Results:
     """Return the results of a request on checked predictions."""
     judged = judge_predictions(predictions, request, progress=progress, verdict=True)
-    data = raters_compared(request, predictions.labels, predictions.groups)
-    data = {**data, **_beside_readers(predictions, request)}
-    results = results_of(judged, data=data)
+    data = dict(raters_compared(request, predictions.labels, predictions.groups))
+    data |= _beside_readers(predictions, request)
+    unread = {k: len(v) for k, v in predictions.left_out.items() if k not in predictions.dropped}
+    if unread:  # cases that never reached the evaluation
+        data["dropped"] = {**unread, **judged.digest.facts.dropped}
+    results = results_of(
+        judged, data=data, notes=predictions.notes, origin=origin_of(predictions, "evaluate")
+    )
     if progress:
         progress("done", 1.0)
     return results
+
+
+def origin_of(predictions: Predictions, call: str) -> dict[str, Any]:
+    """Return what the provenance of results says of the predictions they are of."""
+    ratings = predictions.labels.ratings
+    return {
+        "call": f"raterwise.{call}",
+        "raters": raters_record(None if ratings is None else ratings.rater_ids),
+        "inputs": files_of(predictions.sources),
+        "left_out": left_out_record(predictions.left_out, predictions.dropped),
+    }
 
 
 def _beside_readers(predictions: Predictions, request: Request) -> dict[str, Any]:

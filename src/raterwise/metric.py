@@ -13,6 +13,7 @@ from raterwise.arrays import choose, positive
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Rows
 from raterwise.recipes import Options, Prepare
+from raterwise.rules import did_you_mean
 from raterwise.summaries import Summary
 
 __all__ = ["Metric"]
@@ -154,7 +155,8 @@ class Metric:
         for name in own:
             if name not in self.options:
                 raise InvalidInputError(
-                    f"options: {self.name} has no option {name!r}; it has: {known}"
+                    f"options: {self.name} has no option {name!r}"
+                    f"{did_you_mean(name, self.options)}; it has: {known}"
                 )
         told = {name: value for name, value in shared.items() if self.can_take(name, value)}
         found = self.with_defaults({**told, **own})

@@ -1,13 +1,15 @@
 """How many cases and raters does a study need? Expected interval widths from a pilot set.
 
-The pilot says how much a metric varies between cases and between the raters of a case. Scores that
-are a mean over labels have a closed form, (A + B/n)/N for N cases with n raters each; the rest are
-simulated from what the pilot teaches about each case (LH's Dirichlet model of its labels).
+The pilot says how much a metric varies between cases and between the raters of a case, and it is a
+sample itself: an expected width has an error that counts what another pilot would have said.
+Scores that are a mean over labels have a closed form, (A + B/n)/N for N cases with n raters each;
+the rest are simulated from what the pilot teaches about each case (LH's Dirichlet model of its
+labels).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,9 @@ from raterwise.study_plan import Design, StudyPlan
 __all__ = ["Design", "StudyPlan", "plan"]
 
 FloatArray = NDArray[np.float64]
+
+MOST_PARTS = 100
+"""How many parts of a pilot are left out in turn."""
 
 
 def plan(
@@ -132,14 +137,7 @@ def plan(
         )
     pairs = [(n, r) for n in sizes for r in numbers]
     if row.label_loss is not None and per is None and not request.own:
-        between, within = variance_components(
-            _losses(row, pilot), pilot.labels.counts, pilot.groups
-        )
-        reach = 2 * _normal_quantile(level)
-        found = [
-            Design(n, r, reach * float(np.sqrt((between + within / r) / n)), 0.0, "formula")
-            for n, r in pairs
-        ]
+        found = _by_formula(_losses(row, pilot), pilot, pairs, 2 * _normal_quantile(level))
     else:
         found = _simulated(row, pilot, pairs, request, repeats, progress)
     return StudyPlan(metric, level, tuple(found))
@@ -161,6 +159,36 @@ def _losses(row: Metric, pilot: Predictions) -> FloatArray:
     if not np.isfinite(losses).all():
         raise InvalidInputError(f"probs: {row.name} cannot be planned with probabilities of 0")
     return losses
+
+
+def _by_formula(
+    loss: FloatArray, pilot: Predictions, pairs: Sequence[tuple[int, int]], reach: float
+) -> list[Design]:
+    """Return designs by (A + B/n)/N; their errors are the pilot's, by leaving out parts of it."""
+    every = variance_components(loss, pilot.labels.counts, pilot.groups)
+    parts = np.array([variance_components(*part) for part in _without_parts(loss, pilot)])
+    found = []
+    for n, r in pairs:
+        scale = np.array([1, 1 / r]) / n
+        width, widths = reach * np.sqrt(scale @ every), reach * np.sqrt(parts @ scale)
+        spread = (len(parts) - 1) * float(np.mean((widths - widths.mean()) ** 2))
+        found.append(Design(n, r, float(width), 0.0, "formula", float(np.sqrt(spread))))
+    return found
+
+
+def _without_parts(
+    loss: FloatArray, pilot: Predictions
+) -> Iterator[tuple[FloatArray, NDArray[Any], NDArray[np.int64] | None]]:
+    """Yield losses, counts and patients of the pilot without one part of its units at a time."""
+    units = np.arange(len(loss)) if pilot.groups is None else pilot.groups
+    codes = np.unique(units, return_inverse=True)[1]
+    number = int(codes.max()) + 1
+    part = np.random.default_rng(0).permutation(number) % min(number, MOST_PARTS)
+    for left_out in range(min(number, MOST_PARTS)):
+        kept = part[codes] != left_out
+        counts = pilot.labels.counts[kept]
+        if (counts.sum(axis=1) >= 2).any():
+            yield loss[kept], counts, None if pilot.groups is None else pilot.groups[kept]
 
 
 # --- everything else, by simulation --------------------------------------------------------------
@@ -196,17 +224,25 @@ def _simulated(
                 f"cases: {row.name} is undefined, or has no interval, in every simulated study of "
                 f"{cases} cases"
             )
-        bias = float(np.nanmean(values)) - truth
-        errors = _standard_error(widths), _standard_error(values)
-        width = float(np.nanmean(widths))
+        width, mean, size = float(np.nanmean(widths)), float(np.nanmean(values)), cases / len(pilot)
+        bias = mean - truth
+        # Where the value follows the truth, an error of the pilot moves both and leaves the bias.
+        share = min(abs(bias / mean), 1.0) if mean else 1.0
+        errors = _standard_error(widths, size), _standard_error(values, share**2 * size)
         found.append(Design(cases, raters, width, bias, "simulation", *errors))
     return found
 
 
-def _standard_error(values: FloatArray) -> float:
-    """Return the standard error of the mean of simulated values; NaN of one alone."""
+def _standard_error(values: FloatArray, size: float) -> float:
+    """Return the standard error of the mean of simulated values; NaN of one alone.
+
+    That of so many simulations, and that of the pilot they are drawn from: a study of n cases
+    varies by s², because its cases are a sample, and so does the pilot's forecast of it by s² n / N
+    for N cases of the pilot. `size` is n / N. (A pilot with more raters per case than the design
+    knows more than that.)
+    """
     known = values[~np.isnan(values)]
-    return float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else np.nan
+    return float(known.std(ddof=1) * np.sqrt(1 / len(known) + size)) if len(known) > 1 else np.nan
 
 
 def _label_model(pilot: Predictions) -> FloatArray:

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_array, as_float_array, choose
+from raterwise.arrays import as_float_array, choose
 from raterwise.binning import unit_in_last_place
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
+from raterwise.frames import class_names_of, refuse_other_order
+from raterwise.inputs import as_labels, check_class_order, check_weights, row_sum_tolerance
 from raterwise.labels import Labels
 from raterwise.patients import patient_codes
 
@@ -105,6 +107,12 @@ class Predictions:
         Which of the cases given these are; None where they are all of them.
     given_rounding : float, default None
         The unit in the last place of what the probabilities were made of, where that is known.
+    left_out : mapping of str to tuple, default {}
+        Which cases were left out, by the reason: their names, or their rows.
+    notes : tuple of str, default ()
+        What to know about how they were read.
+    sources : tuple of str, default ()
+        The files that they were read from.
 
     See Also
     --------
@@ -129,6 +137,9 @@ class Predictions:
     dropped: dict[str, int] = field(default_factory=dict)
     kept: NDArray[np.int64] | None = None
     given_rounding: float | None = None
+    left_out: Mapping[str, tuple[Hashable, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -178,16 +189,19 @@ class Predictions:
         >>> len(predictions), predictions.dropped
         (2, {'unrated': 1})
         """
+        refuse_other_order(probs, labels=labels, groups=groups, weights=weights)
         array = as_float_array(probs, "probs", ndim=(1, 2))
         rules.check_probabilities_shape("probs", array.shape)
         num_classes = 2 if array.ndim == 1 else array.shape[1]
-        checked = as_labels(labels, num_classes)
+        columns = class_names_of(probs)
+        checked = as_labels(labels, num_classes, class_names or columns)
         rules.check_number_of_cases("labels", len(checked), len(array))
-        names = class_names if class_names is not None else checked.class_names
+        names = class_names if class_names is not None else checked.class_names or columns
         if names is not None and len(names) != num_classes:
             raise InvalidInputError(
                 f"class_names: must name each of the {num_classes} classes; got {len(names)}"
             )
+        check_class_order(columns, names)
         codes, ids = patient_codes(groups, len(array))
         predictions = Predictions(
             array,
@@ -289,9 +303,7 @@ class Predictions:
         """Leave out cases of weight 0: they are not there, whatever their values."""
         if self.weights is None or self.weights.all():
             return self
-        kept = self.weights > 0
-        dropped = {"weight 0": int((~kept).sum())}
-        return self.take(kept, dropped=dropped).without_absent_patients()
+        return self._without("weight 0", self.weights == 0)
 
     def _without_unrated(self, on_unrated: str) -> Predictions:
         if self.labels.classes is not None:
@@ -304,8 +316,16 @@ class Predictions:
             raise rules.unrated("labels", int(unrated.sum()), len(self), first)
         if unrated.all():
             raise rules.none_rated("labels")
-        dropped = {"unrated": int(unrated.sum())}
-        return self.take(~unrated, dropped=dropped).without_absent_patients()
+        return self._without("unrated", unrated)
+
+    def _without(self, reason: str, cases: NDArray[np.bool_]) -> Predictions:
+        """Leave out cases, counted and named by the reason."""
+        rows = np.flatnonzero(cases)
+        ids = self.labels.case_ids
+        names = rows if self.kept is None else self.kept[rows]
+        named = tuple(names.tolist() if ids is None else (ids[row] for row in rows))
+        found = self.take(~cases, dropped={reason: len(rows)}).without_absent_patients()
+        return replace(found, left_out={**self.left_out, reason: named})
 
     def read(self, start: int, stop: int) -> Rows:
         """Return cases start … stop - 1, their values checked.
@@ -372,40 +392,6 @@ class Predictions:
         if chunk.ndim == 1:
             chunk = np.stack((1 - chunk, chunk), axis=1)
         return np.ascontiguousarray(chunk)
-
-
-def row_sum_tolerance(probs: Any) -> float:
-    """How far a row may sum from 1: 1e-4, or 1e-2 for the 16-bit types, which have three digits."""
-    return 1e-2 if str(getattr(probs, "dtype", "")).endswith("float16") else 1e-4
-
-
-def as_labels(labels: Any, num_classes: int) -> Labels:
-    """Return `labels`, or plain (N,) classes as such, of the right number of classes."""
-    if not isinstance(labels, Labels):
-        array = as_array(labels, "labels")
-        if array.ndim != 1:
-            raise InvalidInputError(
-                f"labels: a plain array must be (N,), one class per case; got shape {array.shape}. "
-                "Use Labels.from_ratings for a rating matrix, Labels.from_counts for histograms"
-            )
-        return Labels.from_classes(array, num_classes=num_classes)
-    rules.check_number_of_classes("labels", labels.num_classes, num_classes)
-    return labels
-
-
-def check_weights(weights: Any, cases: int) -> FloatArray | None:
-    """Return case weights as float64, one finite and non-negative value per case."""
-    if weights is None:
-        return None
-    array = as_float_array(weights, "weights", ndim=1).astype(np.float64)
-    rules.check_one_per_case("weights", array.shape, cases)
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        case = int(np.flatnonzero(bad)[0])
-        raise rules.bad_weight("weights", case, float(array[case]))
-    if not array.any():
-        raise rules.no_weight("weights")
-    return array
 
 
 def _explain_bad_row(probs: Array, row: int, tolerance: float, given: int) -> InvalidInputError:

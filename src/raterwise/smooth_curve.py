@@ -43,6 +43,10 @@ class CalibrationCurve:
     binned : ReliabilityCurve or None
         The same in bins, where it was asked for.
 
+    See Also
+    --------
+    calibration_curve : where it comes from.
+
     Examples
     --------
     >>> import raterwise as rw

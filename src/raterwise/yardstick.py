@@ -24,6 +24,10 @@ class Yardstick:
         Value, low and high: the mean over readers, weighted by their readings; the model on the
         same cases against the same labels; the model minus the reader.
 
+    See Also
+    --------
+    against_readers : where it comes from.
+
     Examples
     --------
     >>> import raterwise as rw
@@ -54,6 +58,10 @@ class Reader:
         How many of the rater's cases somebody else rated.
     reader, model : dict of str to float
         By metric; None where it is undefined on these cases.
+
+    See Also
+    --------
+    against_readers : where it comes from.
 
     Examples
     --------

@@ -20,6 +20,7 @@ from raterwise.catalog import (
 )
 from raterwise.errors import InvalidInputError
 from raterwise.metric import Metric
+from raterwise.rules import did_you_mean
 
 __all__ = ["CATALOG", "Metric", "find"]
 
@@ -36,5 +37,7 @@ def find(name: str) -> Metric:
     try:
         return CATALOG[name]
     except KeyError:
-        known = ", ".join(CATALOG)
-        raise InvalidInputError(f"metrics: no metric is called {name!r}; known: {known}") from None
+        known, meant = ", ".join(CATALOG), did_you_mean(name, CATALOG)
+        raise InvalidInputError(
+            f"metrics: no metric is called {name!r}; known: {known}{meant}"
+        ) from None

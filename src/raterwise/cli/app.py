@@ -5,6 +5,7 @@ Exit codes: 0 all is well, 2 input that cannot be used, 130 interrupted by Ctrl-
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Annotated, Any
 
@@ -24,6 +25,7 @@ from raterwise.cli.merge import EXAMPLES as MERGE_EXAMPLES
 from raterwise.cli.merge import merge
 from raterwise.cli.plan import EXAMPLES as PLAN_EXAMPLES
 from raterwise.cli.plan import plan
+from raterwise.cli.reading import NOTES
 from raterwise.cli.report import EXAMPLES as REPORT_EXAMPLES
 from raterwise.cli.report import report
 from raterwise.cli.segment import EXAMPLES as SEGMENT_EXAMPLES
@@ -33,6 +35,7 @@ from raterwise.cli.stability import EXAMPLES as STABILITY_EXAMPLES
 from raterwise.cli.stability import stability
 from raterwise.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES
 from raterwise.cli.worklist import worklist
+from raterwise.cli.writing import COMMAND_LINE
 from raterwise.errors import RaterwiseError
 
 __all__ = ["app", "main"]
@@ -46,10 +49,20 @@ class OneLineErrors(TyperGroup):
     program = "raterwise"
     """Whose errors they are."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; what was typed is kept for the provenance of results."""
+        COMMAND_LINE.set(shlex.join([self.program, *args]))
+        NOTES.set(())
+        return list(super().parse_args(ctx, args))
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn an error on purpose, or of the file system, into an exit code."""
         try:
-            return super().invoke(ctx)
+            done = super().invoke(ctx)
+            quiet = {"-q", "--quiet"} & set(shlex.split(COMMAND_LINE.get()))
+            for note in () if quiet else dict.fromkeys(NOTES.get()):
+                typer.echo(f"note: {as_options(note)}", err=True)
+            return done
         except BrokenPipeError:
             raise  # `raterwise … | head` is nobody's mistake; the program below handles it
         except (RaterwiseError, OSError) as error:

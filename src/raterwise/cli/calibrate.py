@@ -179,7 +179,7 @@ def calibrate(
                 new, found, metrics, **asked_of(bins, question, per, option), resamples=resamples,
                 level=level, seed=seed, unit=unit.value, on_single=on_single.value, progress=report,
             )  # fmt: skip
-    notes = [*overlap["warnings"], *heard]
+    notes = [*overlap["warnings"], *dict.fromkeys((*known.table.notes, *new.table.notes)), *heard]
     if target_prevalence is not None:
         found = _in_use(known, found, prevalences("--target-prevalence", target_prevalence))
         notes.append(found.shifted)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 from raterwise.cli import options
 from raterwise.cli import stream as streaming
 from raterwise.cli.findings import evaluate_findings, refuse_finding_column
 from raterwise.cli.options import OnProblem, Unit, asked_of, prevalences
-from raterwise.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
+from raterwise.cli.reading import (
+    TableOptions,
+    notes_on_stream,
+    read_joined,
+    read_subgroups,
+    with_table_options,
+)
 from raterwise.cli.show import ProgressBar
-from raterwise.cli.writing import check_json, check_outputs, deliver
+from raterwise.cli.writing import check_html, check_json, check_outputs, deliver, with_notes
 from raterwise.errors import InvalidInputError
-from raterwise.io.tables import JoinReport
-from raterwise.results import Results
+from raterwise.io.cases import predictions_of_tables
+from raterwise.io.sources import matching_files
 
 __all__ = ["EXAMPLES", "evaluate"]
 
@@ -24,6 +30,9 @@ raterwise evaluate predictions.csv --ratings ratings.csv --group-column patient
 
 [dim]# one column per reader, in the same file as the probabilities[/dim]
 raterwise evaluate all.parquet --id-column nodule --rater-columns smith,jones,lee
+
+[dim]# the whole way in one step: a report to open in a browser[/dim]
+raterwise evaluate predictions.csv --ratings ratings.xlsx --html report.html
 
 [dim]# one label per case, three metrics, results for a program to read[/dim]
 raterwise evaluate cases.csv --label-column truth --metrics ece,brier,auccc --out results.json
@@ -40,8 +49,8 @@ raterwise evaluate cases.csv --label-column truth --target-prevalence 0.03
 [dim]# findings that may occur together: prob_edema, prob_mass, reader_1_edema, …[/dim]
 raterwise evaluate chest.csv --multilabel --group-column patient --out chest.json
 
-[dim]# semicolons; two classes, of which the file has the second one's probability[/dim]
-raterwise evaluate cases.csv --delimiter ";" --prob-columns risk --label-column biopsy"""
+[dim]# two classes, of which the file has the second one's probability, as a percentage[/dim]
+raterwise evaluate cases.csv --prob-columns risk --percent --label-column biopsy"""
 
 
 @with_table_options
@@ -72,6 +81,7 @@ def evaluate(
     checkpoint: streaming.Checkpointing = None,
     out: options.Out = None,
     csv_out: options.CsvOut = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Say how far the probabilities in a file can be trusted, with an interval on every figure.
@@ -87,7 +97,9 @@ def evaluate(
     from raterwise.evaluate import evaluate as compute
 
     check_json(out)
-    check_outputs((out, csv_out, save_summary), (predictions, ratings))
+    check_html(html)
+    check_outputs((out, csv_out, html, save_summary), (predictions, ratings))
+    files: dict[str, Any] = {"html": html, "inputs": (predictions, ratings), "quiet": quiet}
     if target_prevalence is not None and (multilabel or stream):
         raise InvalidInputError(
             "target_prevalence: is for one question in memory; leave out --multilabel and --stream"
@@ -95,29 +107,25 @@ def evaluate(
     request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
     if multilabel:
         results = evaluate_findings(told, tables, streamed=request.wanted)
-        deliver(results, out, csv_out, quiet=quiet)
+        deliver(results, out, csv_out, **files)
         return
     refuse_finding_column(finding_column)
     if request.wanted:
-        results = request.evaluate(told)
-        deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))
+        results = with_notes(request.evaluate(told), notes_on_stream(predictions, tables))
+        files["inputs"] = matching_files([predictions])
+        deliver(results, out, csv_out, written=(save_summary,), **files)
         return
     with ProgressBar(shown=not quiet) as report:
         report(f"reading {predictions.name}", 0.0)
-        table, joined = read_joined(predictions, ratings, tables)
+        table, joined = read_joined(predictions, ratings, tables, subgroup_column or ())
         results = compute(
-            joined.probs,
-            joined.labels,
+            predictions_of_tables(table, joined, on_unrated=tables.on_unrated.value),
             metrics=metrics,
-            groups=joined.groups,
-            class_names=table.class_names,
-            weights=joined.weights,
             **asked_of(bins, question, per, option),
             resamples=resamples,
             level=level,
             seed=seed,
             unit=unit.value,
-            on_unrated=tables.on_unrated.value,
             on_single=on_single.value,
             subgroups=read_subgroups(predictions, subgroup_column, tables, table, joined.report),
             subgroup_metrics=subgroup_metrics,
@@ -125,10 +133,4 @@ def evaluate(
             source_prevalence=prevalences("--source-prevalence", source_prevalence),
             progress=report,
         )
-    deliver(_with_dropped(results, joined.report), out, csv_out, quiet=quiet)
-
-
-def _with_dropped(results: Results, report: JoinReport) -> Results:
-    """Return the results with the cases counted that never reached the evaluation."""
-    dropped = {**report.dropped, **results.data.get("dropped", {})}
-    return replace(results, data={**results.data, "dropped": dropped})
+    deliver(results, out, csv_out, **files)

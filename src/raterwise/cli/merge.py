@@ -43,12 +43,14 @@ def merge(
     Summaries of other metrics, bins, classes or seeds are refused. They count
     patients without naming them: one who is in two files counts as two.
     """
+    from raterwise.io.sources import matching_files
     from raterwise.streaming.evaluation import evaluate_digest, request_of_header
     from raterwise.streaming.saved import save_digest
 
     check_json(out)
     check_outputs((out, csv_out, save_summary), summaries)
     digest, about = merged_files(summaries)
+    read = matching_files(summaries)
     request = request_of_header(about, resamples=resamples, level=level)
     with ProgressBar(shown=not quiet) as report:
         levels = about.get("subgroup_metrics")
@@ -56,7 +58,7 @@ def merge(
         results = evaluate_digest(digest, request, report, chosen)
     if save_summary is not None:
         save_digest(save_summary, digest, about)
-    deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))
+    deliver(results, out, csv_out, quiet=quiet, written=(save_summary,), inputs=read)
 
 
 def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:

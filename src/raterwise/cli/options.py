@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from raterwise.cli.kinds import (
+    Duplicates,
+    Input,
+    Layout,
+    Method,
+    OnProblem,
+    Order,
+    Per,
+    Question,
+    Unit,
+)
 from raterwise.errors import InvalidInputError
 
 __all__ = [
+    "Duplicates",
     "Input",
     "Layout",
     "Method",
@@ -28,72 +39,6 @@ __all__ = [
     "own_options",
     "prevalences",
 ]
-
-
-class Layout(StrEnum):
-    """How a file holds the ratings."""
-
-    wide = "wide"
-    long = "long"
-    counts = "counts"
-
-
-class Unit(StrEnum):
-    """What the bootstrap draws."""
-
-    cases = "cases"
-    raters = "raters"
-    both = "both"
-
-
-class Question(StrEnum):
-    """What is asked of a case."""
-
-    top_label = "top_label"
-    positive = "positive"
-    per_class = "per_class"
-    predicted_class = "predicted_class"
-
-
-class Per(StrEnum):
-    """What counts once."""
-
-    annotation = "annotation"
-    case = "case"
-
-
-class OnProblem(StrEnum):
-    """What to do with a case that cannot be used."""
-
-    error = "error"
-    drop = "drop"
-
-
-class Method(StrEnum):
-    """How class probabilities are calibrated."""
-
-    temperature = "temperature"
-    vector = "vector"
-    matrix = "matrix"
-    dirichlet = "dirichlet"
-    isotonic = "isotonic"
-    beta = "beta"
-    histogram = "histogram"
-    none = "none"
-
-
-class Input(StrEnum):
-    """What a model's outputs are."""
-
-    probs = "probs"
-    logits = "logits"
-
-
-class Order(StrEnum):
-    """What a worklist is sorted by."""
-
-    gain = "gain"
-    disagreement = "disagreement"
 
 
 def comma_list(text: str | None) -> Sequence[str]:
@@ -205,7 +150,7 @@ DESIGNS = "Designs"
 OUTPUT = "Output"
 
 PredictionsFile = Annotated[
-    Path, typer.Argument(help="CSV, Parquet, Arrow (.arrow, .feather) or NPZ file.")
+    Path, typer.Argument(help="CSV, Excel, Parquet, Arrow (.arrow, .feather) or NPZ file.")
 ]
 RatingsFile = Annotated[
     Path | None, typer.Option(help="File of the ratings, joined to the predictions by id.")
@@ -232,7 +177,17 @@ LabelColumn = Annotated[str | None, _option(COLUMNS, "The label, where a case ha
 GroupColumn = Annotated[str | None, _option(COLUMNS, "The patient: patients are resampled whole.")]
 WeightColumn = Annotated[str | None, _option(COLUMNS, "The weight of each case.")]
 Delimiter = Annotated[
-    str | None, _option(COLUMNS, "Between the values of a CSV file. Default: a comma.")
+    str | None, _option(COLUMNS, "Between the values of a CSV file. Default: recognised.")
+]
+Encoding = Annotated[
+    str | None, _option(COLUMNS, "Of a CSV file, such as cp1252. Default: UTF-8 or UTF-16.")
+]
+Normalize = Annotated[
+    bool,
+    _option(COLUMNS, "Probabilities are rounded: divide each row by its sum.", "--normalize"),
+]
+Percent = Annotated[
+    bool, _option(COLUMNS, "Probabilities are percentages: 75 or 75% is 0.75.", "--percent")
 ]
 
 RatingsLayout = Annotated[
@@ -266,6 +221,18 @@ CountPrefix = Annotated[
 ]
 Missing = Annotated[
     str | None, _option(RATINGS, "What, besides an empty cell, is no rating: NA,-1.")
+]
+IgnoreCase = Annotated[
+    bool, _option(RATINGS, "Benign and BENIGN are the class benign.", "--ignore-case")
+]
+RepeatedRatings = Annotated[
+    Duplicates,
+    _option(
+        RATINGS,
+        "long: a rater rated a case more than once: refuse, count all, take the most frequent or "
+        "the last.",
+        "--duplicates",
+    ),
 ]
 AllowUnmatched = Annotated[
     bool,
@@ -344,6 +311,9 @@ OnSingle = Annotated[
 ]
 
 Out = Annotated[Path | None, _option(OUTPUT, "Write everything to this JSON file.")]
+HtmlOut = Annotated[
+    Path | None, _option(OUTPUT, "Write a report for people to this HTML file.", "--html")
+]
 CsvOut = Annotated[Path | None, _option(OUTPUT, "Write the metrics to this CSV file.", "--csv")]
 Quiet = Annotated[bool, _option(OUTPUT, "Print no table.", "--quiet", "-q")]
 

@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 
 from raterwise import rules
 from raterwise.cli import options
-from raterwise.cli.options import OnProblem, comma_list
+from raterwise.cli.options import Duplicates, OnProblem, comma_list
 from raterwise.errors import InvalidInputError
-from raterwise.io.ratings import RatingTable
+from raterwise.io.cases import TableColumns, read_tables
+from raterwise.io.patients import unused_patients
 from raterwise.io.scores import read_features, read_logits
+from raterwise.io.sources import FORMATS, matching_files, open_table
 from raterwise.io.tables import (
     Joined,
     JoinReport,
@@ -27,15 +30,15 @@ from raterwise.io.tables import (
     RatingColumns,
     join,
     read_levels,
-    read_predictions,
-    read_ratings,
 )
 from raterwise.labels import Labels
 
 __all__ = [
+    "NOTES",
     "Cases",
     "TableOptions",
     "heard_warnings",
+    "notes_on_stream",
     "read_cases",
     "read_joined",
     "read_subgroups",
@@ -44,6 +47,9 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+
+NOTES: ContextVar[tuple[str, ...]] = ContextVar("notes", default=())
+"""What to know about tables that were read; the program shows it when a command is done."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,9 @@ class TableOptions:
     group_column: options.GroupColumn = None
     weight_column: options.WeightColumn = None
     delimiter: options.Delimiter = None
+    encoding: options.Encoding = None
+    normalize: options.Normalize = False
+    percent: options.Percent = False
     ratings_layout: options.RatingsLayout = None
     ratings_id_column: options.RatingsIdColumn = None
     rater_columns: options.RaterColumns = None
@@ -67,6 +76,8 @@ class TableOptions:
     count_columns: options.CountColumns = None
     count_prefix: options.CountPrefix = None
     missing: options.Missing = None
+    ignore_case: options.IgnoreCase = False
+    duplicates: options.RepeatedRatings = Duplicates.error
     allow_unmatched: options.AllowUnmatched = False
     on_unrated: options.OnUnrated = OnProblem.error
 
@@ -84,17 +95,25 @@ class TableOptions:
         )
 
     @property
+    def told(self) -> TableColumns:
+        """The same for the reader of the library."""
+        same = (
+            *("id_column", "prob_prefix", "label_column", "group_column", "weight_column"),
+            *("delimiter", "encoding", "normalize", "percent", "ignore_case"),
+            *("ratings", "ratings_id_column", "allow_unmatched"),
+        )
+        return TableColumns(
+            prob_columns=comma_list(self.prob_columns),
+            class_names=comma_list(self.class_names) or None,
+            missing=comma_list(self.missing),
+            duplicates=self.duplicates.value,
+            **{name: getattr(self, name) for name in same},
+        )
+
+    @property
     def columns(self) -> dict[str, Any]:
-        """What is in the table of predictions besides the probabilities."""
-        return {
-            "class_names": comma_list(self.class_names) or None,
-            "id_column": self.id_column,
-            "label_column": self.label_column,
-            "group_column": self.group_column,
-            "weight_column": self.weight_column,
-            "missing": comma_list(self.missing),
-            "delimiter": self.delimiter,
-        }
+        """What is in the table of predictions besides the probabilities, and how it is read."""
+        return self.told.columns
 
     def refuse_weights(self, command: str) -> None:
         """Refuse a column of weights where it would be left unread."""
@@ -103,13 +122,7 @@ class TableOptions:
 
     def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
         """Return the file to read ratings from: the one given, that of the predictions, or none."""
-        told = self.ratings.layout is not None or bool(self.ratings.named)
-        if self.label_column is not None and (ratings is not None or told):
-            raise InvalidInputError(
-                f"label_column: is for one label per case, and {self.label_column!r} would be left "
-                "unread; give it, or the ratings, but not both"
-            )
-        return predictions if ratings is None and told else ratings
+        return self.told.file_of_ratings(predictions, ratings)
 
 
 def with_table_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -182,13 +195,13 @@ class Cases:
 
 
 def read_joined(
-    predictions: Path, ratings: Path | None, tables: TableOptions
+    predictions: Path, ratings: Path | None, tables: TableOptions, used: Sequence[str] = ()
 ) -> tuple[PredictionTable, Joined]:
-    """Return a table of predictions, and its cases joined to the ratings that options point to."""
-    source = tables.file_of_ratings(predictions, ratings)
-    table = _read_table(predictions, tables)
-    rated = _read_ratings(source, table, tables)
-    return table, join(table, rated, allow_unmatched=tables.allow_unmatched)
+    """Return a table of predictions, and its cases joined to the ratings that options point to.
+
+    `used` are columns that are read besides.
+    """
+    return read_tables(predictions, ratings, tables.told, used)
 
 
 def read_subgroups(
@@ -201,9 +214,17 @@ def read_subgroups(
     """Return columns that tell the joined cases apart, by name; None where none is asked for."""
     if not columns:
         return None
-    found = read_levels(predictions, columns, delimiter=tables.delimiter)
+    found = read_levels(predictions, columns, delimiter=tables.delimiter, encoding=tables.encoding)
     rows = _rows_joined(table, report).tolist()
     return {name: [values[i] for i in rows] for name, values in found.items()}
+
+
+def notes_on_stream(predictions: Path, tables: TableOptions) -> tuple[str, ...]:
+    """Return what the names of the columns of a stream say: nothing of the cases is read."""
+    file = matching_files([predictions])[0]
+    if tables.group_column is not None or FORMATS.get(file.suffix.lower()) != "parquet":
+        return ()
+    return unused_patients(open_table(file), (), look=False)
 
 
 def _rows_joined(table: PredictionTable, report: JoinReport) -> NDArray[np.int64]:
@@ -213,28 +234,6 @@ def _rows_joined(table: PredictionTable, report: JoinReport) -> NDArray[np.int64
     assert table.ids is not None
     absent = set(report.without_ratings)
     return np.array([i for i, name in enumerate(table.ids.tolist()) if name not in absent])
-
-
-def _read_table(predictions: Path, tables: TableOptions) -> PredictionTable:
-    given = comma_list(tables.prob_columns)
-    return read_predictions(
-        predictions, prob_prefix=tables.prob_prefix, prob_columns=given, **tables.columns
-    )
-
-
-def _read_ratings(
-    source: Path | None, table: PredictionTable, tables: TableOptions
-) -> RatingTable | None:
-    if source is None:
-        return None
-    return read_ratings(
-        source,
-        table.class_names,
-        tables.ratings,
-        id_column=tables.ratings_id_column or tables.id_column,
-        missing=comma_list(tables.missing),
-        delimiter=tables.delimiter,
-    )
 
 
 def read_cases(
@@ -255,21 +254,27 @@ def read_cases(
     if input == "logits":
         table, scores = read_logits(predictions, logit_prefix=logit_prefix, **tables.columns)
     else:
-        table = _read_table(predictions, tables)
+        table = tables.told.read_table(predictions, beside=source == predictions)
         scores = table.probs
     features: Array | None = None
     names: tuple[str, ...] = ()
     if features_prefix is not None:
-        features, names = read_features(predictions, features_prefix, tables.delimiter)
+        features, names = read_features(
+            predictions, features_prefix, tables.delimiter, tables.encoding
+        )
     found = Cases(table, scores, features, names, np.arange(len(table.probs)), None, {})
     if source is not None or table.labels is not None:
-        found = _with_labels(found, source, tables, rated)
+        found = _with_labels(found, source, tables, rated, beside=source == predictions)
     return found
 
 
-def _with_labels(cases: Cases, source: Path | None, tables: TableOptions, rated: str) -> Cases:
+def _with_labels(
+    cases: Cases, source: Path | None, tables: TableOptions, rated: str, *, beside: bool
+) -> Cases:
     table = cases.table
-    ratings = _read_ratings(source, table, tables)
+    beside = beside and table.ids is not None
+    ratings = tables.told.read_ratings(source, table, beside=beside)
+    NOTES.set((*NOTES.get(), *(ratings.notes if ratings is not None else ())))
     joined = join(table, ratings, allow_unmatched=tables.allow_unmatched or rated == "some")
     report = joined.report
     if report.without_predictions and not tables.allow_unmatched:

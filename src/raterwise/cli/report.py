@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,11 +23,17 @@ EXAMPLES = """[bold]Examples[/bold]
 [dim]# results.json is what raterwise evaluate --out wrote[/dim]
 raterwise report results.json -o report.html
 
+[dim]# what raterwise calibrate wrote: before and after; words for the paper beside it[/dim]
+raterwise report calibrated/before_after.json -o report.html --text methods.md
+
 [dim]# with everything else that raterwise can say about the same cases, and shown at once[/dim]
 raterwise report results.json -o report.html --single one_rater.json --after scaled.json \\
     --stability stability.json --worklist worklist.csv --open"""
 
-ResultsFile = Annotated[Path, typer.Argument(help="JSON file that raterwise evaluate --out wrote.")]
+ResultsFile = Annotated[
+    Path,
+    typer.Argument(help="JSON file that raterwise evaluate --out or raterwise calibrate wrote."),
+]
 
 
 def report(
@@ -49,6 +56,12 @@ def report(
     worklist: Annotated[
         Path | None, typer.Option(help="CSV file that raterwise worklist --out wrote.")
     ] = None,
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            "--text", help="Also write words for a paper, methods and results, to this .md file."
+        ),
+    ] = None,
     title: Annotated[
         str | None, typer.Option(help="The heading, such as the name of the model.")
     ] = None,
@@ -57,13 +70,18 @@ def report(
     """Write a report of results: one file that opens anywhere, without a network."""
     from raterwise.worklist import Worklist
 
-    check_outputs((out,), (results, single, before, after, stability, worklist))
+    check_outputs((out, text), (results, single, before, after, stability, worklist))
     if out.suffix.lower() not in (".htm", ".html"):
         raise InvalidInputError(f"--out: must end in .html, for browsers to open it; got {out}")
     if before is not None and after is not None:
         raise InvalidInputError("--before, --after: must be one of them; got both")
-    content = Results.from_json(results)
-    parts: dict[str, Any] = {} if title is None else {"title": title}
+    content, parts = read_results(results)
+    if parts and (before is not None or after is not None):
+        raise InvalidInputError(
+            f"--before, --after: must be left out; {results} holds both sides of a recalibration"
+        )
+    if title is not None:
+        parts["title"] = title
     for name, path in (("single", single), ("before", before), ("after", after)):
         if path is not None:
             parts[name] = Results.from_json(path)
@@ -83,9 +101,36 @@ def report(
     with ProgressBar() as progress:
         progress(f"drawing {out.name}", 0.5)
         content.to_html(out, versions=content.versions, **parts)
-    typer.echo(f"Written: {out}")
+    if text is not None:
+        content.to_text(text)
+    typer.echo(f"Written: {', '.join(str(file) for file in (out, text) if file is not None)}")
     if show:
         open_in_browser(out)
+
+
+def read_results(path: Path) -> tuple[Results, dict[str, Any]]:
+    """Return the results of a file, and what else of a report it holds.
+
+    What `raterwise calibrate` wrote holds results before and after, and their differences.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, OSError):
+        content = None
+    if not isinstance(content, dict) or "metrics" in content or "fitted" not in content:
+        return Results.from_json(path), {}  # which explains what is no such file
+    if content.get("after") is None or content.get("before") is None:
+        raise InvalidInputError(
+            f"{path}: holds nothing to compare; raterwise calibrate needs --apply-ratings for that"
+        )
+    try:
+        after, before = (Results.from_dict(content[name]) for name in ("after", "before"))
+        made = tuple(Difference(**row) for row in content.get("differences") or ())
+    except (InvalidInputError, TypeError) as error:
+        raise InvalidInputError(
+            f"{path}: is not what raterwise calibrate writes ({error})"
+        ) from error
+    return after, {"before": before, "differences": made}
 
 
 def _check_alike(results: Results, single: Results, file: Path) -> None:

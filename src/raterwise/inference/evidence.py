@@ -202,10 +202,14 @@ class Patients:
         if patients > units:  # without the products of different patients who share a block
             pairs = _pairs_in_blocks(patients, units)
             full = (full - pairs * total**2) / (1 - pairs)
-        unseen = skewness**2 / (1 + skewness**2)
+        number = np.maximum((spreads > 0).sum(axis=0), 1)
+        # A few large patients may happen to be without the rare event: they count for what they
+        # are worth.
+        few = skewness**2 * number / worth
+        unseen = few / (1 + few)
         full, seen = full / variance, 1 + products / variance
         effect = np.clip((1 - unseen) * seen + unseen * full, 1, np.maximum(full, 1))
-        return Patients(effect, np.maximum((spreads > 0).sum(axis=0), 1), worth)
+        return Patients(effect, number, worth)
 
     def as_normal(self, t: FloatArray) -> FloatArray:
         """Return standardised sums as far out in the normal distribution as they are in their own.

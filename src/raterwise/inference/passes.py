@@ -240,17 +240,20 @@ class Pass:
     def step(self, row: Metric, own: Options) -> dict[str, float]:
         """Return what one more error would add to a loss; nothing where nobody can say.
 
-        A loss without a limit is told this of single cases only: that all cases of a patient could
-        be as wrong as can be would say nothing any more.
+        Of a loss without a limit one case is supposed to be wrong: that all cases of a patient
+        could be as wrong as can be would say nothing any more.
         """
         if row.step is None:
             return {}
         if row.step_plan is None:
             return row.step(self.table(row, own))
-        if self.facts.grouped:
-            return {}
         kept = self.digest.summaries.get(row.step_plan)
-        return {} if kept is None else row.step(kept.table)
+        if kept is None:
+            return {}
+        found = row.step(kept.table)
+        part = len(self.digest.unit_cases) / max(float(self.digest.unit_cases.sum()), 1.0)
+        powers = {"step": 1, "squared_step": 2}
+        return {name: value * part ** powers.get(name, 0) for name, value in found.items()}
 
     def replicates(
         self, row: Metric, own: Options, value: float, *, paired: bool = False

@@ -60,6 +60,7 @@ def proportion_interval(found: Linearised, level: float = 0.95) -> Ends:
 
     Examples
     --------
+    >>> from raterwise.inference.jackknife import linearise
     >>> low, high = proportion_interval(linearise(1.0, [1.0] * 30))  # 30 cases, all right
     >>> round(low, 3), high  # 0.025^(1/30)
     (0.884, 1.0)
@@ -89,6 +90,7 @@ def gap_interval(found: Linearised, predicted: float, level: float = 0.95) -> En
     gap. A model that is sure of everything, and of whose errors few were seen, has bins that
     resample to no noise; their error can be as large as the gap that these few errors allow.
 
+    >>> from raterwise.inference.jackknife import linearise
     >>> low, high = gap_interval(linearise(1.0, [1.0] * 30), predicted=0.999)
     >>> low, round(high, 3)
     (0.0, 0.115)
@@ -154,6 +156,7 @@ def loss_interval(
 
     Examples
     --------
+    >>> from raterwise.inference.jackknife import linearise
     >>> low, high = loss_interval(linearise(0.0, [0.0] * 30), step=1)
     >>> low, round(high, 3)  # Poisson: no event in 30, 3.689 / 30
     (0.0, 0.123)

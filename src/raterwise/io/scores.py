@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
+from raterwise.io.patients import unused_patients
 from raterwise.io.ratings import find_id_column
 from raterwise.io.sources import listed, open_table
 from raterwise.io.tables import PredictionTable
@@ -34,7 +35,10 @@ Array = NDArray[Any]
 
 
 def read_features(
-    path: str | PathLike[str], prefix: str = "feat_", delimiter: str | None = None
+    path: str | PathLike[str],
+    prefix: str = "feat_",
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> tuple[Array, tuple[str, ...]]:
     """Return the features (N, D) of the cases of a file, in the order of its rows, and their names.
 
@@ -47,11 +51,15 @@ def read_features(
     if is_npz(path):
         array = _array(path, "features")
         return array, tuple(map(str, range(array.shape[1])))
-    return _columns(path, prefix, "features_prefix", delimiter)
+    return _columns(path, prefix, "features_prefix", delimiter, encoding)
 
 
 def read_numbers(
-    path: str | PathLike[str], column: str, argument: str = "column", delimiter: str | None = None
+    path: str | PathLike[str],
+    column: str,
+    argument: str = "column",
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> Array:
     """Return one column of numbers (N,), or the array of that name in an NPZ file.
 
@@ -59,7 +67,7 @@ def read_numbers(
     """
     if is_npz(path):
         return _array(path, column, ndim=1)
-    file = open_table(path, delimiter=delimiter)
+    file = open_table(path, delimiter=delimiter, encoding=encoding)
     values = file.read([file.require(column, argument)]).column(column)
     return as_numbers(values, f"{file.name}: column {column!r}").astype(np.float64)
 
@@ -75,6 +83,8 @@ def read_logits(
     weight_column: str | None = None,
     missing: Collection[str] = (),
     delimiter: str | None = None,
+    encoding: str | None = None,
+    ignore_case: bool = False,
 ) -> tuple[PredictionTable, Array]:
     """Return what `read_predictions` would say of the softmax of a file's logits, and the logits.
 
@@ -88,9 +98,9 @@ def read_logits(
         if any((id_column, label_column, group_column, weight_column)):
             raise InvalidInputError("an NPZ file has no columns: its arrays have fixed names")
         return _logits_of_npz(read_npz(path), _array(path, "logits"), class_names, missing)
-    logits, found = _columns(path, logit_prefix, "logit_prefix", delimiter)
+    logits, found = _columns(path, logit_prefix, "logit_prefix", delimiter, encoding)
     names = _class_names(class_names or found, logits)
-    file = open_table(path, delimiter=delimiter)
+    file = open_table(path, delimiter=delimiter, encoding=encoding)
     needs_ids = label_column is None or id_column is not None or "case" in file.columns
     wanted = {
         "id_column": find_id_column(file, id_column) if needs_ids else None,
@@ -110,13 +120,15 @@ def read_logits(
     labels: Labels | None = None
     if "label_column" in chosen:
         values, where = column("label_column")
-        codes = as_class_codes(values, names, where, missing)
+        codes = as_class_codes(values, names, where, missing, ignore_case=ignore_case)
         labels = labels_of_codes(codes[:, None], names)
         labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
     groups = as_ids(*column("group_column")) if "group_column" in chosen else None
     weights = as_numbers(*column("weight_column")) if "weight_column" in chosen else None
     probs = _softmax(logits)
-    return PredictionTable(probs, names, file.name, ids, groups, weights, labels), logits
+    notes = unused_patients(file, chosen.values()) if group_column is None else ()
+    scored = PredictionTable(probs, names, file.name, ids, groups, weights, labels, notes)
+    return scored, logits
 
 
 def _logits_of_npz(
@@ -155,9 +167,13 @@ def _class_names(names: Sequence[str], logits: Array) -> tuple[str, ...]:
 
 
 def _columns(
-    path: str | PathLike[str], prefix: str, argument: str, delimiter: str | None
+    path: str | PathLike[str],
+    prefix: str,
+    argument: str,
+    delimiter: str | None,
+    encoding: str | None,
 ) -> tuple[Array, tuple[str, ...]]:
-    file = open_table(path, delimiter=delimiter)
+    file = open_table(path, delimiter=delimiter, encoding=encoding)
     found = [name for name in file.columns if name.startswith(prefix)] if prefix else []
     if not found:
         raise InvalidInputError(

@@ -11,6 +11,7 @@ from raterwise.io.files import write_text_atomically
 from raterwise.report import extras, sections
 from raterwise.report.findings import by_finding, summary_of_findings
 from raterwise.report.page import page
+from raterwise.report.provenance import provenance
 from raterwise.report.readers import readers
 from raterwise.report.recalibration import recalibration
 from raterwise.report.sections import Charts
@@ -140,5 +141,6 @@ def report_html(
         readers(results),
         extras.worklist(worklist),
         extras.method(results, versions or results.to_dict()["versions"]),
+        provenance(results),
     ]
     return page(title, classes_in_words(results.data), content, found)

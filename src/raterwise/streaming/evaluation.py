@@ -221,7 +221,10 @@ def evaluate_digest(
 
     `chosen` is what is asked of the levels, where the digest has some.
     """
-    results = results_of(judge(digest.occupied(), request, progress=progress))
+    results = results_of(
+        judge(digest.occupied(), request, progress=progress),
+        origin={"call": "raterwise.evaluate_stream"},
+    )
     if digest.levels and chosen is not None:
         levels = {
             name: {level: own[level] for level in in_order(name, own)}

@@ -332,7 +332,7 @@ class BinSums:
         units, *shape, fields = self.sums.shape
         if id(multiplicities) not in self.stacks:
             cells = self.sums.reshape(units, -1, fields)
-            stack = self._entries.resampled(multiplicities, cells.shape[1])
+            stack = self.by_cell.resampled(multiplicities, cells.shape[1])
             # Holding the multiplicities, too, keeps their identity from passing to others.
             self.stacks[id(multiplicities)] = multiplicities, stack
         _, stack = self.stacks[id(multiplicities)]
@@ -351,11 +351,11 @@ class BinSums:
     def grouped(self, groups: NDArray[Any], number: int) -> BinTable:
         """Return the tables of groups of units: `groups` (units,) is the group of each."""
         _, *shape, fields = self.sums.shape
-        sums = self._entries.grouped(groups, number, shape[0] * shape[1])
+        sums = self.by_cell.grouped(groups, number, shape[0] * shape[1])
         return BinTable(self._smooth(sums.reshape(number, *shape, fields)))
 
     @cached_property
-    def _entries(self) -> Entries:
+    def by_cell(self) -> Entries:
         """The sums per unit and cell that there are."""
         if self.entries is not None:
             return self.entries
