@@ -19,7 +19,7 @@ from raterwise.inference.evidence import Evidence, Moments, step_down, two_sided
 from raterwise.inference.verdict import judge, percentages
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.summaries import DeviationPlan, DeviationTable, summarise
+from raterwise.summaries import DeviationPlan, DeviationTable, deviation_sums, summarise
 
 Array = NDArray[np.float64]
 
@@ -176,6 +176,20 @@ def test_order_of_cases_and_names_of_patients_do_not_matter() -> None:
     second = judge(z[shuffled], histograms(positive[shuffled], 2), groups=names[shuffled])
     for a, b in zip(first.deviations, second.deviations, strict=True):
         assert a.p_value == pytest.approx(b.p_value, rel=1e-8)
+
+
+def test_patients_in_blocks_go_together_as_far_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 patients of five copies in 512 blocks: the variance of a sum is five times as large."""
+    random = np.random.default_rng(22)
+    z, patients = np.repeat(one_channel(random, 1000, 1.0), 5), np.repeat(np.arange(1000), 5)
+    positive = (np.repeat(random.random(1000), 5) < z).astype(int)
+    pooled = judge(z, histograms(positive, 1), groups=patients, simulations=200)
+    monkeypatch.setattr(deviation_sums, "BLOCKS", 10**6)
+    alone = judge(z, histograms(positive, 1), groups=patients, simulations=200)
+    for a, b in zip(pooled.deviations, alone.deviations, strict=True):
+        assert (a.standardised / b.standardised) ** 2 == pytest.approx(1, abs=0.35)
+    assert pooled.design_effect == pytest.approx(5, rel=0.3)
+    assert alone.design_effect == pytest.approx(5, rel=0.3)
 
 
 # --- false alarms and power ----------------------------------------------------------------------
