@@ -23,7 +23,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette", "choices", "estimate", "yardstick"),
     ("rules", "study_plan"),
     ("arrays", "kernels", "io.files", "ratings"),
-    ("binning", "labels", "patients", "variables"),
+    ("binning", "labels", "patients", "variables", "densities.mixtures"),
+    ("rows",),
     ("predictions",),
     ("questions", "prevalence"),
     ("summaries",),
@@ -63,7 +64,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
     "functions": {
         *("errors", "choices", "arrays", "binning", "labels", "predictions", "questions"),
         *("kernels", "summaries", "densities", "metrics", "metric", "catalog", "tensors"),
-        "confidence",
+        *("confidence", "densities.mixtures"),
     },
     "plots": {
         "smooth_curve",

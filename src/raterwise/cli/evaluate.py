@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from raterwise.cli import options
+from raterwise.cli import draw_options, options
 from raterwise.cli import stream as streaming
 from raterwise.cli.findings import evaluate_findings, refuse_finding_column
+from raterwise.cli.members import Members
 from raterwise.cli.options import OnProblem, Unit, asked_of, prevalences
-from raterwise.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
+from raterwise.cli.reading import (
+    TableOptions,
+    probabilities_or_belief,
+    read_confidence,
+    read_joined,
+    read_outside_cases,
+    read_subgroups,
+    with_table_options,
+)
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_json, check_outputs, deliver
 from raterwise.errors import InvalidInputError
@@ -37,6 +48,12 @@ raterwise evaluate cases.csv --label-column truth --question positive --option r
 [dim]# half of these films have the disease; in the clinic 3 in 100 have it[/dim]
 raterwise evaluate cases.csv --label-column truth --target-prevalence 0.03
 
+[dim]# test-time augmentation, a table per draw: RECE-M, disagreement, the posterior[/dim]
+raterwise evaluate --member tta_1.csv --member tta_2.csv --member tta_3.csv --ratings ratings.csv
+
+[dim]# a confidence of the network's own, and images that it should not know[/dim]
+raterwise evaluate cases.csv --label-column truth --confidence-column udist --outside other.csv
+
 [dim]# findings that may occur together: prob_edema, prob_mass, reader_1_edema, …[/dim]
 raterwise evaluate chest.csv --multilabel --group-column patient --out chest.json
 
@@ -47,8 +64,12 @@ raterwise evaluate cases.csv --delimiter ";" --prob-columns risk --label-column 
 @with_table_options
 def evaluate(
     tables: TableOptions,
-    predictions: options.PredictionsFile,
+    predictions: draw_options.OptionalPredictionsFile = None,
     ratings: options.RatingsFile = None,
+    samples: draw_options.SamplesFile = None,
+    member: draw_options.MemberFiles = None,
+    confidence_column: draw_options.ConfidenceColumn = None,
+    outside: draw_options.OutsideFile = None,
     multilabel: options.Multilabel = False,
     finding_column: options.FindingColumn = None,
     metrics: options.Metrics = "all",
@@ -82,17 +103,24 @@ def evaluate(
 
     With --multilabel each probability column is a finding: rows need not sum
     to 1, and ratings say whether it is there: 1 or 0, yes or no, true or false.
+
+    With --samples or --member the probabilities are the mean of the draws.
     """
-    told = {**locals(), **vars(tables)}  # every option by its name, for a stream
     from raterwise.evaluate import evaluate as compute
 
+    members = Members.of(samples, member)
+    predictions = members.base(predictions)
+    told = {**locals(), **vars(tables)}  # every option by its name, for a stream
     check_json(out)
-    check_outputs((out, csv_out, save_summary), (predictions, ratings))
+    inputs = (predictions, ratings, outside, *members.paths)
+    check_outputs((out, csv_out, save_summary), inputs)
     if target_prevalence is not None and (multilabel or stream):
         raise InvalidInputError(
             "target_prevalence: is for one question in memory; leave out --multilabel and --stream"
         )
     request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
+    if multilabel or request.wanted:
+        _refuse_extras(told, multilabel=multilabel)
     if multilabel:
         results = evaluate_findings(told, tables, streamed=request.wanted)
         deliver(results, out, csv_out, quiet=quiet)
@@ -106,12 +134,14 @@ def evaluate(
         report(f"reading {predictions.name}", 0.0)
         table, joined = read_joined(predictions, ratings, tables)
         results = compute(
-            joined.probs,
+            probabilities_or_belief(members, tables, table, joined),
             joined.labels,
             metrics=metrics,
             groups=joined.groups,
             class_names=table.class_names,
             weights=joined.weights,
+            confidence=read_confidence(predictions, confidence_column, tables, table, joined),
+            outside=read_outside_cases(outside, confidence_column, tables),
             **asked_of(bins, question, per, option),
             resamples=resamples,
             level=level,
@@ -125,7 +155,17 @@ def evaluate(
             source_prevalence=prevalences("--source-prevalence", source_prevalence),
             progress=report,
         )
+    results = replace(results, warnings=(*results.warnings, *members.notes(predictions)))
     deliver(_with_dropped(results, joined.report), out, csv_out, quiet=quiet)
+
+
+def _refuse_extras(told: Mapping[str, Any], *, multilabel: bool) -> None:
+    """Refuse options that findings, or streams, would leave unread."""
+    findings = ("samples", "member", "confidence_column", "outside")
+    for name in findings if multilabel else ("samples", "member"):
+        if told[name]:
+            what = "findings have" if multilabel else "a stream has"
+            raise InvalidInputError(f"{name}: {what} no such thing; leave it out")
 
 
 def _with_dropped(results: Results, report: JoinReport) -> Results:
