@@ -14,7 +14,15 @@ import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.functions.measure import measure
 from raterwise.inference.draws import MAX_UNITS, multiplicities, resampling_units
-from strategies import OF_BELIEFS, OF_PROBABILITIES, Problem, dirichlet, ordinary
+from strategies import (
+    OF_BELIEFS,
+    OF_PROBABILITIES,
+    OUTSIDE,
+    Problem,
+    belief_for,
+    mixture,
+    ordinary,
+)
 
 PROBLEM = ordinary(120, num_classes=3)
 
@@ -34,8 +42,10 @@ def results() -> rw.Results:
 @pytest.fixture(scope="module")
 def belief_results() -> rw.Results:
     """Return every metric of a belief, those of its mean among them, with its interval."""
-    belief = dirichlet(PROBLEM.probs)
-    return rw.evaluate(belief, PROBLEM.labels, metrics=list(CATALOG), resamples=100)
+    belief = mixture(PROBLEM.probs)
+    return rw.evaluate(
+        belief, PROBLEM.labels, metrics=list(CATALOG), resamples=100, outside=OUTSIDE
+    )
 
 
 def width(estimate: rw.Estimate) -> float:
@@ -131,14 +141,16 @@ def test_metrics_of_a_belief_need_one(name: str) -> None:
     """Bare probabilities leave them undefined, and say why."""
     found = evaluate(metrics=[name, "ece"])
     assert found[name].value is None
-    assert "it needs a belief" in str(found[name].undefined)
+    wanted = {"belief": "a belief", "samples": "the draws", "outside": "cases from elsewhere"}
+    assert f"it needs {wanted[CATALOG[name].needs]}" in str(found[name].undefined)
     assert found["ece"].value is not None
 
 
-@pytest.mark.parametrize("name", OF_BELIEFS)
+@pytest.mark.parametrize("name", [n for n in OF_BELIEFS if CATALOG[n].needs != "outside"])
 def test_metrics_of_a_belief_are_resampled_over_raters(name: str) -> None:
     """Other raters would have judged otherwise: the interval has a length."""
-    found = rw.evaluate(dirichlet(PROBLEM.probs), PROBLEM.labels, name, resamples=50, unit="raters")
+    belief = belief_for(name, PROBLEM.probs)
+    found = rw.evaluate(belief, PROBLEM.labels, name, resamples=50, unit="raters")
     assert width(found[name]) > 0
 
 

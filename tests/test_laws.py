@@ -19,10 +19,14 @@ import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.evaluate import predictions_of
 from raterwise.functions.measure import measure
+from raterwise.summaries.outside import with_outside_cases
 from strategies import (
+    OUTSIDE,
     Problem,
-    dirichlet,
+    belief_for,
+    mixture,
     ordinary,
+    outside_for,
     permutations,
     problems,
     problems_for,
@@ -169,14 +173,14 @@ def summary_of(name: str, problem: Problem, bounds: list[int]) -> Any:
     """Summarise the parts of a problem between the bounds one by one, and add them up."""
     row = CATALOG[name]
     plan = row.plan(row.with_defaults({}))
-    predictions = predictions_of(dirichlet(problem.probs), problem.labels)
+    predictions = predictions_of(belief_for(name, problem.probs), problem.labels)
     total = plan.empty(predictions.num_classes)
     for start, stop in zip([0, *bounds], [*bounds, len(problem)], strict=True):
         part = plan.empty(predictions.num_classes)
         if start < stop:
             part.absorb(predictions.read(start, stop))
         total = total + part
-    return total
+    return with_outside_cases({plan: total}, outside_for(name))[plan]
 
 
 def merged_value(name: str, problem: Problem, bounds: list[int]) -> float | None:
@@ -206,7 +210,8 @@ def test_many_parts_add_up_to_the_whole(name: str) -> None:
     """The same with a hundred parts of an ordinary set."""
     problem = ordinary(300, seed=3)
     bounds = sorted(np.random.default_rng(0).integers(0, 300, 99).tolist())
-    found = rw.evaluate(dirichlet(problem.probs), problem.labels, name, resamples=0)
+    belief, outside = belief_for(name, problem.probs), outside_for(name)
+    found = rw.evaluate(belief, problem.labels, name, resamples=0, outside=outside)
     assert merged_value(name, problem, bounds) == same(found[name].value)
 
 
@@ -327,10 +332,11 @@ def test_threads_do_not_change_a_digit() -> None:
 
     def results(threads: int) -> rw.Results:
         return rw.evaluate(
-            dirichlet(problem.probs),
+            mixture(problem.probs),
             problem.labels,
             metrics=list(CATALOG),
             threshold=0.05,  # of 22 classes hardly one has a probability of a half
+            outside=OUTSIDE,
             groups=patients,
             resamples=20,
             threads=threads,

@@ -18,7 +18,17 @@ from hypothesis import strategies as st
 import naive_weak
 import oracle
 from raterwise.catalog import CATALOG
-from strategies import CONCENTRATION, Array, Counts, ordinary, problems_for, same, value
+from strategies import (
+    CONCENTRATION,
+    OUTSIDE,
+    Array,
+    Counts,
+    draws,
+    ordinary,
+    problems_for,
+    same,
+    value,
+)
 
 
 def mean(values: Any) -> float:
@@ -53,6 +63,28 @@ def naive_ranked_score(probs: Array, counts: Counts) -> float:
 def naive_calibration_error(probs: Array, counts: Counts) -> float:
     """Return the root of LH eq 14, floored at 0."""
     return math.sqrt(max(oracle.calibration_loss(probs, counts), 0))
+
+
+def naive_mixture(probs: Array, counts: Counts) -> float:
+    """Return RECE-M with one Gaussian, whose fit is the draws' mean and variance (and 1e-6)."""
+    samples = draws(probs)
+    blunted = np.array([[mean([s[i, k] for s in samples]) for k in range(len(p))]
+                        for i, p in enumerate(probs)])  # fmt: skip
+    each = [[s[i, int(np.argmax(p))] for s in samples] for i, p in enumerate(blunted)]
+    means = [mean(values) for values in each]
+    spread = [
+        math.sqrt(mean([(v - m) ** 2 for v in values]) + 1e-6)
+        for values, m in zip(each, means, strict=True)
+    ]
+    one = np.ones((len(probs), 1))
+    fitted = one, np.array(means)[:, None], np.array(spread)[:, None]
+    return oracle.robust_ece_mixture(blunted, counts, fitted)
+
+
+def naive_io_auroc(probs: Array, counts: Counts) -> float:
+    """Return how often a case is surer than one from elsewhere, ties half."""
+    pairs = [(max(p), o) for p in probs for o in OUTSIDE]
+    return mean([(z > o) + 0.5 * (z == o) for z, o in pairs])
 
 
 def predicted_disagreement(probs: Array) -> Array:
@@ -424,6 +456,7 @@ NAIVE: dict[str, Naive] = {
     "classwise_ece": per_annotation(oracle.classwise_ece),
     "sce": per_annotation(oracle.sce),
     "robust_ece": per_annotation(oracle.robust_ece),
+    "robust_ece_mixture": per_annotation(naive_mixture),
     "ks_error": per_annotation(
         lambda probs, counts: oracle.ks_error(*oracle.top_label(probs, counts))
     ),
@@ -441,11 +474,15 @@ NAIVE: dict[str, Naive] = {
     "f1": each_class(naive_f1),
     "net_benefit": each_class(lambda pairs: mean([(p >= 0.5) * (2 * y - 1) for p, y in pairs])),
     **naive_weak.NAIVE,
+    "io_auroc": naive_io_auroc,
     "fleiss_kappa": naive_fleiss,
     "krippendorff_alpha": naive_alpha,
 }
 
-NAIVE_OPTIONS: dict[str, dict[str, Any]] = {"kde_ece": {"bandwidth": 0.05}}
+NAIVE_OPTIONS: dict[str, dict[str, Any]] = {
+    "kde_ece": {"bandwidth": 0.05},
+    "robust_ece_mixture": {"components": 1},
+}
 """What a naive loop takes as given."""
 
 DIGITS = {

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
+from raterwise.densities.mixtures import Draws
 from raterwise.divided import subgroups_of
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.settings import Progress, Settings, silent
@@ -22,7 +23,7 @@ from raterwise.predictions import Predictions
 from raterwise.prevalence import AtPrevalence, at_prevalence
 from raterwise.provenance import files_of, left_out_record, raters_record
 from raterwise.readers import judge_readers
-from raterwise.request import Metrics, Request
+from raterwise.request import Given, Metrics, Request
 from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.variables import variables_of
@@ -54,6 +55,8 @@ def evaluate(
     threshold: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     weights: ArrayLike | None = None,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
     interval: Interval = "auto",
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
@@ -70,8 +73,8 @@ def evaluate(
     ----------
     probs : array-like or data frame of shape (N, K) or (N,), a belief, or Predictions
         Class probabilities; (N,) are those of class 1 of two. Of a belief, the disagreement that it
-        predicts and its posterior are judged too. `Predictions`, as `read_cases` returns them, hold
-        labels, patients, weights and names already.
+        predicts and its posterior are judged too, and of an ensemble RECE-M. `Predictions`, as
+        `read_cases` returns them, hold labels, patients, weights and names already.
     labels : Labels or array-like of shape (N,), default None
         What the raters said, or one class per case; words by the names of the classes.
     metrics : str or sequence of str, default "all"
@@ -106,6 +109,14 @@ def evaluate(
         By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
     weights : array-like of shape (N,), default None
         How much each case counts; 1 if left out.
+    confidence : array-like of shape (N,), default None
+        What ranks the cases in AUCCC, AURC, AUGRC and their curve instead of the largest
+        probability: any number that is higher where the model is surer.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities, of which the
+        largest counts. Whatever was predicted for them is wrong in these metrics, in which each
+        counts once, and `io_auroc` says how well confidence tells them apart. They are a sample of
+        their own, resampled by themselves.
     interval : {"auto", "percentile", "bias_corrected"}, default "auto"
         "auto": test inversion for calibration errors; for the rest the error of leaving out one
         patient or case at a time, with a shape that suits the metric. "percentile" and
@@ -164,12 +175,14 @@ def evaluate(
     >>> results["accuracy"].value, round(results["brier"].value, 4)
     (0.75, 0.225)
     """
-    predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
+    predictions = predictions_of(
+        probs, labels, weights, groups, class_names, on_unrated, confidence, outside
+    )
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
         metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
         settings=settings,
-        belief=predictions.belief is not None, classes=predictions.num_classes,
+        given=Given.of(predictions), classes=predictions.num_classes,
     )  # fmt: skip
     asked = subgroups, subgroup_metrics
     if target_prevalence is None and source_prevalence is not None:
@@ -196,6 +209,9 @@ def _in_use(predictions: Predictions, target: Any, source: Any) -> tuple[Predict
         raise InvalidInputError(
             "target_prevalence: is for probabilities; a belief cannot be shifted yet"
         )
+    for name in ("confidence", "outside"):
+        if getattr(predictions, name) is not None:
+            raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")
     told = at_prevalence(
         predictions.probs, predictions.labels, target, source,
         weights=predictions.weights, groups=predictions.groups,
@@ -253,18 +269,22 @@ def predictions_of(
     groups: Any = None,
     class_names: Sequence[str] | None = None,
     on_unrated: OnUnrated = "error",
+    confidence: Any = None,
+    outside: Any = None,
 ) -> Predictions:
     """Return checked predictions from probabilities, or from a belief over them."""
     if isinstance(probs, Predictions):
         told = {"labels": labels, "weights": weights, "groups": groups, "class_names": class_names}
+        told |= {"confidence": confidence, "outside": outside}
         if twice := [name for name, value in told.items() if value is not None]:
             raise InvalidInputError(f"{twice[0]}: must be left out; the predictions hold it")
         return probs
     if labels is None:
         raise InvalidInputError("labels: must be given with probabilities; got None")
-    belief = None
+    belief = draws = None
     if hasattr(probs, "expected_gain"):  # a belief: arrays have no such method
         belief, probs = probs, probs.mean
+        draws = _draws_of(belief)
     predictions = Predictions.of(
         probs,
         labels,
@@ -273,9 +293,20 @@ def predictions_of(
         class_names=class_names,
         belief=belief,
         on_unrated=on_unrated,
+        confidence=confidence,
+        outside=outside,
+        draws=draws,
     )
     # A belief was checked when it was made, by the rules of the type it was made of.
     return predictions if belief is None else replace(predictions, tolerance=1e-2)
+
+
+def _draws_of(belief: Any) -> Draws | None:
+    """Return the draws of an ensemble; None where there are none, or of unequal weights."""
+    samples = getattr(belief, "samples", None)
+    if samples is None or np.ptp(belief.weights) > 1e-9:
+        return None
+    return Draws.of(samples, belief.mean)
 
 
 def evaluate_predictions(

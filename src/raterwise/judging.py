@@ -48,7 +48,6 @@ FloatArray = NDArray[np.float64]
 
 SIMULATIONS = 1000
 """Calibrated models that the verdict is judged by."""
-NO_BELIEF = "it needs a belief over class probabilities, not probabilities alone"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +95,7 @@ def judge(
     for row in request.rows:
         estimates[row.name] = blank(row)
         if row.name not in asked:
-            estimates[row.name] = replace(blank(row), undefined=NO_BELIEF)
+            estimates[row.name] = replace(blank(row), undefined=request.lacking(row))
             continue
         own = asked[row.name][1]
         try:

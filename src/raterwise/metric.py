@@ -5,18 +5,52 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive
 from raterwise.errors import InvalidInputError
-from raterwise.predictions import Rows
+from raterwise.predictions import Predictions, Rows
 from raterwise.recipes import Options, Prepare
 from raterwise.rules import did_you_mean
 from raterwise.summaries import Summary
 
-__all__ = ["Metric"]
+__all__ = ["OF_THE_PREDICTION", "Given", "Metric"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What comes with the probabilities and labels."""
+
+    belief: bool = False
+    """A belief over class probabilities."""
+    samples: int = 0
+    """How many draws of an ensemble, of equal weight."""
+    confidence: bool = False
+    """A confidence that ranks the cases in place of the largest probability."""
+    outside: bool = False
+    """Cases from elsewhere."""
+
+    @property
+    def ranking(self) -> str:
+        """The question that metrics of ranks ask in place of "top_label"."""
+        return "with_outside" if self.outside else self.ranking_inside
+
+    @property
+    def ranking_inside(self) -> str:
+        """The same without cases from elsewhere."""
+        return "confidence" if self.confidence else "top_label"
+
+    @staticmethod
+    def of(predictions: Predictions) -> Given:
+        """Return what predictions have besides probabilities and labels."""
+        return Given(
+            predictions.belief is not None,
+            0 if predictions.draws is None else predictions.draws.number,
+            predictions.confidence is not None,
+            predictions.outside is not None,
+        )
 
 
 def _as_it_is(summary: Any, options: Options, like: Any = None) -> Any:
@@ -76,8 +110,11 @@ class Metric:
     undefined: str = "it has no value on these data"
     in_all: bool | str = True
     """Whether "all" has it; "two classes": only of two."""
-    needs_belief: bool = False
-    """Defined for a belief over class probabilities, not for bare probabilities."""
+    needs: Literal["", "belief", "samples", "outside"] = ""
+    """What there must be besides probabilities and labels: a belief over class probabilities, the
+    draws of an ensemble, cases from elsewhere."""
+    ranks: bool = False
+    """It ranks the cases by confidence: takes one of the user's own, and cases from elsewhere."""
     meaning_of_event: str = ""
     """The meaning where the question is about a class and not about the prediction being right."""
     curve: str | None = None
@@ -107,6 +144,23 @@ class Metric:
         return self.formula(table, **{name: options[name] for name in self.formula_options})
 
     @property
+    def needs_belief(self) -> bool:
+        """Whether bare probabilities are not enough."""
+        return self.needs != ""
+
+    def lacks(self, given: Given, options: Options | None = None) -> str | None:
+        """Return why it cannot be had from what is given; None where it can."""
+        if self.needs == "" or (self.needs == "outside" and given.outside):
+            return None
+        if self.needs != "samples":
+            return None if self.needs == "belief" and given.belief else LACKING[self.needs]
+        components = (options or self.options)["components"]
+        least = max(components, 2)
+        if given.samples == 0 or given.samples >= least:
+            return None if given.samples else LACKING["samples"]
+        return f"it needs at least {least} draws for {components} components; got {given.samples}"
+
+    @property
     def of_pairs(self) -> bool:
         """Whether it compares raters with each other."""
         return self.least_raters > 1 or "of_pairs" in self.tags
@@ -133,7 +187,7 @@ class Metric:
 
     def meaning_for(self, options: Options) -> str:
         """Return what it means with these options."""
-        about_class = options.get("question", "top_label") != "top_label"
+        about_class = options.get("question", "top_label") not in OF_THE_PREDICTION
         return self.meaning_of_event if about_class and self.meaning_of_event else self.meaning
 
     def by_class(self, options: Options) -> bool:
@@ -177,6 +231,15 @@ class Metric:
         """Tell whether an option is one of this metric's, with a value that it may have."""
         return name in self.options and (name != "question" or value in self.questions)
 
+
+OF_THE_PREDICTION = ("top_label", "confidence", "with_outside")
+"""Questions about whether the predicted class is right."""
+LACKING = {
+    "belief": "it needs a belief over class probabilities, not probabilities alone",
+    "samples": "it needs the draws of an ensemble, of equal weight, not probabilities alone",
+    "outside": "it needs cases from elsewhere (outside=)",
+}
+"""Why a metric has no value where what it needs was not given."""
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "ordered": (True, False),

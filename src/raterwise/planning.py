@@ -121,7 +121,7 @@ def plan(
     (row,) = request.rows
     if row.needs_belief:
         raise InvalidInputError(
-            f"metric: must be one of class probabilities; {metric} needs a belief over them"
+            f"metric: must be one of class probabilities; {metric}: {request.lacking(row)}"
         )
     pilot = Predictions.of(probs, labels, groups=groups)
     sizes = [positive_integer("cases", n, least=2) for n in cases]

@@ -9,6 +9,12 @@ that event among the raters of the case:
     predicted_class   is the predicted class right?,         one channel per predicted class
     disagreement      do two raters differ?                  z = 1 - Σ p_k², or what a belief says
 
+Of those who have a confidence of their own, or cases from elsewhere (CCC), also
+
+    confidence        is the predicted class right?          z = the confidence that was given
+    with_outside      the same, outside cases being wrong    z = that, or max_k p_k
+    inside            is the case not from elsewhere?        z = that, or max_k p_k
+
 A case counts once per rater (`per="annotation"`, the multi-rater errors) or once (`per="case"`).
 
 An `Event` is about the class that a clinician looks for: class 1 of two, a class that is named,
@@ -36,12 +42,16 @@ __all__ = [
     "at_least",
     "disagreement_frequency",
     "score_given",
+    "score_outside",
 ]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
 
-QUESTIONS = ("top_label", "positive", "per_class", "predicted_class", "disagreement")
+QUESTIONS = (
+    *("top_label", "positive", "per_class", "predicted_class", "disagreement"),
+    *("confidence", "with_outside", "inside"),
+)
 NO_COLUMNS = np.empty((0, 0))
 NO_INDEX = np.empty(0, np.int64)
 
@@ -64,10 +74,12 @@ class ScoredCases:
     """(n,): the resampling unit."""
     rounding: float = 0.0
     """How near below an edge a score counts as on it: see `raterwise.binning`."""
+    share: FloatArray = field(default_factory=lambda: NO_COLUMNS)
+    """(n, bins): how much of the case is in each soft bin, where that is its own (RECE eq 7)."""
 
     def take(self, rows: NDArray[Any], units: NDArray[np.int64] = NO_INDEX) -> ScoredCases:
         """Return the chosen cases, in the resampling units given."""
-        names = ("z", "mu", "weights", "v", "channel")
+        names = ("z", "mu", "weights", "v", "channel", "share")
         columns = {name: getattr(self, name) for name in names}
         taken = {name: column[rows] for name, column in columns.items() if column.size}
         return replace(self, **taken, units=units)
@@ -85,6 +97,11 @@ class Question:
     def __post_init__(self) -> None:
         choose("question", self.name, QUESTIONS)
         choose("per", self.per, ("annotation", "case"))
+
+    @property
+    def takes_outside(self) -> bool:
+        """Whether cases from elsewhere are among those it is asked of."""
+        return self.name in ("with_outside", "inside")
 
     def channels(self, num_classes: int) -> int:
         """How many channels the answer has."""
@@ -278,6 +295,16 @@ _SCORES = {
 _SPREADS = {"spiegelhalter": _variance_of_squares}
 
 
+def score_outside(confidence: FloatArray, units: NDArray[np.int64] | None = None) -> ScoredCases:
+    """Return cases from elsewhere as scored cases: each counts once, and none is right."""
+    return ScoredCases(
+        np.ascontiguousarray(confidence[:, None]),
+        np.zeros((len(confidence), 1)),
+        np.ones(len(confidence)),
+        units=NO_INDEX if units is None else units,
+    )
+
+
 def score_given(
     predicted: FloatArray, observed: FloatArray, weights: FloatArray | None = None
 ) -> ScoredCases:
@@ -313,6 +340,16 @@ def _top_label(rows: Rows) -> tuple[FloatArray, FloatArray]:
     return rows.confidence[:, None], hits[:, None]
 
 
+def _ranked(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    z, hits = _top_label(rows)
+    return z if rows.own_confidence is None else rows.own_confidence[:, None], hits
+
+
+def _inside(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    z, _ = _ranked(rows)
+    return z, np.ones(z.shape)
+
+
 def _positive(rows: Rows) -> tuple[NDArray[Any], FloatArray]:
     return rows.probs[:, 1:2], _frequencies(rows)[:, 1:2]
 
@@ -336,6 +373,9 @@ _ASK = {
     "per_class": _per_class,
     "predicted_class": _top_label,
     "disagreement": _disagreement,
+    "confidence": _ranked,
+    "with_outside": _ranked,
+    "inside": _inside,
 }
 
 

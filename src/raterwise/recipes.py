@@ -49,6 +49,7 @@ __all__ = [
     "from_cells",
     "gaussian_smoother",
     "in_cells",
+    "inside_scores",
     "kde_norm",
     "kernel_scores",
     "kde_with_bound",
@@ -57,6 +58,7 @@ __all__ = [
     "hit_of_label",
     "krippendorff",
     "log_of_label",
+    "mixture_binned",
     "of_ranks",
     "per_case",
     "smooth_value",
@@ -101,6 +103,19 @@ def soft_binned(options: Options) -> BinPlan:
     asked = Question(options["question"], options["per"])
     bins, sigma = positive_integer("bins", options["bins"]), positive("sigma", options["sigma"])
     return BinPlan(asked, bins, spread=float(sigma))
+
+
+def mixture_binned(options: Options) -> BinPlan:
+    """Return the plan of RECE-M."""
+    asked, bins = Question("top_label", options["per"]), positive_integer("bins", options["bins"])
+    components = positive_integer("components", options["components"])
+    seed = positive_integer("seed", options["seed"], least=0)
+    return BinPlan(asked, bins, mixture=(components, seed))
+
+
+def inside_scores(options: Options) -> SortedPlan:
+    """Return the plan of what tells cases from those from elsewhere, each of which counts once."""
+    return SortedPlan(Question("inside", "case"))
 
 
 def sorted_scores(options: Options) -> SortedPlan:

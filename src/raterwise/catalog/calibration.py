@@ -86,6 +86,17 @@ ROWS = (
         meaning_of_event="ECE with each probability spread by a Gaussian; steadier on small sets.",
     ),
     Metric(
+        "robust_ece_mixture", "Robust ECE (RECE-M)", "Calibration",
+        "ECE with each case spread by a mixture fitted to what the draws of an ensemble say of it.",
+        "lower", "RECE eq 7",
+        plan=recipes.mixture_binned, formula=calibration.robust_ece, error=True, bounds=common.UNIT,
+        options={
+            "bins": 15, "per": "annotation", "components": 3, "seed": 0,
+            "observed_bins_only": False,
+        },
+        formula_options=("observed_bins_only",), needs="samples",
+    ),
+    Metric(
         "ks_error", "KS calibration error", "Calibration",
         "The largest cumulative gap between confidence and agreement; needs no bins.",
         "lower", "Gupta et al. 2021",

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from raterwise.cli import options
+from raterwise.cli import draw_options, options
 from raterwise.cli import stream as streaming
 from raterwise.cli.findings import evaluate_findings, refuse_finding_column
+from raterwise.cli.members import Members
 from raterwise.cli.options import OnProblem, Unit, asked_of, prevalences
 from raterwise.cli.reading import (
     TableOptions,
     notes_on_stream,
+    probabilities_or_belief,
+    read_confidence,
     read_joined,
+    read_outside_cases,
     read_subgroups,
     with_table_options,
 )
@@ -46,6 +52,12 @@ raterwise evaluate cases.csv --label-column truth --question positive --option r
 [dim]# half of these films have the disease; in the clinic 3 in 100 have it[/dim]
 raterwise evaluate cases.csv --label-column truth --target-prevalence 0.03
 
+[dim]# test-time augmentation, a table per draw: RECE-M, disagreement, the posterior[/dim]
+raterwise evaluate --member tta_1.csv --member tta_2.csv --member tta_3.csv --ratings ratings.csv
+
+[dim]# a confidence of the network's own, and images that it should not know[/dim]
+raterwise evaluate cases.csv --label-column truth --confidence-column udist --outside other.csv
+
 [dim]# findings that may occur together: prob_edema, prob_mass, reader_1_edema, …[/dim]
 raterwise evaluate chest.csv --multilabel --group-column patient --out chest.json
 
@@ -56,8 +68,12 @@ raterwise evaluate cases.csv --prob-columns risk --percent --label-column biopsy
 @with_table_options
 def evaluate(
     tables: TableOptions,
-    predictions: options.PredictionsFile,
+    predictions: draw_options.OptionalPredictionsFile = None,
     ratings: options.RatingsFile = None,
+    samples: draw_options.SamplesFile = None,
+    member: draw_options.MemberFiles = None,
+    confidence_column: draw_options.ConfidenceColumn = None,
+    outside: draw_options.OutsideFile = None,
     multilabel: options.Multilabel = False,
     finding_column: options.FindingColumn = None,
     metrics: options.Metrics = "all",
@@ -92,19 +108,26 @@ def evaluate(
 
     With --multilabel each probability column is a finding: rows need not sum
     to 1, and ratings say whether it is there: 1 or 0, yes or no, true or false.
+
+    With --samples or --member the probabilities are the mean of the draws.
     """
-    told = {**locals(), **vars(tables)}  # every option by its name, for a stream
     from raterwise.evaluate import evaluate as compute
 
+    members = Members.of(samples, member)
+    predictions = members.base(predictions)
+    told = {**locals(), **vars(tables)}  # every option by its name, for a stream
     check_json(out)
     check_html(html)
-    check_outputs((out, csv_out, html, save_summary), (predictions, ratings))
-    files: dict[str, Any] = {"html": html, "inputs": (predictions, ratings), "quiet": quiet}
+    inputs = (predictions, ratings, outside, *members.paths)
+    check_outputs((out, csv_out, html, save_summary), inputs)
+    files: dict[str, Any] = {"html": html, "inputs": inputs, "quiet": quiet}
     if target_prevalence is not None and (multilabel or stream):
         raise InvalidInputError(
             "target_prevalence: is for one question in memory; leave out --multilabel and --stream"
         )
     request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
+    if multilabel or request.wanted:
+        _refuse_extras(told, multilabel=multilabel)
     if multilabel:
         results = evaluate_findings(told, tables, streamed=request.wanted)
         deliver(results, out, csv_out, **files)
@@ -119,7 +142,14 @@ def evaluate(
         report(f"reading {predictions.name}", 0.0)
         table, joined = read_joined(predictions, ratings, tables, subgroup_column or ())
         results = compute(
-            predictions_of_tables(table, joined, on_unrated=tables.on_unrated.value),
+            predictions_of_tables(
+                table,
+                joined,
+                on_unrated=tables.on_unrated.value,
+                probs=probabilities_or_belief(members, tables, table, joined),
+                confidence=read_confidence(predictions, confidence_column, tables, table, joined),
+                outside=read_outside_cases(outside, confidence_column, tables),
+            ),
             metrics=metrics,
             **asked_of(bins, question, per, option),
             resamples=resamples,
@@ -133,4 +163,14 @@ def evaluate(
             source_prevalence=prevalences("--source-prevalence", source_prevalence),
             progress=report,
         )
+    results = replace(results, warnings=(*results.warnings, *members.notes(predictions)))
     deliver(results, out, csv_out, **files)
+
+
+def _refuse_extras(told: Mapping[str, Any], *, multilabel: bool) -> None:
+    """Refuse options that findings, or streams, would leave unread."""
+    findings = ("samples", "member", "confidence_column", "outside")
+    for name in findings if multilabel else ("samples", "member"):
+        if told[name]:
+            what = "findings have" if multilabel else "a stream has"
+            raise InvalidInputError(f"{name}: {what} no such thing; leave it out")

@@ -171,7 +171,8 @@ ProbColumns = Annotated[
     str | None, _option(COLUMNS, "Or their names: a,b,c. One alone is the second of two classes.")
 ]
 ClassNames = Annotated[
-    str | None, _option(COLUMNS, "Other names for the classes, in the order of the columns: a,b,c.")
+    str | None,
+    _option(COLUMNS, "Other names for the classes, in the order of the columns: a,b,c."),
 ]
 LabelColumn = Annotated[str | None, _option(COLUMNS, "The label, where a case has just one.")]
 GroupColumn = Annotated[str | None, _option(COLUMNS, "The patient: patients are resampled whole.")]
@@ -318,10 +319,11 @@ CsvOut = Annotated[Path | None, _option(OUTPUT, "Write the metrics to this CSV f
 Quiet = Annotated[bool, _option(OUTPUT, "Print no table.", "--quiet", "-q")]
 
 FitFile = Annotated[
-    Path, typer.Option("--fit", help="Predictions to fit on: CSV, Parquet, Arrow or NPZ.")
+    Path | None,
+    typer.Option("--fit", help="Predictions to fit on: CSV, Parquet, Arrow or NPZ."),
 ]
 ApplyFile = Annotated[
-    Path, typer.Option("--apply", help="Predictions to calibrate, of other cases.")
+    Path | None, typer.Option("--apply", help="Predictions to calibrate, of other cases.")
 ]
 FitRatings = Annotated[Path | None, typer.Option(help="File of the ratings of --fit.")]
 ApplyRatings = Annotated[
@@ -329,7 +331,8 @@ ApplyRatings = Annotated[
     typer.Option(help="File of the ratings of --apply; without ratings nothing is compared."),
 ]
 InputKind = Annotated[
-    Input, _option(MODEL, "What the files hold. logits: the columns of --logit-prefix.", "--input")
+    Input,
+    _option(MODEL, "What the files hold. logits: the columns of --logit-prefix.", "--input"),
 ]
 LogitPrefix = Annotated[
     str, _option(MODEL, "How the names of the logit columns begin; the class follows.")

@@ -14,14 +14,16 @@ from typing import Any, get_type_hints, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from raterwise import rules
 from raterwise.cli import options
+from raterwise.cli.members import Members
 from raterwise.cli.options import Duplicates, OnProblem, comma_list
 from raterwise.errors import InvalidInputError
 from raterwise.io.cases import TableColumns, read_tables
 from raterwise.io.patients import unused_patients
-from raterwise.io.scores import read_features, read_logits
+from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
 from raterwise.io.sources import FORMATS, matching_files, open_table
 from raterwise.io.tables import (
     Joined,
@@ -37,16 +39,21 @@ __all__ = [
     "NOTES",
     "Cases",
     "TableOptions",
+    "draws_of",
     "heard_warnings",
     "notes_on_stream",
+    "probabilities_or_belief",
     "read_cases",
+    "read_confidence",
     "read_joined",
+    "read_outside_cases",
     "read_subgroups",
     "shared_names",
     "with_table_options",
 ]
 
 Array = NDArray[Any]
+NO_MEMBERS = Members()
 
 NOTES: ContextVar[tuple[str, ...]] = ContextVar("notes", default=())
 """What to know about tables that were read; the program shows it when a command is done."""
@@ -155,9 +162,9 @@ class Cases:
 
     table: PredictionTable
     scores: Array
-    """(N, K) or (N,): what a calibrator is given, probabilities or logits."""
+    """(N, K) or (N,): what a calibrator is given, probabilities or logits; (S, N, K) of draws."""
     features: Array | None
-    """(N, D)."""
+    """(N, D), or (S, N, D) of every draw of an ensemble."""
     feature_names: tuple[str, ...]
     rated: NDArray[np.int64]
     """(M,): the rows that have labels."""
@@ -174,8 +181,23 @@ class Cases:
     @overload
     def of_rated(self, values: None) -> None: ...
     def of_rated(self, values: Array | None) -> Array | None:
-        """Return the part of (N, …) values that belongs to the rated cases."""
-        return None if values is None else values[self.rated]
+        """Return the part of (N, …) or (S, N, K) values that belongs to the rated cases."""
+        if values is None:
+            return None
+        return values[:, self.rated] if values.ndim == 3 else values[self.rated]
+
+    @property
+    def ensemble(self) -> bool:
+        """Whether the scores are those of several draws."""
+        return self.scores.ndim == 3
+
+    def belief(self, input: str) -> Any:
+        """Return what is believed of every case before anything is calibrated."""
+        from raterwise.beliefs import EnsembleBelief, PointBelief
+
+        if not self.ensemble:
+            return PointBelief(self.table.probs)
+        return EnsembleBelief(softmax(self.scores, axis=2) if input == "logits" else self.scores)
 
     def require_labels(self) -> Labels:
         """Return the labels where there are any; otherwise say how to give them."""
@@ -202,6 +224,60 @@ def read_joined(
     `used` are columns that are read besides.
     """
     return read_tables(predictions, ratings, tables.told, used)
+
+
+def probabilities_or_belief(
+    members: Members,
+    tables: TableOptions,
+    table: PredictionTable,
+    joined: Joined,
+) -> Any:
+    """Return the probabilities of the joined cases; with members, the belief of their draws."""
+    draws = draws_of(members, tables, table)
+    if draws is None:
+        return joined.probs
+    from raterwise.beliefs import EnsembleBelief
+
+    return EnsembleBelief(draws[:, _rows_joined(table, joined.report)])
+
+
+def draws_of(members: Members, tables: TableOptions, table: PredictionTable) -> Array | None:
+    """Return the probabilities (S, N, K) or (S, N) of every draw; None without members."""
+
+    def read(file: Path) -> tuple[PredictionTable, Array]:
+        own = tables.told.read_table(file, beside=False)
+        return own, own.probs
+
+    return members.draws(table, "samples", read)
+
+
+def read_confidence(
+    predictions: Path,
+    column: str | None,
+    tables: TableOptions,
+    table: PredictionTable,
+    joined: Joined,
+) -> Array | None:
+    """Return what ranks the joined cases in place of the largest probability, if anything."""
+    if column is None:
+        return None
+    found = read_numbers(
+        predictions, column, "confidence_column", tables.delimiter, tables.encoding
+    )
+    return found[_rows_joined(table, joined.report)]
+
+
+def read_outside_cases(
+    outside: Path | None, column: str | None, tables: TableOptions
+) -> Array | None:
+    """Return the confidences, or probabilities, of cases from elsewhere; None without a file."""
+    if outside is None:
+        return None
+    given = comma_list(tables.prob_columns)
+    return read_outside(
+        outside, column, prob_prefix=tables.prob_prefix, prob_columns=given,
+        delimiter=tables.delimiter, encoding=tables.encoding,
+    )  # fmt: skip
 
 
 def read_subgroups(
@@ -245,27 +321,55 @@ def read_cases(
     logit_prefix: str = "logit_",
     features_prefix: str | None = None,
     rated: str = "all",
+    members: Members = NO_MEMBERS,
 ) -> Cases:
     """Return the cases of a file of predictions with the ratings that the options point to.
 
-    With `rated="some"` a case without ratings is no mistake.
+    With `rated="some"` a case without ratings is no mistake. With members the scores, and the
+    features, are those of every draw.
     """
     source = tables.file_of_ratings(predictions, ratings)
-    if input == "logits":
-        table, scores = read_logits(predictions, logit_prefix=logit_prefix, **tables.columns)
-    else:
-        table = tables.told.read_table(predictions, beside=source == predictions)
-        scores = table.probs
+
+    def scored(file: Path) -> tuple[PredictionTable, Array]:
+        if input == "logits":
+            return read_logits(file, logit_prefix=logit_prefix, **tables.columns)
+        read = tables.told.read_table(file, beside=source == file)
+        return read, read.probs
+
+    table, scores = scored(predictions)
+    draws = members.draws(table, "samples" if input == "probs" else "logits", scored)
+    if draws is not None:
+        scores = np.stack((1 - draws, draws), axis=2) if draws.ndim == 2 else draws
     features: Array | None = None
     names: tuple[str, ...] = ()
     if features_prefix is not None:
-        features, names = read_features(
-            predictions, features_prefix, tables.delimiter, tables.encoding
-        )
+        features, names = _features(members, table, predictions, scored, features_prefix, tables)
     found = Cases(table, scores, features, names, np.arange(len(table.probs)), None, {})
     if source is not None or table.labels is not None:
         found = _with_labels(found, source, tables, rated, beside=source == predictions)
     return found
+
+
+def _features(
+    members: Members,
+    table: PredictionTable,
+    predictions: Path,
+    scored: Callable[[Path], tuple[PredictionTable, Array]],
+    prefix: str,
+    tables: TableOptions,
+) -> tuple[Array, tuple[str, ...]]:
+    """Return the features of the cases, of every draw where there are members, and their names."""
+
+    def described(file: Path) -> tuple[PredictionTable, Array]:
+        return scored(file)[0], read_features(file, prefix, tables.delimiter, tables.encoding)[0]
+
+    found = members.draws(table, "features", described)
+    if found is None:
+        return read_features(predictions, prefix, tables.delimiter, tables.encoding)
+    names = tuple(map(str, range(found.shape[2])))
+    if members.files:
+        names = read_features(members.files[0], prefix, tables.delimiter, tables.encoding)[1]
+    return found[0] if len(found) == 1 else found, names
 
 
 def _with_labels(

@@ -160,7 +160,13 @@ def _over_cases(
     if not np.isfinite(without[sizes > 0]).all():
         return None
     at = float(np.mean([row.over(p.table(row, o), o) for p, o in pairs]))
-    return replace(linearise(at, without, sizes), value=value)
+    inside, outside = passes[0].units_of(row)
+    found = linearise(at, without[:inside], sizes[:inside])
+    if outside > 1:  # a sample of its own; a single case says nothing of its error
+        other = linearise(at, without[inside:], sizes[inside:])
+        worth, units = found.worth + other.worth, found.units + other.units
+        found = replace(crossed([found, other]).total, worth=worth, units=units)
+    return replace(found, value=value)
 
 
 def _over_raters(
@@ -188,8 +194,11 @@ def _ends(
     level = passes[0].settings.level
     if row.shape == "separation" and len(passes) == 1 and passes[0].channels(row, own[0]) == 1:
         cells = passes[0].cells(row, own[0])
-        raters = passes[0].raters if own[0].get("per") == "annotation" else 1.0
-        mass, hits = cells.sums_by_unit(1) / raters, cells.sums_by_unit(4) / raters
+        inside, outside = passes[0].units_of(row)
+        raters = np.ones(inside + outside)
+        if own[0].get("per") == "annotation":  # a case from elsewhere has no raters
+            raters[:inside] = passes[0].raters
+        mass, hits = (cells.sums_by_unit(field) / raters for field in (1, 4))
         return separation_interval(found, value, (hits, mass - hits), level)
     if found is None:
         return None

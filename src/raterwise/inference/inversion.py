@@ -134,7 +134,7 @@ def _at_zero(
     ends = found.low if varies else least, max(found.high, most)
     if question in ONE_SCORE and "kernel" in row.tags:
         ends = ends[0], max(ends[1], _high_of_bins(cells, pass_))
-    if cells.plan.spread is not None:  # its table lacks the mean score of hard bins
+    if cells.plan.soft:  # its table lacks the mean score of hard bins
         return replace(found, low=min(ends[0], value), high=max(ends[1], value))
     p = _p_of_calibration(row, own, pass_)
     low, high = noise.zero_tested_ends(ends, value, p, level, gap)

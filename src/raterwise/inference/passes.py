@@ -23,6 +23,7 @@ from raterwise.questions import Question
 from raterwise.recipes import Options
 from raterwise.summaries import BinPlan, BinTable
 from raterwise.summaries.digest import Digest
+from raterwise.summaries.outside import takes_outside
 
 __all__ = ["PAIRS", "Asked", "Pass"]
 
@@ -32,6 +33,8 @@ Asked = Mapping[str, tuple[Metric, Options]]
 
 PAIRS = BinPlan(Question("disagreement", "case"), 1, least_raters=2)
 """The plan of how often two raters differ, and how often the probabilities say so."""
+OUTSIDE_STREAM = 7
+"""The stream of random numbers that draws cases from elsewhere."""
 LEFT_OUT_TOGETHER = 256
 """How many units are left out one by one in the memory of one step."""
 
@@ -90,6 +93,26 @@ class Pass:
         """(resamples, units): how often each resample draws each unit."""
         assert self.units is not None
         return multiplicities(self.units, self.settings.resamples, self.settings.seed)
+
+    @cached_property
+    def _times_with_outside(self) -> FloatArray:
+        """The same beside how often it draws each unit of cases from elsewhere, by itself."""
+        number, settings = len(self.digest.outside_cases), self.settings
+        outside = multiplicities(number, settings.resamples, settings.seed, OUTSIDE_STREAM)
+        return np.hstack((self.times, outside))
+
+    def with_outside(self, row: Metric) -> bool:
+        """Tell whether a metric is of cases from elsewhere as well."""
+        return self.facts.outside > 0 and takes_outside(self._plans[row.name])
+
+    def units_of(self, row: Metric) -> tuple[int, int]:
+        """Return how many units of cases a metric has, and how many of cases from elsewhere."""
+        outside = len(self.digest.outside_cases) if self.with_outside(row) else 0
+        return len(self.digest.unit_cases), outside
+
+    def worth(self, row: Metric) -> float:
+        """Return how many independent cases of equal weight, outside ones too, tell as much."""
+        return self.cases + (self.facts.outside if self.with_outside(row) else 0)
 
     @property
     def raters(self) -> float:
@@ -152,7 +175,8 @@ class Pass:
             return self.rater_stack(row, own)
         key = self._key(row, own)
         if key not in self._stacks:
-            self._stacks[key] = self._per_unit(row, own).resampled(self.times)
+            times = self._times_with_outside if self.units_of(row)[1] else self.times
+            self._stacks[key] = self._per_unit(row, own).resampled(times)
         return self._stacks[key]
 
     def rater_stack(self, row: Metric, own: Options) -> Any:
@@ -208,6 +232,8 @@ class Pass:
         cells = self.cells(row, own)
         every = cells.plan.question.name in ("per_class", "event")
         often = len(cells.table.weight) if every else 1
+        if cells.plan.mixture is not None:
+            return self._noise_of_mixtures(cells.table)
         if cells.plan.spread is not None:
             return self._noise_of_soft_bins(cells) / often
         found = self.noise_of_cells(cells.table, often)
@@ -236,6 +262,16 @@ class Pass:
             for z, n in zip(score, table.cases, strict=True)
         ]
         return np.stack(each)
+
+    def _noise_of_mixtures(self, table: Any) -> FloatArray:
+        """Return the same of bins over which each case is spread in its own way: Σ (w s)² is kept.
+
+        sqrt( z̄_b (1 - z̄_b) Σ_i (w_i s_ib)² / (Σ w)² · (a + (1 - a) / raters) )
+        """
+        score = table.score / np.where(table.weight > 0, table.weight, 1)
+        per_case = self.agreement + (1 - self.agreement) / self.raters
+        part = table.squared_weight / table.weight.sum() ** 2
+        return np.asarray(np.sqrt(np.clip(score * (1 - score), 0, None) * part * per_case))
 
     def step(self, row: Metric, own: Options) -> dict[str, float]:
         """Return what one more error would add to a loss; nothing where nobody can say.
@@ -307,7 +343,7 @@ class Pass:
     def rests(self, row: Metric, own: Options, *, smoothed: bool = True) -> Iterator[Any]:
         """Yield stacks of tables without one unit each, some units at a time."""
         per_unit = self._per_unit(row, own) if smoothed else self.cells(row, own)
-        units = len(self.digest.unit_cases)
+        units = sum(self.units_of(row))
         for i in range(0, units, LEFT_OUT_TOGETHER):
             yield per_unit.without_each(i, min(i + LEFT_OUT_TOGETHER, units))
 
@@ -334,8 +370,13 @@ class Pass:
         return [(np.concatenate([parts[i][0] for parts in each]), each[0][i][1]) for i in range(2)]
 
     def by_group(self, row: Metric, own: Options, groups: FloatArray, number: int) -> Any:
-        """Return the tables of groups of units: `groups` (units,) is the group of each."""
-        return self._per_unit(row, own).grouped(groups, number)
+        """Return the tables of groups of units: `groups` (units,) is the group of each.
+
+        Cases from elsewhere are in no group; they are the last of the tables.
+        """
+        outside = np.full(self.units_of(row)[1], number)
+        member = np.concatenate((groups, outside)).astype(np.int64)
+        return self._per_unit(row, own).grouped(member, number + 1)
 
     def _per_unit(self, row: Metric, own: Options) -> Any:
         key = self._key(row, own)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from raterwise.arrays import choose
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
+from raterwise.evaluate import predictions_of
 from raterwise.io.columns import unused_notes
 from raterwise.io.duplicates import DUPLICATES
 from raterwise.io.npz import is_npz
@@ -135,15 +136,25 @@ def predictions_of_tables(
     joined: Joined,
     sources: Sequence[PathOrName | None] = (),
     on_unrated: OnUnrated = "error",
+    *,
+    probs: Any = None,
+    confidence: Any = None,
+    outside: Any = None,
 ) -> Predictions:
-    """Return joined tables as predictions, which know what was left out and where they are from."""
-    found = Predictions.of(
-        joined.probs,
+    """Return joined tables as predictions, which know what was left out and where they are from.
+
+    `probs` may be a belief about the joined cases, `confidence` what ranks them, `outside` the
+    confidences of cases from elsewhere.
+    """
+    found = predictions_of(
+        joined.probs if probs is None else probs,
         joined.labels,
         weights=joined.weights,
         groups=joined.groups,
         class_names=table.class_names,
         on_unrated=on_unrated,
+        confidence=confidence,
+        outside=outside,
     )
     report = joined.report
     unmatched = {

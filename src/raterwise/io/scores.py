@@ -29,7 +29,7 @@ from raterwise.io.values import (
 )
 from raterwise.labels import Labels
 
-__all__ = ["read_features", "read_logits", "read_numbers"]
+__all__ = ["read_features", "read_logits", "read_numbers", "read_outside"]
 
 Array = NDArray[Any]
 
@@ -72,6 +72,39 @@ def read_numbers(
     return as_numbers(values, f"{file.name}: column {column!r}").astype(np.float64)
 
 
+def read_outside(
+    path: str | PathLike[str],
+    confidence_column: str | None = None,
+    *,
+    prob_prefix: str = "prob_",
+    prob_columns: Sequence[str] = (),
+    delimiter: str | None = None,
+    encoding: str | None = None,
+) -> Array:
+    """Return the confidences (M,) of cases from elsewhere, or their class probabilities (M, K).
+
+    Confidences are in the column (or NPZ array) of that name; without one the probabilities are
+    read, from columns as in a file of predictions or from the array `probs`.
+
+    >>> path = getfixture("tmp_path") / "outside.csv"
+    >>> _ = path.write_text("case,prob_1\\nx1,0.75\\nx2,0.5\\n")
+    >>> read_outside(path).tolist()  # one column is the probability of the second of two classes
+    [[0.25, 0.75], [0.5, 0.5]]
+    """
+    if confidence_column is not None:
+        return read_numbers(path, confidence_column, "confidence_column", delimiter, encoding)
+    if is_npz(path):
+        probs = _array(path, "probs", (1, 2))
+    elif prob_columns:
+        how = "prob_columns", delimiter, encoding
+        columns = [read_numbers(path, name, *how) for name in prob_columns]
+        probs = np.stack(columns, axis=1)
+    else:
+        probs, _ = _columns(path, prob_prefix, "prob_prefix", delimiter, encoding)
+    one = probs if probs.ndim == 1 else probs[:, 0] if probs.shape[1] == 1 else None
+    return probs if one is None else np.stack((1 - one, one), axis=1)
+
+
 def read_logits(
     path: str | PathLike[str],
     *,
@@ -97,7 +130,8 @@ def read_logits(
     if is_npz(path):
         if any((id_column, label_column, group_column, weight_column)):
             raise InvalidInputError("an NPZ file has no columns: its arrays have fixed names")
-        return _logits_of_npz(read_npz(path), _array(path, "logits"), class_names, missing)
+        logits = _array(path, "logits", (2, 3))
+        return _logits_of_npz(read_npz(path), logits, class_names, missing)
     logits, found = _columns(path, logit_prefix, "logit_prefix", delimiter, encoding)
     names = _class_names(class_names or found, logits)
     file = open_table(path, delimiter=delimiter, encoding=encoding)
@@ -134,6 +168,8 @@ def read_logits(
 def _logits_of_npz(
     file: NpzArrays, logits: Array, class_names: Sequence[str] | None, missing: Collection[str]
 ) -> tuple[PredictionTable, Array]:
+    draws = logits if logits.ndim == 3 else logits[None]
+    logits = draws.mean(axis=0)
     rows = len(logits)
     own = file.class_names() or tuple(map(str, range(logits.shape[1])))
     names = _class_names(class_names or own, logits)
@@ -144,7 +180,7 @@ def _logits_of_npz(
         )
     ids = file.ids_of(rows) if "ids" in file.arrays else None
     groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
-    probs = _softmax(logits)
+    probs = np.mean([_softmax(member) for member in draws], axis=0)
     table = PredictionTable(probs, names, file.name, ids, groups, file.weights(rows), labels)
     return table, logits
 
@@ -188,16 +224,18 @@ def _columns(
     return np.stack(values, axis=1).astype(np.float64), names
 
 
-def _array(path: str | PathLike[str], key: str, ndim: int = 2) -> Array:
+def _array(path: str | PathLike[str], key: str, ndim: int | tuple[int, ...] = 2) -> Array:
     """Return an array of finite numbers from an NPZ file."""
     known = read_npz(path)  # which explains what is no NPZ file
     with np.load(path, allow_pickle=False) as content:
         if key not in content.files:
             raise InvalidInputError(f"{known.name}: must hold an array {key!r}")
         array = content[key]
-    if array.ndim != ndim or array.dtype.kind not in "fiu" or len(array) == 0:
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    if array.ndim not in allowed or array.dtype.kind not in "fiu" or len(array) == 0:
+        words = " or ".join(map(str, allowed))
         raise InvalidInputError(
-            f"{known.where(key)}: must hold numbers for at least one case in {ndim} dimensions; "
+            f"{known.where(key)}: must hold numbers for at least one case in {words} dimensions; "
             f"got dtype {array.dtype}, shape {array.shape}"
         )
     if not np.isfinite(array).all():

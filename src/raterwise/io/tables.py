@@ -251,7 +251,10 @@ def _predictions_of_npz(
     exclusive: bool,
     normalize: bool = False,
 ) -> PredictionTable:
-    probs = file.get("probs", ndim=(1, 2) if exclusive else (2,))
+    if exclusive and "samples" in file.arrays and "probs" not in file.arrays:
+        probs = file.get("samples", ndim=(2, 3)).mean(axis=0)
+    else:
+        probs = file.get("probs", ndim=(1, 2) if exclusive else (2,))
     if probs.dtype.kind not in "fiu" or len(probs) == 0:
         raise InvalidInputError(
             f"{file.where('probs')}: must hold numbers for at least one case; "

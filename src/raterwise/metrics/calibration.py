@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raterwise.arrays import positive_integer
 from raterwise.binning import MAX_BINS, equal_mass_cuts, equal_mass_edges
 from raterwise.metrics.proper import require_equal_weights
-from raterwise.summaries.bin_sums import BinTable
+from raterwise.summaries.bin_table import BinTable
 from raterwise.summaries.sorted_scores import ScoreMasses
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "ks_error",
     "kuiper_error",
     "mce",
-    "mixture_responsibilities",
     "norm_error",
     "rms_ce",
     "robust_ece",
@@ -147,24 +146,6 @@ def robust_ece(table: BinTable, *, observed_bins_only: bool = False) -> FloatArr
     if observed_bins_only:
         error = np.where(table.cases > 0, error, 0)
     return np.asarray(error.sum(axis=(-2, -1)) / _all_weight(table))
-
-
-def mixture_responsibilities(
-    weights: FloatArray, means: FloatArray, sds: FloatArray, bins: int
-) -> FloatArray:
-    """Return how much of each case's mixture (N, components) lies in each bin (RECE eq 7)."""
-    from raterwise.binning import equal_edges
-    from raterwise.kernels import _numba as kernels
-
-    share = np.empty((len(means), bins))
-    kernels.gaussian_shares(
-        np.ascontiguousarray(means, np.float64),
-        np.ascontiguousarray(sds, np.float64),
-        np.ascontiguousarray(weights, np.float64),
-        equal_edges(bins),
-        share,
-    )
-    return share
 
 
 def adaptive_edges(scores: ScoreMasses, bins: int) -> FloatArray:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.summaries.bin_sums import BinTable
+from raterwise.summaries.bin_table import BinTable
 
 __all__ = [
     "brier",

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.densities.loess import weighted_quantile
-from raterwise.summaries.bin_sums import BinTable
+from raterwise.summaries.bin_table import BinTable
 
 __all__ = [
     "calibration_in_the_large",

@@ -9,6 +9,7 @@ from typing import Any
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
 from raterwise.report import extras, sections
+from raterwise.report.acceptance import thresholds
 from raterwise.report.findings import by_finding, summary_of_findings
 from raterwise.report.page import page
 from raterwise.report.provenance import provenance
@@ -131,7 +132,7 @@ def report_html(
         sections.metrics(results, single),
         sections.reliability(results, found),
         sections.disagreement(results, found),
-        sections.thresholds(results, found),
+        thresholds(results, found),
         at_a_threshold(results, found),
         subgroups(results, found),
         recalibration(models, differences, found),

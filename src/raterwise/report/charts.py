@@ -167,8 +167,11 @@ def counts(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Spec:
     return compiled(bars.add_params(what).properties(width="container", height=64))
 
 
-def ccc(curves: Mapping[str, ThresholdCurve]) -> Spec:
-    """Return the CCC of one model with an operating point, or of several."""
+def ccc(curves: Mapping[str, ThresholdCurve], *, marked: bool = False) -> Spec:
+    """Return the CCC of one model, or of several, with an operating point on the first.
+
+    Of several the point is there only if that is `marked`.
+    """
     rows = [
         {"x": float(x), "y": float(y), **rest}
         for name, curve in curves.items()
@@ -180,11 +183,11 @@ def ccc(curves: Mapping[str, ThresholdCurve]) -> Spec:
     ]  # fmt: skip
     ends = [{"x": 0, "y": 0}, {"x": 1, "y": 1}]
     titles = "Wrong predictions accepted", "Right predictions accepted"
-    return _with_operating_point(rows, list(curves), titles, ideal=ends)
+    return _with_operating_point(rows, list(curves), titles, marked, ideal=ends)
 
 
-def risk_coverage(curves: Mapping[str, ThresholdCurve]) -> Spec:
-    """Return risk against coverage of one model with an operating point, or of several."""
+def risk_coverage(curves: Mapping[str, ThresholdCurve], *, marked: bool = False) -> Spec:
+    """Return risk against coverage, with an operating point as in `ccc`."""
     rows = [
         {"x": float(x), "y": float(y), **rest}
         for name, curve in curves.items()
@@ -194,11 +197,16 @@ def risk_coverage(curves: Mapping[str, ThresholdCurve]) -> Spec:
         )
         if not math.isnan(y)
     ]  # fmt: skip
-    return _with_operating_point(rows, list(curves), ("Predictions accepted", "Of these, wrong"))
+    titles = "Predictions accepted", "Of these, wrong"
+    return _with_operating_point(rows, list(curves), titles, marked)
 
 
 def _with_operating_point(
-    rows: Rows, names: Sequence[str], titles: tuple[str, str], ideal: Rows | None = None
+    rows: Rows,
+    names: Sequence[str],
+    titles: tuple[str, str],
+    marked: bool,
+    ideal: Rows | None = None,
 ) -> Spec:
     alt = altair()
     several = len(names) > 1
@@ -231,9 +239,10 @@ def _with_operating_point(
         )
         layers = [dashes.encode(x=x, y=y), *layers]
     point = alt.param(name="point", value=-1)
-    if not several:
-        mark = base.transform_filter("datum.i == point").mark_circle(
-            size=140, opacity=1, color=SERIES[1]
+    if marked or not several:
+        first = alt.Chart(_data(alt, [row for row in rows if row["name"] == names[0]]))
+        mark = first.transform_filter("datum.i == point").mark_circle(
+            size=140, opacity=1, color=SERIES[2 if several else 1]
         )
         layers.append(mark.encode(x=x, y=y, tooltip=tips))
     chart = alt.layer(*layers).add_params(point)
@@ -348,13 +357,18 @@ def _steps(name: str, curve: ThresholdCurve, low: Any, high: Any) -> Rows:
             {
                 "name": name,
                 "i": i,
-                "from": "nothing" if math.isinf(t) else f"{t:.1%}",
+                "from": "nothing" if math.isinf(t) else accept_from(curve, float(t)),
                 "low": float(low[i]) if known else None,
                 "high": float(high[i]) if known else None,
                 "interval": f"{low[i]:.1%} – {high[i]:.1%}" if known else "none",
             }
         )
     return rows
+
+
+def accept_from(curve: ThresholdCurve, threshold: float) -> str:
+    """Return a threshold in words: a percentage where confidences are probabilities."""
+    return f"{threshold:.1%}" if curve.of_shares else f"{threshold:.3g}"
 
 
 def _settled(rows: Rows) -> Rows:

@@ -210,8 +210,9 @@ def _plan_of_dict(content: dict[str, Any]) -> Any:
     if "question" in content:
         question = dict(content["question"])
         content["question"] = QUESTIONS[question.pop("kind")](**question)
-    if isinstance(content.get("bins"), list):
-        content["bins"] = tuple(content["bins"])
+    for key in ("bins", "mixture"):
+        if isinstance(content.get(key), list):
+            content[key] = tuple(content[key])
     return PLANS[kind](**content)
 
 

@@ -1,7 +1,8 @@
 """Mergeable tables: each has `empty`, `of(chunk)` and `+`, and a metric is a formula over one."""
 
 from raterwise.summaries.agreement_sums import AgreementPlan, AgreementSums, AgreementTable
-from raterwise.summaries.bin_sums import BinPlan, BinSums, BinTable
+from raterwise.summaries.bin_sums import BinPlan, BinSums
+from raterwise.summaries.bin_table import BinTable
 from raterwise.summaries.cells import CellPlan, CellSums
 from raterwise.summaries.contract import Metric, Options, Plan, Summary
 from raterwise.summaries.deviation_sums import DeviationPlan, DeviationSums, DeviationTable
