@@ -259,7 +259,7 @@ def test_a_report_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     section = page[page.index('id="provenance"') :]
     assert digest in section and "raterwise evaluate p.csv --label-column y" in section
     # Closed details are not printed: the section must not be inside one.
-    assert "<details" not in section
+    assert "<details" not in section and 'class="scroll"' not in section
     files = json.loads(Path("r.json").read_text(encoding="utf-8"))["provenance"]["inputs"]
     assert files == [{"name": "p.csv", "bytes": len(PREDICTIONS), "sha256": digest}]
     wrong = CliRunner().invoke(app, [*options, "--html", "report.pdf"])

@@ -104,6 +104,11 @@ MESSY: dict[str, Messy] = {
         both(PREDICTIONS.replace("\n", ",x\n").replace("malignant,x", "malignant,weight", 1)),
         note="'weight' looks like a weight and was not used; weight_column",
     ),
+    "a patient nobody asked for": Messy(
+        both("case,patient_id,age,prob_benign,prob_malignant\nn1,p1,60,0.75,0.25\n"
+             "n2,p1,60,0.5,0.5\nn3,p2,70,0.125,0.875\nn4,p2,70,1,0\n"),
+        note="group_column: p.csv has a column 'patient_id' with 2 values for 4 cases",
+    ),
     "readers in four spellings": Messy(
         both(ratings=WIDE.replace("reader_1,reader_2", "reader_1,Reader 2,reader3,Reader_4")
              .replace("n1,benign,malignant", "n1,benign,malignant,,")

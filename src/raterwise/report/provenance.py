@@ -41,9 +41,9 @@ def provenance(results: Results) -> Html | None:
         content.append(el("p", "The data were handed over in memory: no file is known.",
                           class_="note"))  # fmt: skip
     heading = el("h2", "Provenance", id="provenance-heading")
-    scrolled = el("div", content, class_="scroll", tabindex="0", role="group",
-                  aria_label="Provenance")  # fmt: skip
-    return el("section", heading, scrolled, id="provenance", aria_labelledby="provenance-heading")
+    # All of it in print, too: wide hashes wrap, and nothing is hidden behind a scroll bar.
+    body = el("div", content, style="overflow-wrap:anywhere")
+    return el("section", heading, body, id="provenance", aria_labelledby="provenance-heading")
 
 
 def _raters(names: Any, data: Any) -> str:
