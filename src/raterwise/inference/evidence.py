@@ -199,15 +199,15 @@ class Patients:
         products = (sums**2).sum(axis=0) - _sums(table.squares, channels, 2)
         full = (spreads**2).sum(axis=0)
         worth = np.divide(total**2, full, out=np.ones(len(full)), where=full > 0)
+        cubes = (spreads**3).sum(axis=0) * total
+        unequal = np.divide(cubes, full**2, out=np.ones(len(full)), where=full > 0)
         if patients > units:  # without the products of different patients who share a block
             pairs = _pairs_in_blocks(patients, units)
             full = (full - pairs * total**2) / (1 - pairs)
         number = np.maximum((spreads > 0).sum(axis=0), 1)
-        # A few large patients may happen to be without the rare event: they count for what they
-        # are worth.
-        few = skewness**2 * number / worth
-        unseen = few / (1 + few)
         full, seen = full / variance, 1 + products / variance
+        few = (skewness * _hanging_on_few(unequal, full)) ** 2
+        unseen = few / (1 + few)
         effect = np.clip((1 - unseen) * seen + unseen * full, 1, np.maximum(full, 1))
         return Patients(effect, number, worth)
 
@@ -241,6 +241,18 @@ def _pairs_in_blocks(patients: int, blocks: int) -> float:
     each, more = divmod(patients, blocks)
     squares = more * (each + 1) ** 2 + (blocks - more) * each**2
     return (squares - patients) / (patients * (patients - 1))
+
+
+def _hanging_on_few(unequal: FloatArray, together: FloatArray) -> FloatArray:
+    """Return by how much more skewed sums of unequal patients are than those of their cases.
+
+    `unequal` is E W³ E W / (E W²)² of the patients' sizes W: 1 where they are equal. If all cases
+    of a patient went together (`together`, the design effect of that) the skewness would be
+    √together as large, and `unequal` times that. Equal patients are many, and what they do is seen.
+    """
+    unequal = np.maximum(unequal, 1)
+    heavy = (1 - 1 / unequal) ** 2
+    return np.asarray(unequal * np.sqrt(1 + heavy * np.maximum(together - 1, 0)))
 
 
 def two_sided(t: FloatArray, skewness: FloatArray) -> FloatArray:
