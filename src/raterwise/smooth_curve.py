@@ -155,7 +155,9 @@ def _band(
     if pass_.units is not None:
         spread = noise_expansion(pass_.unit_sizes(row, own), level) ** 2
     known = np.isfinite(observed)
-    effect = float(variance[known].sum() / max(alone[known].sum(), 1e-300)) * spread
+    chance = float(alone[known].sum())
+    # A curve that is 0 or 1 everywhere leaves nothing to compare the resamples with.
+    effect = spread * (float(variance[known].sum()) / chance if chance > 1e-12 else 1.0)
     worth = 1 / (np.maximum(effect, 1 / mass.sum()) * (weights**2 * mass).sum(axis=1))
     z2 = normal_quantile(level) ** 2
     share = np.clip(observed, 0, 1)
