@@ -27,7 +27,18 @@ a negative of mass 1 - μ. A probability of at least `threshold=` (0.5) is a pos
 `metrics="clinical"` asks for all of them; "all" has the AUROC of two classes.
 LH, RECE, MR and CCC are the four papers that the README names.
 
-This page is made by `python tools/make_metric_docs.py`.
+This page is made by `python tools/make_metric_docs.py`. On the site each family has a page with
+formulas and with what each metric cannot tell.
+"""
+
+# Sphinx reads this, and makes the families' pages when it builds the site.
+FAMILIES = """
+```{toctree}
+:hidden:
+:glob:
+
+metrics/*
+```
 """
 
 
@@ -57,7 +68,7 @@ def page() -> str:
             lines += ["What they cannot tell:\n"]
             lines += [f"- `{row.name}`: {_begun_small(row.cannot_tell)}" for row in silent]
             lines.append("")
-    return "\n".join(lines)
+    return "\n".join(lines) + FAMILIES
 
 
 def _begun_small(sentence: str) -> str:
