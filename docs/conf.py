@@ -28,13 +28,7 @@ extensions = [
     "sphinxcontrib.typer",
     "plain_docstrings",
 ]
-exclude_patterns = [
-    "_build",
-    "_static",
-    "tutorials/*.py",
-    "tutorials/README.rst",
-    "**/GALLERY_HEADER.rst",
-]
+exclude_patterns = ["_build", "_static", "tutorials"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 nitpick_ignore = [("py:obj", "read_cases")]  # spoken of before it is there

@@ -82,7 +82,7 @@ def test_links_between_files_lead_somewhere(page: str) -> None:
     assert [link for link in kept if not (ROOT / page).parent.joinpath(link).exists()] == []
 
 
-def test_every_metric_has_its_words() -> None:
+def test_words_about_metrics() -> None:
     """metric_words.toml says of each what it cannot tell, and speaks of none that is not there."""
     words = tomllib.loads((ROOT / "tools/metric_words.toml").read_text(encoding="utf-8"))
     assert words.keys() - CATALOG.keys() == set()
