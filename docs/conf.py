@@ -65,6 +65,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "tutorials",
     "gallery_dirs": "gallery_of_tutorials",
     "filename_pattern": r"/tutorial_",
+    "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,

@@ -1,6 +1,8 @@
 """The pages that are made from the code say what the code says."""
 
+import json
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -8,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
-import pytest
-
+import raterwise as rw
 from raterwise.catalog import CATALOG
+from raterwise.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
 MADE = ("metrics", "api", "gallery_of_tutorials", "_build", "_static")
@@ -87,3 +90,28 @@ def test_words_about_metrics() -> None:
     words = tomllib.loads((ROOT / "tools/metric_words.toml").read_text(encoding="utf-8"))
     assert words.keys() - CATALOG.keys() == set()
     assert [name for name, row in words.items() if not row.get("pitfall")] == []
+
+
+def test_the_conda_recipe_asks_for_what_the_package_needs() -> None:
+    """Version, Python and requirements are those of pyproject.toml and the package."""
+    recipe = (ROOT / "packaging/conda/recipe.yaml").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {re.sub(r"(?=[<>=])", " ", wanted, count=1) for wanted in project["dependencies"]}
+    needed.add(f"python {project['requires-python']}")
+    asked = set(re.findall(r"^ +- (.+)$", recipe.partition("  run:\n")[2], flags=re.MULTILINE))
+    assert needed - asked == set()
+    assert f'version: "{rw.__version__}"' in recipe
+
+
+def test_the_commands_of_the_five_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of the page runs as it is printed, on the tables that the page speaks of."""
+    page = (ROOT / "docs/start/five_minutes.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ raterwise ((?:.*\\\n)*.*)$", page, flags=re.MULTILINE)
+    assert len(commands) == 2
+    rw.datasets.write_demo_tables(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        done = CliRunner().invoke(app, shlex.split(command.replace("\\\n", " ")))
+        assert done.exit_code == 0, done.output
+    assert json.loads((tmp_path / "results.json").read_text())["schema_version"]
+    assert "Over-confident" in (tmp_path / "report.html").read_text(encoding="utf-8")
