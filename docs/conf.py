@@ -31,7 +31,6 @@ extensions = [
 exclude_patterns = ["_build", "_static", "tutorials"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
-nitpick_ignore = [("py:obj", "read_cases")]  # spoken of before it is there
 suppress_warnings = ["config.cache"]  # what the gallery's functions are is no setting to keep
 
 # One formula engine, shipped with the pages: a hospital's network reaches no other server.

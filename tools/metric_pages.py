@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
-import raterwise
 from raterwise.catalog import CATALOG
 from raterwise.metric import Metric
 
@@ -64,7 +64,7 @@ def section(row: Metric) -> list[str]:
         "Better": {"none": "neither: it describes the data"}.get(row.direction, row.direction),
         "Raters per case": f"{row.least_raters} or more",
         "Options": ", ".join(f"`{k}={v!r}`" for k, v in row.options.items()),
-        "Cannot tell": words.get("pitfall", ""),
+        "Cannot tell": row.cannot_tell or words.get("pitfall", ""),
         "Reference": row.reference,
         "Function": api(row.name),
     }
@@ -89,6 +89,7 @@ def number(bound: float) -> str:
 
 def api(name: str) -> str:
     """Return a link to the function of a metric; some are of a belief and have none."""
-    if hasattr(raterwise, name):
-        return f"{{py:func}}`raterwise.{name}`"
-    return 'only in `rw.evaluate(belief, labels, metrics="all")`, of a belief'
+    for module in ("raterwise", "raterwise.confidence"):
+        if hasattr(import_module(module), name):
+            return f"{{py:func}}`{module}.{name}`"
+    return "none: `rw.evaluate` gives it, of a belief"
