@@ -6,6 +6,7 @@ With 100 cases a calibration error is mostly noise. This tutorial shows how much
 report instead of a bare number.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import raterwise as rw
@@ -23,9 +24,12 @@ def calibrated(cases: int) -> tuple[np.ndarray, np.ndarray]:
     return p, (rng.random(cases) < p).astype(int)
 
 
+fig, ax = plt.subplots(figsize=(5, 3), layout="constrained")
 for cases in (50, 200, 1000, 10_000):
     values = [rw.ece(*calibrated(cases), question="positive") for _ in range(30)]
     print(f"{cases:6d} cases: ECE {np.mean(values):.3f} on average; the truth is 0")
+    ax.plot([cases] * len(values), values, "o", alpha=0.4)
+ax.set(xscale="log", ylim=(0, None), xlabel="cases", ylabel="ECE of a calibrated model")
 
 # %%
 # The interval knows this. It holds the true errors under which the observed one is no surprise, so
@@ -37,7 +41,7 @@ print(f"ECE {ece.value:.3f}, 95 % interval {ece.low:.3f} to {ece.high:.3f}")
 print(f"corrected for chance: {ece.debiased:.3f}")
 
 # %%
-# Would fewer cases say the same? Parts of the LIDC nodules are drawn, patient by patient, and the
+# Would fewer cases say the same? Parts of the LIDC nodules are drawn at random, and the
 # metric is computed on each part:
 
 demo = rw.datasets.load_lidc_malignancy()

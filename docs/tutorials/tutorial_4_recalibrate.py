@@ -6,6 +6,8 @@ Calibrators are scikit-learn estimators that take every rater's label. Fit on so
 on others.
 """
 
+import matplotlib.pyplot as plt
+
 import raterwise as rw
 
 demo = rw.datasets.load_lidc_malignancy()
@@ -23,6 +25,16 @@ after = scaling.predict_proba(demo.probs[test])
 for name, p in {"before": demo.probs[test], "after": after}.items():
     ece, nll = rw.ece(p, demo.labels[test]), rw.nll(p, demo.labels[test])
     print(f"{name:7s} ECE {ece:.3f}  NLL {nll:.3f}")
+
+# %%
+# The curve moves to the line:
+
+fig, axes = plt.subplots(1, 2, figsize=(8, 4), layout="constrained")
+for ax, (name, p) in zip(axes, {"before": demo.probs[test], "after": after}.items(), strict=True):
+    curve = rw.curves.reliability_curve(p, demo.labels[test])
+    ax.plot([0, 1], [0, 1], "k:", linewidth=1)
+    ax.plot(curve.predicted, curve.observed, "o-")
+    ax.set(title=name, xlabel="confidence", ylabel="raters who agree")
 
 # %%
 # Is the difference more than chance? Paired, patient by patient:

@@ -6,6 +6,7 @@ Which cases should another expert read? α-calibration learns how sure to be of 
 probabilities, and with that how much one more label would change.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import raterwise as rw
@@ -42,6 +43,13 @@ for name, disagreement in predicted.items():
     loss = rw.disagreement_calibration_loss(disagreement, labels)
     print(f"{name:20s} mean {disagreement.mean():.3f}   calibration loss {loss:.4f}")
 print(f"{'observed':20s} mean {rw.irreducible_loss(labels):.3f}")
+
+fig, ax = plt.subplots(figsize=(5, 3), layout="constrained")
+for name, disagreement in predicted.items():
+    ax.hist(disagreement, bins=30, alpha=0.5, label=name)
+ax.axvline(rw.irreducible_loss(labels), color="black", label="observed, on average")
+ax.set(xlabel="predicted probability that two raters differ", ylabel="cases")
+ax.legend()
 
 # %%
 # After an expert's label the belief moves: Bayes' rule, in closed form. Suppose that of the first

@@ -6,6 +6,7 @@ Four raters outlined the same lesion, each a little differently. Are the probabi
 segmentation calibrated against what they drew?
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import raterwise as rw
@@ -39,6 +40,13 @@ predicted = rw.segmentation.disagreement_map(cases[0].probabilities)
 share = cases[0].masks.mean(axis=0)
 observed = 2 * share * (1 - share) * 4 / 3  # of pairs of four raters
 print(f"predicted {predicted.mean():.4f}, observed {observed.mean():.4f}")
+
+fig, axes = plt.subplots(1, 2, figsize=(7, 3.5), layout="constrained")
+for ax, (name, picture) in zip(
+    axes, {"predicted": predicted, "observed": observed}.items(), strict=True
+):
+    ax.imshow(picture, cmap="magma", vmin=0, vmax=0.7)
+    ax.set(title=f"disagreement, {name}", xticks=[], yticks=[])
 
 # %%
 # Most voxels are background that everybody agrees on, and they make any calibration error look
