@@ -42,7 +42,8 @@ print(f"plug-in   {rw.epistemic_loss(truth, three, estimator='plugin'):+.3f}")
 print(f"unbiased  {rw.epistemic_loss(truth, three):+.3f}")
 
 # %%
-# The more raters, the smaller the error of the plug-in; the unbiased estimate has none to begin with:
+# The more raters, the smaller the error of the plug-in. The unbiased estimate has none to begin
+# with:
 
 raters = [2, 3, 5, 10, 20]
 drawn = [rw.Labels.from_counts(rng.multinomial(n, truth)) for n in raters]
