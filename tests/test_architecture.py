@@ -22,7 +22,7 @@ import pytest
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette", "choices", "estimate"),
     ("rules", "study_plan"),
-    ("arrays", "kernels", "io.files", "ratings"),
+    ("arrays", "kernels", "io.files", "io.outputs", "ratings"),
     ("binning", "labels", "patients", "variables"),
     ("predictions",),
     ("questions",),

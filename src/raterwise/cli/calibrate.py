@@ -30,9 +30,10 @@ from raterwise.cli.show import (
     print_notes,
     print_table,
 )
-from raterwise.cli.writing import announce, check_folder, refuse_inputs, write_json, write_like
+from raterwise.cli.writing import announce, check_folder, write_json, write_like
 from raterwise.compare import Comparison, compare
 from raterwise.errors import InvalidInputError
+from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import listed
 
 if TYPE_CHECKING:
@@ -147,8 +148,9 @@ def calibrate(
     hold for both files.
     """
     check_folder(out)
-    names = (f"calibrated{apply.suffix}", "calibrated.csv", "before_after.json")
-    refuse_inputs([out / name for name in names], (fit, apply, fit_ratings, apply_ratings))
+    tables_made = (f"calibrated{apply.suffix}", "calibrated.csv", "calibrated.tsv")
+    names = (*tables_made, "calibrator.json", "alpha.json", "before_after.json")
+    refuse_overwriting([out / name for name in names], (fit, apply, fit_ratings, apply_ratings))
     if method is Method.none and not alpha:
         raise InvalidInputError("--method: none leaves nothing to do without --alpha")
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:

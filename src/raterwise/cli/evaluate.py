@@ -11,6 +11,7 @@ from raterwise.cli.options import OnProblem, Unit, asked_of
 from raterwise.cli.reading import TableOptions, read_joined, read_subgroups, with_table_options
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_json, check_outputs, deliver
+from raterwise.io.outputs import checkpoint_files
 from raterwise.io.tables import JoinReport
 from raterwise.results import Results
 
@@ -81,7 +82,8 @@ def evaluate(
     from raterwise.evaluate import evaluate as compute
 
     check_json(out)
-    check_outputs((out, csv_out, save_summary), (predictions, ratings))
+    read = predictions, ratings, *checkpoint_files(checkpoint)
+    check_outputs((out, csv_out, save_summary), read)
     request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
     if multilabel:
         results = evaluate_findings(told, tables, streamed=request.wanted)

@@ -20,6 +20,7 @@ from rich.text import Text
 from raterwise.cli.show import new_console, print_results
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import check_can_write, write_text_atomically
+from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import file_format, open_table
 from raterwise.results import Results
 
@@ -30,7 +31,6 @@ __all__ = [
     "check_outputs",
     "deliver",
     "metrics_as_csv",
-    "refuse_inputs",
     "write_json",
     "write_like",
 ]
@@ -79,21 +79,16 @@ def announce(console: Console, files: Iterable[Path | None]) -> None:
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
-    """Refuse files that could not be written, or should not be; before the work, not after it."""
+    """Refuse files that could not be written, or should not be; before the work, not after it.
+
+    `inputs` are all files, folders and patterns that the run reads.
+    """
     files = [file for file in outputs if file is not None]
     for i, file in enumerate(files):
         check_can_write(file)
         if any(_same(file, other) for other in files[:i]):
             raise InvalidInputError(f"{file}: must be written once; two options name it")
-    refuse_inputs(files, inputs)
-
-
-def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path | None]) -> None:
-    """Refuse to write over a file that is read: it may be the only copy of the data."""
-    read = [file for file in inputs if file is not None]
-    for file in outputs:
-        if any(_same(file, other) for other in read):
-            raise InvalidInputError(f"{file}: must not be written over; it is read as well")
+    refuse_overwriting(files, inputs)
 
 
 def _same(first: Path, second: Path) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["CaseFiles", "read_manifest"]
+__all__ = ["CaseFiles", "read_by", "read_manifest"]
 
 REQUIRED = ("case", "probabilities", "raters")
 KNOWN = (*REQUIRED, "mask", "patient", "spacing", "rater_names")
@@ -158,6 +158,16 @@ def read_manifest(
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInputError(f"{file.name}: cases must differ; {twice!r} is there twice")
     return found
+
+
+def read_by(path: str | PathLike[str], files: Sequence[CaseFiles]) -> list[Path]:
+    """Return every file and folder that a manifest names, and the patterns it names them by."""
+    found = [path for f in files for path in (f.probabilities, *f.raters, f.mask) if path]
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        # A row was taken by read_manifest before, so it has its columns, whatever parts them.
+        cells = {part.strip() for row in csv.reader(stream) for c in row for part in c.split(";")}
+    folder = Path(glob.escape(str(Path(path).parent)))
+    return [*found, *(folder / part for part in cells if glob.has_magic(part))]
 
 
 def _case_of(row: dict[str, Any], number: int, manifest: Path) -> CaseFiles:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
+from raterwise.io.outputs import JOB_FILE
 from raterwise.questions import Event, PerCaseScore, Question
 from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan
 from raterwise.summaries.digest import Digest
@@ -216,8 +217,6 @@ def _plan_of_dict(content: dict[str, Any]) -> Any:
 
 
 # Long runs --------------------------------------------------------------------------------------
-
-JOB_FILE = "job.json"
 
 
 def stamp(path: Path) -> tuple[int, int]:
