@@ -22,7 +22,7 @@ import pytest
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette", "choices", "estimate"),
     ("rules", "study_plan"),
-    ("arrays", "kernels", "io.files", "io.outputs", "ratings"),
+    ("arrays", "kernels", "io.files", "io.outputs", "io.damaged", "ratings"),
     ("binning", "labels", "patients", "variables"),
     ("predictions",),
     ("questions",),
@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("recipes", "tensors", "beliefs"),
     ("metric", "event_recipes"),
     ("catalog", "confidence", "curve_tables", "clinical_tables"),
+    ("sense",),
     ("results", "exchangeability"),
     ("inference",),
     ("clinical_points",),
