@@ -571,9 +571,7 @@ def test_a_tiff_that_is_cut_off_is_refused(tmp_path: Path, compression: str | No
     assert np.array_equal(read_volume(path).array, mask)
     for length in range(0, len(whole), 37):
         path.write_bytes(whole[:length])
-        with pytest.raises(
-            rw.InvalidInputError, match=r"m\.tif: cannot be read, it may be"
-        ):
+        with pytest.raises(rw.InvalidInputError, match=r"m\.tif: cannot be read, it may be"):
             read_volume(path)
 
 
