@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.estimate import Estimate, LevelDifference, Subgroup
 from raterwise.io.damaged import read_json
-from raterwise.sense import check_data, estimates_of, subgroup_of
+from raterwise.sense import check_parts, estimates_of, subgroup_of
 
 __all__ = [
     "DIGITS",
@@ -326,8 +326,8 @@ class Results(Mapping[str, Estimate]):
             version = content["schema_version"]
             if version != SCHEMA_VERSION:
                 raise InvalidInputError(f"schema_version must be {SCHEMA_VERSION}; got {version!r}")
+            check_parts(content)
             metrics = estimates_of(content["metrics"])
-            check_data(content["data"])
             each = content.get("per_case", {"cases": [], "values": {}})
             by_class = content.get("per_class", {})
             return Results(

@@ -13,7 +13,7 @@ from raterwise.catalog import CATALOG
 from raterwise.errors import InvalidInputError
 from raterwise.estimate import Estimate, Subgroup
 
-__all__ = ["check_data", "estimates_of", "subgroup_of"]
+__all__ = ["check_parts", "estimates_of", "subgroup_of"]
 
 NUMBERS = ("value", "low", "high", "debiased", "bound", "std", "rater_share")
 COUNTS = ("dropped", "defined")
@@ -51,10 +51,19 @@ def subgroup_of(content: Mapping[str, Any]) -> Subgroup:
     )
 
 
-def check_data(data: Any) -> None:
+def check_parts(content: Mapping[str, Any]) -> None:
+    """Refuse results whose parts are of other types than results have."""
+    for key in ("metrics", "data", "options", "curves", "versions", "replicates", "findings"):
+        if not isinstance(content.get(key, {}), Mapping):
+            raise InvalidInputError(f"{key} must be an object; got {content[key]!r:.60}")
+    notes = content["warnings"]
+    if not isinstance(notes, list | tuple) or not all(isinstance(note, str) for note in notes):
+        raise InvalidInputError(f"warnings must be a list of sentences; got {notes!r:.60}")
+    check_data(content["data"])
+
+
+def check_data(data: Mapping[str, Any]) -> None:
     """Refuse counts of cases, classes and patients that are no counts."""
-    if not isinstance(data, Mapping):
-        raise InvalidInputError(f"data must be an object; got {type(data).__name__}")
     for key in ("cases", "classes", "patients", "ratings"):
         if data.get(key) is not None:
             _check_count("data", key, data[key])

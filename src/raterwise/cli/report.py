@@ -13,6 +13,7 @@ from raterwise.cli.stability import named, read_stability
 from raterwise.cli.writing import check_outputs
 from raterwise.compare import Difference, compare
 from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.io.damaged import making_sense
 from raterwise.results import Results
 
 __all__ = ["EXAMPLES", "open_in_browser", "paired", "report"]
@@ -55,15 +56,37 @@ def report(
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write a report of results: one file that opens anywhere, without a network."""
-    from raterwise.worklist import Worklist
-
     check_outputs((out,), (results, single, before, after, stability, worklist))
     if out.suffix.lower() not in (".htm", ".html"):
         raise InvalidInputError(f"--out: must end in .html, for browsers to open it; got {out}")
     if before is not None and after is not None:
         raise InvalidInputError("--before, --after: must be one of them; got both")
+    given = (results, single, before, after, stability, worklist)
+    with making_sense(*given):
+        content, parts = _read(*given)
+        if title is not None:
+            parts["title"] = title
+        with ProgressBar() as progress:
+            progress(f"drawing {out.name}", 0.5)
+            content.to_html(out, versions=content.versions, **parts)
+    typer.echo(f"Written: {out}")
+    if show:
+        open_in_browser(out)
+
+
+def _read(
+    results: Path,
+    single: Path | None,
+    before: Path | None,
+    after: Path | None,
+    stability: Path | None,
+    worklist: Path | None,
+) -> tuple[Results, dict[str, Any]]:
+    """Return the results, and what is shown beside them, from their files."""
+    from raterwise.worklist import Worklist
+
     content = Results.from_json(results)
-    parts: dict[str, Any] = {} if title is None else {"title": title}
+    parts: dict[str, Any] = {}
     for name, path in (("single", single), ("before", before), ("after", after)):
         if path is not None:
             parts[name] = Results.from_json(path)
@@ -80,12 +103,7 @@ def report(
         parts["variation"] = {name: one.variation for name, one in found.items()}
     if worklist is not None:
         parts["worklist"] = Worklist.from_csv(worklist)
-    with ProgressBar() as progress:
-        progress(f"drawing {out.name}", 0.5)
-        content.to_html(out, versions=content.versions, **parts)
-    typer.echo(f"Written: {out}")
-    if show:
-        open_in_browser(out)
+    return content, parts
 
 
 def _check_alike(results: Results, single: Results, file: Path) -> None:

@@ -174,6 +174,8 @@ def _case_of(row: dict[str, Any], number: int, manifest: Path) -> CaseFiles:
     if None in row or any(value is None for value in row.values()):
         raise InvalidInputError(f"{manifest.name}: row {number} has too many or too few columns")
     values = {key: value.strip() for key, value in row.items()}
+    if any("\0" in value for value in values.values()):
+        raise InvalidInputError(f"{manifest.name}: row {number} has a zero byte in it")
     empty = [key for key in REQUIRED if not values[key]]
     if empty:
         raise InvalidInputError(f"{manifest.name}: row {number} has no {', '.join(empty)}")

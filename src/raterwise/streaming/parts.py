@@ -179,7 +179,11 @@ def _zarr_group(file: Path) -> Any:
 
 
 def _zarr_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
-    arrays = dict(_zarr_group(file).arrays())
+    group = _zarr_group(file)
+    try:
+        arrays = dict(group.arrays())
+    except Exception as error:  # of each array, its own metadata is read only now
+        raise InvalidInputError(f"{file.name}: cannot be read as Zarr; {error}") from error
     shapes = {name: array.shape for name, array in arrays.items() if array.ndim != 1}
     if shapes:
         name, shape = next(iter(shapes.items()))
