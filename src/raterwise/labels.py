@@ -176,6 +176,7 @@ class Labels:
         if counts.size and counts.min() < 0:
             case, k = (int(i) for i in np.argwhere(counts < 0)[0])
             raise rules.negative_count("counts", case, k, int(counts[case, k]))
+        rules.check_sum_of_counts("counts", float(counts.sum(dtype=np.float64)))
         return Labels(num_classes, histogram=counts, class_names=_names(class_names, num_classes))
 
     @staticmethod
