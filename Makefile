@@ -13,7 +13,7 @@ MANIFESTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit format bench mutants fuzz experiments gallery clean
+.PHONY: help demo test lint types unit format bench mutants fuzz audit experiments gallery clean
 
 help: ## Say what the commands do
 	@echo "usage: make COMMAND [PYTHON=python3.12] [WORKERS=4]"
@@ -47,6 +47,11 @@ mutants: $(VENV)/installed-dev ## Break the library on purpose and list what no 
 
 fuzz: $(VENV)/installed-dev ## Damage 10,000 files of every kind and see that no command breaks: ARGS="--inputs 500 --seed 2"
 	$(PY) tools/fuzz.py $(ARGS)
+
+audit: $(VENV)/installed-dev ## Ask for known vulnerabilities of what is installed (needs a network), and list the licences
+	$(PY) -m pip install --quiet --disable-pip-version-check pip-audit
+	$(PY) -m pip_audit --local --skip-editable
+	$(PY) tools/audit.py
 
 experiments: $(VENV)/installed-dev ## Repeat a paper's experiment: ARGS="NAME --data DIR --out DIR"; without ARGS, list them
 	$(PY) -m experiments $(or $(ARGS),--help)

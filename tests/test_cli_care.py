@@ -5,10 +5,13 @@ Forty cases of two classes, three readers each.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -323,3 +326,30 @@ def test_one_case_is_one_case(folder: Path) -> None:
     page = (folder / "one.html").read_text(encoding="utf-8")
     assert "Rests on 1 case, 1 rater per case." in page
     assert not re.search(r"\b1 (cases|ratings)\b", done.output + page)
+
+
+# Pipes and disks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+def test_whoever_reads_on_may_stop(folder: Path, reader: str) -> None:
+    """`raterwise … | head -1` ends with 0 or 141, and says nothing on stderr."""
+    words = f"{sys.executable} -m raterwise evaluate {RATED} --resamples 0 --metrics ece,brier"
+    command = f"{words} 2> err.txt | {reader}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert done.returncode in (0, 141)
+    assert (folder / "err.txt").read_text(encoding="utf-8") == ""
+
+
+def test_a_full_disk_is_named_with_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No space left: which file, exit 2, the old file as it was, nothing half-written beside it."""
+
+    def no_space(stream: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    monkeypatch.setattr(os, "fsync", no_space)
+    done = run(f"evaluate {RATED} --metrics brier --resamples 0 --out p.json -q")
+    assert done.exit_code == 2
+    assert done.output == "raterwise: p.json: no space left on device\n"
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before

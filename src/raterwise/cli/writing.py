@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
-import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ from rich.text import Text
 
 from raterwise.cli.show import new_console, print_results
 from raterwise.errors import InvalidInputError
-from raterwise.io.files import check_can_write, write_text_atomically
+from raterwise.io.files import check_can_write, replaced, write_text_atomically
 from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import file_format, open_table
 from raterwise.results import Results
@@ -187,12 +184,6 @@ def _save_arrow(part: Path, columns: Columns, kind: str) -> None:
 def _written(path: Path, write: Callable[[Path], None]) -> Path:
     """Let `write` make a file under a temporary name, then rename it."""
     target = check_can_write(path)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
+    with replaced(target) as part:
         write(part)
-        os.replace(part, target)
-    except BaseException:  # Ctrl-C too must leave nothing behind
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
     return target

@@ -6,10 +6,11 @@ would turn the id 007 into 7 and cannot say which row of a column is not a numbe
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import glob
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -73,12 +74,13 @@ class TableFile:
         wanted = list(dict.fromkeys(columns))
         if self.format == "csv":
             return _read_csv(self, wanted)
-        if self.format == "parquet":
-            import pyarrow.parquet as pq
+        with _readable(self.path, self.format):
+            if self.format == "parquet":
+                import pyarrow.parquet as pq
 
-            with pq.ParquetFile(self.path) as file:
-                return file.read(columns=wanted)
-        return _read_arrow(self.path).select(wanted)
+                with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+                    return file.read(columns=wanted)
+            return _read_arrow(self.path).select(wanted)
 
 
 def open_table(path: str | PathLike[str], *, delimiter: str | None = None) -> TableFile:
@@ -148,15 +150,22 @@ def listed(names: Sequence[Any], most: int = 20) -> str:
 def _column_names(file: Path, kind: str, separator: str) -> list[str]:
     if kind == "csv":
         return _csv_header(file, separator)
-    import pyarrow as pa
-
-    try:
+    with _readable(file, kind):
         if kind == "parquet":
             import pyarrow.parquet as pq
 
             return list(pq.read_schema(file).names)
         return list(_read_arrow(file).column_names)
-    except (pa.ArrowInvalid, OSError) as error:
+
+
+@contextlib.contextmanager
+def _readable(file: Path, kind: str) -> Iterator[None]:
+    """Turn what Arrow says of a damaged file into one sentence."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.lib.ArrowException, OSError) as error:
         raise InvalidInputError(
             f"{file.name}: cannot be read as {kind.capitalize()}; {_one_line(error)}"
         ) from error

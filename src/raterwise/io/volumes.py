@@ -10,9 +10,7 @@ import contextlib
 import gzip
 import logging
 import math
-import os
 import re
-import secrets
 import threading
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -27,7 +25,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, RaterwiseError, missing_extra
 from raterwise.io.damaged import check_fits, read_archive
-from raterwise.io.files import check_can_write
+from raterwise.io.files import check_can_write, replaced
 from raterwise.io.manifests import CaseFiles
 
 __all__ = [
@@ -427,14 +425,8 @@ def write_nifti(
     if not target.name.endswith((".nii", ".nii.gz")):
         raise InvalidInputError(f"{target.name}: the name must end in .nii or .nii.gz")
     suffix = ".nii.gz" if target.name.endswith(".gz") else ".nii"
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{suffix}")
-    try:
+    with replaced(target, suffix) as partial:
         image = nibabel.Nifti1Image(array, np.eye(4) if affine is None else affine)
         image.header.set_xyzt_units("mm")
         nibabel.save(image, partial)
-        os.replace(partial, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(partial)
-        raise
     return target

@@ -161,7 +161,7 @@ def _parquet_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
             meta = table.metadata
             groups = [(g, meta.row_group(g).num_rows) for g in range(meta.num_row_groups)]
             return groups, list(table.schema_arrow.names)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.lib.ArrowException, OSError) as error:
         raise InvalidInputError(f"{file.name}: cannot be read as Parquet; {error}") from error
 
 
@@ -212,9 +212,9 @@ def _columns_of(part: Part, names: Sequence[str]) -> dict[str, Any]:
         rows = slice(part.group, part.group + part.rows)
         return {name: pa.chunked_array([_zarr_column(group, name, rows, part)]) for name in names}
     try:
-        with pq.ParquetFile(file) as source:
+        with pq.ParquetFile(file, page_checksum_verification=True) as source:
             table = source.read_row_group(part.group, columns=list(names), use_threads=False)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.lib.ArrowException, OSError) as error:
         raise InvalidInputError(f"{part.name}: cannot be read; {error}") from error
     return {name: table.column(name) for name in names}
 
