@@ -97,6 +97,7 @@ def counted(ends: np.ndarray) -> dict[str, float]:
         "truth_above": int((ends[:, 2] < -SLACK).sum()),
         "width": float(np.median(ends[:, 2] - ends[:, 0])),
         "bias": float(np.mean(ends[:, 1])),
+        "oracle": 3.92 * float(np.std(ends[:, 1])),
     }
 
 

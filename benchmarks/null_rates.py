@@ -28,6 +28,7 @@ RESAMPLES = 200
 LEVEL = 0.05
 COMPARED = ("accuracy", "brier", "auccc", "aurc", "ece")
 OF_LEVELS = ("accuracy", "brier", "ece")
+OF_CLASSES = ("classwise_ece", "sce", "calibration_error")
 AT_ZERO = ("ece", "smooth_ece", "kde_ece", "adaptive_ece")
 SIZES = (0.46, 0.27, 0.14, 0.08, 0.05)
 """The shares of five unequal levels."""
@@ -85,25 +86,34 @@ def levels(random: Any, seed: int, patients: bool) -> Counter[str]:
 
 
 def at_zero(
-    random: Any, seed: int, cases: int, classes: int, raters: int, by: float, scale: float = 1.0
+    random: Any,
+    seed: int,
+    cases: int,
+    classes: int,
+    raters: int,
+    by: float,
+    scale: float = 1.0,
+    asked: tuple[str, ...] = AT_ZERO,
 ) -> Counter[str]:
     """Ask of a calibrated model (`scale` 1) or of too sure a one whether its error is above 0."""
     logits = random.normal(0, by, (cases, classes))
     true = softmax(logits, axis=1)
     counts = (labels_of(random, true, raters)[:, :, None] == np.arange(classes)).sum(axis=1)
     found = rw.evaluate(
-        softmax(scale * logits, axis=1), rw.Labels.from_counts(counts), metrics=AT_ZERO,
+        softmax(scale * logits, axis=1), rw.Labels.from_counts(counts), metrics=asked,
         resamples=RESAMPLES, seed=seed, threads=1,
     )  # fmt: skip
     out: Counter[str] = Counter()
-    for name in AT_ZERO:
+    for name in asked:
         low = found[name].low
         out[f"{name}.low > 0: of"] += low is not None
         out[f"{name}.low > 0"] += low is not None and low > 0
     return out
 
 
-def at_zero_of_patients(random: Any, seed: int, patients: int) -> Counter[str]:
+def at_zero_of_patients(
+    random: Any, seed: int, patients: int, asked: tuple[str, ...] = AT_ZERO
+) -> Counter[str]:
     """Ask it of a model that is calibrated over patients who share their labels' noise."""
     who = np.repeat(np.arange(patients), 5)
     logits = np.sqrt(0.5) * (
@@ -114,11 +124,11 @@ def at_zero_of_patients(random: Any, seed: int, patients: int) -> Counter[str]:
         common[:, None], random.gumbel(size=(patients, 2))[who], random.gumbel(size=(len(who), 2))
     )
     found = rw.evaluate(
-        softmax(logits, axis=1), (logits + noise).argmax(axis=1), metrics=AT_ZERO, groups=who,
+        softmax(logits, axis=1), (logits + noise).argmax(axis=1), metrics=asked, groups=who,
         resamples=RESAMPLES, seed=seed, threads=1,
     )  # fmt: skip
     out: Counter[str] = Counter()
-    for name in AT_ZERO:
+    for name in asked:
         low = found[name].low
         out[f"{name}.low > 0: of"] += 1
         out[f"{name}.low > 0"] += low is not None and low > 0
@@ -136,6 +146,19 @@ DESIGNS: dict[str, Callable[[Any, int], Counter[str]]] = {
     "zero-500-k5-r1": partial(at_zero, cases=500, classes=5, raters=1, by=2.0),
     "zero-100-saturated": partial(at_zero, cases=100, classes=2, raters=1, by=12.0),
     "zero-20-patients": partial(at_zero_of_patients, patients=20),
+    "k2-100": partial(at_zero, cases=100, classes=2, raters=1, by=1.5, asked=OF_CLASSES),
+    "k3-100": partial(at_zero, cases=100, classes=3, raters=1, by=1.5, asked=OF_CLASSES),
+    "k5-500": partial(at_zero, cases=500, classes=5, raters=1, by=2.0, asked=OF_CLASSES),
+    "k5-100-r3": partial(at_zero, cases=100, classes=5, raters=3, by=2.0, asked=OF_CLASSES),
+    "sat-k2": partial(at_zero, cases=100, classes=2, raters=1, by=12.0, asked=OF_CLASSES),
+    "sat-k5": partial(at_zero, cases=200, classes=5, raters=1, by=9.0, asked=OF_CLASSES),
+    "pat20": partial(at_zero_of_patients, patients=20, asked=OF_CLASSES),
+    "power-k2": partial(
+        at_zero, cases=100, classes=2, raters=1, by=1.5, scale=1.8, asked=OF_CLASSES
+    ),
+    "power-k5": partial(
+        at_zero, cases=100, classes=5, raters=1, by=2.0, scale=1.4, asked=OF_CLASSES
+    ),
     "power-100-k2-r1": partial(at_zero, cases=100, classes=2, raters=1, by=1.5, scale=1.8),
     "power-100-k2-r3": partial(at_zero, cases=100, classes=2, raters=3, by=1.5, scale=1.8),
 }

@@ -112,6 +112,34 @@ def heavy(random: Any, patients: int, raters: int = 1) -> TestSet:
     return TestSet(two(expit(side * (1 + np.abs(x)))), q, labels_of(random, q, raters), who)
 
 
+def calibrated_patients(random: Any, logits: Array, who: Array, raters: int) -> TestSet:
+    """Return a calibrated model of patients, half of whose labels follow one draw."""
+    q = two(expit(logits))
+    shape = (len(who), raters)
+    together = random.random((who.max() + 1, raters))[who]
+    place = np.where(random.random(shape) < 0.5, together, random.random(shape))
+    return TestSet(q, q, (place < q[:, 1:]).astype(int), who)
+
+
+def _shared(random: Any, patients: int, each: int = 5) -> tuple[Array, Array]:
+    """Return normal numbers of cases, half of whose variance is the patient's, and the patients."""
+    who = np.repeat(np.arange(patients), each)
+    own, common = random.normal(size=len(who)), random.normal(size=patients)
+    return (own + common[who]) * np.sqrt(0.5), who
+
+
+def saturated_patients(random: Any, patients: int, raters: int = 1) -> TestSet:
+    """Return patients of five cases of which a calibrated model is sure."""
+    x, who = _shared(random, patients)
+    return calibrated_patients(random, 12 * np.sqrt(2) * x, who, raters)
+
+
+def rare_patients(random: Any, patients: int, raters: int = 1) -> TestSet:
+    """Return patients of five cases with a finding that five in a hundred have."""
+    x, who = _shared(random, patients)
+    return calibrated_patients(random, 2 * x - 4.5, who, raters)
+
+
 def equal_patients(random: Any, patients: int, raters: int = 1) -> TestSet:
     """Return patients of six images with a shift of their own."""
     who = np.repeat(np.arange(patients), 6)

@@ -27,7 +27,11 @@ Counts = npt.NDArray[np.int64]
 OF_PROBABILITIES = [name for name, row in CATALOG.items() if not row.needs_belief]
 """The metrics of bare probabilities."""
 OF_BELIEFS = [name for name, row in CATALOG.items() if row.needs_belief]
-"""The metrics of a belief over class probabilities."""
+"""The metrics of a belief over class probabilities, of its draws, or of cases from elsewhere."""
+OUTSIDE = np.array([0.2, 0.5, 0.5, 0.6, 0.75, 1.0])
+"""The confidences of the cases from elsewhere that the tests have."""
+BLUNTED = (0.0, 0.1, 0.3)
+"""How far the draws of the tests are from the probabilities, towards equal ones."""
 CONCENTRATION = 4.0
 """Of the Dirichlet beliefs that the tests make of probabilities."""
 
@@ -35,6 +39,28 @@ CONCENTRATION = 4.0
 def dirichlet(probs: Any) -> rw.DirichletBelief:
     """Return the belief whose mean is `probs`."""
     return rw.DirichletBelief(probs, np.full(len(probs), CONCENTRATION))
+
+
+def draws(probs: Any) -> Array:
+    """Return draws (S, N, K) that predict the same classes as `probs`."""
+    array = np.asarray(rw.PointBelief(probs).mean)
+    array = array / array.sum(axis=1, keepdims=True)
+    return np.stack([(1 - a) * array + a / array.shape[1] for a in BLUNTED])
+
+
+def mixture(probs: Any) -> rw.DirichletMixtureBelief:
+    """Return a belief that has all that a metric may need but cases from elsewhere."""
+    return rw.DirichletMixtureBelief(draws(probs), CONCENTRATION)
+
+
+def belief_for(name: str, probs: Any) -> Any:
+    """Return the belief that a metric is tested on: draws where it needs them."""
+    return mixture(probs) if CATALOG[name].needs == "samples" else dirichlet(probs)
+
+
+def outside_for(name: str) -> Array | None:
+    """Return the cases from elsewhere, where the metric is of them."""
+    return OUTSIDE if CATALOG[name].needs == "outside" else None
 
 
 @dataclass(frozen=True)
@@ -124,16 +150,21 @@ def value_of(
 ) -> float | None:
     """Return the metric of probabilities and labels of any kind; None where it is undefined."""
     if CATALOG[name].needs_belief:
-        return value_of_belief(name, probs, labels, weights)
+        return value_of_belief(name, probs, labels, weights, **options)
     try:
         return measure(name, probs, labels, weights, **options)
     except rw.UndefinedMetricError:
         return None
 
 
-def value_of_belief(name: str, probs: Any, labels: Any, weights: Any = None) -> float | None:
-    """Return the metric of a Dirichlet belief around the probabilities."""
-    found = rw.evaluate(dirichlet(probs), labels, name, resamples=0, weights=weights)[name]
+def value_of_belief(
+    name: str, probs: Any, labels: Any, weights: Any = None, **options: Any
+) -> float | None:
+    """Return the metric of a belief around the probabilities."""
+    found = rw.evaluate(
+        belief_for(name, probs), labels, name, resamples=0, weights=weights,
+        outside=outside_for(name), options={name: options},
+    )[name]  # fmt: skip
     if found.undefined and found.undefined.startswith("labels: "):
         raise rw.InvalidInputError(found.undefined)
     return found.value

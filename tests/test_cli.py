@@ -299,7 +299,7 @@ def test_every_option_is_documented() -> None:
     # The experiments are another program's, tests/test_experiment_command.py.
     page = re.sub(r"(?s)## The papers' experiments\n.*?(?=\n## )", "", page)
     offered = {"--version"}
-    for command in ("evaluate", "demo", "stability", "report", "compare"):
+    for command in ("evaluate", "demo", "stability", "report", "compare", "agreement"):
         offered |= set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", run(f"{command} --help").stdout))
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", page)) == offered
 
@@ -321,7 +321,10 @@ ERRORS = {
         "predictions.csv --label-column truth --ratings long.csv",
         "--label-column: is for one label per case",
     ),
-    "the wrong separator": ("semicolons.csv --label-column y", "say --delimiter ';'"),
+    "the wrong separator": (
+        "semicolons.csv --label-column y --delimiter ,",
+        "say --delimiter ';'",
+    ),
     "a layout in doubt": ("predictions.csv --ratings wide.csv", "--ratings-layout: must be told"),
 }
 
@@ -443,5 +446,13 @@ def test_the_demonstration_can_be_repeated(tmp_path: Path, monkeypatch: pytest.M
     )
     again = run([*shlex.split(command)[1:], "--quiet"])
     assert again.exit_code == 0, again.output
-    assert json.loads(Path("a folder/results.json").read_text(encoding="utf-8")) == first
+    second = json.loads(Path("a folder/results.json").read_text(encoding="utf-8"))
+    made = second.pop("provenance")
+    assert made["call"] == command + " --quiet"
+    assert [Path(file["name"]).name for file in made["inputs"]] == [
+        "predictions.csv",
+        "ratings.csv",
+    ]
+    assert first.pop("provenance")["seed"] == made["seed"] == 5
+    assert second == first
     assert first["data"]["cases"] == 1880 and first["data"]["ratings"] == 4208

@@ -214,7 +214,7 @@ def test_what_is_written_is_told(folder: Path, words: str, written: str) -> None
         ("evaluate p.csv", r"^raterwise: --ratings: p\.csv holds no labels"),
         (
             f"evaluate {RATED} --out a.html",
-            r"--out: is a JSON file .* got a\.html; raterwise report",
+            r"--out: is a JSON file .* got a\.html; --html writes",
         ),
         (
             "evaluate p.csv --label-column truth --save-summary s.npz",

@@ -18,6 +18,7 @@ from raterwise.inference.draws import multiplicities
 from raterwise.inference.paired import differences
 from raterwise.labels import Labels
 from raterwise.results import Estimate, Results
+from strategies import OUTSIDE, mixture
 
 
 def three_models(cases: int = 600, seed: int = 0) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -142,7 +143,9 @@ def test_the_p_value_and_the_interval_agree() -> None:
 
 # From results ------------------------------------------------------------------------------------
 
-FROM_ALL_CASES = {"adaptive_ece", "ece_sweep", "dispersion_loss"}
+FROM_ALL_CASES = {
+    *("adaptive_ece", "ece_sweep", "dispersion_loss", "refinement_loss", "grouping_loss"),
+}
 """Their bins, or the spread of their resamples, depend on every case a little."""
 
 
@@ -169,12 +172,16 @@ def in_files(models: dict[str, Results], folder: Path) -> dict[str, Results]:
 def every_metric_both_ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, rw.Comparison]:
     """Every row of the catalog, compared on arrays and from files."""
     models, labels = rated_cases()
-    beliefs = {name: rw.DirichletBelief(p, np.full(len(p), 3.0)) for name, p in models.items()}
+    beliefs = {name: mixture(p) for name, p in models.items()}
     given = {"groups": np.arange(260) // 2, "on_single": "drop", "resamples": 60, "seed": 3}
-    results = {name: rw.evaluate(b, labels, list(CATALOG), **given) for name, b in beliefs.items()}
+    outside = {"sharp": OUTSIDE, "noisy": OUTSIDE[::-1] ** 2}
+    results = {
+        name: rw.evaluate(b, labels, list(CATALOG), outside=outside[name], **given)
+        for name, b in beliefs.items()
+    }
     files = in_files(results, tmp_path_factory.mktemp("results"))
     return {
-        "arrays": rw.compare(beliefs, labels, list(CATALOG), **given),
+        "arrays": rw.compare(beliefs, labels, list(CATALOG), outside=outside, **given),
         "files": rw.compare(files),
     }
 
@@ -377,7 +384,8 @@ def test_differences_of_calibration_errors_contain_the_truth() -> None:
 def test_an_error_and_itself_do_not_differ(metric: str) -> None:
     """Two equal models have equal errors, whatever the intervals of each look like."""
     models, labels = rated_cases(80)
-    found = rw.compare({"a": models["sharp"], "b": models["sharp"]}, labels, metric, resamples=30)
+    belief = mixture(models["sharp"])
+    found = rw.compare({"a": belief, "b": belief}, labels, metric, resamples=30)
     same = found.difference(metric, "a", "b")
     assert (same.difference, same.debiased, same.low, same.high, same.p_value) == (0, 0, 0, 0, 1)
 

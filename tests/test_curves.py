@@ -196,7 +196,7 @@ def test_results_carry_the_curves_of_what_was_asked(tmp_path: Path) -> None:
     labels = rw.Labels.from_counts(COUNTS * 5)
     options = {"class_names": ["no", "yes"], "resamples": 20, "bins": 4}
     results = rw.evaluate(PROBS * 5, labels, **options)
-    drawn = {"top_label", "per_class", "disagreement", "thresholds", "operating"}
+    drawn = {"top_label", "per_class", "disagreement", "thresholds", "operating", "smooth"}
     assert set(results.curves) == drawn
     assert [curve["name"] for curve in results.curves["per_class"]] == ["no", "yes"]
     alone = reliability_curve(PROBS * 5, labels, bins=4, resamples=20)

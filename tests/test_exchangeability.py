@@ -216,8 +216,8 @@ def test_trades_come_in_every_order_equally_often() -> None:
 def test_pools_that_trade_alike_may_be_traded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """How often each arrangement comes up has the distribution of trades pool by pool."""
     random = np.random.default_rng(30)
-    ratings = random.integers(0, 3, (900, 4))
-    ratings[random.random((900, 4)) < 0.2] = -1
+    ratings = random.integers(0, 3, (3000, 4))
+    ratings[random.random((3000, 4)) < 0.1] = -1
     labels = Labels.from_ratings(ratings[(ratings >= 0).sum(axis=1) > 1], num_classes=3)
     held = labels.ratings
     assert held is not None

@@ -15,9 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import naive_weak
 import oracle
 from raterwise.catalog import CATALOG
-from strategies import CONCENTRATION, Array, Counts, ordinary, problems_for, same, value
+from strategies import (
+    CONCENTRATION,
+    OUTSIDE,
+    Array,
+    Counts,
+    draws,
+    ordinary,
+    problems_for,
+    same,
+    value,
+)
 
 
 def mean(values: Any) -> float:
@@ -52,6 +63,28 @@ def naive_ranked_score(probs: Array, counts: Counts) -> float:
 def naive_calibration_error(probs: Array, counts: Counts) -> float:
     """Return the root of LH eq 14, floored at 0."""
     return math.sqrt(max(oracle.calibration_loss(probs, counts), 0))
+
+
+def naive_mixture(probs: Array, counts: Counts) -> float:
+    """Return RECE-M with one Gaussian, whose fit is the draws' mean and variance (and 1e-6)."""
+    samples = draws(probs)
+    blunted = np.array([[mean([s[i, k] for s in samples]) for k in range(len(p))]
+                        for i, p in enumerate(probs)])  # fmt: skip
+    each = [[s[i, int(np.argmax(p))] for s in samples] for i, p in enumerate(blunted)]
+    means = [mean(values) for values in each]
+    spread = [
+        math.sqrt(mean([(v - m) ** 2 for v in values]) + 1e-6)
+        for values, m in zip(each, means, strict=True)
+    ]
+    one = np.ones((len(probs), 1))
+    fitted = one, np.array(means)[:, None], np.array(spread)[:, None]
+    return oracle.robust_ece_mixture(blunted, counts, fitted)
+
+
+def naive_io_auroc(probs: Array, counts: Counts) -> float:
+    """Return how often a case is surer than one from elsewhere, ties half."""
+    pairs = [(max(p), o) for p in probs for o in OUTSIDE]
+    return mean([(z > o) + 0.5 * (z == o) for z, o in pairs])
 
 
 def predicted_disagreement(probs: Array) -> Array:
@@ -133,6 +166,150 @@ def naive_kde(probs: Array, counts: Counts) -> float | None:
     points, raters = np.stack((inside, 1 - inside), axis=1), counts.sum(axis=1)
     gaps = oracle.kde_gaps(points, outcome[:, None], 0.05, 1, copies=raters.tolist())
     return math.fsum(raters * gaps[:, 0]) / int(raters.sum())
+
+
+def naive_majority(probs: Array, counts: Counts) -> float:
+    """Return how often the first largest count is the first largest probability."""
+    pairs = zip(probs.tolist(), counts.tolist(), strict=True)
+    return mean([p.index(max(p)) == y.index(max(y)) for p, y in pairs])
+
+
+def naive_ranked_log(probs: Array, counts: Counts) -> float | None:
+    """Return the mean over cases and raters of Σ_k -log of what is given to label <= k, or > k."""
+
+    def of(p: Array, label: int) -> float:
+        sides = [p[: k + 1] if label <= k else p[k + 1 :] for k in range(len(p) - 1)]
+        given = [min(math.fsum(side), 1) for side in sides]
+        return math.inf if min(given) == 0 else -math.fsum(map(math.log, given))
+
+    found = mean(
+        [mean([of(p, k) for k in oracle.label_list(y)]) for p, y in zip(probs, counts, strict=True)]
+    )
+    return found
+
+
+def naive_top_brier(probs: Array, counts: Counts) -> float:
+    """Return the mean over cases and raters of (confidence - 1[rater agrees])²."""
+    top = [int(np.argmax(p)) for p in probs]
+    return mean(
+        [
+            mean([(probs[i, top[i]] - (k == top[i])) ** 2 for k in oracle.label_list(y)])
+            for i, y in enumerate(counts)
+        ]
+    )
+
+
+def naive_spiegelhalter(probs: Array, counts: Counts) -> float | None:
+    """Return z from each possible label's squared loss: its mean and its variance."""
+    excess, variance = 0.0, 0.0
+    for p, y in zip(probs, counts, strict=True):
+        losses = [math.fsum((p - np.eye(len(p))[k]) ** 2) for k in range(len(p))]
+        expected = math.fsum(p * losses)
+        excess += mean([losses[k] for k in oracle.label_list(y)]) - expected
+        variance += math.fsum(p * (np.array(losses) - expected) ** 2)
+    return excess / math.sqrt(variance) if variance > 1e-25 else None
+
+
+def naive_grouping(probs: Array, counts: Counts) -> float:
+    """Return Σ_k Σ_bins |I|/N (variance of μ over cases - mean variance within cases)."""
+    total = 0.0
+    for k in range(probs.shape[1]):
+        for group in oracle.members(probs[:, k], 15):
+            if len(group) < 2:
+                continue
+            mu = [counts[i, k] / counts[i].sum() for i in group]
+            within = [m * (1 - m) / (counts[i].sum() - 1) for i, m in zip(group, mu, strict=True)]
+            spread = math.fsum((m - mean(mu)) ** 2 for m in mu) / (len(mu) - 1)
+            total += len(group) * (spread - mean(within))
+    return total / len(probs)
+
+
+def naive_debiased_ece(probs: Array, counts: Counts) -> float:
+    """Return 2 ECE - E ECE', the expectation of |N(d, s²)| by the sum over a fine grid."""
+    scores, outcome = oracle.top_label(probs, counts)
+    t = (np.arange(40_000) + 0.5) / 20_000 * 10 - 10
+    bell = np.exp(-(t**2) / 2) / np.exp(-(t**2) / 2).sum()
+    total = 0.0
+    for group in oracle.members(scores, 15):
+        if group:
+            d = mean([outcome[i] - scores[i] for i in group])
+            variance = mean([(outcome[i] - mean(outcome[group])) ** 2 for i in group])
+            drawn = np.abs(d + t * math.sqrt(variance / len(group)))
+            total += len(group) * (2 * abs(d) - float(drawn @ bell))
+    return total / len(probs)
+
+
+def naive_average_error(probs: Array, counts: Counts) -> float:
+    """Return the mean of the gaps of the bins that hold a case."""
+    scores, outcome = oracle.top_label(probs, counts)
+    return mean([gap for _, gap in oracle.gaps(scores, outcome, oracle.members(scores, 15))])
+
+
+def naive_canonical(probs: Array, counts: Counts) -> float:
+    """Return Σ over cells of all classes' bins of the summed gap, a dictionary of cells."""
+    bins = np.stack(
+        [
+            np.array([max(b for b in range(15) if z >= np.linspace(0, 1, 16)[b]) for z in column])
+            for column in probs.T
+        ],
+        axis=1,
+    )
+    cells: dict[tuple[int, ...], list[int]] = {}
+    for i, row in enumerate(bins.tolist()):
+        cells.setdefault(tuple(row), []).append(i)
+    mu = oracle.frequencies(counts)
+    return math.fsum(
+        len(group) * abs(mean(probs[group, k]) - mean(mu[group, k]))
+        for group in cells.values()
+        for k in range(probs.shape[1])
+    ) / len(probs)
+
+
+def naive_kuiper(probs: Array, counts: Counts) -> float:
+    """Return the largest |Σ (μ - z)| / N over every range of scores, from every a to every b."""
+    scores, outcome = oracle.top_label(probs, counts)
+    ends = sorted(set(scores.tolist()))
+    ranges = itertools.combinations_with_replacement(ends, 2)
+    return max(
+        abs(math.fsum((outcome - scores)[(scores >= a) & (scores <= b)])) for a, b in ranges
+    ) / len(scores)
+
+
+def naive_kernel(probs: Array, counts: Counts) -> float | None:
+    """Return the mean over ordered pairs of different cases; None for a single case."""
+    scores, outcome = oracle.top_label(probs, counts)
+    d = outcome - scores
+    pairs = list(itertools.permutations(range(len(d)), 2))
+    each = [d[i] * d[j] * math.exp(-abs(scores[i] - scores[j]) / 0.4) for i, j in pairs]
+    return mean(each) if pairs else None
+
+
+def naive_excess_aurc(probs: Array, counts: Counts) -> float:
+    """Return the AURC minus that of the same hits with the right ones first."""
+    _, outcome = oracle.top_label(probs, counts)
+    lost = np.cumsum(np.sort(1 - outcome))
+    return naive_aurc(probs, counts) - mean(lost / np.arange(1, len(lost) + 1))
+
+
+def naive_fpr(probs: Array, counts: Counts) -> float | None:
+    """scikit-learn's ROC curve, at its first true positive rate of 0.95 or more."""
+    from sklearn.metrics import roc_curve
+
+    scores, outcome = oracle.top_label(probs, counts)
+    if not 0 < outcome.sum() < len(outcome):
+        return None
+    fpr, tpr, _ = roc_curve(outcome, scores, drop_intermediate=False)
+    return float(fpr[np.argmax(tpr >= 0.95 - 1e-12)])
+
+
+def naive_failure_precision(probs: Array, counts: Counts) -> float | None:
+    """scikit-learn's average precision of being wrong, ranked by less confidence."""
+    from sklearn.metrics import average_precision_score
+
+    scores, outcome = oracle.top_label(probs, counts)
+    if outcome.sum() == len(outcome):
+        return None
+    return float(average_precision_score(1 - outcome, -scores))
 
 
 def naive_fleiss(probs: Array, counts: Counts) -> float | None:
@@ -232,6 +409,22 @@ def per_annotation(naive: Naive) -> Naive:
 
 NAIVE: dict[str, Naive] = {
     "accuracy": lambda probs, counts: mean(oracle.top_label(probs, counts)[1]),
+    "majority_accuracy": naive_majority,
+    "ranked_log_score": naive_ranked_log,
+    "top_label_brier": naive_top_brier,
+    "spiegelhalter_z": naive_spiegelhalter,
+    "refinement_loss": lambda probs, counts: (
+        oracle.expected_squared_loss(probs, counts) - oracle.calibration_loss(probs, counts)
+    ),
+    "grouping_loss": naive_grouping,
+    "debiased_ece": naive_debiased_ece,
+    "average_calibration_error": per_annotation(naive_average_error),
+    "canonical_ece": per_annotation(naive_canonical),
+    "kuiper_error": per_annotation(naive_kuiper),
+    "kernel_calibration_error": naive_kernel,
+    "excess_aurc": per_annotation(naive_excess_aurc),
+    "fpr_at_95_tpr": per_annotation(naive_fpr),
+    "failure_average_precision": per_annotation(naive_failure_precision),
     "brier": lambda probs, counts: half_for_two(
         oracle.expected_squared_loss(probs, counts), probs.shape[1]
     ),
@@ -263,6 +456,7 @@ NAIVE: dict[str, Naive] = {
     "classwise_ece": per_annotation(oracle.classwise_ece),
     "sce": per_annotation(oracle.sce),
     "robust_ece": per_annotation(oracle.robust_ece),
+    "robust_ece_mixture": per_annotation(naive_mixture),
     "ks_error": per_annotation(
         lambda probs, counts: oracle.ks_error(*oracle.top_label(probs, counts))
     ),
@@ -279,17 +473,27 @@ NAIVE: dict[str, Naive] = {
     "npv": naive_ratio(lambda test, is_so: not is_so, lambda test, is_so: not test),
     "f1": each_class(naive_f1),
     "net_benefit": each_class(lambda pairs: mean([(p >= 0.5) * (2 * y - 1) for p, y in pairs])),
+    **naive_weak.NAIVE,
+    "io_auroc": naive_io_auroc,
     "fleiss_kappa": naive_fleiss,
     "krippendorff_alpha": naive_alpha,
 }
 
-NAIVE_OPTIONS: dict[str, dict[str, Any]] = {"kde_ece": {"bandwidth": 0.05}}
+NAIVE_OPTIONS: dict[str, dict[str, Any]] = {
+    "kde_ece": {"bandwidth": 0.05},
+    "robust_ece_mixture": {"components": 1},
+}
 """What a naive loop takes as given."""
 
 DIGITS = {
     "calibration_error": 1e-7,  # a root: 1e-16 more or less under it is 1e-8
     "disagreement_calibration_error": 1e-7,
     "smooth_ece": 2e-3,  # the loop's grid
+    "debiased_ece": 1e-6,  # likewise
+    "calibration_slope": 1e-6,  # the loop's solver
+    "ici": 1e-8,  # the loop's weighted least squares
+    "e50": 1e-8,
+    "e90": 1e-8,
 }
 """How far a value may be from its loop where that is more than 1e-12."""
 

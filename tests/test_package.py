@@ -26,7 +26,10 @@ ROOT = Path(__file__).parents[1]
 # The names other people's code is written against. Adding one is a decision; losing one is a bug.
 VOCABULARY = {
     "what the raters said": ["Labels"],
-    "proper scores": ["accuracy", "brier", "nll", "ranked_probability_score"],
+    "proper scores": [
+        *("accuracy", "majority_accuracy", "brier", "top_label_brier", "nll"),
+        *("ranked_probability_score", "ranked_log_score", "optimal_weights"),
+    ],
     "label histograms": [
         "expected_squared_loss",
         "epistemic_loss",
@@ -34,11 +37,15 @@ VOCABULARY = {
         "calibration_loss",
         "calibration_error",
         "dispersion_loss",
+        "grouping_loss",
+        "refinement_loss",
+        "alpha_can_help",
     ],
     "disagreement and other statistics": [
         "disagreement_loss",
         "disagreement_calibration_loss",
         "disagreement_calibration_error",
+        "disagreement_change",
         "statistic_loss",
         "statistic_calibration_loss",
     ],
@@ -53,9 +60,16 @@ VOCABULARY = {
         "robust_ece",
         "robust_ece_mixture",
         "multi_rater",
+        *("debiased_ece", "canonical_ece", "average_calibration_error"),
     ],
-    "calibration without bins": ["kde_ece", "smooth_ece", "ks_error"],
-    "ranking": ["ccc_curve", "auccc", "aurc", "augrc", "confidence"],
+    "calibration without bins": [
+        *("kde_ece", "smooth_ece", "ks_error", "kuiper_error", "kernel_calibration_error"),
+        *("spiegelhalter_z", "spiegelhalter_test", "kernel_calibration_test"),
+    ],
+    "ranking": [
+        *("ccc_curve", "auccc", "aurc", "augrc", "confidence"),
+        *("excess_aurc", "fpr_at_95_tpr", "failure_average_precision"),
+    ],
     "agreement of the raters": ["fleiss_kappa", "krippendorff_alpha", "exchangeability_test"],
     "everything at once": ["evaluate", "evaluate_multilabel", "evaluate_stream"],
     "stability": ["stability"],
@@ -67,7 +81,10 @@ MODULES_BY_NAME = {
     *("stability", "torch", "worklist"),
 }
 
-HEAVY = ["torch", "numba", "matplotlib", "dask", "pyarrow", "sklearn", "pandas"]
+HEAVY = [
+    *("torch", "numba", "matplotlib", "dask", "pyarrow", "sklearn", "pandas"),
+    *("polars", "narwhals", "openpyxl"),
+]
 
 
 def run_python(code: str) -> str:

@@ -109,7 +109,7 @@ def test_doubts_of_the_label_model_are_shown(folder: Path) -> None:
 
 ERRORS = {
     "no metric": ("exe pilot.csv", "'exe'"),
-    "of a belief": ("posterior_gain pilot.csv", "posterior_gain needs a belief"),
+    "of a belief": ("posterior_gain pilot.csv", "posterior_gain: it needs a belief"),
     "no numbers": ("brier pilot.csv --cases many", "--cases: must be whole numbers"),
     "no cases": ("brier pilot.csv --cases 0", "cases: must be at least 2; got 0"),
     "too dear": ("brier pilot.csv --cases 100 --budget 10", "budget: must pay for one of the"),

@@ -60,14 +60,67 @@ def test_simulated_widths_are_those_of_real_studies() -> None:
             for _ in range(30)
         ]
         widths = [result.high - result.low for result in results]
-        error = np.std(widths, ddof=1) / np.sqrt(len(widths))
-        assert design.width_error == pytest.approx(error, rel=0.5)
+        spread = np.std(widths, ddof=1)
+        error = spread / np.sqrt(len(widths))
+        # Of 30 simulated studies, and of a pilot ten times as large as the study.
+        assert design.width_error == pytest.approx(spread * np.sqrt(1 / 30 + 1 / 10), rel=0.5)
         assert abs(design.width - np.mean(widths)) < 3.5 * np.hypot(error, design.width_error)
 
 
+@pytest.mark.parametrize(("metric", "raters", "least"), [("brier", 2, 0.85), ("nll", 3, 0.75)])
+def test_the_error_of_a_formula_is_that_of_the_pilot(
+    metric: str, raters: int, least: float
+) -> None:
+    """Pilots of 80 cases scatter by what they say, and two standard errors reach the truth."""
+    truth = plan(metric, *study(40_000, 3, np.random.default_rng(10)), cases=(150,), raters=(1, 4))
+    random = np.random.default_rng(11)
+    pilots = [
+        plan(metric, *study(80, raters, random), cases=(150,), raters=(1, 4)).designs
+        for _ in range(120)
+    ]
+    for j, true in enumerate(truth.designs):
+        widths = np.array([designs[j].width for designs in pilots])
+        errors = np.array([designs[j].width_error for designs in pilots])
+        assert errors.mean() == pytest.approx(widths.std(ddof=1), rel=0.25)
+        assert np.mean(np.abs(widths - true.width) < 2 * errors) > least
+
+
+def test_patients_make_the_pilot_less_sure() -> None:
+    """Five copies of each case, told to be one patient's, leave the pilot's relative error."""
+    probs, labels = study(100, 2, np.random.default_rng(12))
+    copied = np.repeat(probs, 5, axis=0)
+    many, who = rw.Labels.from_counts(np.repeat(labels.counts, 5, axis=0)), np.arange(500) // 5
+    alone = plan("brier", probs, labels, cases=(100,), raters=(2,)).designs[0]
+    together = plan("brier", copied, many, cases=(100,), raters=(2,), groups=who).designs[0]
+    ignored = plan("brier", copied, many, cases=(100,), raters=(2,)).designs[0]
+    relative = alone.width_error / alone.width
+    assert together.width_error / together.width == pytest.approx(relative, rel=0.3)
+    assert ignored.width_error / ignored.width < 0.6 * relative
+
+
+def test_the_error_of_a_simulation_counts_the_pilot() -> None:
+    """Small pilots disagree about the width of the ECE's interval by no more than they say."""
+    random, options = np.random.default_rng(13), {"cases": (100,), "raters": (3,)}
+    pilots = [
+        plan("ece", *study(60, 3, random), repeats=8, resamples=40, seed=s, **options).designs[0]
+        for s in range(24)
+    ]
+    real = [
+        rw.evaluate(*study(100, 3, random), metrics="ece", resamples=40)["ece"] for _ in range(40)
+    ]
+    truth = np.mean([result.high - result.low for result in real])
+    widths = np.array([design.width for design in pilots])
+    errors = np.array([design.width_error for design in pilots])
+    assert widths.std(ddof=1) < 1.2 * errors.mean()
+    assert np.mean(np.abs(widths - truth) < 2 * errors) > 0.8
+    # The error of eight simulations alone would not do.
+    alone = errors / np.sqrt(1 + 8 * 100 / 60)
+    assert np.mean(np.abs(widths - truth) < 2 * alone) < 0.8
+
+
 def test_the_standard_errors_are_those_of_the_simulation() -> None:
-    """Bias of the mean of repeats scatters over seeds by what `bias_error` says."""
-    probs, labels = study(400, 3, np.random.default_rng(9))
+    """With one large pilot, bias scatters over seeds by what `bias_error` says."""
+    probs, labels = study(4000, 3, np.random.default_rng(9))
     options = {"cases": (60,), "raters": (2,), "repeats": 15, "resamples": 2}
     designs = [plan("ece", probs, labels, seed=s, **options).designs[0] for s in range(20)]
     scatter = np.std([design.bias for design in designs], ddof=1)

@@ -137,7 +137,7 @@ def test_a_streamed_kernel_error_keeps_its_deviations() -> None:
 def test_the_bound_holds(name: str, kind: str) -> None:
     """A metric of cells is within its bound of the metric of the sorted scores themselves."""
     row = CATALOG[name]
-    own = row.with_defaults({"method": "exact"})
+    own = row.with_defaults({"method": "exact", "estimator": "plugin"})  # weights are unequal
     for seed in range(3):
         cases = scored(kind, seed=seed)
         exact = SortedScores(SortedPlan(Question()), 1, 1, (cases,))

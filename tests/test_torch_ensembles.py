@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
+import raterwise as rw  # noqa: E402
+from raterwise.beliefs import EnsembleBelief  # noqa: E402
 from raterwise.errors import InvalidInputError, InvalidTypeError  # noqa: E402
 from raterwise.torch import ensembles  # noqa: E402
 
@@ -413,3 +417,141 @@ def test_one_model_is_no_list_of_members() -> None:
         ensembles.deep_ensemble([network(), 3], images())  # type: ignore[list-item]
     members = nn.ModuleList([network(), network()])
     assert ensembles.deep_ensemble(members, images()).samples.shape == (2, 10, 3)  # type: ignore[arg-type]
+
+
+# logits and features of every draw ----------------------------------------------------------------
+
+
+def two_layers() -> nn.Sequential:
+    """Return a network with a named hidden layer and dropout after it."""
+    torch.manual_seed(3)
+    hidden = nn.Sequential(nn.Linear(4, 6), nn.Tanh())
+    layers = [("hidden", hidden), ("dropout", nn.Dropout(0.5)), ("classes", nn.Linear(6, 3))]
+    return nn.Sequential(OrderedDict(layers))
+
+
+def test_logits_and_features_belong_to_the_probabilities() -> None:
+    """Softmax of the logits is the belief, and the last layer of the features is the logits."""
+    model, x = two_layers(), torch.randn(7, 4)
+    names = ("features", "probs", "logits")
+    features, belief, logits = ensembles.mc_dropout(
+        model, x, samples=5, outputs=names, layer="dropout", batch_size=3
+    )
+    assert features.shape == (5, 7, 6) and logits.shape == (5, 7, 3)
+    weight, bias = (p.detach().numpy() for p in model.classes.parameters())
+    np.testing.assert_allclose(features @ weight.T + bias, logits, atol=1e-5)
+    np.testing.assert_allclose(softmax(logits, axis=2), belief.samples, atol=1e-6)
+    alone = ensembles.mc_dropout(model, x, samples=5, batch_size=3)
+    np.testing.assert_array_equal(alone.samples, belief.samples)
+    assert isinstance(alone, EnsembleBelief)
+    again = ensembles.mc_dropout(
+        model, x, samples=5, outputs="features", layer=model.dropout, batch_size=3
+    )
+    np.testing.assert_array_equal(again, features)
+
+
+def test_outputs_have_names() -> None:
+    """By attribute and by key, besides their order; what was not asked for is not there."""
+    drawn = ensembles.mc_dropout(two_layers(), torch.randn(2, 4), 3, outputs=("logits", "probs"))
+    assert drawn.logits is drawn["logits"] is drawn[0]
+    assert drawn.probs is drawn[1]
+    with pytest.raises(KeyError, match="'features' was not asked for; outputs= had logits, probs"):
+        drawn["features"]
+
+
+def test_augmented_images_have_features_of_their_own() -> None:
+    """Of an image turned upside down, the layer's output for that image."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 2))
+    x = torch.randn(6, 1, 2, 2)
+    features = ensembles.test_time_augmentation(
+        model, x, lambda image: image.flip(-2), samples=2, outputs="features", layer="2"
+    )
+    expected = model[:3](x.flip(-2)).detach().numpy()
+    np.testing.assert_allclose(features, np.stack([expected, expected]), atol=1e-6)
+
+
+def test_networks_have_the_layer_by_its_name() -> None:
+    """Each network its own; the module of one of them is not one of the others'."""
+    models, x = [two_layers(), two_layers()], torch.randn(5, 4)
+    with torch.no_grad():
+        models[1].hidden[0].bias += 1
+    logits, features = ensembles.deep_ensemble(
+        models, x, outputs=("logits", "features"), layer="hidden", batch_size=2
+    )
+    for s, model in enumerate(models):
+        np.testing.assert_allclose(features[s], model.hidden(x).detach(), atol=1e-6)
+        np.testing.assert_allclose(logits[s], model.eval()(x).detach(), atol=1e-6)
+    with pytest.raises(InvalidInputError, match="layer: must be a module of the model; this Seq"):
+        ensembles.deep_ensemble(models, x, outputs="features", layer=models[0].hidden)
+
+
+def test_every_pixel_has_features() -> None:
+    """A dense layer of the size of the output has a row per pixel; another size is refused."""
+    model = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.Dropout(0.3), nn.Conv2d(4, 2, 1))
+    x = torch.randn(2, 1, 3, 5)
+    logits, features = ensembles.mc_dropout(
+        model, x, samples=3, outputs=("logits", "features"), layer="1"
+    )
+    assert logits.shape == (3, 30, 2) and features.shape == (3, 30, 4)
+    weight = model[2].weight.detach().numpy()[:, :, 0, 0]
+    np.testing.assert_allclose(
+        features @ weight.T + model[2].bias.detach().numpy(), logits, atol=1e-5
+    )
+    small = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Dropout(0.3), nn.ConvTranspose2d(4, 2, 3))
+    with pytest.raises(InvalidInputError, match="layer: must give features for every pixel"):
+        ensembles.mc_dropout(small, x, samples=2, outputs="features", layer="0")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"outputs": "embedding"}, "outputs: must be .* got 'embedding'"),
+        ({"outputs": ()}, "outputs: must be"),
+        ({"outputs": ("probs", "probs")}, "once each"),
+        ({"outputs": "features"}, 'layer: goes with outputs "features".* got None with features'),
+        ({"layer": "hidden"}, "got 'hidden' with probs"),
+        ({"outputs": "features", "layer": "head"}, "must be one of hidden, hidden.0.*'head'"),
+        ({"outputs": "features", "layer": 3}, "must be a module or the name of one; got int"),
+        ({"outputs": "logits", "output": "probabilities"}, '"logits" are for a model that'),
+    ],
+)
+def test_what_outputs_cannot_be(given: dict[str, Any], message: str) -> None:
+    """An error names the argument and the rule."""
+    with pytest.raises((InvalidInputError, InvalidTypeError), match=message):
+        ensembles.mc_dropout(two_layers(), torch.randn(2, 4), 2, **given)
+
+
+def test_a_layer_that_runs_twice_is_refused_and_let_go() -> None:
+    """Which of its outputs would be meant? No hook stays behind."""
+
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.dropout = nn.Linear(4, 4), nn.Dropout(0.5)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.dropout(self.layer(self.layer(x)))
+
+    model = Twice()
+    with pytest.raises(InvalidInputError, match="must run once whenever the model does; it ran 2"):
+        ensembles.mc_dropout(model, torch.randn(2, 4), 2, outputs="features", layer="layer")
+    assert not model.layer._forward_hooks
+
+
+def test_draws_go_through_calibrators_to_a_mixture() -> None:
+    """Temperature of every draw, α from the features of every draw (LH appendix E.4)."""
+    model, x = two_layers(), torch.randn(60, 4)
+    drawn = ensembles.mc_dropout(
+        model, x, 4, outputs=("probs", "logits", "features"), layer="hidden"
+    )
+    with torch.inference_mode():
+        logits = model.eval()(x).double().numpy()
+    said = np.random.default_rng(0).multinomial(4, softmax(2 * logits, axis=1))
+    labels = rw.Labels.from_counts(said)
+    belief = rw.TemperatureScaling("logits").fit(logits, labels).predict_proba(drawn.logits)
+    assert isinstance(belief, EnsembleBelief) and belief.samples.shape == (4, 60, 3)
+    alpha = rw.AlphaCalibration(l2=0.1).fit(drawn.features, labels, probs=belief)
+    found = alpha.predict(drawn.features, probs=belief)
+    assert isinstance(found, rw.DirichletMixtureBelief)
+    assert found.concentration.shape == (4, 60)
+    np.testing.assert_allclose(found.mean, belief.mean)

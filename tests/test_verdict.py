@@ -19,7 +19,7 @@ from raterwise.inference.evidence import Evidence, Moments, step_down, two_sided
 from raterwise.inference.verdict import judge, percentages
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.summaries import DeviationPlan, DeviationTable, summarise
+from raterwise.summaries import DeviationPlan, DeviationTable, deviation_sums, summarise
 
 Array = NDArray[np.float64]
 
@@ -178,6 +178,20 @@ def test_order_of_cases_and_names_of_patients_do_not_matter() -> None:
         assert a.p_value == pytest.approx(b.p_value, rel=1e-8)
 
 
+def test_patients_in_blocks_go_together_as_far_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 patients of five copies in 512 blocks: the variance of a sum is five times as large."""
+    random = np.random.default_rng(22)
+    z, patients = np.repeat(one_channel(random, 1000, 1.0), 5), np.repeat(np.arange(1000), 5)
+    positive = (np.repeat(random.random(1000), 5) < z).astype(int)
+    pooled = judge(z, histograms(positive, 1), groups=patients, simulations=200)
+    monkeypatch.setattr(deviation_sums, "BLOCKS", 10**6)
+    alone = judge(z, histograms(positive, 1), groups=patients, simulations=200)
+    for a, b in zip(pooled.deviations, alone.deviations, strict=True):
+        assert (a.standardised / b.standardised) ** 2 == pytest.approx(1, abs=0.35)
+    assert pooled.design_effect == pytest.approx(5, rel=0.3)
+    assert alone.design_effect == pytest.approx(5, rel=0.3)
+
+
 # --- false alarms and power ----------------------------------------------------------------------
 
 SETS = 120
@@ -243,6 +257,17 @@ def test_random_signs_would_accuse_saturated_models() -> None:
         largest, by_chance = (np.abs(x / spread).max(axis=-1) for x in (each.sum(axis=0), flipped))
         called += (by_chance >= largest).mean() <= 0.05
     assert called >= 10
+
+
+def test_a_large_patient_without_the_rare_event_proves_nothing() -> None:
+    """Sizes 1 (300 patients) and 90: what such a patient does with a rare event is not known."""
+    patients = np.concatenate((np.arange(300), np.full(90, 300)))
+    z, none = np.full(390, 0.03), histograms(np.zeros(390), 1)
+    effect = judge(z, none, groups=patients, simulations=100).design_effect
+    full = (300 + 90**2) / 390  # if all of its labels went together
+    assert 0.2 * full < effect < full
+    equal = judge(z, none, groups=np.arange(390) // 5, simulations=100).design_effect
+    assert equal < 0.5 * 5
 
 
 def test_patients_who_are_ignored_raise_false_alarms() -> None:

@@ -17,7 +17,8 @@ Every metric of `raterwise evaluate` and `rw.evaluate`, from `src/raterwise/cata
 *Raters* is how many labels a case needs. *Interval* is how the interval is made: *inversion* of a
 test for errors that cannot be negative; otherwise the error is that of leaving out one patient or
 case at a time, and the shape is that of a *proportion*, a *loss*, a *separation* of right from
-wrong cases, a *difference* of two proportions, or *Student's* (see [coverage](coverage.md)).
+wrong cases, a *difference* of two proportions, a *ratio*, or *Student's*; a metric that jumps from
+case to case has a *bootstrap* interval (see [coverage](coverage.md)).
 
 The clinical metrics look for a class: class 1 of two, the one that `positive=` names, or each class
 against the rest and the mean over the classes (`ordered=True`: class k or higher, for every k but
@@ -43,14 +44,24 @@ def page() -> str:
         for row in CATALOG.values():
             if row.group == group:
                 better = "" if row.direction == "none" else row.direction
-                interval = "inversion" if row.error else row.shape.replace("student", "Student's")
+                shown = {"student": "Student's", "resampled": "bootstrap"}
+                interval = "inversion" if row.error else shown.get(row.shape, row.shape)
                 title = "" if row.title.lower() == row.name else f"**{row.title}.** "
                 lines.append(
                     f"| `{row.name}` | {title}{row.meaning} | {better} | {row.least_raters} "
                     f"| {interval} | {row.reference} |"
                 )
         lines.append("")
+        silent = [row for row in CATALOG.values() if row.group == group and row.cannot_tell]
+        if silent:
+            lines += ["What they cannot tell:\n"]
+            lines += [f"- `{row.name}`: {_begun_small(row.cannot_tell)}" for row in silent]
+            lines.append("")
     return "\n".join(lines)
+
+
+def _begun_small(sentence: str) -> str:
+    return sentence[0].lower() + sentence[1:]
 
 
 def main() -> int:

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from experiments.kept import fingerprint, kept, write_json
 from experiments.robust_ece.runs import LOSS_NAMES, WEIGHTED, WIDTHS, Run, load_runs
 from experiments.robust_ece.tables import METRICS, MIXTURE, REFERENCES, as_markdown
-from raterwise.densities.mixtures import fit_mixtures
+from raterwise.binning import equal_edges
+from raterwise.densities.mixtures import bin_shares, fit_mixtures
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.functions.proper import accuracy, nll
@@ -41,7 +42,6 @@ from raterwise.inference.paired import differences
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Progress, Settings
 from raterwise.io.files import write_text_atomically
-from raterwise.metrics.calibration import mixture_responsibilities
 from raterwise.request import Request
 from raterwise.results import Estimate, Results
 
@@ -140,7 +140,7 @@ def _mixture_rows(network: Network, seed: int) -> FloatArray:
     cases = np.arange(len(predicted))
     assert network.views is not None
     sampled = network.views[:, cases, predicted]
-    share = mixture_responsibilities(*fit_mixtures(sampled, COMPONENTS, seed), BINS)
+    share = bin_shares(fit_mixtures(sampled, COMPONENTS, seed), equal_edges(BINS))
     gap = (predicted == network.labels) - network.probs[cases, predicted]
     return np.asarray(gap[:, None] * share)
 

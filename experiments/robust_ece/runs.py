@@ -55,6 +55,14 @@ BETAS = (1.0, 5.0, 10.0)
 """Weights of the calibration terms that are tried; RECE states 1, for RCR."""
 
 
+EPOCHS: dict[str, int] = {
+    "breastmnist": 160, "pneumoniamnist": 40, "busi": 80, "pocus": 80, "covid_ct": 80,
+    "retinamnist": 80, "dermamnist": 80, "cifar10-1000": 100, "cifar10-1000-batch32": 60,
+    "cifar10-5000": 50, "cifar10-5000-batch32": 30,
+}  # fmt: skip
+"""RECE's number where images are few and the network is small; more images are seen less often."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """What the networks depend on, besides the data."""
@@ -73,14 +81,6 @@ class Settings:
     def batch_of(self, data: str) -> int:
         """Return how many images are in a batch."""
         return 32 if data.endswith("-batch32") else self.batch_size
-
-
-EPOCHS = {
-    "breastmnist": 160, "pneumoniamnist": 40, "busi": 80, "pocus": 80, "covid_ct": 80,
-    "retinamnist": 80, "dermamnist": 80, "cifar10-1000": 100, "cifar10-1000-batch32": 60,
-    "cifar10-5000": 50, "cifar10-5000-batch32": 30,
-}  # fmt: skip
-"""RECE's number where images are few and the network is small; more images are seen less often."""
 
 
 @dataclass(frozen=True)

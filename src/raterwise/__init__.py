@@ -11,11 +11,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from raterwise import confidence, curves, planning, segmentation, stability, worklist
+from raterwise.alpha_check import AlphaCheck, alpha_can_help
 from raterwise.beliefs import (
     DirichletBelief,
     DirichletMixtureBelief,
     EnsembleBelief,
     PointBelief,
+)
+from raterwise.calibration_curves import calibration_curve
+from raterwise.calibration_tests import (
+    CalibrationTest,
+    kernel_calibration_test,
+    spiegelhalter_test,
 )
 from raterwise.clinical_curves import decision_curve, precision_recall_curve, roc_curve
 from raterwise.compare import Comparison, Difference, compare
@@ -48,6 +55,12 @@ from raterwise.functions.disagreement import (
     statistic_calibration_loss,
     statistic_loss,
 )
+from raterwise.functions.disagreement_change import disagreement_change
+from raterwise.functions.failures import (
+    excess_aurc,
+    failure_average_precision,
+    fpr_at_95_tpr,
+)
 from raterwise.functions.histograms import (
     calibration_error,
     calibration_loss,
@@ -57,17 +70,46 @@ from raterwise.functions.histograms import (
     irreducible_loss,
 )
 from raterwise.functions.kernel import kde_ece, smooth_ece
+from raterwise.functions.peers import (
+    average_calibration_error,
+    canonical_ece,
+    debiased_ece,
+    kernel_calibration_error,
+    kuiper_error,
+    spiegelhalter_z,
+)
 from raterwise.functions.predictive import f1, net_benefit, npv, ppv
-from raterwise.functions.proper import accuracy, brier, nll, ranked_probability_score
+from raterwise.functions.proper import (
+    accuracy,
+    brier,
+    majority_accuracy,
+    nll,
+    ranked_log_score,
+    ranked_probability_score,
+    top_label_brier,
+)
 from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve
 from raterwise.functions.raters import multi_rater
+from raterwise.functions.refinement import grouping_loss, refinement_loss
 from raterwise.functions.robust import robust_ece, robust_ece_mixture
+from raterwise.functions.smooth_calibration import e50, e90, ici
 from raterwise.functions.thresholds import auroc, average_precision, sensitivity, specificity
+from raterwise.functions.weak_calibration import (
+    calibration_intercept,
+    calibration_slope,
+    observed_expected_ratio,
+)
+from raterwise.functions.weights import optimal_weights
+from raterwise.io.cases import read_cases
 from raterwise.labels import Labels
 from raterwise.multilabel import evaluate_multilabel
 from raterwise.predictions import Predictions
+from raterwise.prevalence import shift_prevalence
+from raterwise.readers import against_readers
 from raterwise.results import Estimate, Results
+from raterwise.smooth_curve import CalibrationCurve
 from raterwise.streaming.evaluation import evaluate_stream
+from raterwise.yardstick import AgainstReaders, Reader, Yardstick
 
 if TYPE_CHECKING:
     from raterwise import datasets, plots, report
@@ -88,8 +130,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AgainstReaders",
     "AlphaCalibration",
+    "AlphaCheck",
     "BetaCalibration",
+    "CalibrationTest",
+    "CalibrationCurve",
     "Comparison",
     "Difference",
     "DirichletBelief",
@@ -112,56 +158,83 @@ __all__ = [
     "RaterwiseError",
     "RaterwiseWarning",
     "RaterDeviation",
+    "Reader",
     "Results",
     "TemperatureScaling",
     "UndefinedMetricError",
     "VectorScaling",
     "VectorScalingCV",
+    "Yardstick",
     "accuracy",
     "adaptive_ece",
+    "alpha_can_help",
+    "against_readers",
     "auccc",
     "augrc",
     "aurc",
     "auroc",
+    "average_calibration_error",
     "average_precision",
     "brier",
+    "calibration_curve",
     "calibration_error",
+    "calibration_intercept",
     "calibration_loss",
+    "canonical_ece",
+    "calibration_slope",
     "ccc_curve",
     "classwise_ece",
     "compare",
     "confidence",
     "curves",
     "datasets",
+    "debiased_ece",
     "decision_curve",
     "disagreement_calibration_error",
     "disagreement_calibration_loss",
+    "disagreement_change",
     "disagreement_loss",
     "dispersion_loss",
+    "e50",
+    "e90",
     "ece",
     "ece_sweep",
     "epistemic_loss",
     "evaluate",
     "evaluate_multilabel",
     "evaluate_stream",
+    "excess_aurc",
     "exchangeability_test",
     "expected_squared_loss",
     "f1",
+    "failure_average_precision",
     "fleiss_kappa",
+    "fpr_at_95_tpr",
+    "grouping_loss",
+    "ici",
     "irreducible_loss",
     "kde_ece",
+    "kernel_calibration_error",
+    "kernel_calibration_test",
     "krippendorff_alpha",
     "ks_error",
+    "kuiper_error",
+    "majority_accuracy",
     "mce",
     "multi_rater",
     "net_benefit",
     "nll",
     "npv",
+    "optimal_weights",
+    "observed_expected_ratio",
     "planning",
     "plots",
     "ppv",
     "precision_recall_curve",
+    "ranked_log_score",
     "ranked_probability_score",
+    "read_cases",
+    "refinement_loss",
     "report",
     "rms_ce",
     "robust_ece",
@@ -170,11 +243,15 @@ __all__ = [
     "sce",
     "segmentation",
     "sensitivity",
+    "shift_prevalence",
     "smooth_ece",
     "specificity",
+    "spiegelhalter_test",
+    "spiegelhalter_z",
     "stability",
     "statistic_calibration_loss",
     "statistic_loss",
+    "top_label_brier",
     "torch",
     "worklist",
 ]

@@ -10,12 +10,21 @@ from numpy.typing import NDArray
 
 from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.rules import at_least_zero, between_zero_and_one, choose, positive, positive_integer
+from raterwise.frames import numbers_of
+from raterwise.rules import (
+    at_least_one,
+    at_least_zero,
+    between_zero_and_one,
+    choose,
+    positive,
+    positive_integer,
+)
 
 __all__ = [
     "as_array",
     "as_float_array",
     "as_integer_array",
+    "at_least_one",
     "at_least_zero",
     "between_zero_and_one",
     "choose",
@@ -29,9 +38,11 @@ Array = NDArray[Any]
 
 
 def as_array(values: Any, name: str) -> Array:
-    """Return `values` as a NumPy array; torch tensors on any device are accepted."""
+    """Return `values` as a NumPy array; tensors on any device, frames and series are accepted."""
     if hasattr(values, "detach"):
         values = _from_torch(values)
+    elif (numbers := numbers_of(values, name)) is not None:
+        values = numbers
     refuse_masked(values, name)
     try:
         array = np.asarray(values)

@@ -106,10 +106,11 @@ def equal_mass_edges(scores: FloatArray, masses: FloatArray, bins: int) -> Float
 
     `scores` are sorted and distinct. Every score is in a bin and equal scores share one; a bin
     closes at the first score at which the mass so far reaches its share, so heavy ties (60 %
-    zeros) make fewer, heavier bins.
+    zeros) make fewer, heavier bins. Scores that are no probabilities may lie beyond [0, 1].
     """
     inner = scores[equal_mass_cuts(np.cumsum(masses), bins) + 1]
-    return np.concatenate(([min(0.0, scores[0])], inner[inner > 0], [max(1.0, scores[-1])]))
+    least = min(0.0, scores[0])
+    return np.concatenate(([least], inner[inner > least], [max(1.0, scores[-1])]))
 
 
 def equal_mass_cuts(cumulative: FloatArray, bins: int) -> NDArray[np.intp]:

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 from raterwise.beliefs import Belief
 from raterwise.choices import OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.comparison import Comparison
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.evaluate import evaluate_predictions, predictions_of
 from raterwise.inference.paired import Difference, differences, ranking, require_pairs
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
-from raterwise.request import Metrics, Request, rows_of
+from raterwise.request import Given, Metrics, Request, rows_of
 from raterwise.results import Results
 
 __all__ = ["Comparison", "Difference", "compare"]
@@ -44,6 +44,8 @@ def compare(
     threshold: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     weights: ArrayLike | None = None,
+    confidence: Mapping[str, ArrayLike] | None = None,
+    outside: Mapping[str, ArrayLike] | None = None,
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
     threads: int | None = None,
@@ -92,6 +94,12 @@ def compare(
         By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
     weights : array-like of shape (N,), default None
         How much each case counts; 1 if left out.
+    confidence : mapping of str to array-like of shape (N,), default None
+        By model, what ranks the cases instead of its largest probability, as in `evaluate`; a model
+        that is left out has its largest probability.
+    outside : mapping of str to array-like of shape (M,) or (M, K), default None
+        By model, its confidences of the same out-of-distribution cases, in the same order, or its
+        class probabilities of them.
     on_unrated : {"error", "drop"}, default "error"
         What to do about cases that nobody rated.
     on_single : {"error", "drop"}, default "error"
@@ -143,7 +151,8 @@ def compare(
                 f"models: must be all results or all predictions; {one!r} is the first, "
                 f"{other!r} the second"
             )
-        cases = {"labels": labels, "groups": groups, "class_names": class_names, "weights": weights}
+        cases = {"labels": labels, "groups": groups, "class_names": class_names,
+                 "weights": weights, "confidence": confidence, "outside": outside}  # fmt: skip
         made_with = {"resamples": (resamples, RESAMPLES), "level": (level, LEVEL),
                      "seed": (seed, SEED), "unit": (unit, UNIT), "bins": (bins, BINS),
                      "question": (question, None), "per": (per, None),
@@ -156,21 +165,46 @@ def compare(
     if resamples < 2:
         raise InvalidInputError(f"resamples: must be at least 2 to compare; got {resamples}")
     settings = Settings(resamples, level, seed, unit, on_single=on_single, threads=threads)
+    ranked = _ranked_by(models, confidence, outside)
     results: dict[str, Results] = {}
     for i, (name, probs) in enumerate(models.items()):
         if progress:
             progress(name, i / len(models))
-        predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
+        predictions = predictions_of(
+            probs, labels, weights, groups, class_names, on_unrated, *ranked[name]
+        )
         request = Request.of(
             metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
             settings=settings,
-            belief=predictions.belief is not None, classes=predictions.num_classes,
+            given=Given.of(predictions), classes=predictions.num_classes,
         )  # fmt: skip
         with with_threads(threads):
             results[name] = evaluate_predictions(predictions, request)
     if progress:
         progress("done", 1.0)
     return _compared(results)
+
+
+def _ranked_by(
+    models: Mapping[str, Any],
+    confidence: Mapping[str, Any] | None,
+    outside: Mapping[str, Any] | None,
+) -> dict[str, tuple[Any, Any]]:
+    """Return the confidences of each model, and those of cases from elsewhere, which all have."""
+    for name, given in (("confidence", confidence), ("outside", outside)):
+        if given is None:
+            continue
+        if not isinstance(given, Mapping):
+            raise InvalidTypeError(f"{name}: must be given by model; got {type(given).__name__}")
+        if unknown := [model for model in given if model not in models]:
+            raise InvalidInputError(f"{name}: there is no model {unknown[0]!r}")
+    if outside is not None and (missing := [model for model in models if model not in outside]):
+        raise InvalidInputError(f"outside: must be given for every model; {missing[0]!r} has none")
+    if len(sizes := {len(given) for given in (outside or {}).values()}) > 1:
+        raise InvalidInputError(
+            f"outside: must be of the same cases for every model; got {sorted(sizes)} of them"
+        )
+    return {name: ((confidence or {}).get(name), (outside or {}).get(name)) for name in models}
 
 
 def _compared(models: Mapping[str, Results]) -> Comparison:

@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from raterwise.errors import InvalidInputError
+from raterwise.exports import as_frame, write_text
 from raterwise.inference.paired import Difference
 from raterwise.io.damaged import read_json
 from raterwise.results import Results
@@ -131,7 +132,8 @@ class Comparison:
         True
         """
         content = self.to_dict(replicates=replicates)
-        _write(path, json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
+        text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+        write_text(path, text)
 
     @staticmethod
     def from_json(path: str | Path) -> Comparison:
@@ -201,13 +203,18 @@ class Comparison:
 
         write_comparison(self, path)
 
-    def to_csv(self, path: str | Path) -> None:
-        """Write every difference with every digit, one line each.
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return every difference with every digit as CSV, and write it where a path is given.
 
         Parameters
         ----------
-        path : str or path
-            The file.
+        path : str or path, default None
+            The file to write, whole or not at all.
+
+        Returns
+        -------
+        str
+            The same as text.
 
         See Also
         --------
@@ -218,22 +225,27 @@ class Comparison:
         >>> import raterwise as rw
         >>> models = {"sharp": [0.9, 0.2] * 20, "blunt": [0.6, 0.4] * 20}
         >>> path = getfixture("tmp_path") / "differences.csv"
-        >>> rw.compare(models, [1, 0] * 20, "brier", resamples=50).to_csv(path)
+        >>> _ = rw.compare(models, [1, 0] * 20, "brier", resamples=50).to_csv(path)
         >>> print(path.read_text())
         metric,first,second,difference,debiased,low,high,p_value,adjusted_p_value
         brier,sharp,blunt,-0.135...
         """
         from raterwise.report import as_csv
 
-        _write(path, as_csv(self))
+        return write_text(path, as_csv(self))
 
-    def to_latex(self, path: str | Path) -> None:
-        """Write the metrics of every model as a LaTeX table for the booktabs package.
+    def to_latex(self, path: str | Path | None = None) -> str:
+        """Return the metrics of every model as a LaTeX table, and write it where a path is given.
 
         Parameters
         ----------
-        path : str or path
-            The file.
+        path : str or path, default None
+            The file to write, whole or not at all.
+
+        Returns
+        -------
+        str
+            The same as text.
 
         See Also
         --------
@@ -244,21 +256,26 @@ class Comparison:
         >>> import raterwise as rw
         >>> models = {"sharp": [0.9, 0.2] * 20, "blunt": [0.6, 0.4] * 20}
         >>> path = getfixture("tmp_path") / "models.tex"
-        >>> rw.compare(models, [1, 0] * 20, "brier", resamples=50).to_latex(path)
+        >>> _ = rw.compare(models, [1, 0] * 20, "brier", resamples=50).to_latex(path)
         >>> "toprule" in path.read_text()
         True
         """
         from raterwise.report import as_latex
 
-        _write(path, as_latex(self))
+        return write_text(path, as_latex(self))
 
-    def to_markdown(self, path: str | Path) -> None:
-        """Write the metrics of every model as a Markdown table, the best of each in bold.
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """Return the metrics of every model as a Markdown table, the best of each in bold.
 
         Parameters
         ----------
-        path : str or path
-            The file.
+        path : str or path, default None
+            The file to write, whole or not at all.
+
+        Returns
+        -------
+        str
+            The same as text.
 
         See Also
         --------
@@ -269,7 +286,7 @@ class Comparison:
         >>> import raterwise as rw
         >>> models = {"sharp": [0.9, 0.2] * 20, "blunt": [0.6, 0.4] * 20}
         >>> path = getfixture("tmp_path") / "models.md"
-        >>> rw.compare(models, [1, 0] * 20, "brier", resamples=50).to_markdown(path)
+        >>> _ = rw.compare(models, [1, 0] * 20, "brier", resamples=50).to_markdown(path)
         >>> print(path.read_text())
         | Metric | sharp | blunt |
         | --- | --- | --- |
@@ -277,10 +294,41 @@ class Comparison:
         """
         from raterwise.report import as_markdown
 
-        _write(path, as_markdown(self))
+        return write_text(path, as_markdown(self))
 
+    def to_frame(self, *, backend: Literal["pandas", "polars", "pyarrow"] | None = None) -> Any:
+        """Return every difference as a row of a data frame.
 
-def _write(path: str | Path, text: str) -> None:
-    from raterwise.io.files import write_text_atomically
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, default None
+            Whose frame; by default of the first of these that is installed.
 
-    write_text_atomically(path, text)
+        Returns
+        -------
+        data frame
+            With every digit.
+
+        See Also
+        --------
+        Results.to_frame : the metrics of one model.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> models = {"sharp": [0.9, 0.2] * 20, "blunt": [0.6, 0.4] * 20}
+        >>> found = rw.compare(models, [1, 0] * 20, "brier", resamples=50)
+        >>> found.to_frame(backend="pyarrow").column("first").to_pylist()
+        ['sharp']
+        """
+        from raterwise.report.tables import difference_columns
+
+        columns = difference_columns({"": self})
+        columns.pop("finding")
+        return as_frame(columns, backend)
+
+    def _repr_html_(self) -> str:
+        """Return the differences with a picture of each interval, as notebooks show them."""
+        from raterwise.report.result_tables import differences_html
+
+        return str(differences_html(self))

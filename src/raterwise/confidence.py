@@ -21,6 +21,7 @@ from raterwise.kernels._threads import in_threads
 from raterwise.metrics import ranking
 from raterwise.metrics.ranking import CCCCurve
 from raterwise.predictions import check_weights
+from raterwise.rows import confidences
 from raterwise.summaries import ScoreMasses
 
 __all__ = ["CCCCurve", "auccc", "augrc", "aurc", "ccc_curve", "io_auroc"]
@@ -258,7 +259,7 @@ def io_auroc(inside: ArrayLike, outside: ArrayLike) -> float:
 
         known = numbers(inside, "inside")
         return _area_on_gpu(known, numbers(outside, "outside", known))
-    return _area(np.sort(numbers_of(inside, "inside")), np.sort(numbers_of(outside, "outside")))
+    return _area(np.sort(confidences(inside, "inside")), np.sort(confidences(outside, "outside")))
 
 
 def curve_of(name: str, scores: ScoreMasses) -> CCCCurve:
@@ -281,26 +282,16 @@ def with_outside(
     return ScoreMasses.of(score, mass, hits)
 
 
-def numbers_of(values: Any, name: str) -> NDArray[Any]:
-    """Return (N,) confidences, at least one and none of them NaN."""
-    array = as_float_array(values, name, ndim=1)
-    if len(array) == 0:
-        raise InvalidInputError(f"{name}: must hold at least one case; got none")
-    if missing := int(np.isnan(array).sum()):
-        raise InvalidInputError(f"{name}: must not contain NaN; {missing} values are NaN")
-    return array.astype(np.float32) if array.dtype == np.float16 else array
-
-
 def _masses(confidence: Any, correct: Any, outside: Any, weights: Any) -> ScoreMasses:
     if on_gpu(confidence):
         from raterwise.tensors.device import masses_of_scores
 
         return masses_of_scores(confidence, correct, weights, outside)
-    score = numbers_of(confidence, "confidence").astype(np.float64)
+    score = confidences(confidence, "confidence").astype(np.float64)
     hits = _correct(correct, len(score))
     given = check_weights(weights, len(score))
     mass = np.ones(len(score)) if given is None else given
-    others = None if outside is None else numbers_of(outside, "outside").astype(np.float64)
+    others = None if outside is None else confidences(outside, "outside").astype(np.float64)
     return with_outside(score, mass, hits * mass, others)
 
 
@@ -314,7 +305,7 @@ def _auccc_of_hits(confidence: Any, correct: Any) -> float | None:
             return None
         _require_some("auccc", float(len(both[0])), float(len(both[1])))
         return _area_on_gpu(*both)
-    score = numbers_of(confidence, "confidence")
+    score = confidences(confidence, "confidence")
     given = as_array(correct, "correct")
     if given.dtype == bool and given.shape == score.shape:
         right = given

@@ -154,6 +154,12 @@ class ThresholdCurve(CCCCurve):
     risk_high: FloatArray | None = None
 
     @property
+    def of_shares(self) -> bool:
+        """Whether the confidences may be read as percentages: all of them are within [0, 1]."""
+        finite = self.thresholds[np.isfinite(self.thresholds)]
+        return bool(((finite >= 0) & (finite <= 1)).all())
+
+    @property
     def coverage(self) -> FloatArray:
         """The part of the annotations whose prediction is accepted."""
         accepted = self.correct_accepts + self.incorrect_accepts

@@ -26,8 +26,10 @@ from raterwise.inference.draws import digest_in_memory
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
+from raterwise.metric import OF_THE_PREDICTION, Given
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
+from raterwise.smooth_curve import smooth_calibration
 from raterwise.summaries import BinTable, SortedScores
 
 __all__ = [
@@ -144,6 +146,8 @@ def threshold_curve(
     probs: ArrayLike,
     labels: Labels | ArrayLike,
     *,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     resamples: int = 1000,
@@ -163,6 +167,10 @@ def threshold_curve(
         Class probabilities; (N,) are those of class 1 of two.
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case.
+    confidence : array-like of shape (N,), default None
+        Ranks the cases instead of the largest probability.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities: all of them wrong.
     weights : array-like of shape (N,), default None
         How often each case counts; 1 if left out.
     groups : sequence of length N, default None
@@ -190,9 +198,11 @@ def threshold_curve(
     >>> curve.at(0.75)["correct_accepts"], curve.coverage.tolist(), float(curve.risk[-1])
     (2.0, [0.0, 0.25, 0.5, 0.75, 1.0], 0.25)
     """
-    predictions = Predictions.of(probs, labels, weights=weights, groups=groups)
+    predictions = Predictions.of(
+        probs, labels, weights=weights, groups=groups, confidence=confidence, outside=outside
+    )
     settings, row = Settings(resamples, level, seed), find("auccc")
-    own = row.with_defaults({})
+    own = row.with_defaults({"question": Given.of(predictions).ranking})
     pass_ = Pass(
         digest_in_memory(predictions, [row.plan(own)], settings), {row.name: (row, own)}, settings
     )
@@ -206,12 +216,18 @@ def curves_of(
     found: dict[str, Any] = {}
     for row, own in asked.values():
         if row.curve == "thresholds":
-            if own["question"] == "top_label":
+            if own["question"] in OF_THE_PREDICTION:
                 found[row.curve] = _thresholds(pass_, row, own).to_dict()
+            if pass_.with_outside(row):
+                found[f"{row.curve}_inside"] = _without_outside(pass_, row, own).to_dict()
         elif row.curve == "operating":
             decision = decision_of(pass_, row, own, class_names)
             if decision is not None:
                 found[row.curve] = decision.to_dict()
+        elif row.curve == "smooth":
+            if pass_.channels(row, own) == 1:  # of one class: two classes, or one that is named
+                name = _class_name(class_names, 1 if own["positive"] is None else own["positive"])
+                found[row.curve] = smooth_calibration(pass_, row, own, name).to_dict()
         elif row.curve == "per_class":
             labels = pass_.table(row, own).positive.sum(axis=-1)
             most = np.sort(np.argsort(-labels, kind="stable")[:MOST_CLASSES])
@@ -315,17 +331,28 @@ def _thresholds(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> ThresholdCu
     thin = replace(thin, accepted_cases=np.cumsum(counts).astype(np.float64))
     if not pass_.resampled:
         return thin
-    return _with_bands(thin, pass_.table(row, own), pass_.stack(row, own), pass_)
+    bands = pass_.table(row, own), pass_.stack(row, own)
+    return _with_bands(thin, *bands, pass_, pass_.worth(row))
+
+
+def _without_outside(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> ThresholdCurve:
+    """Return the curve of the cases of the test set alone, ranked by the same confidence."""
+    digest = pass_.digest
+    asked = [{**own, "question": question} for question in ("confidence", "top_label")]
+    plans = [row.plan(one) for one in asked]
+    inside = asked[0 if {plans[0], plans[0].bounded()} & set(digest.summaries) else 1]
+    alone = Pass(digest, {row.name: (row, inside)}, pass_.settings, rater_draws=pass_.rater_draws)
+    return _thresholds(alone, row, inside)
 
 
 def _with_bands(
-    curve: ThresholdCurve, table: BinTable, stack: BinTable, pass_: Pass
+    curve: ThresholdCurve, table: BinTable, stack: BinTable, pass_: Pass, all_cases: float
 ) -> ThresholdCurve:
     """Return the curve with its bands, from the sums over cells of the score, as resampled."""
     level = pass_.settings.level
     sums, drawn = (BinTable(np.cumsum(t.sums[..., 0, ::-1, :], axis=-2)) for t in (table, stack))
-    worth = pass_.cases * sums.weight / sums.weight[-1]
-    cases = pass_.cases * curve.coverage / _design_effect(worth, sums, drawn, pass_.raters)
+    worth = all_cases * sums.weight / sums.weight[-1]
+    cases = all_cases * curve.coverage / _design_effect(worth, sums, drawn, pass_.raters)
     low, high = _wilson(curve.risk, cases, level)
     right, wrong = drawn.positive, drawn.weight - drawn.positive
     both = (right[:, -1] > 0) & (wrong[:, -1] > 0)

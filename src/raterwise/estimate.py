@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from raterwise.errors import UndefinedMetricError
+from raterwise.rules import did_you_mean
+
 __all__ = ["Estimate", "LevelDifference", "Subgroup"]
 
 
@@ -48,8 +51,8 @@ class Estimate:
     --------
     >>> import raterwise as rw
     >>> found = rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "accuracy", resamples=0)["accuracy"]
-    >>> found.value, found.direction
-    (0.75, 'higher')
+    >>> found.value, float(found), found.direction
+    (0.75, 0.75, 'higher')
     >>> print(found)
     Accuracy: 0.7500
     """
@@ -75,6 +78,11 @@ class Estimate:
     def less_chance(self) -> float | None:
         """The value without the part that chance adds to an error; of other metrics, the value."""
         return self.value if self.debiased is None else self.debiased
+
+    def __float__(self) -> float:
+        if self.value is None:
+            raise UndefinedMetricError(f"{self.name}: undefined, {self.undefined}")
+        return float(self.value)
 
     def __str__(self) -> str:
         if self.value is None:
@@ -134,6 +142,13 @@ class Subgroup:
     patients: int | None
     estimates: Mapping[str, Estimate]
     differences: Mapping[str, LevelDifference]
+
+    def __getitem__(self, name: str) -> Estimate:
+        try:
+            return self.estimates[name]
+        except KeyError:
+            meant, known = did_you_mean(name, self.estimates), ", ".join(self.estimates)
+            raise KeyError(f"no metric {name!r} in this level{meant}; there are: {known}") from None
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> Subgroup:

@@ -6,31 +6,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
+from raterwise.densities.mixtures import Draws
 from raterwise.divided import subgroups_of
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.judging import judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
+from raterwise.metric import Metric
 from raterwise.predictions import Predictions
-from raterwise.request import Metrics, Request
+from raterwise.prevalence import AtPrevalence, at_prevalence
+from raterwise.provenance import files_of, left_out_record, raters_record
+from raterwise.readers import judge_readers
+from raterwise.request import Given, Metrics, Request
 from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.variables import variables_of
 
-__all__ = ["evaluate", "evaluate_predictions", "predictions_of"]
+__all__ = ["evaluate", "evaluate_predictions", "origin_of", "predictions_of"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
+MOST_READERS = 100
+"""Up to how many raters are each judged against the others."""
+MOST_READINGS = 200_000
+"""Up to how many ratings they are."""
 
 
 def evaluate(
-    probs: ArrayLike | Belief,
-    labels: Labels | ArrayLike,
+    probs: ArrayLike | Belief | Predictions,
+    labels: Labels | ArrayLike | None = None,
     metrics: Metrics = "all",
     groups: ArrayLike | None = None,
     class_names: Sequence[str] | None = None,
@@ -45,11 +55,15 @@ def evaluate(
     threshold: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     weights: ArrayLike | None = None,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
     interval: Interval = "auto",
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
     subgroups: Mapping[str, ArrayLike] | ArrayLike | None = None,
     subgroup_metrics: Metrics | None = None,
+    target_prevalence: float | ArrayLike | None = None,
+    source_prevalence: float | ArrayLike | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
@@ -57,11 +71,12 @@ def evaluate(
 
     Parameters
     ----------
-    probs : array-like of shape (N, K) or (N,), or a belief
+    probs : array-like or data frame of shape (N, K) or (N,), a belief, or Predictions
         Class probabilities; (N,) are those of class 1 of two. Of a belief, the disagreement that it
-        predicts and its posterior are judged too.
-    labels : Labels or array-like of shape (N,)
-        What the raters said, or one class per case.
+        predicts and its posterior are judged too, and of an ensemble RECE-M. `Predictions`, as
+        `read_cases` returns them, hold labels, patients, weights and names already.
+    labels : Labels or array-like of shape (N,), default None
+        What the raters said, or one class per case; words by the names of the classes.
     metrics : str or sequence of str, default "all"
         "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
         "clinical", stands for its metrics.
@@ -94,6 +109,14 @@ def evaluate(
         By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
     weights : array-like of shape (N,), default None
         How much each case counts; 1 if left out.
+    confidence : array-like of shape (N,), default None
+        What ranks the cases in AUCCC, AURC, AUGRC and their curve instead of the largest
+        probability: any number that is higher where the model is surer.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities, of which the
+        largest counts. Whatever was predicted for them is wrong in these metrics, in which each
+        counts once, and `io_auroc` says how well confidence tells them apart. They are a sample of
+        their own, resampled by themselves.
     interval : {"auto", "percentile", "bias_corrected"}, default "auto"
         "auto": test inversion for calibration errors; for the rest the error of leaving out one
         patient or case at a time, with a shape that suits the metric. "percentile" and
@@ -109,6 +132,14 @@ def evaluate(
     subgroup_metrics : str or sequence of str, default None
         Of the metrics asked for, those to make in every level; by default accuracy, Brier score,
         calibration error, ECE and AUCCC.
+    target_prevalence : float or array-like of shape (K,), default None
+        How frequent the classes are in use (of two, class 1), where disease is enriched in these
+        cases: every label is weighted by its class, probabilities are shifted alike
+        (`shift_prevalence`), and the results say how. Metrics of how raters of a case differ are
+        left out.
+    source_prevalence : float or array-like of shape (K,), default None
+        With `target_prevalence`, where the probabilities are right: by default with these labels;
+        give the target again where they are right in use already.
     threads : int, default None
         How many to use; by default as many as the machine has cores.
     progress : callable, default None
@@ -144,14 +175,70 @@ def evaluate(
     >>> results["accuracy"].value, round(results["brier"].value, 4)
     (0.75, 0.225)
     """
-    predictions = predictions_of(probs, labels, weights, groups, class_names, on_unrated)
+    predictions = predictions_of(
+        probs, labels, weights, groups, class_names, on_unrated, confidence, outside
+    )
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     request = Request.of(
         metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
         settings=settings,
-        belief=predictions.belief is not None, classes=predictions.num_classes,
+        given=Given.of(predictions), classes=predictions.num_classes,
     )  # fmt: skip
-    with with_threads(threads):
+    asked = subgroups, subgroup_metrics
+    if target_prevalence is None and source_prevalence is not None:
+        raise InvalidInputError(
+            f"source_prevalence: goes with target_prevalence; got {source_prevalence!r} alone"
+        )
+    if target_prevalence is not None:
+        found = _in_use(predictions, target_prevalence, source_prevalence)
+        if metrics == "all":
+            request = request.only([row.name for row in request.rows if _carries_over(row)])
+        results = _with_subgroups(found[0], request, *asked, predictions.given, progress)
+        told = found[1]
+        return replace(
+            results,
+            data={**results.data, "target_prevalence": told.told},
+            warnings=(told.in_words(predictions.class_names), *results.warnings),
+        )
+    return _with_subgroups(predictions, request, *asked, predictions.given, progress)
+
+
+def _in_use(predictions: Predictions, target: Any, source: Any) -> tuple[Predictions, AtPrevalence]:
+    """Return an enriched test set as it counts at the prevalence of use, and what was done."""
+    if predictions.belief is not None:
+        raise InvalidInputError(
+            "target_prevalence: is for probabilities; a belief cannot be shifted yet"
+        )
+    for name in ("confidence", "outside"):
+        if getattr(predictions, name) is not None:
+            raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")
+    told = at_prevalence(
+        predictions.probs, predictions.labels, target, source,
+        weights=predictions.weights, groups=predictions.groups,
+    )  # fmt: skip
+    moved = Predictions.of(
+        told.probs, told.labels, weights=told.weights, groups=told.groups,
+        class_names=predictions.class_names,
+    )  # fmt: skip
+    kept = np.arange(len(predictions)) if predictions.kept is None else predictions.kept
+    return replace(moved, kept=kept[told.rows], dropped=predictions.dropped), told
+
+
+def _carries_over(row: Metric) -> bool:
+    """Tell whether a metric can be carried over to another prevalence by weights of labels."""
+    return not row.of_pairs and row.options.get("estimator") != "debiased"
+
+
+def _with_subgroups(
+    predictions: Predictions,
+    request: Request,
+    subgroups: Any,
+    subgroup_metrics: Metrics | None,
+    given: int,
+    progress: Progress | None,
+) -> Results:
+    """Return the results of all cases, and of every level where there are sub-groups."""
+    with with_threads(request.settings.threads):
         if subgroups is None:
             if subgroup_metrics is not None:
                 raise InvalidInputError(
@@ -159,7 +246,7 @@ def evaluate(
                 )
             return evaluate_predictions(predictions, request, progress)
         report = progress or silent
-        variables = [v.take(predictions.kept) for v in variables_of(subgroups, predictions.given)]
+        variables = [v.take(predictions.kept) for v in variables_of(subgroups, given)]
         chosen = metrics_by_level(subgroup_metrics, request)
         results = evaluate_predictions(
             predictions, request, lambda what, done: report(what, WHOLE_SHARE * done)
@@ -182,11 +269,22 @@ def predictions_of(
     groups: Any = None,
     class_names: Sequence[str] | None = None,
     on_unrated: OnUnrated = "error",
+    confidence: Any = None,
+    outside: Any = None,
 ) -> Predictions:
     """Return checked predictions from probabilities, or from a belief over them."""
-    belief = None
+    if isinstance(probs, Predictions):
+        told = {"labels": labels, "weights": weights, "groups": groups, "class_names": class_names}
+        told |= {"confidence": confidence, "outside": outside}
+        if twice := [name for name, value in told.items() if value is not None]:
+            raise InvalidInputError(f"{twice[0]}: must be left out; the predictions hold it")
+        return probs
+    if labels is None:
+        raise InvalidInputError("labels: must be given with probabilities; got None")
+    belief = draws = None
     if hasattr(probs, "expected_gain"):  # a belief: arrays have no such method
         belief, probs = probs, probs.mean
+        draws = _draws_of(belief)
     predictions = Predictions.of(
         probs,
         labels,
@@ -195,9 +293,20 @@ def predictions_of(
         class_names=class_names,
         belief=belief,
         on_unrated=on_unrated,
+        confidence=confidence,
+        outside=outside,
+        draws=draws,
     )
     # A belief was checked when it was made, by the rules of the type it was made of.
     return predictions if belief is None else replace(predictions, tolerance=1e-2)
+
+
+def _draws_of(belief: Any) -> Draws | None:
+    """Return the draws of an ensemble; None where there are none, or of unequal weights."""
+    samples = getattr(belief, "samples", None)
+    if samples is None or np.ptp(belief.weights) > 1e-9:
+        return None
+    return Draws.of(samples, belief.mean)
 
 
 def evaluate_predictions(
@@ -205,8 +314,42 @@ def evaluate_predictions(
 ) -> Results:
     """Return the results of a request on checked predictions."""
     judged = judge_predictions(predictions, request, progress=progress, verdict=True)
-    data = raters_compared(request, predictions.labels, predictions.groups)
-    results = results_of(judged, data=data)
+    data = dict(raters_compared(request, predictions.labels, predictions.groups))
+    data |= _beside_readers(predictions, request)
+    unread = {k: len(v) for k, v in predictions.left_out.items() if k not in predictions.dropped}
+    if unread:  # cases that never reached the evaluation
+        data["dropped"] = {**unread, **judged.digest.facts.dropped}
+    results = results_of(
+        judged, data=data, notes=predictions.notes, origin=origin_of(predictions, "evaluate")
+    )
     if progress:
         progress("done", 1.0)
     return results
+
+
+def origin_of(predictions: Predictions, call: str) -> dict[str, Any]:
+    """Return what the provenance of results says of the predictions they are of."""
+    ratings = predictions.labels.ratings
+    return {
+        "call": f"raterwise.{call}",
+        "raters": raters_record(None if ratings is None else ratings.rater_ids),
+        "inputs": files_of(predictions.sources),
+        "left_out": left_out_record(predictions.left_out, predictions.dropped),
+    }
+
+
+def _beside_readers(predictions: Predictions, request: Request) -> dict[str, Any]:
+    """Return the model beside the readers, where the metrics of their agreement are asked for.
+
+    Only where it is known who said what, and where there are few enough to judge one by one.
+    """
+    ratings, settings = predictions.labels.ratings, request.settings
+    if ratings is None or not request.compares_raters or not settings.resamples:
+        return {}
+    if len(ratings.case) > MOST_READINGS or len(ratings.rater_ids) > MOST_READERS:
+        return {}
+    try:
+        found = judge_readers(predictions, level=settings.level, seed=settings.seed)
+    except RaterwiseError:  # nobody shares enough cases with another
+        return {}
+    return {"readers": found.to_dict()}

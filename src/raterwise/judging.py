@@ -27,6 +27,7 @@ from raterwise.inference.settings import Progress, silent
 from raterwise.inference.verdict import About, judge_sums
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.provenance import left_out_record, made, raters_record
 from raterwise.request import Request
 from raterwise.results import Estimate, Results, to_digits
 from raterwise.summaries import DeviationPlan, summarise
@@ -47,7 +48,6 @@ FloatArray = NDArray[np.float64]
 
 SIMULATIONS = 1000
 """Calibrated models that the verdict is judged by."""
-NO_BELIEF = "it needs a belief over class probabilities, not probabilities alone"
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def judge(
     for row in request.rows:
         estimates[row.name] = blank(row)
         if row.name not in asked:
-            estimates[row.name] = replace(blank(row), undefined=NO_BELIEF)
+            estimates[row.name] = replace(blank(row), undefined=request.lacking(row))
             continue
         own = asked[row.name][1]
         try:
@@ -242,12 +242,14 @@ def results_of(
     data: Mapping[str, Any] | None = None,
     notes: tuple[str, ...] = (),
     names: tuple[str, ...] | None = None,
+    origin: Mapping[str, Any] | None = None,
     **parts: Any,
 ) -> Results:
     """Return the results of judged metrics: the one place that makes them.
 
-    `data` and `notes` are what only the source of the cases knows; `names` are those of the classes
-    in the verdict; `parts` are further fields of `Results`, such as the values of each image.
+    `data`, `notes` and `origin` are what only the source of the cases knows: `origin` is for the
+    provenance. `names` are those of the classes in the verdict; `parts` are further fields of
+    `Results`, such as the values of each image.
     """
     request, digest, pass_ = judged.request, judged.digest, judged.pass_
     facts, settings = digest.facts, request.settings
@@ -275,9 +277,12 @@ def results_of(
     if pass_ is not None:
         warnings += tuple(pass_.notices(judged.asked))
     warnings += (*warnings_about_data(about), *request.notices())
+    origin = {"call": "raterwise", "raters": raters_record(None), "inputs": [], **(origin or {})}
+    origin.setdefault("left_out", left_out_record({}, about.get("dropped", {})))
     return Results(
         dict(judged.estimates),
         data=about,
+        provenance=made(**origin, seed=settings.seed),
         options=request.as_options(),
         warnings=(*warnings, *notes),
         curves=parts.pop("curves", curves),

@@ -5,17 +5,52 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive
 from raterwise.errors import InvalidInputError
-from raterwise.predictions import Rows
+from raterwise.predictions import Predictions, Rows
 from raterwise.recipes import Options, Prepare
+from raterwise.rules import did_you_mean
 from raterwise.summaries import Summary
 
-__all__ = ["Metric"]
+__all__ = ["OF_THE_PREDICTION", "Given", "Metric"]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What comes with the probabilities and labels."""
+
+    belief: bool = False
+    """A belief over class probabilities."""
+    samples: int = 0
+    """How many draws of an ensemble, of equal weight."""
+    confidence: bool = False
+    """A confidence that ranks the cases in place of the largest probability."""
+    outside: bool = False
+    """Cases from elsewhere."""
+
+    @property
+    def ranking(self) -> str:
+        """The question that metrics of ranks ask in place of "top_label"."""
+        return "with_outside" if self.outside else self.ranking_inside
+
+    @property
+    def ranking_inside(self) -> str:
+        """The same without cases from elsewhere."""
+        return "confidence" if self.confidence else "top_label"
+
+    @staticmethod
+    def of(predictions: Predictions) -> Given:
+        """Return what predictions have besides probabilities and labels."""
+        return Given(
+            predictions.belief is not None,
+            0 if predictions.draws is None else predictions.draws.number,
+            predictions.confidence is not None,
+            predictions.outside is not None,
+        )
 
 
 def _as_it_is(summary: Any, options: Options, like: Any = None) -> Any:
@@ -44,6 +79,8 @@ class Metric:
     """The value where cells stand for scores, with a bound on its error."""
     options: Options = field(default_factory=dict)
     formula_options: tuple[str, ...] = ()
+    table_options: tuple[str, ...] = ()
+    """Options that its table depends on, besides the bins and what the plan says."""
     questions: tuple[str, ...] = ()
     """What `question` may be, where it is an option."""
     least_raters: int = 1
@@ -51,8 +88,9 @@ class Metric:
     """A non-negative calibration error: its interval inverts a test."""
     shape: str = "student"
     """Of its interval: "student", "proportion", "loss" (few cases may make up most of it),
-    "separation" (an area over pairs of a right and a wrong case) or "difference" (of two
-    proportions, its `parts`)."""
+    "separation" (an area over pairs of a right and a wrong case), "difference" (of two
+    proportions, its `parts`), "ratio" (of what was observed to what was expected) or "resampled"
+    (it jumps from case to case, so that leaving one out says nothing)."""
     denominator: Callable[[Any, Options], NDArray[Any]] | None = None
     """Of a ratio: what it is divided by, from a table with leading axes; the weight by default."""
     counts_positives: bool = False
@@ -67,11 +105,16 @@ class Metric:
     """The plan of the table that `step` is made from, where it is not the metric's own."""
     bounds: tuple[float, float] = (-math.inf, math.inf)
     """The smallest and the largest value that there can be."""
+    cannot_tell: str = ""
+    """What it is often taken to say and does not, for the docs."""
     undefined: str = "it has no value on these data"
     in_all: bool | str = True
     """Whether "all" has it; "two classes": only of two."""
-    needs_belief: bool = False
-    """Defined for a belief over class probabilities, not for bare probabilities."""
+    needs: Literal["", "belief", "samples", "outside"] = ""
+    """What there must be besides probabilities and labels: a belief over class probabilities, the
+    draws of an ensemble, cases from elsewhere."""
+    ranks: bool = False
+    """It ranks the cases by confidence: takes one of the user's own, and cases from elsewhere."""
     meaning_of_event: str = ""
     """The meaning where the question is about a class and not about the prediction being right."""
     curve: str | None = None
@@ -89,7 +132,8 @@ class Metric:
     """by_class: one value per class; of_pairs: compares raters with each other; by_level: made
     within sub-groups unless told otherwise; kernel: needs neighbours; variance: below 0 by
     chance alone; of_cases: tells equal scores of different cases apart; plugin_needs_one: its
-    plug-in estimate needs one label per case only."""
+    plug-in estimate needs one label per case only; other_scale: it may be less than the
+    gap between all that was said and all that was predicted."""
 
     def estimate(self, summary: Summary, options: Options) -> float:
         """Return the value of the metric."""
@@ -98,6 +142,23 @@ class Metric:
     def over(self, table: Any, options: Options) -> NDArray[Any]:
         """Return the formula over a table or a stack of resampled tables."""
         return self.formula(table, **{name: options[name] for name in self.formula_options})
+
+    @property
+    def needs_belief(self) -> bool:
+        """Whether bare probabilities are not enough."""
+        return self.needs != ""
+
+    def lacks(self, given: Given, options: Options | None = None) -> str | None:
+        """Return why it cannot be had from what is given; None where it can."""
+        if self.needs == "" or (self.needs == "outside" and given.outside):
+            return None
+        if self.needs != "samples":
+            return None if self.needs == "belief" and given.belief else LACKING[self.needs]
+        components = (options or self.options)["components"]
+        least = max(components, 2)
+        if given.samples == 0 or given.samples >= least:
+            return None if given.samples else LACKING["samples"]
+        return f"it needs at least {least} draws for {components} components; got {given.samples}"
 
     @property
     def of_pairs(self) -> bool:
@@ -126,7 +187,7 @@ class Metric:
 
     def meaning_for(self, options: Options) -> str:
         """Return what it means with these options."""
-        about_class = options.get("question", "top_label") != "top_label"
+        about_class = options.get("question", "top_label") not in OF_THE_PREDICTION
         return self.meaning_of_event if about_class and self.meaning_of_event else self.meaning
 
     def by_class(self, options: Options) -> bool:
@@ -148,7 +209,8 @@ class Metric:
         for name in own:
             if name not in self.options:
                 raise InvalidInputError(
-                    f"options: {self.name} has no option {name!r}; it has: {known}"
+                    f"options: {self.name} has no option {name!r}"
+                    f"{did_you_mean(name, self.options)}; it has: {known}"
                 )
         told = {name: value for name, value in shared.items() if self.can_take(name, value)}
         found = self.with_defaults({**told, **own})
@@ -170,11 +232,21 @@ class Metric:
         return name in self.options and (name != "question" or value in self.questions)
 
 
+OF_THE_PREDICTION = ("top_label", "confidence", "with_outside")
+"""Questions about whether the predicted class is right."""
+LACKING = {
+    "belief": "it needs a belief over class probabilities, not probabilities alone",
+    "samples": "it needs the draws of an ensemble, of equal weight, not probabilities alone",
+    "outside": "it needs cases from elsewhere (outside=)",
+}
+"""Why a metric has no value where what it needs was not given."""
+
 CHOICES: dict[str, tuple[Any, ...]] = {
     "ordered": (True, False),
     "leave_out": ("case", "copy"),
     "method": ("auto", "exact", "cells"),
     "observed_bins_only": (True, False),
+    "of": ("errors", "successes"),
     "p": (1, 2),
     "per": ("annotation", "case"),
     "scale": ("nominal", "ordinal", "interval"),

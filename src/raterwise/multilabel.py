@@ -330,7 +330,8 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
         **_raters_of_each(first),
         **({} if known is None else {"resampled_raters": known}),
     }
-    found = results_of(whole, data=data, findings=of_each, curves={})
+    origin = {"call": "raterwise.evaluate_multilabel"}
+    found = results_of(whole, data=data, origin=origin, findings=of_each, curves={})
     return replace(found, warnings=tuple(notes))
 
 

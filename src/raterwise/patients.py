@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from raterwise import rules
 from raterwise.arrays import refuse_masked
 from raterwise.errors import InvalidInputError
+from raterwise.frames import as_list, columns_of
 
 __all__ = ["patient_codes"]
 
@@ -26,6 +27,8 @@ def patient_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tu
         return None, ()
     if hasattr(groups, "detach"):
         groups = groups.detach().cpu().numpy()
+    elif columns_of(groups, "groups") is not None:
+        groups = as_list(groups, "groups")
     refuse_masked(groups, "groups")
     # Of a list, NumPy would make text of everything as soon as one of its names is text: "nan".
     values = groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
@@ -47,14 +50,7 @@ def patient_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tu
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Say which names are None, NaN, NaT or NA."""
     if values.dtype.kind == "O":
-        return np.fromiter((_is_missing(value) for value in values), bool, len(values))
+        return np.fromiter((rules.is_missing(value) for value in values), bool, len(values))
     if values.dtype.kind in "fcmM":
         return np.asarray(values != values)
     return np.zeros(len(values), bool)
-
-
-def _is_missing(value: Any) -> bool:
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # pandas' NA neither equals itself nor does not
-        return True

@@ -1,13 +1,15 @@
 """How many cases and raters does a study need? Expected interval widths from a pilot set.
 
-The pilot says how much a metric varies between cases and between the raters of a case. Scores that
-are a mean over labels have a closed form, (A + B/n)/N for N cases with n raters each; the rest are
-simulated from what the pilot teaches about each case (LH's Dirichlet model of its labels).
+The pilot says how much a metric varies between cases and between the raters of a case, and it is a
+sample itself: an expected width has an error that counts what another pilot would have said.
+Scores that are a mean over labels have a closed form, (A + B/n)/N for N cases with n raters each;
+the rest are simulated from what the pilot teaches about each case (LH's Dirichlet model of its
+labels).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.judging import judge_predictions
 from raterwise.labels import Labels
+from raterwise.metrics.proper import variance_components
 from raterwise.predictions import Predictions
 from raterwise.request import Request, options_of
 from raterwise.study_plan import Design, StudyPlan
@@ -27,6 +30,9 @@ from raterwise.study_plan import Design, StudyPlan
 __all__ = ["Design", "StudyPlan", "plan"]
 
 FloatArray = NDArray[np.float64]
+
+MOST_PARTS = 100
+"""How many parts of a pilot are left out in turn."""
 
 
 def plan(
@@ -115,7 +121,7 @@ def plan(
     (row,) = request.rows
     if row.needs_belief:
         raise InvalidInputError(
-            f"metric: must be one of class probabilities; {metric} needs a belief over them"
+            f"metric: must be one of class probabilities; {metric}: {request.lacking(row)}"
         )
     pilot = Predictions.of(probs, labels, groups=groups)
     sizes = [positive_integer("cases", n, least=2) for n in cases]
@@ -131,12 +137,7 @@ def plan(
         )
     pairs = [(n, r) for n in sizes for r in numbers]
     if row.label_loss is not None and per is None and not request.own:
-        between, within = _variances(_losses(row, pilot), pilot)
-        reach = 2 * _normal_quantile(level)
-        found = [
-            Design(n, r, reach * float(np.sqrt((between + within / r) / n)), 0.0, "formula")
-            for n, r in pairs
-        ]
+        found = _by_formula(_losses(row, pilot), pilot, pairs, 2 * _normal_quantile(level))
     else:
         found = _simulated(row, pilot, pairs, request, repeats, progress)
     return StudyPlan(metric, level, tuple(found))
@@ -160,25 +161,34 @@ def _losses(row: Metric, pilot: Predictions) -> FloatArray:
     return losses
 
 
-def _variances(loss: FloatArray, pilot: Predictions) -> tuple[float, float]:
-    """Return A and B of Var = (A + B/n)/N: between cases, and between the raters of a case.
+def _by_formula(
+    loss: FloatArray, pilot: Predictions, pairs: Sequence[tuple[int, int]], reach: float
+) -> list[Design]:
+    """Return designs by (A + B/n)/N; their errors are the pilot's, by leaving out parts of it."""
+    every = variance_components(loss, pilot.labels.counts, pilot.groups)
+    parts = np.array([variance_components(*part) for part in _without_parts(loss, pilot)])
+    found = []
+    for n, r in pairs:
+        scale = np.array([1, 1 / r]) / n
+        width, widths = reach * np.sqrt(scale @ every), reach * np.sqrt(parts @ scale)
+        spread = (len(parts) - 1) * float(np.mean((widths - widths.mean()) ** 2))
+        found.append(Design(n, r, float(width), 0.0, "formula", float(np.sqrt(spread))))
+    return found
 
-    B is the pooled unbiased variance within cases. A is what is left of the variance of the
-    case means, times the design effect where the cases of one patient hang together.
-    """
-    counts = pilot.labels.counts
-    n = pilot.labels.num_raters.astype(np.float64)
-    mean = (counts * loss).sum(axis=1) / n
-    squares = (counts * (loss - mean[:, None]) ** 2).sum(axis=1)
-    several = n >= 2
-    within = float(squares[several].sum() / (n[several] - 1).sum())
-    deviations = mean - mean.mean()
-    if pilot.groups is not None:
-        deviations = np.bincount(pilot.groups, deviations)
-    number = np.count_nonzero(np.bincount(pilot.groups)) if pilot.groups is not None else len(mean)
-    of_mean = float((deviations**2).sum() * number / max(number - 1, 1) / len(mean) ** 2)
-    between = of_mean * len(mean) - within * float(np.mean(1 / n))
-    return max(between, 0.0), within
+
+def _without_parts(
+    loss: FloatArray, pilot: Predictions
+) -> Iterator[tuple[FloatArray, NDArray[Any], NDArray[np.int64] | None]]:
+    """Yield losses, counts and patients of the pilot without one part of its units at a time."""
+    units = np.arange(len(loss)) if pilot.groups is None else pilot.groups
+    codes = np.unique(units, return_inverse=True)[1]
+    number = int(codes.max()) + 1
+    part = np.random.default_rng(0).permutation(number) % min(number, MOST_PARTS)
+    for left_out in range(min(number, MOST_PARTS)):
+        kept = part[codes] != left_out
+        counts = pilot.labels.counts[kept]
+        if (counts.sum(axis=1) >= 2).any():
+            yield loss[kept], counts, None if pilot.groups is None else pilot.groups[kept]
 
 
 # --- everything else, by simulation --------------------------------------------------------------
@@ -214,17 +224,25 @@ def _simulated(
                 f"cases: {row.name} is undefined, or has no interval, in every simulated study of "
                 f"{cases} cases"
             )
-        bias = float(np.nanmean(values)) - truth
-        errors = _standard_error(widths), _standard_error(values)
-        width = float(np.nanmean(widths))
+        width, mean, size = float(np.nanmean(widths)), float(np.nanmean(values)), cases / len(pilot)
+        bias = mean - truth
+        # Where the value follows the truth, an error of the pilot moves both and leaves the bias.
+        share = min(abs(bias / mean), 1.0) if mean else 1.0
+        errors = _standard_error(widths, size), _standard_error(values, share**2 * size)
         found.append(Design(cases, raters, width, bias, "simulation", *errors))
     return found
 
 
-def _standard_error(values: FloatArray) -> float:
-    """Return the standard error of the mean of simulated values; NaN of one alone."""
+def _standard_error(values: FloatArray, size: float) -> float:
+    """Return the standard error of the mean of simulated values; NaN of one alone.
+
+    That of so many simulations, and that of the pilot they are drawn from: a study of n cases
+    varies by s², because its cases are a sample, and so does the pilot's forecast of it by s² n / N
+    for N cases of the pilot. `size` is n / N. (A pilot with more raters per case than the design
+    knows more than that.)
+    """
     known = values[~np.isnan(values)]
-    return float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else np.nan
+    return float(known.std(ddof=1) * np.sqrt(1 / len(known) + size)) if len(known) > 1 else np.nan
 
 
 def _label_model(pilot: Predictions) -> FloatArray:

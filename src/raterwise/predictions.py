@@ -11,12 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_array, as_float_array, choose
+from raterwise.arrays import as_float_array, choose
 from raterwise.binning import unit_in_last_place
 from raterwise.choices import OnUnrated
+from raterwise.densities.mixtures import Draws
 from raterwise.errors import InvalidInputError
+from raterwise.frames import class_names_of, refuse_other_order
+from raterwise.inputs import as_labels, check_class_order, check_weights, row_sum_tolerance
 from raterwise.labels import Labels
 from raterwise.patients import patient_codes
+from raterwise.rows import Rows, confidences, own_confidence
 
 __all__ = ["Predictions", "Rows", "as_labels", "check_weights", "row_sum_tolerance"]
 
@@ -26,52 +30,6 @@ IntArray = NDArray[np.integer[Any]]
 
 CHUNK_VALUES = 1 << 17
 """How many probabilities a chunk holds: about half of a core's second-level cache."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """A chunk of cases, read and checked: what every question is answered from."""
-
-    probs: Array
-    """(n, K), float32 or float64, C order."""
-    confidence: FloatArray
-    """(n,): the largest probability."""
-    predicted: NDArray[np.int64]
-    """(n,): its class; ties go to the lowest."""
-    classes: IntArray | None
-    """(n,): the label where every case has exactly one."""
-    counts: IntArray | None
-    """(n, K): otherwise the label histograms."""
-    num_raters: IntArray | None
-    weights: FloatArray | None
-    """(n,): case weights; None where all are 1."""
-    start: int = 0
-    """The row of the first case in the whole."""
-    units: NDArray[np.int64] | None = None
-    """(n,): the resampling unit of each case; None where there is one for all."""
-    case_values: Mapping[str, FloatArray] = field(default_factory=dict)
-    """Further numbers that each case has, such as the disagreement that a belief predicts."""
-    rounding: float = 0.0
-    """One unit in the last place of the type that the probabilities came in."""
-
-    def with_raters(self, least: int) -> Rows:
-        """Return the cases that at least `least` raters labelled."""
-        if least <= 1:
-            return self
-        raters = np.ones(len(self.probs), int) if self.num_raters is None else self.num_raters
-        keep = raters >= least
-        return self if keep.all() else self.take(keep)
-
-    def take(self, rows: Any, units: NDArray[np.int64] | None = None) -> Rows:
-        """Return the chosen cases, in their own resampling units or in those given."""
-        chosen: dict[str, Any] = {
-            name: None if (value := getattr(self, name)) is None else value[rows]
-            for name in self.__dataclass_fields__
-            if name not in ("start", "case_values", "rounding")
-        }
-        values = {name: value[rows] for name, value in self.case_values.items()}
-        taken = Rows(**chosen, start=self.start, case_values=values, rounding=self.rounding)
-        return taken if units is None else replace(taken, units=units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +63,18 @@ class Predictions:
         Which of the cases given these are; None where they are all of them.
     given_rounding : float, default None
         The unit in the last place of what the probabilities were made of, where that is known.
+    left_out : mapping of str to tuple, default {}
+        Which cases were left out, by the reason: their names, or their rows.
+    notes : tuple of str, default ()
+        What to know about how they were read.
+    sources : tuple of str, default ()
+        The files that they were read from.
+    confidence : ndarray of shape (N,), default None
+        What ranks the cases, where it is not the largest probability.
+    outside : ndarray of shape (M,), default None
+        The confidences of cases from elsewhere, whose predictions are all wrong.
+    draws : Draws, default None
+        What the members of an ensemble say of the predicted class.
 
     See Also
     --------
@@ -129,6 +99,12 @@ class Predictions:
     dropped: dict[str, int] = field(default_factory=dict)
     kept: NDArray[np.int64] | None = None
     given_rounding: float | None = None
+    left_out: Mapping[str, tuple[Hashable, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    confidence: FloatArray | None = None
+    outside: FloatArray | None = None
+    draws: Draws | None = None
 
     @staticmethod
     def of(
@@ -140,6 +116,9 @@ class Predictions:
         class_names: Sequence[str] | None = None,
         belief: Any = None,
         on_unrated: OnUnrated = "error",
+        confidence: ArrayLike | None = None,
+        outside: ArrayLike | None = None,
+        draws: Draws | None = None,
     ) -> Predictions:
         """Return predictions whose shapes and types are checked.
 
@@ -159,6 +138,12 @@ class Predictions:
             The belief that the probabilities are the mean of.
         on_unrated : {"error", "drop"}, default "error"
             What to do about cases that nobody rated.
+        confidence : array-like of shape (N,), default None
+            Ranks the cases instead of the largest probability.
+        outside : array-like of shape (M,) or (M, K), default None
+            Confidences of cases from elsewhere, or their class probabilities.
+        draws : Draws, default None
+            What the members of an ensemble say of the predicted class.
 
         Returns
         -------
@@ -178,16 +163,19 @@ class Predictions:
         >>> len(predictions), predictions.dropped
         (2, {'unrated': 1})
         """
+        refuse_other_order(probs, labels=labels, groups=groups, weights=weights)
         array = as_float_array(probs, "probs", ndim=(1, 2))
         rules.check_probabilities_shape("probs", array.shape)
         num_classes = 2 if array.ndim == 1 else array.shape[1]
-        checked = as_labels(labels, num_classes)
+        columns = class_names_of(probs)
+        checked = as_labels(labels, num_classes, class_names or columns)
         rules.check_number_of_cases("labels", len(checked), len(array))
-        names = class_names if class_names is not None else checked.class_names
+        names = class_names if class_names is not None else checked.class_names or columns
         if names is not None and len(names) != num_classes:
             raise InvalidInputError(
                 f"class_names: must name each of the {num_classes} classes; got {len(names)}"
             )
+        check_class_order(columns, names)
         codes, ids = patient_codes(groups, len(array))
         predictions = Predictions(
             array,
@@ -198,9 +186,15 @@ class Predictions:
             class_names=None if names is None else tuple(str(name) for name in names),
             belief=belief,
             tolerance=row_sum_tolerance(probs),
+            confidence=own_confidence(confidence, len(array)),
+            outside=_outside(outside, num_classes, ranked_otherwise=confidence is not None),
+            draws=draws,
         )
         choose("on_unrated", on_unrated, ("error", "drop"))
-        return predictions._without_weightless()._without_unrated(on_unrated)
+        left = predictions._without_weightless()._without_unrated(on_unrated)
+        if left.confidence is not None:
+            confidences(left.confidence, "confidence")
+        return left
 
     def __len__(self) -> int:
         return len(self.probs)
@@ -255,6 +249,8 @@ class Predictions:
             weights=None if self.weights is None else self.weights[rows],
             groups=None if self.groups is None else self.groups[rows],
             belief=None if self.belief is None else self.belief.take(rows),
+            confidence=None if self.confidence is None else self.confidence[rows],
+            draws=None if self.draws is None else self.draws[rows],
             dropped={**self.dropped, **(dropped or {})},
             kept=(np.arange(len(self)) if self.kept is None else self.kept)[rows],
         )
@@ -289,9 +285,7 @@ class Predictions:
         """Leave out cases of weight 0: they are not there, whatever their values."""
         if self.weights is None or self.weights.all():
             return self
-        kept = self.weights > 0
-        dropped = {"weight 0": int((~kept).sum())}
-        return self.take(kept, dropped=dropped).without_absent_patients()
+        return self._without("weight 0", self.weights == 0)
 
     def _without_unrated(self, on_unrated: str) -> Predictions:
         if self.labels.classes is not None:
@@ -304,8 +298,16 @@ class Predictions:
             raise rules.unrated("labels", int(unrated.sum()), len(self), first)
         if unrated.all():
             raise rules.none_rated("labels")
-        dropped = {"unrated": int(unrated.sum())}
-        return self.take(~unrated, dropped=dropped).without_absent_patients()
+        return self._without("unrated", unrated)
+
+    def _without(self, reason: str, cases: NDArray[np.bool_]) -> Predictions:
+        """Leave out cases, counted and named by the reason."""
+        rows = np.flatnonzero(cases)
+        ids = self.labels.case_ids
+        names = rows if self.kept is None else self.kept[rows]
+        named = tuple(names.tolist() if ids is None else (ids[row] for row in rows))
+        found = self.take(~cases, dropped={reason: len(rows)}).without_absent_patients()
+        return replace(found, left_out={**self.left_out, reason: named})
 
     def read(self, start: int, stop: int) -> Rows:
         """Return cases start … stop - 1, their values checked.
@@ -355,6 +357,8 @@ class Predictions:
             start=start,
             case_values=self._case_values(start, stop),
             rounding=self.rounding,
+            own_confidence=None if self.confidence is None else self.confidence[start:stop],
+            draws=None if self.draws is None else self.draws[start:stop],
         )
 
     def _case_values(self, start: int, stop: int) -> Mapping[str, FloatArray]:
@@ -374,39 +378,26 @@ class Predictions:
         return np.ascontiguousarray(chunk)
 
 
-def row_sum_tolerance(probs: Any) -> float:
-    """How far a row may sum from 1: 1e-4, or 1e-2 for the 16-bit types, which have three digits."""
-    return 1e-2 if str(getattr(probs, "dtype", "")).endswith("float16") else 1e-4
-
-
-def as_labels(labels: Any, num_classes: int) -> Labels:
-    """Return `labels`, or plain (N,) classes as such, of the right number of classes."""
-    if not isinstance(labels, Labels):
-        array = as_array(labels, "labels")
-        if array.ndim != 1:
-            raise InvalidInputError(
-                f"labels: a plain array must be (N,), one class per case; got shape {array.shape}. "
-                "Use Labels.from_ratings for a rating matrix, Labels.from_counts for histograms"
-            )
-        return Labels.from_classes(array, num_classes=num_classes)
-    rules.check_number_of_classes("labels", labels.num_classes, num_classes)
-    return labels
-
-
-def check_weights(weights: Any, cases: int) -> FloatArray | None:
-    """Return case weights as float64, one finite and non-negative value per case."""
-    if weights is None:
+def _outside(values: Any, num_classes: int, *, ranked_otherwise: bool) -> FloatArray | None:
+    """Return the confidences of outside cases, which may be given by their class probabilities."""
+    if values is None:
         return None
-    array = as_float_array(weights, "weights", ndim=1).astype(np.float64)
-    rules.check_one_per_case("weights", array.shape, cases)
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        case = int(np.flatnonzero(bad)[0])
-        raise rules.bad_weight("weights", case, float(array[case]))
-    if not array.any():
-        raise rules.no_weight("weights")
-    rules.check_sum_of_weights("weights", float((array / cases).sum()) * cases)
-    return array
+    array = as_float_array(values, "outside", ndim=(1, 2))
+    if array.ndim == 1:
+        return confidences(array, "outside").astype(np.float64)
+    if ranked_otherwise:
+        raise InvalidInputError(
+            "outside: must be (M,) confidences of the same kind as confidence; "
+            f"got shape {array.shape}"
+        )
+    if array.shape[1] != num_classes:
+        raise InvalidInputError(
+            f"outside: must be (M,), or (M, {num_classes}) as probs; got shape {array.shape}"
+        )
+    try:
+        return Predictions.of(values, np.zeros(len(array), np.int64)).read(0, len(array)).confidence
+    except InvalidInputError as error:
+        raise error.renamed("outside") from None
 
 
 def _explain_bad_row(probs: Array, row: int, tolerance: float, given: int) -> InvalidInputError:

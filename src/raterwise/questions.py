@@ -9,6 +9,12 @@ that event among the raters of the case:
     predicted_class   is the predicted class right?,         one channel per predicted class
     disagreement      do two raters differ?                  z = 1 - Σ p_k², or what a belief says
 
+Of those who have a confidence of their own, or cases from elsewhere (CCC), also
+
+    confidence        is the predicted class right?          z = the confidence that was given
+    with_outside      the same, outside cases being wrong    z = that, or max_k p_k
+    inside            is the case not from elsewhere?        z = that, or max_k p_k
+
 A case counts once per rater (`per="annotation"`, the multi-rater errors) or once (`per="case"`).
 
 An `Event` is about the class that a clinician looks for: class 1 of two, a class that is named,
@@ -36,12 +42,16 @@ __all__ = [
     "at_least",
     "disagreement_frequency",
     "score_given",
+    "score_outside",
 ]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
 
-QUESTIONS = ("top_label", "positive", "per_class", "predicted_class", "disagreement")
+QUESTIONS = (
+    *("top_label", "positive", "per_class", "predicted_class", "disagreement"),
+    *("confidence", "with_outside", "inside"),
+)
 NO_COLUMNS = np.empty((0, 0))
 NO_INDEX = np.empty(0, np.int64)
 
@@ -64,10 +74,12 @@ class ScoredCases:
     """(n,): the resampling unit."""
     rounding: float = 0.0
     """How near below an edge a score counts as on it: see `raterwise.binning`."""
+    share: FloatArray = field(default_factory=lambda: NO_COLUMNS)
+    """(n, bins): how much of the case is in each soft bin, where that is its own (RECE eq 7)."""
 
     def take(self, rows: NDArray[Any], units: NDArray[np.int64] = NO_INDEX) -> ScoredCases:
         """Return the chosen cases, in the resampling units given."""
-        names = ("z", "mu", "weights", "v", "channel")
+        names = ("z", "mu", "weights", "v", "channel", "share")
         columns = {name: getattr(self, name) for name in names}
         taken = {name: column[rows] for name, column in columns.items() if column.size}
         return replace(self, **taken, units=units)
@@ -85,6 +97,11 @@ class Question:
     def __post_init__(self) -> None:
         choose("question", self.name, QUESTIONS)
         choose("per", self.per, ("annotation", "case"))
+
+    @property
+    def takes_outside(self) -> bool:
+        """Whether cases from elsewhere are among those it is asked of."""
+        return self.name in ("with_outside", "inside")
 
     def channels(self, num_classes: int) -> int:
         """How many channels the answer has."""
@@ -192,6 +209,10 @@ class PerCaseScore:
     log      -Σ_k μ_k log p_k
     ranked   Σ_k (F_k - F̂_k)² + F̂_k (1 - F̂_k), for ordered classes, with F_k the probability of
              class k or lower and F̂_k the fraction of raters there
+    ranked_log     -Σ_k F̂_k log F_k + (1 - F̂_k) log(1 - F_k)
+    majority       whether the predicted class is that of most raters, ties to the lowest class
+    spiegelhalter  Σ_k p_k (p_k - μ_k), half of what the squared loss is above its expectation;
+                   its z is not 0 but the variance of that, Σ p³ - (Σ p²)²
     another name is that of a value the cases carry (`Predictions.case_values`)
     """
 
@@ -205,10 +226,11 @@ class PerCaseScore:
         return 1
 
     def score(self, rows: Rows) -> ScoredCases:
-        """Return cases whose μ is the score and whose z is 0."""
+        """Return cases whose μ is the score and whose z is 0, or the variance of the score."""
         value = _SCORES[self.name](rows) if self.name in _SCORES else rows.case_values[self.name]
+        spread = _SPREADS[self.name](rows) if self.name in _SPREADS else np.zeros(len(value))
         return ScoredCases(
-            np.zeros((len(value), 1)),
+            spread[:, None],
             np.ascontiguousarray(value[:, None]),
             _weights(rows, self.per),
             units=NO_INDEX if rows.units is None else rows.units,
@@ -228,7 +250,59 @@ def _ranked_score(rows: Rows) -> FloatArray:
     return np.asarray((gap**2 + observed * (1 - observed)).sum(axis=1))
 
 
-_SCORES = {"log": _log_score, "ranked": _ranked_score}
+def _ranked_log_score(rows: Rows) -> FloatArray:
+    """From below and from above, so that neither end of the scale loses digits."""
+    probs, observed = rows.probs.astype(np.float64), _frequencies(rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = [
+            np.where(share > 0, share * np.log(np.minimum(reached, 1)), 0)
+            for share, reached in (
+                (observed.cumsum(axis=1)[:, :-1], probs.cumsum(axis=1)[:, :-1]),
+                (_from_above(observed), _from_above(probs)),
+            )
+        ]
+    return np.asarray(-(each[0] + each[1]).sum(axis=1))
+
+
+def _from_above(values: FloatArray) -> FloatArray:
+    """Return Σ_{j > k} of each row, for every k but the last."""
+    return values[:, :0:-1].cumsum(axis=1)[:, ::-1]
+
+
+def _majority_hit(rows: Rows) -> FloatArray:
+    said = rows.classes if rows.counts is None else rows.counts.argmax(axis=1)
+    return np.asarray(rows.predicted == said, np.float64)
+
+
+def _excess_squares(rows: Rows) -> FloatArray:
+    probs = rows.probs.astype(np.float64)
+    return np.asarray((probs * (probs - _frequencies(rows))).sum(axis=1))
+
+
+def _variance_of_squares(rows: Rows) -> FloatArray:
+    """Σ p³ - (Σ p²)² as the variance that it is: Σ_k p_k (p_k - Σ p²)²."""
+    probs = rows.probs.astype(np.float64)
+    return np.asarray((probs * (probs - (probs**2).sum(axis=1, keepdims=True)) ** 2).sum(axis=1))
+
+
+_SCORES = {
+    "log": _log_score,
+    "ranked": _ranked_score,
+    "ranked_log": _ranked_log_score,
+    "majority": _majority_hit,
+    "spiegelhalter": _excess_squares,
+}
+_SPREADS = {"spiegelhalter": _variance_of_squares}
+
+
+def score_outside(confidence: FloatArray, units: NDArray[np.int64] | None = None) -> ScoredCases:
+    """Return cases from elsewhere as scored cases: each counts once, and none is right."""
+    return ScoredCases(
+        np.ascontiguousarray(confidence[:, None]),
+        np.zeros((len(confidence), 1)),
+        np.ones(len(confidence)),
+        units=NO_INDEX if units is None else units,
+    )
 
 
 def score_given(
@@ -266,6 +340,16 @@ def _top_label(rows: Rows) -> tuple[FloatArray, FloatArray]:
     return rows.confidence[:, None], hits[:, None]
 
 
+def _ranked(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    z, hits = _top_label(rows)
+    return z if rows.own_confidence is None else rows.own_confidence[:, None], hits
+
+
+def _inside(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    z, _ = _ranked(rows)
+    return z, np.ones(z.shape)
+
+
 def _positive(rows: Rows) -> tuple[NDArray[Any], FloatArray]:
     return rows.probs[:, 1:2], _frequencies(rows)[:, 1:2]
 
@@ -289,6 +373,9 @@ _ASK = {
     "per_class": _per_class,
     "predicted_class": _top_label,
     "disagreement": _disagreement,
+    "confidence": _ranked,
+    "with_outside": _ranked,
+    "inside": _inside,
 }
 
 

@@ -44,10 +44,12 @@ __all__ = [
     "binned",
     "binned_cells",
     "by_edges",
+    "cell_centres",
     "exact_ks",
     "from_cells",
     "gaussian_smoother",
     "in_cells",
+    "inside_scores",
     "kde_norm",
     "kernel_scores",
     "kde_with_bound",
@@ -56,6 +58,7 @@ __all__ = [
     "hit_of_label",
     "krippendorff",
     "log_of_label",
+    "mixture_binned",
     "of_ranks",
     "per_case",
     "smooth_value",
@@ -100,6 +103,19 @@ def soft_binned(options: Options) -> BinPlan:
     asked = Question(options["question"], options["per"])
     bins, sigma = positive_integer("bins", options["bins"]), positive("sigma", options["sigma"])
     return BinPlan(asked, bins, spread=float(sigma))
+
+
+def mixture_binned(options: Options) -> BinPlan:
+    """Return the plan of RECE-M."""
+    asked, bins = Question("top_label", options["per"]), positive_integer("bins", options["bins"])
+    components = positive_integer("components", options["components"])
+    seed = positive_integer("seed", options["seed"], least=0)
+    return BinPlan(asked, bins, mixture=(components, seed))
+
+
+def inside_scores(options: Options) -> SortedPlan:
+    """Return the plan of what tells cases from those from elsewhere, each of which counts once."""
+    return SortedPlan(Question("inside", "case"))
 
 
 def sorted_scores(options: Options) -> SortedPlan:
@@ -152,20 +168,34 @@ def in_cells(scores: ScoreMasses, options: Options) -> Array:
     return equal_mass_edges(scores.score, scores.mass, INTERVAL_CELLS)
 
 
-def of_ranks(formula: Callable[[Array, Array], Array], bound: Bound) -> dict[str, Any]:
-    """Return the parts of a metric that depends on the order of the scores alone."""
+def of_ranks(
+    formula: Callable[..., Array],
+    bound: Bound,
+    of_table: Callable[..., Array] | None = None,
+    **extra: Any,
+) -> dict[str, Any]:
+    """Return the parts of a metric that depends on the order of the scores alone.
+
+    `extra` are options of the formula with their defaults; `of_table` is the formula over the
+    cells of a resample, where it is another one.
+    """
+    over = formula if of_table is None else of_table
 
     def value(summary: SortedScores, options: Options) -> tuple[float, None]:
         scores = summary.channel().pooled()
-        return float(formula(scores.mass, scores.hits)), None
+        own = {name: options[name] for name in extra}
+        return float(formula(scores.mass, scores.hits, **own)), None
 
     return {
         "plan": sorted_scores,
         "prepare": by_edges(in_cells),
-        "formula": lambda table: formula(table.weight[..., 0, :], table.positive[..., 0, :]),
+        "formula": lambda table, **own: over(
+            table.weight[..., 0, :], table.positive[..., 0, :], **own
+        ),
+        "formula_options": tuple(extra),
         "exact": value,
         "of_cells": from_cells(value, bound),
-        "options": {"question": "top_label", "per": "annotation"},
+        "options": {"question": "top_label", "per": "annotation", **extra},
         "questions": ("top_label", "positive"),
     }
 
@@ -219,7 +249,7 @@ def beta_smoother(summary: SortedScores, cells: BinTable, options: Options) -> A
 
     found = []
     for c in range(summary.channels):
-        score, mass = _centres(cells, c)
+        score, mass = cell_centres(cells, c)
         chosen = bandwidth_of(options, c)
         if chosen is None:
             held: Any = (
@@ -232,11 +262,12 @@ def beta_smoother(summary: SortedScores, cells: BinTable, options: Options) -> A
 
 def gaussian_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
     """Return the smoother of SmoothECE, whose bandwidth is its own value."""
-    score, _ = _centres(cells)
+    score, _ = cell_centres(cells)
     return smoothers.gaussian_smoother(score, max(smooth_value(summary, options)[0], 1e-3))
 
 
-def _centres(cells: BinTable, c: int = 0) -> tuple[Array, Array]:
+def cell_centres(cells: BinTable, c: int = 0) -> tuple[Array, Array]:
+    """Return the mean score and the mass of every cell of one channel."""
     mass = cells.weight[c]
     return np.divide(cells.score[c], mass, out=np.zeros_like(mass), where=mass > 0), mass
 

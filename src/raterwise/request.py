@@ -12,10 +12,11 @@ from raterwise.catalog import CATALOG, Metric, find
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.passes import PAIRS
 from raterwise.inference.settings import Settings
+from raterwise.metric import Given
 from raterwise.recipes import Options
 from raterwise.summaries import DeviationPlan
 
-__all__ = ["Metrics", "Request", "options_of", "rows_of"]
+__all__ = ["Given", "Metrics", "Request", "options_of", "rows_of"]
 
 Metrics = str | Sequence[str]
 """Names of metrics: "all", "ece,brier" or ["ece", "brier"]."""
@@ -34,8 +35,8 @@ class Request:
     own: Mapping[str, Options] = field(default_factory=dict)
     """By metric: options of its own."""
     settings: Settings = field(default_factory=Settings)
-    belief: bool = False
-    """Whether there is a belief over class probabilities, not probabilities alone."""
+    given: Given = field(default_factory=Given)
+    """What there is besides probabilities and labels."""
 
     @staticmethod
     def of(
@@ -47,7 +48,7 @@ class Request:
         threshold: float | None = None,
         options: Mapping[str, Options] | None = None,
         settings: Settings | None = None,
-        belief: bool = False,
+        given: Given | None = None,
         classes: int | None = None,
     ) -> Request:
         """Return a request whose arguments are checked.
@@ -55,8 +56,8 @@ class Request:
         Parameters
         ----------
         metrics
-            "all" has those of a belief only where there is a `belief`, and those of a positive
-            class only of two `classes`; the name of a group ("clinical") stands for its metrics.
+            "all" has those that what is `given` suffices for, and those of a positive class only of
+            two `classes`; the name of a group ("clinical") stands for its metrics.
         bins, question, per, threshold
             For every metric that can take them; a question, a way to count or a threshold that no
             metric of these can take is an error.
@@ -69,7 +70,8 @@ class Request:
         (0.05, 10)
         """
         bin_edges(bins)  # a bad number is the caller's mistake, not a metric without a value
-        rows = rows_of(metrics, belief=belief, classes=classes)
+        given = given or Given()
+        rows = rows_of(metrics, given, classes=classes)
         told = {"question": question, "per": per, "threshold": threshold}
         shared = {"bins": bins, **{k: v for k, v in told.items() if v is not None}}
         for name in told:
@@ -80,6 +82,7 @@ class Request:
                 )
         if per is not None:
             choose("per", per, ("annotation", "case"))
+        _check_ranking(rows, question, given)
         own = _of_each(_by_metric(options), rows)
         for name in own:
             if name not in [row.name for row in rows]:
@@ -89,7 +92,7 @@ class Request:
                     raise error.renamed("options") from None
                 raise InvalidInputError(f"options: {name} is not among the metrics asked for")
         names = tuple(row.name for row in rows)
-        request = Request(names, shared, own, settings or Settings(), belief)
+        request = Request(names, shared, own, settings or Settings(), given)
         for row, options_of_row in request.asked.values():
             try:
                 row.plan(options_of_row)  # says at once what cannot be
@@ -109,12 +112,19 @@ class Request:
 
     @property
     def asked(self) -> dict[str, tuple[Metric, dict[str, Any]]]:
-        """The metrics with their options, but for those that need a belief where there is none."""
-        return {
-            row.name: (row, row.with_options(self.shared, self.own.get(row.name, {})))
-            for row in self.rows
-            if self.belief or not row.needs_belief
-        }
+        """The metrics with their options, but for those that need what is not given."""
+        found = {}
+        for row in self.rows:
+            own = row.with_options(self.shared, self.own.get(row.name, {}))
+            if row.lacks(self.given, own) is None:
+                if row.ranks and own["question"] == "top_label":
+                    own["question"] = self.given.ranking
+                found[row.name] = row, own
+        return found
+
+    def lacking(self, row: Metric) -> str | None:
+        """Return why a metric has no value, where what it needs is not given."""
+        return row.lacks(self.given, row.with_options(self.shared, self.own.get(row.name, {})))
 
     def plans(
         self, *, bounded: bool = False, steps: bool = True, grouped: bool | None = None
@@ -133,6 +143,10 @@ class Request:
                 'in memory; of a stream or of images ask "per_class"'
             )
         plans += [row.step_plan for row, _ in self.asked.values() if steps and row.step_plan]
+        if self.given.outside:  # the curve without them is shown beside that with them
+            inside = {"question": self.given.ranking_inside}
+            curves = [(row, own) for row, own in self.asked.values() if row.ranks and row.curve]
+            plans += [row.plan_of({**own, **inside}, on_single) for row, own in curves]
         for row, own in self.asked.values():
             plans += row.curve_plans(own) if steps and row.curve_plans is not None else ()
         plans = [*(p.bounded() if bounded else p for p in plans), PAIRS]
@@ -192,8 +206,23 @@ class Request:
         return {**self.shared, "options": dict(self.own), **asdict(self.settings)}
 
 
-def rows_of(metrics: Metrics, *, belief: bool = False, classes: int | None = None) -> list[Metric]:
-    """Return the catalog rows asked for; "all" has those of a belief where there is one.
+def _check_ranking(rows: Sequence[Metric], question: str | None, given: Given) -> None:
+    """Refuse a confidence or outside cases that no metric would look at."""
+    named = {"confidence": given.confidence, "outside": given.outside}
+    for name in (name for name, there in named.items() if there):
+        if question not in (None, "top_label"):
+            raise InvalidInputError(f'{name}: goes with question="top_label"; got {question!r}')
+        if not any(row.ranks or row.needs == "outside" for row in rows):
+            known = [row.name for row in CATALOG.values() if row.ranks or row.needs == "outside"]
+            raise InvalidInputError(
+                f"{name}: none of these metrics ranks cases by it; {', '.join(known)} do"
+            )
+
+
+def rows_of(
+    metrics: Metrics, given: Given | None = None, *, classes: int | None = None
+) -> list[Metric]:
+    """Return the catalog rows asked for; "all" has those that what is given suffices for.
 
     It has those of a positive class where there are two classes. The name of a group stands for
     its metrics.
@@ -206,7 +235,7 @@ def rows_of(metrics: Metrics, *, belief: bool = False, classes: int | None = Non
     for name in (name.strip() for name in names):
         group = [row for row in CATALOG.values() if row.group.lower() == name.lower()]
         if name == "all":
-            group = [row for row in CATALOG.values() if _in_all(row, belief, classes)]
+            group = [row for row in CATALOG.values() if _in_all(row, given or Given(), classes)]
         rows += group or [find(name)]
     rows = list({row.name: row for row in rows}.values())
     if not rows:
@@ -214,9 +243,9 @@ def rows_of(metrics: Metrics, *, belief: bool = False, classes: int | None = Non
     return rows
 
 
-def _in_all(row: Metric, belief: bool, classes: int | None) -> bool:
+def _in_all(row: Metric, given: Given, classes: int | None) -> bool:
     fits = classes == 2 if row.in_all == "two classes" else bool(row.in_all)
-    return fits and (belief or not row.needs_belief)
+    return fits and row.lacks(given) is None
 
 
 def options_of(metric: str, options: Options | None) -> dict[str, Options]:

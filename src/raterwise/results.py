@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,7 +14,10 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.estimate import Estimate, LevelDifference, Subgroup
+from raterwise.exports import Exports
 from raterwise.io.damaged import read_json
+from raterwise.provenance import versions
+from raterwise.rules import did_you_mean
 from raterwise.sense import check_parts, estimates_of, subgroup_of
 
 __all__ = [
@@ -37,7 +39,7 @@ OWN_NOUNS = ("bad images", "voxels")
 
 
 @dataclass(frozen=True, eq=False)
-class Results(Mapping[str, Estimate]):
+class Results(Exports, Mapping[str, Estimate]):
     """Estimates by name, with the facts about the data and the options they were made with.
 
     A mapping: `results["ece"]` is an `Estimate`, `list(results)` are the metrics.
@@ -68,6 +70,9 @@ class Results(Mapping[str, Estimate]):
         By metric, its value on every resample, to nine digits: what a paired comparison needs.
     findings : mapping of str to Results
         The results of each finding, where the estimates are means over several.
+    provenance : mapping
+        When they were made, by which call or command, from which files, whose ratings, and which
+        cases were left out.
 
     See Also
     --------
@@ -94,9 +99,17 @@ class Results(Mapping[str, Estimate]):
     subgroups: tuple[Subgroup, ...] = ()
     replicates: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     findings: Mapping[str, Results] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Estimate:
-        return self.estimates[name]
+        try:
+            return self.estimates[name]
+        except KeyError:
+            meant = did_you_mean(name, self.estimates)
+            known = ", ".join(self.estimates) or "none"
+            raise KeyError(
+                f"no metric {name!r} in these results{meant}; there are: {known}"
+            ) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.estimates)
@@ -155,8 +168,11 @@ class Results(Mapping[str, Estimate]):
         for found in self.subgroups:
             if (found.variable, found.level) == (variable, str(level)):
                 return found
-        known = ", ".join(f"{s.variable} = {s.level}" for s in self.subgroups) or "none"
-        raise InvalidInputError(f"no sub-group is {variable} = {level}; there are: {known}")
+        names = [f"{s.variable} = {s.level}" for s in self.subgroups]
+        meant = did_you_mean(f"{variable} = {level}", names)
+        raise InvalidInputError(
+            f"no sub-group is {variable} = {level}; there are: {', '.join(names) or 'none'}{meant}"
+        )
 
     def to_dict(self, *, replicates: bool = True) -> dict[str, Any]:
         """Return plain Python values: what `to_json` writes.
@@ -169,8 +185,8 @@ class Results(Mapping[str, Estimate]):
         Returns
         -------
         dict
-            `schema_version`, `metrics`, `data`, `options`, `warnings`, `versions`, `curves`, and
-            what else there is.
+            `schema_version`, `metrics`, `data`, `options`, `warnings`, `versions`, `curves`,
+            `provenance`, and what else there is.
 
         Examples
         --------
@@ -185,9 +201,13 @@ class Results(Mapping[str, Estimate]):
             "data": _plain(dict(self.data)),
             "options": _plain(dict(self.options)),
             "warnings": list(self.warnings),
-            "versions": dict(self.versions) or _versions(),
+            "versions": dict(self.versions) or versions(),
             "curves": _plain(dict(self.curves)),
         }
+        if self.provenance:
+            made = {key: _plain(value) for key, value in self.provenance.items()}
+            same = {key: content[key] for key in ("options", "versions")}
+            content["provenance"] = {**made, **same}
         if self.case_names:
             content["per_case"] = {"cases": list(self.case_names), "values": _plain(self.per_case)}
         if self.per_class:
@@ -343,6 +363,11 @@ class Results(Mapping[str, Estimate]):
                 tuple(subgroup_of(found) for found in content.get("subgroups", [])),
                 {k: np.array(v, np.float64) for k, v in content.get("replicates", {}).items()},
                 {k: Results.from_dict(v) for k, v in content.get("findings", {}).items()},
+                {
+                    key: value
+                    for key, value in content.get("provenance", {}).items()
+                    if key not in ("options", "versions")
+                },
             )
         except KeyError as error:
             raise InvalidInputError(f"is not a raterwise result file (no {error} in it)") from error
@@ -391,10 +416,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _versions() -> dict[str, str]:
-    from importlib.metadata import version
-
-    names = ("raterwise", "numpy", "scipy", "numba")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}

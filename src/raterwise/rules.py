@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from itertools import islice
 from numbers import Integral
 from typing import Any
@@ -17,6 +18,7 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 
 __all__ = [
     "FIRST_NAMED",
+    "at_least_one",
     "at_least_zero",
     "bad_row",
     "bad_weight",
@@ -31,7 +33,9 @@ __all__ = [
     "check_probabilities_shape",
     "choose",
     "contains_nan",
+    "did_you_mean",
     "first_cases",
+    "is_missing",
     "masked_values",
     "missing_patients",
     "negative_count",
@@ -66,6 +70,31 @@ def first_cases(names: Iterable[object]) -> str:
     return f"cases {', '.join(str(name) for name in some[:FIRST_NAMED])}{more}"
 
 
+def is_missing(value: Any) -> bool:
+    """Tell whether a value stands for none: None, NaN, NaT or pandas' NA.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing("")
+    (True, True, False)
+    """
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA neither equals itself nor does not
+        return True
+
+
+def did_you_mean(word: object, known: Iterable[object]) -> str:
+    """Return " (did you mean 'x'?)" where a known word is close to this one; "" otherwise.
+
+    >>> did_you_mean("brir", ["ece", "brier"]), did_you_mean("Reader", ["reader", "case"])
+    (" (did you mean 'brier'?)", " (did you mean 'reader'?)")
+    >>> did_you_mean("xyz", ["ece", "brier"])
+    ''
+    """
+    by_text = {str(name).lower(): str(name) for name in known}
+    close = get_close_matches(str(word).lower(), by_text, n=1, cutoff=0.65)
+    return f" (did you mean {by_text[close[0]]!r}?)" if close else ""
+
+
 # options ------------------------------------------------------------------------------------------
 
 
@@ -73,7 +102,8 @@ def choose(name: str, value: str, allowed: tuple[str, ...]) -> str:
     """Return `value` when it is one of `allowed`; otherwise say what is."""
     if value not in allowed:
         words = ", ".join(str(word) for word in allowed)
-        raise InvalidInputError(f"{name}: must be one of {words}; got {value!r}")
+        meant = did_you_mean(value, allowed)
+        raise InvalidInputError(f"{name}: must be one of {words}; got {value!r}{meant}")
     return value
 
 
@@ -91,6 +121,14 @@ def positive(name: str, value: float) -> float:
     _number(name, value)
     if not 0 < value < math.inf:
         raise InvalidInputError(f"{name}: must be positive and finite; got {value}")
+    return value
+
+
+def at_least_one(name: str, value: float) -> float:
+    """Return `value` when it is 1 or more; it may be infinite."""
+    _number(name, value)
+    if not value >= 1:
+        raise InvalidInputError(f"{name}: must be at least 1; got {value}")
     return value
 
 

@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import positive_integer
+from raterwise.beliefs import Belief
 from raterwise.catalog import Metric
 from raterwise.choices import Per, Questions
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
+from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.recipes import Options
-from raterwise.request import Request, options_of
+from raterwise.request import Given, Request, options_of
 
 __all__ = ["SubsampleCurve", "TotalVariation", "subsample_curve", "total_variation"]
 
@@ -126,7 +128,7 @@ class Partition:
 
 def total_variation(
     metric: AnyMetric,
-    probs: ArrayLike,
+    probs: ArrayLike | Belief,
     labels: Labels | ArrayLike,
     start: float = 0.2,
     step: float = 0.05,
@@ -151,8 +153,8 @@ def total_variation(
     ----------
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
-    probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+    probs : array-like of shape (N, K) or (N,), or a belief
+        Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case.
     start : float, default 0.2
@@ -204,8 +206,9 @@ def total_variation(
     True
     """
     partition = Partition(start, step, repeats, seed)
-    predictions = Predictions.of(probs, labels, groups=groups)
-    measure = _measure_of(metric, bins=bins, question=question, per=per, options=options)
+    predictions = predictions_of(probs, labels, groups=groups)
+    given = Given.of(predictions)
+    measure = _measure_of(metric, given, bins=bins, question=question, per=per, options=options)
     variations = variations_of(predictions, measure, partition, progress)
     return TotalVariation(float(np.nanmean(variations)), float(np.nanstd(variations)))
 
@@ -256,7 +259,7 @@ def paths_of(
 
 def subsample_curve(
     metric: AnyMetric,
-    probs: ArrayLike,
+    probs: ArrayLike | Belief,
     labels: Labels | ArrayLike,
     fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
     repeats: int = 20,
@@ -275,8 +278,8 @@ def subsample_curve(
     ----------
     metric : str or callable
         The name of a metric, such as "ece", or any function of (probs, labels).
-    probs : array-like of shape (N, K) or (N,)
-        Class probabilities; (N,) are those of class 1 of two.
+    probs : array-like of shape (N, K) or (N,), or a belief
+        Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case.
     fractions : sequence of float, default (0.01, 0.05, 0.1, 0.25, 0.5, 1)
@@ -329,8 +332,9 @@ def subsample_curve(
     parts = tuple(float(f) for f in fractions)
     if not parts or not all(0 < f <= 1 for f in parts):
         raise InvalidInputError(f"fractions: must be in (0, 1]; got {tuple(fractions)}")
-    predictions = Predictions.of(probs, labels, groups=groups)
-    measure = _measure_of(metric, bins=bins, question=question, per=per, options=options)
+    predictions = predictions_of(probs, labels, groups=groups)
+    given = Given.of(predictions)
+    measure = _measure_of(metric, given, bins=bins, question=question, per=per, options=options)
     path, units = _path_of(predictions, measure, settled=False), _Units.of(predictions)
 
     def on(chosen: IntArray) -> float:
@@ -382,7 +386,7 @@ class _Units:
 
 
 def _measure_of(
-    metric: AnyMetric, *, options: Options | None, **shared: Any
+    metric: AnyMetric, given: Given, *, options: Options | None, **shared: Any
 ) -> tuple[Metric, Options] | Callable[..., float]:
     """Return a metric with its options, or the function given."""
     if not isinstance(metric, str):
@@ -391,10 +395,11 @@ def _measure_of(
         if options or any(shared[name] is not None for name in ("question", "per")):
             raise InvalidInputError("options: a function takes none; give the name of a metric")
         return metric
-    asked = Request.of([metric], options=options_of(metric, options), **shared).asked
-    if metric not in asked:
-        raise InvalidInputError(f"metric: {metric} needs a belief over class probabilities")
-    return asked[metric]
+    own = options_of(metric, options)
+    request = Request.of([metric], options=own, given=given, **shared)
+    if metric not in request.asked:
+        raise InvalidInputError(f"metric: {metric}: {request.lacking(*request.rows)}")
+    return request.asked[metric]
 
 
 Path = Callable[[IntArray, IntArray, int], FloatArray]

@@ -27,7 +27,8 @@ class Design:
     method : {"formula", "simulation"}
         Where the numbers come from.
     width_error, bias_error : float, default 0.0
-        Standard errors of the width and the bias, where they were simulated.
+        Standard errors of the width and the bias: the pilot's own uncertainty (another pilot would
+        have said something else) and, where they were simulated, that of the simulation.
 
     See Also
     --------
@@ -159,11 +160,13 @@ class StudyPlan:
         new, other = "a new case", "another rater of the same case"
         better, worse = (new, other) if best.raters < next_best.raters else (other, new)
         noise = np.hypot(best.width_error, next_best.width_error)
-        clear = best.method == "formula" or next_best.width - best.width > 2 * noise
+        if best.method == "formula":  # of one pilot, without chance of their own: they go together
+            noise = abs(best.width_error - next_best.width_error)
+        clear = next_best.width - best.width >= 2 * noise
         return (
             f"{words} The best with another number of raters is {_in_words(next_best)}: "
             f"{next_best.width:.3g}. The next reading is better spent on {better} than on {worse}."
-            + ("" if clear else " The two are too close for the simulation to tell them apart.")
+            + ("" if clear else " The two are too close for this pilot to tell them apart.")
         )
 
 

@@ -232,11 +232,13 @@ def _permuted(
     asked = [judged.asked[name] for name in names]
 
     def grouped(row: Any, own: Any) -> Any:
-        return lambda codes, levels: pass_.by_group(row, own, codes, levels).sums
+        return lambda codes, levels: pass_.by_group(row, own, codes, levels).sums[:levels]
 
     def formula(row: Any, own: Any) -> Any:
         kind = type(pass_.table(row, own))
-        return lambda sums: row.over(kind(sums), own)
+        # Cases from elsewhere are set against those of every level.
+        outside = pass_.by_group(row, own, np.zeros_like(trade.levels), 1).sums[1]
+        return lambda sums: row.over(kind(sums + outside), own)
 
     test = level_test(
         [grouped(*one) for one in asked],

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.frames import as_list, columns_of, is_frame
 
 __all__ = ["MISSING", "MOST_LEVELS", "Variable", "check_levels", "in_order", "variables_of"]
 
@@ -50,6 +51,8 @@ def variables_of(subgroups: Any, cases: int) -> tuple[Variable, ...]:
         columns = dict(subgroups)
     elif (names := getattr(getattr(subgroups, "dtype", None), "names", None)) is not None:
         columns = {name: subgroups[name] for name in names}
+    elif is_frame(subgroups):
+        columns = columns_of(subgroups, "subgroups") or {}
     elif hasattr(subgroups, "columns"):
         columns = {name: subgroups[name] for name in subgroups.columns}
     else:
@@ -60,17 +63,17 @@ def variables_of(subgroups: Any, cases: int) -> tuple[Variable, ...]:
 
 
 def _variable(name: str, column: Any, cases: int) -> Variable:
-    values = column.detach().cpu() if hasattr(column, "detach") else column
-    listed = values.tolist() if hasattr(values, "tolist") else list(values)
+    listed = as_list(column, "subgroups")
     if len(listed) != cases or (listed and isinstance(listed[0], list)):
         raise InvalidInputError(
             f"subgroups: {name!r} must have one value for each of {cases} cases; "
-            f"got shape {np.shape(values)}"
+            f"got shape {getattr(column, 'shape', np.shape(listed))}"
         )
     texts = [_text(value) for value in listed]
     found = dict.fromkeys(texts)
     # A categorical column says in which order its levels come; numbers and words have their own.
-    told = getattr(getattr(column, "dtype", None), "categories", None)
+    native = column.to_native() if hasattr(column, "to_native") else column
+    told = getattr(getattr(native, "dtype", None), "categories", None)
     if told is not None:
         levels = [level for value in told if (level := _text(value)) in found]
         levels += [MISSING] if MISSING in found else []

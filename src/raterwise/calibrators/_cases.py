@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
-from raterwise.arrays import as_array, as_float_array, choose
+from raterwise.arrays import as_float_array, choose
 from raterwise.errors import InvalidInputError
+from raterwise.inputs import as_labels, check_weights, row_sum_tolerance
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions, check_weights, row_sum_tolerance
+from raterwise.predictions import Predictions
 
 __all__ = [
     "CalibrationSet",
@@ -222,18 +223,12 @@ def _check_finite(logits: Array) -> None:
 
 def _as_labels(values: Any, num_classes: int) -> Labels:
     if isinstance(values, Labels):
-        return values
+        return values.widened(num_classes)
     if values is None:
         raise InvalidInputError(
             "labels: a calibrator requires y to be passed, but the target y is None"
         )
-    array = as_array(values, "labels")
-    if array.ndim != 1:
-        raise InvalidInputError(
-            f"labels: a plain array must be (N,), one class per case; got shape {array.shape}. "
-            "Use Labels.from_ratings for a rating matrix, Labels.from_counts for histograms"
-        )
-    return Labels.from_classes(array, num_classes=num_classes)
+    return as_labels(values, num_classes)
 
 
 def read_labels(values: Any, num_classes: int, cases: int, input: str) -> Labels:

@@ -16,13 +16,18 @@ from raterwise.catalog import (
     histograms,
     proper,
     ranking,
+    weak_calibration,
 )
 from raterwise.errors import InvalidInputError
 from raterwise.metric import Metric
+from raterwise.rules import did_you_mean
 
 __all__ = ["CATALOG", "Metric", "find"]
 
-_FAMILIES = (proper, histograms, disagreement, calibration, ranking, clinical_thresholds, agreement)
+_FAMILIES = (
+    *(proper, histograms, disagreement, calibration, ranking, clinical_thresholds),
+    *(weak_calibration, agreement),
+)
 
 CATALOG: dict[str, Metric] = {row.name: row for family in _FAMILIES for row in family.ROWS}
 
@@ -32,5 +37,7 @@ def find(name: str) -> Metric:
     try:
         return CATALOG[name]
     except KeyError:
-        known = ", ".join(CATALOG)
-        raise InvalidInputError(f"metrics: no metric is called {name!r}; known: {known}") from None
+        known, meant = ", ".join(CATALOG), did_you_mean(name, CATALOG)
+        raise InvalidInputError(
+            f"metrics: no metric is called {name!r}; known: {known}{meant}"
+        ) from None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from raterwise import recipes
+from raterwise import peer_recipes, recipes
 from raterwise.catalog import common
 from raterwise.metric import Metric
-from raterwise.metrics import calibration, cell_bounds
+from raterwise.metrics import calibration, cell_bounds, proper
 
 __all__ = ["ROWS"]
 
@@ -14,7 +14,8 @@ ROWS = (
         "ece", "Expected calibration error", "Calibration",
         "Mean gap between confidence and how often raters agree, over bins of confidence.",
         "lower", "RECE eq 2; MR eq 5",
-        plan=recipes.binned("top_label"), formula=calibration.ece, options=common.TOP, error=True,
+        plan=peer_recipes.normed(recipes.binned("top_label")), formula=calibration.norm_error,
+        options={**common.TOP, "norm": 1}, formula_options=("norm",), error=True,
         bounds=common.UNIT, questions=common.ANY, curve="top_label", tags=frozenset({"by_level"}),
         meaning_of_event="Mean gap between the probability of a class and how often raters choose "
         "it, over bins of probability.",
@@ -85,6 +86,17 @@ ROWS = (
         meaning_of_event="ECE with each probability spread by a Gaussian; steadier on small sets.",
     ),
     Metric(
+        "robust_ece_mixture", "Robust ECE (RECE-M)", "Calibration",
+        "ECE with each case spread by a mixture fitted to what the draws of an ensemble say of it.",
+        "lower", "RECE eq 7",
+        plan=recipes.mixture_binned, formula=calibration.robust_ece, error=True, bounds=common.UNIT,
+        options={
+            "bins": 15, "per": "annotation", "components": 3, "seed": 0,
+            "observed_bins_only": False,
+        },
+        formula_options=("observed_bins_only",), needs="samples",
+    ),
+    Metric(
         "ks_error", "KS calibration error", "Calibration",
         "The largest cumulative gap between confidence and agreement; needs no bins.",
         "lower", "Gupta et al. 2021",
@@ -123,5 +135,73 @@ ROWS = (
         },
         error=True, bounds=common.UNIT,
         undefined="it needs two cases, to compare one with the other",
+    ),
+    Metric(
+        "debiased_ece", "Debiased ECE", "Calibration",
+        "ECE less what chance adds to the gaps of its bins.",
+        "lower", "Kumar et al. 2019",
+        plan=peer_recipes.debiased_binned, formula=calibration.debiased_ece,
+        options={"bins": 15, "question": "top_label", "norm": 1, "estimator": "debiased"},
+        formula_options=("norm", "estimator"), error=True, bounds=common.UNIT,
+        questions=("top_label", "positive", "per_class"), in_all=False,
+        cannot_tell="Errors within a bin; and with norm 1 chance is not taken off entirely.",
+    ),
+    Metric(
+        "average_calibration_error", "Average calibration error", "Calibration",
+        "Mean gap over the bins that hold a case, every bin alike.",
+        "lower", "Neumann et al. 2018",
+        plan=recipes.binned("top_label"), formula=calibration.average_calibration_error,
+        options=common.TOP, error=True, bounds=common.UNIT, questions=common.ANY, in_all=False,
+        tags=frozenset({"other_scale"}),
+        cannot_tell="How many cases are affected: a bin of one counts as much as a bin of a "
+        "thousand.",
+    ),
+    Metric(
+        "canonical_ece", "Canonical ECE", "Calibration",
+        "Gap between all class probabilities and frequencies, over cells of the whole vector.",
+        "lower", "Vaicenavicius et al. 2019",
+        plan=peer_recipes.normed(peer_recipes.simplex_binned),
+        prepare=peer_recipes.in_simplex_cells,
+        formula=calibration.canonical_ece, formula_options=("norm",),
+        options={"bins": 15, "per": "annotation", "norm": 1}, error=True, bounds=(0.0, 2.0),
+        in_all=False,
+        tags=frozenset({"other_scale"}),
+        cannot_tell="Much with more than three or four classes: most cells then hold one case, "
+        "which looks miscalibrated by chance.",
+    ),
+    Metric(
+        "kuiper_error", "Kuiper's calibration error", "Calibration",
+        "The largest gap between confidence and agreement over any range of confidence.",
+        "lower", "Arrieta-Ibarra et al. 2022",
+        plan=recipes.sorted_scores, prepare=recipes.by_edges(recipes.in_cells),
+        formula=calibration.kuiper_error, exact=peer_recipes.exact_kuiper,
+        of_cells=recipes.from_cells(peer_recipes.exact_kuiper, cell_bounds.kuiper),
+        questions=common.ANY, options={"question": "top_label", "per": "annotation"},
+        error=True, bounds=common.UNIT, in_all=False,
+        cannot_tell="How large the gap is where it is: too sure and not sure enough in turn "
+        "cancel within a range.",
+    ),
+    Metric(
+        "kernel_calibration_error", "Squared kernel calibration error", "Calibration",
+        "Whether cases of like confidence are off in the same direction, over all pairs.",
+        "lower", "Widmann et al. 2019; Kumar et al. 2018",
+        plan=peer_recipes.sorted_cases, prepare=recipes.smoothed(peer_recipes.laplace_smoother),
+        formula=calibration.kernel_error, exact=peer_recipes.kernel_pairs,
+        of_cells=cell_bounds.kernel_of_cells, questions=common.ONE,
+        options={"question": "top_label", "bandwidth": 0.4, "estimator": "debiased"},
+        error=True, bounds=common.UNIT, in_all=False, tags=frozenset({"of_cases", "other_scale"}),
+        undefined="it needs two cases, to compare one with the other",
+        cannot_tell="How large a gap is, in units of probability: its scale hangs on the kernel.",
+    ),
+    Metric(
+        "spiegelhalter_z", "Spiegelhalter's z", "Calibration",
+        "By how many standard errors the squared loss is above what the probabilities expect.",
+        "none", "Spiegelhalter 1986",
+        plan=recipes.per_case("spiegelhalter"), formula=proper.spiegelhalter_z,
+        options={"per": "case"},
+        undefined="no probability leaves the squared loss any room (all are 0, 1 or equal)",
+        in_all=False,
+        cannot_tell="How large the error is (it grows with the cases), nor errors that cancel, "
+        "such as too sure below 1/2 and not sure enough above.",
     ),
 )  # fmt: skip

@@ -39,18 +39,18 @@ ROWS = (
         "Epistemic loss of the belief's mean, against the raters that are left when one is set "
         "aside.",
         "lower", "LH Table 2", plan=recipes.per_case("prior_epistemic_loss", 3),
-        formula=proper.mean_score, least_raters=3, needs_belief=True,
+        formula=proper.mean_score, least_raters=3, needs="belief",
     ),
     Metric(
         "posterior_epistemic_loss", "Epistemic loss after an expert label", "Disagreement",
         "The same after the belief has seen the label of the rater set aside.",
         "lower", "LH Table 2", plan=recipes.per_case("posterior_epistemic_loss", 3),
-        formula=proper.mean_score, least_raters=3, needs_belief=True,
+        formula=proper.mean_score, least_raters=3, needs="belief",
     ),
     Metric(
         "posterior_gain", "Gain from an expert label", "Disagreement",
         "How much an expert's label lowers the epistemic loss: before minus after.",
         "higher", "LH Table 2", plan=recipes.per_case("posterior_gain", 3),
-        formula=proper.mean_score, least_raters=3, needs_belief=True,
+        formula=proper.mean_score, least_raters=3, needs="belief",
     ),
 )  # fmt: skip

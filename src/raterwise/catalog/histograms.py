@@ -62,4 +62,24 @@ ROWS = (
         options=common.LH, formula_options=("estimator", "singletons"), least_raters=2,
         tags=common.BY_CLASS | {"variance"},
     ),
+    Metric(
+        "refinement_loss", "Refinement loss", "Label histograms",
+        "The squared loss that would be left if every bin were calibrated.",
+        "lower", "LH eq 5",
+        plan=recipes.binned("per_class", "case"), formula=proper.refinement_loss,
+        options=common.LH, formula_options=("estimator", "singletons"), bounds=(0.0, 2.0),
+        in_all=False, tags=common.BY_CLASS,
+        cannot_tell="Whether the model or the raters are to blame: it is grouping or dispersion "
+        "loss plus irreducible loss.",
+    ),
+    Metric(
+        "grouping_loss", "Grouping loss", "Label histograms",
+        "How much the raters' true frequencies vary among the cases of a bin.",
+        "lower", "LH eq 6, appendix B.4; Kull & Flach 2015",
+        plan=recipes.binned("per_class", "case", 2), formula=proper.grouping_loss,
+        options={"bins": 15, "estimator": "debiased"}, formula_options=("estimator",),
+        least_raters=2, in_all=False, tags=common.BY_CLASS | {"variance"},
+        cannot_tell="What the model tells apart within a bin: wide bins make it large. The "
+        "dispersion loss does not count that.",
+    ),
 )  # fmt: skip

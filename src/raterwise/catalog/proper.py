@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raterwise import recipes
+from raterwise import peer_recipes, recipes
 from raterwise.catalog import common
 from raterwise.metric import Metric
 from raterwise.metrics import proper
@@ -44,5 +44,32 @@ ROWS = (
         plan=recipes.per_case("ranked"), formula=proper.mean_score, options={"per": "case"},
         in_all=False,
         shape="loss", bounds=common.POSITIVE,
+    ),
+    Metric(
+        "majority_accuracy", "Majority accuracy", "Proper scores",
+        "How often the predicted class is the one that most raters chose.",
+        "higher", "LH section 7, \"Acc\"",
+        plan=recipes.per_case("majority"), formula=proper.mean_hit,
+        in_all=False, shape="proportion", bounds=common.UNIT,
+        cannot_tell="How many raters were against it; a tie goes to the lowest class.",
+    ),
+    Metric(
+        "ranked_log_score", "Ranked log score", "Proper scores",
+        "Mean log loss of \"at most class k\", summed over k, for ordered classes.",
+        "lower", "Tödter & Ahrens 2012",
+        plan=recipes.per_case("ranked_log"), formula=proper.mean_score, options={"per": "case"},
+        undefined="it is infinite: a rater chose a class where the model excludes all up to it, "
+        "or all from it on",
+        in_all=False, shape="loss", bounds=common.POSITIVE,
+        cannot_tell="How far apart the classes are: every step of the scale counts the same.",
+    ),
+    Metric(
+        "top_label_brier", "Top-label Brier score", "Proper scores",
+        "Mean squared distance between the confidence and whether a rater agrees.",
+        "lower", "Gupta & Ramdas 2022",
+        plan=recipes.binned("top_label", "case"), formula=proper.expected_squared_loss,
+        options={"per": "case"}, label_loss=peer_recipes.top_squares_of_label,
+        in_all=False, shape="loss", step=recipes.step_of_squares, bounds=common.UNIT,
+        cannot_tell="Anything of the classes that were not predicted.",
     ),
 )  # fmt: skip

@@ -7,6 +7,7 @@ what is printed any more.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -15,6 +16,8 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from raterwise import __version__
+from raterwise.cli.agreement import EXAMPLES as AGREEMENT_EXAMPLES
+from raterwise.cli.agreement import agreement
 from raterwise.cli.calibrate import EXAMPLES as CALIBRATE_EXAMPLES
 from raterwise.cli.calibrate import calibrate
 from raterwise.cli.compare import EXAMPLES as COMPARE_EXAMPLES
@@ -25,6 +28,7 @@ from raterwise.cli.merge import EXAMPLES as MERGE_EXAMPLES
 from raterwise.cli.merge import merge
 from raterwise.cli.plan import EXAMPLES as PLAN_EXAMPLES
 from raterwise.cli.plan import plan
+from raterwise.cli.reading import NOTES
 from raterwise.cli.report import EXAMPLES as REPORT_EXAMPLES
 from raterwise.cli.report import report
 from raterwise.cli.segment import EXAMPLES as SEGMENT_EXAMPLES
@@ -34,6 +38,7 @@ from raterwise.cli.stability import EXAMPLES as STABILITY_EXAMPLES
 from raterwise.cli.stability import stability
 from raterwise.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES
 from raterwise.cli.worklist import worklist
+from raterwise.cli.writing import COMMAND_LINE
 from raterwise.errors import RaterwiseError
 
 __all__ = ["app", "main"]
@@ -47,10 +52,20 @@ class OneLineErrors(TyperGroup):
     program = "raterwise"
     """Whose errors they are."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; what was typed is kept for the provenance of results."""
+        COMMAND_LINE.set(shlex.join([self.program, *args]))
+        NOTES.set(())
+        return list(super().parse_args(ctx, args))
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn an error on purpose, or of the file system, into an exit code."""
         try:
-            return super().invoke(ctx)
+            done = super().invoke(ctx)
+            quiet = {"-q", "--quiet"} & set(shlex.split(COMMAND_LINE.get()))
+            for note in () if quiet else dict.fromkeys(NOTES.get()):
+                typer.echo(f"note: {as_options(note)}", err=True)
+            return done
         except BrokenPipeError:
             end_quietly()
         except (RaterwiseError, OSError) as error:
@@ -94,6 +109,7 @@ app.command(epilog=WORKLIST_EXAMPLES)(worklist)
 app.command(epilog=STABILITY_EXAMPLES)(stability)
 app.command(epilog=PLAN_EXAMPLES)(plan)
 app.command(epilog=SEGMENT_EXAMPLES)(segment)
+app.command(epilog=AGREEMENT_EXAMPLES)(agreement)
 app.command(epilog=MERGE_EXAMPLES)(merge)
 app.command()(demo)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
-from raterwise.cli import options
-from raterwise.cli.options import Input, Method, OnProblem, Unit, asked_of
+from raterwise.cli import draw_options, options
+from raterwise.cli.members import Members, each_draw, write_draws
+from raterwise.cli.options import Input, Method, OnProblem, Unit, asked_of, prevalences
 from raterwise.cli.reading import (
     Cases,
     TableOptions,
@@ -35,9 +36,9 @@ from raterwise.compare import Comparison, compare
 from raterwise.errors import InvalidInputError
 from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import listed
+from raterwise.prevalence import shift_prevalence
 
 if TYPE_CHECKING:
-    from raterwise.beliefs import DirichletBelief
     from raterwise.calibrators.alpha import AlphaCalibration
 
 __all__ = ["EXAMPLES", "calibrate"]
@@ -59,6 +60,8 @@ raterwise calibrate --fit val.parquet --apply test.parquet --out calibrated \\
 raterwise worklist calibrated/calibrated.csv"""
 
 SCHEMA_VERSION = 1
+SAMPLES_FILE = "samples.npz"
+"""Every calibrated draw of an ensemble."""
 METRICS = (
     *("accuracy", "brier", "nll", "ece", "classwise_ece", "calibration_error"),
     *("epistemic_loss", "disagreement_loss", "disagreement_calibration_error"),
@@ -84,7 +87,10 @@ class Calibrated:
     alpha: AlphaCalibration | None
     probs: FloatArray
     """(N, K)."""
-    belief: DirichletBelief | None
+    belief: Any
+    """Where α0 or several draws say more than the probabilities; otherwise None."""
+    shifted: str = ""
+    """To which prevalence the probabilities were shifted, if to any."""
 
     @property
     def models(self) -> dict[str, Any]:
@@ -104,9 +110,9 @@ class Calibrated:
             }
             parts = [f"{key} {value:.4g}" for key, value in fitted.items() if value is not None]
             words.append(f"{name} ({', '.join(parts)})" if parts else name)
-        if self.belief is not None:
+        if self.alpha is not None:
             low, middle, high = np.quantile(self.belief.concentration, (0.25, 0.5, 0.75))
-            penalty = "" if self.alpha is None else f", l2 {self.alpha.l2_:.3g}"
+            penalty = f", l2 {self.alpha.l2_:.3g}"
             within = f"half of the cases within {low:.3g} … {high:.3g}"
             words.append(f"α0 {middle:.3g} ({within}{penalty})")
         return "; ".join(words)
@@ -115,9 +121,13 @@ class Calibrated:
 @with_table_options
 def calibrate(
     tables: TableOptions,
-    fit: options.FitFile,
-    apply: options.ApplyFile,
     out: options.OutFolder,
+    fit: options.FitFile = None,
+    apply: options.ApplyFile = None,
+    fit_samples: draw_options.FitSamples = None,
+    fit_member: draw_options.FitMembers = None,
+    apply_samples: draw_options.ApplySamples = None,
+    apply_member: draw_options.ApplyMembers = None,
     method: options.MethodName = Method.temperature,
     fit_ratings: options.FitRatings = None,
     apply_ratings: options.ApplyRatings = None,
@@ -138,6 +148,7 @@ def calibrate(
     seed: options.Seed = 0,
     unit: options.UnitDrawn = Unit.cases,
     on_single: options.OnSingle = OnProblem.error,
+    target_prevalence: options.AppliedPrevalence = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Fit a calibrator to one table, apply it to another, show what it changes.
@@ -146,11 +157,20 @@ def calibrate(
     each case also gets α0, which says how sure to be of its probabilities, and
     the probability that two raters disagree about it. The same column options
     hold for both files.
+
+    The draws of an ensemble are calibrated one by one, with a calibrator that
+    is fitted to all of them; out has them in samples.npz, for raterwise worklist.
     """
     check_folder(out)
-    tables_made = (f"calibrated{apply.suffix}", "calibrated.csv", "calibrated.tsv")
+    both = (
+        Members.of(fit_samples, fit_member, "fit-"),
+        Members.of(apply_samples, apply_member, "apply-"),
+    )
+    fit, apply = both[0].base(fit, "--fit"), both[1].base(apply, "--apply")
+    tables_made = (f"calibrated{apply.suffix}", "calibrated.csv", "calibrated.tsv", SAMPLES_FILE)
     names = (*tables_made, "calibrator.json", "alpha.json", "before_after.json")
-    refuse_overwriting([out / name for name in names], (fit, apply, fit_ratings, apply_ratings))
+    inputs = (fit, apply, fit_ratings, apply_ratings, *both[0].paths, *both[1].paths)
+    refuse_overwriting([out / name for name in names], inputs)
     if method is Method.none and not alpha:
         raise InvalidInputError("--method: none leaves nothing to do without --alpha")
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
@@ -163,26 +183,57 @@ def calibrate(
                 input=input.value,
                 logit_prefix=logit_prefix,
                 features_prefix=features_prefix if alpha else None,
+                members=members,
             )
-            for file, ratings in ((fit, fit_ratings), (apply, apply_ratings))
+            for file, ratings, members in zip(
+                (fit, apply), (fit_ratings, apply_ratings), both, strict=True
+            )
         )
         overlap = _overlap(known, new, same=_same_file(fit, apply), allowed=allow_overlap)
         _check_alike(known, new)
         report("fitting", 0.1)
         calibrator = _new_calibrator(method, cross_validate, alpha, input)
-        found = _calibrated(known, new, calibrator, alpha, alpha_l2, seed)
+        found = _calibrated(known, new, calibrator, alpha, alpha_l2, seed, input.value)
         comparison = None
         if new.labels is not None:
             comparison = _compared(
-                new, found, metrics, **asked_of(bins, question, per, option), resamples=resamples,
-                level=level, seed=seed, unit=unit.value, on_single=on_single.value, progress=report,
+                new, found, new.belief(input.value), metrics,
+                **asked_of(bins, question, per, option), resamples=resamples, level=level,
+                seed=seed, unit=unit.value, on_single=on_single.value, progress=report,
             )  # fmt: skip
-    notes = [*overlap["warnings"], *heard]
+    read = dict.fromkeys((*known.table.notes, *new.table.notes))
+    notes = [*overlap["warnings"], *read, *heard, *both[0].notes(fit), *both[1].notes(apply)]
+    if target_prevalence is not None:
+        found = _in_use(known, found, prevalences("--target-prevalence", target_prevalence))
+        notes.append(found.shifted)
     files = _write(out, apply, tables, new, found)
     record = _record(method, known, new, found, comparison, overlap, notes)
     files.append(write_json(out / "before_after.json", record))
     if not quiet:
         _show(known, new, found, comparison, notes, files)
+
+
+def _in_use(known: Cases, found: Calibrated, target: Any) -> Calibrated:
+    """Return probabilities at the prevalence of use; those fitted are right at that of the labels.
+
+    What is compared before and after stays at the prevalence of the files.
+    """
+    if found.belief is not None:
+        raise InvalidInputError("target_prevalence: α0 cannot be shifted; leave out --alpha")
+    shares = np.nan_to_num(known.require_labels().frequencies)
+    weights = known.of_rated(known.table.weights)
+    before = np.average(shares, axis=0, weights=weights)
+    after = np.array(target if len(target) > 1 else [1 - target[0], target[0]])
+    names = known.table.class_names
+    probs = shift_prevalence(found.probs, before, target)
+    moved = ", ".join(
+        f"{n} {b:.3g} → {a:.3g}" for n, b, a in zip(names, before, after, strict=True)
+    )
+    words = (
+        f"the probabilities written are those at the prevalence of use ({moved}); the comparison "
+        "is at that of the file"
+    )
+    return replace(found, probs=probs, shifted=words)
 
 
 def _same_file(first: Path, second: Path) -> bool:
@@ -232,30 +283,45 @@ def _check_alike(known: Cases, new: Cases) -> None:
 
 
 def _calibrated(
-    known: Cases, new: Cases, calibrator: Any, alpha: bool, paper_l2: float | None, seed: int
+    known: Cases,
+    new: Cases,
+    calibrator: Any,
+    alpha: bool,
+    paper_l2: float | None,
+    seed: int,
+    input: str,
 ) -> Calibrated:
-    """Fit to the known cases and apply to the new; without λ of LH eq 50 α0 is cross-validated."""
-    from raterwise.beliefs import DirichletBelief, PointBelief
+    """Fit to the known cases and apply to the new; without λ of LH eq 50 α0 is cross-validated.
+
+    Draws of the known cases are S·N cases of weight 1/S.
+    """
     from raterwise.calibrators.alpha import AlphaCalibration
 
     labels, groups = known.require_labels(), known.of_rated(known.table.groups)
     weights = known.of_rated(known.table.weights)
-    fitted_probs, probs = known.of_rated(known.table.probs), PointBelief(new.table.probs).mean
+    before, after = known.belief(input).take(known.rated), new.belief(input)
     if calibrator is not None:
         scores = known.of_rated(known.scores)
         by_patient = {"groups": groups} if type(calibrator).__name__.endswith("CV") else {}
-        calibrator.fit(scores, labels, sample_weight=weights, **by_patient)
-        fitted_probs, probs = calibrator.predict_proba(scores), calibrator.predict_proba(new.scores)
+        calibrator.fit(*each_draw(scores, labels, weights, by_patient), **by_patient)
+        before, after = (
+            _as_belief(calibrator.predict_proba(given)) for given in (scores, new.scores)
+        )
     if not alpha:
-        return Calibrated(calibrator, None, probs, None)
-    features = known.of_rated(known.features)
+        return Calibrated(calibrator, None, after.mean, after if new.ensemble else None)
     model = AlphaCalibration(seed=seed)
     if paper_l2 is not None:
         model.set_params(l2=paper_l2, penalty="paper")
-    model.fit(features, labels, probs=fitted_probs, sample_weight=weights, groups=groups)
-    belief = model.predict(new.features, probs=probs)
-    assert isinstance(belief, DirichletBelief)  # of one model, not of an ensemble
-    return Calibrated(calibrator, model, probs, belief)
+    features = known.of_rated(known.features)
+    model.fit(features, labels, probs=before, sample_weight=weights, groups=groups)
+    belief = model.predict(new.features, probs=after)
+    return Calibrated(calibrator, model, belief.mean, belief)
+
+
+def _as_belief(found: Any) -> Any:
+    from raterwise.beliefs import PointBelief
+
+    return PointBelief(found) if isinstance(found, np.ndarray) else found
 
 
 def _new_calibrator(method: Method, cross_validate: bool, alpha: bool, input: Input) -> Any:
@@ -273,15 +339,15 @@ def _new_calibrator(method: Method, cross_validate: bool, alpha: bool, input: In
     return KINDS[f"{name}CV" if cross_validate and has_choice else name](input=input.value)
 
 
-def _compared(new: Cases, found: Calibrated, metrics: str | None, **chosen: Any) -> Comparison:
+def _compared(
+    new: Cases, found: Calibrated, belief: Any, metrics: str | None, **chosen: Any
+) -> Comparison:
     """Return after and before on the rated cases, resampled together."""
-    from raterwise.beliefs import PointBelief
-
     before: Any = new.of_rated(new.table.probs)
     after: Any = found.probs[new.rated]
     names: str | Sequence[str] = metrics or METRICS
     if found.belief is not None:
-        before, after = PointBelief(before), found.belief.take(new.rated)
+        before, after = belief.take(new.rated), found.belief.take(new.rated)
         names = metrics or (*METRICS, *BELIEF_METRICS)
     return compare(
         {"after": after, "before": before},
@@ -311,10 +377,14 @@ def _write(
             columns[name] = arrays[key] = values
     columns |= {f"prob_{name}": found.probs[:, k] for k, name in enumerate(names)}
     if found.belief is not None:
-        doubt = {"alpha0": found.belief.concentration, "disagreement": found.belief.disagreement()}
+        doubt = {"disagreement": found.belief.disagreement()}
+        if found.alpha is not None and not new.ensemble:
+            doubt = {"alpha0": found.belief.concentration, **doubt}
         columns |= doubt
         arrays |= doubt
     files = [write_like(apply, out, "calibrated", columns, arrays, tables.delimiter)]
+    if new.ensemble:
+        files.append(write_draws(out / SAMPLES_FILE, arrays, found.belief))
     return files + [save(model, out / f"{name}.json") for name, model in found.models.items()]
 
 

@@ -40,7 +40,7 @@ from raterwise.cli.show import (
     print_notes,
     print_table,
 )
-from raterwise.cli.writing import announce, check_outputs, write_json
+from raterwise.cli.writing import announce, check_outputs, with_notes, write_json
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
@@ -198,10 +198,12 @@ def _of_tables(
     from raterwise.compare import compare as compared
 
     models = _read(files, titles, ratings, tables)
-    return compared(
+    found = compared(
         models.probs, models.labels, groups=models.groups, class_names=models.class_names,
         weights=models.weights, **asked,
     )  # fmt: skip
+    each = found.models.items()
+    return replace(found, models={name: with_notes(one, models.notes) for name, one in each})
 
 
 def _of_findings(
@@ -223,7 +225,7 @@ def _of_findings(
     models: dict[str, Results] = {}
     first = None
     for i, (file, title) in enumerate(zip(files, titles, strict=True)):
-        found = read_findings(file, ratings, tables, finding_column, unit)[1]
+        table, found = read_findings(file, ratings, tables, finding_column, unit)
         first = first or found
         found = found.take(_rows_of(first, found, files[0], file))
 
@@ -234,7 +236,7 @@ def _of_findings(
             **arrays_of_findings(found, unit),
             **{**asked, "progress": within, "on_unrated": tables.on_unrated.value},
         )
-        models[title] = with_what_was_read(results, found)
+        models[title] = with_notes(with_what_was_read(results, found), table.notes)
     return _of_results(models, None, {})
 
 
@@ -299,6 +301,7 @@ class _Models:
     groups: Any
     weights: Any
     class_names: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def _read(
@@ -321,6 +324,7 @@ def _read(
         first.of_rated(first.table.groups),
         first.of_rated(first.table.weights),
         first.table.class_names,
+        first.table.notes,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from raterwise.cli.options import asked_of, comma_list
 from raterwise.cli.reading import TableOptions, read_subgroups
 from raterwise.cli.show import ProgressBar
+from raterwise.cli.writing import with_notes
 from raterwise.errors import InvalidInputError
 from raterwise.io.findings import Findings, join_findings, read_finding_ratings
 from raterwise.io.tables import PredictionTable, read_predictions
@@ -105,7 +106,7 @@ def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed
             subgroup_metrics=told["subgroup_metrics"],
             progress=report,
         )
-    return with_what_was_read(results, found)
+    return with_notes(with_what_was_read(results, found), table.notes)
 
 
 def arrays_of_findings(found: Findings, unit: str) -> dict[str, Any]:

@@ -44,11 +44,13 @@ def merge(
     Summaries of other metrics, bins, classes or seeds are refused. They count
     patients without naming them: one who is in two files counts as two.
     """
+    from raterwise.io.sources import matching_files
     from raterwise.streaming.evaluation import evaluate_digest, request_of_header
     from raterwise.streaming.saved import save_digest
 
     check_json(out)
     check_outputs((out, csv_out, save_summary), summaries)
+    read = matching_files(summaries)
     with making_sense(*summaries):
         digest, about, sources = merged_files(summaries)
         request = request_of_header(about, resamples=resamples, level=level)
@@ -58,7 +60,7 @@ def merge(
             results = evaluate_digest(digest, request, report, chosen)
     if save_summary is not None:
         save_digest(save_summary, digest, about, sources=sources)
-    deliver(results, out, csv_out, quiet=quiet, written=(save_summary,))
+    deliver(results, out, csv_out, quiet=quiet, written=(save_summary,), inputs=read)
 
 
 def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str]]:

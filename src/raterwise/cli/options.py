@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from raterwise.cli.kinds import (
+    Duplicates,
+    Input,
+    Layout,
+    Method,
+    OnProblem,
+    Order,
+    Per,
+    Question,
+    Unit,
+)
 from raterwise.errors import InvalidInputError
 
 __all__ = [
+    "Duplicates",
     "Input",
     "Layout",
     "Method",
@@ -26,73 +37,8 @@ __all__ = [
     "integers",
     "metric_options",
     "own_options",
+    "prevalences",
 ]
-
-
-class Layout(StrEnum):
-    """How a file holds the ratings."""
-
-    wide = "wide"
-    long = "long"
-    counts = "counts"
-
-
-class Unit(StrEnum):
-    """What the bootstrap draws."""
-
-    cases = "cases"
-    raters = "raters"
-    both = "both"
-
-
-class Question(StrEnum):
-    """What is asked of a case."""
-
-    top_label = "top_label"
-    positive = "positive"
-    per_class = "per_class"
-    predicted_class = "predicted_class"
-
-
-class Per(StrEnum):
-    """What counts once."""
-
-    annotation = "annotation"
-    case = "case"
-
-
-class OnProblem(StrEnum):
-    """What to do with a case that cannot be used."""
-
-    error = "error"
-    drop = "drop"
-
-
-class Method(StrEnum):
-    """How class probabilities are calibrated."""
-
-    temperature = "temperature"
-    vector = "vector"
-    matrix = "matrix"
-    dirichlet = "dirichlet"
-    isotonic = "isotonic"
-    beta = "beta"
-    histogram = "histogram"
-    none = "none"
-
-
-class Input(StrEnum):
-    """What a model's outputs are."""
-
-    probs = "probs"
-    logits = "logits"
-
-
-class Order(StrEnum):
-    """What a worklist is sorted by."""
-
-    gain = "gain"
-    disagreement = "disagreement"
 
 
 def comma_list(text: str | None) -> Sequence[str]:
@@ -102,6 +48,22 @@ def comma_list(text: str | None) -> Sequence[str]:
     ['benign', 'other, rare']
     """
     return next(csv.reader([text]), []) if text else []
+
+
+def prevalences(name: str, text: str | None) -> list[float] | None:
+    """Return the prevalence of the second class, or of every class: 0.03, or 0.9,0.07,0.03.
+
+    >>> prevalences("--target-prevalence", "0.03")
+    [0.03]
+    """
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in comma_list(text)]
+    except ValueError:
+        raise InvalidInputError(
+            f"{name}: must be numbers with commas between them, such as 0.03; got {text!r}"
+        ) from None
 
 
 def integers(name: str, text: str) -> list[int]:
@@ -188,7 +150,7 @@ DESIGNS = "Designs"
 OUTPUT = "Output"
 
 PredictionsFile = Annotated[
-    Path, typer.Argument(help="CSV, Parquet, Arrow (.arrow, .feather) or NPZ file.")
+    Path, typer.Argument(help="CSV, Excel, Parquet, Arrow (.arrow, .feather) or NPZ file.")
 ]
 RatingsFile = Annotated[
     Path | None, typer.Option(help="File of the ratings, joined to the predictions by id.")
@@ -209,13 +171,24 @@ ProbColumns = Annotated[
     str | None, _option(COLUMNS, "Or their names: a,b,c. One alone is the second of two classes.")
 ]
 ClassNames = Annotated[
-    str | None, _option(COLUMNS, "Other names for the classes, in the order of the columns: a,b,c.")
+    str | None,
+    _option(COLUMNS, "Other names for the classes, in the order of the columns: a,b,c."),
 ]
 LabelColumn = Annotated[str | None, _option(COLUMNS, "The label, where a case has just one.")]
 GroupColumn = Annotated[str | None, _option(COLUMNS, "The patient: patients are resampled whole.")]
 WeightColumn = Annotated[str | None, _option(COLUMNS, "The weight of each case.")]
 Delimiter = Annotated[
-    str | None, _option(COLUMNS, "Between the values of a CSV file. Default: a comma.")
+    str | None, _option(COLUMNS, "Between the values of a CSV file. Default: recognised.")
+]
+Encoding = Annotated[
+    str | None, _option(COLUMNS, "Of a CSV file, such as cp1252. Default: UTF-8 or UTF-16.")
+]
+Normalize = Annotated[
+    bool,
+    _option(COLUMNS, "Probabilities are rounded: divide each row by its sum.", "--normalize"),
+]
+Percent = Annotated[
+    bool, _option(COLUMNS, "Probabilities are percentages: 75 or 75% is 0.75.", "--percent")
 ]
 
 RatingsLayout = Annotated[
@@ -249,6 +222,18 @@ CountPrefix = Annotated[
 ]
 Missing = Annotated[
     str | None, _option(RATINGS, "What, besides an empty cell, is no rating: NA,-1.")
+]
+IgnoreCase = Annotated[
+    bool, _option(RATINGS, "Benign and BENIGN are the class benign.", "--ignore-case")
+]
+RepeatedRatings = Annotated[
+    Duplicates,
+    _option(
+        RATINGS,
+        "long: a rater rated a case more than once: refuse, count all, take the most frequent or "
+        "the last.",
+        "--duplicates",
+    ),
 ]
 AllowUnmatched = Annotated[
     bool,
@@ -292,6 +277,31 @@ SubgroupColumn = Annotated[
 SubgroupMetrics = Annotated[
     str | None, _option(EVALUATION, "Of these levels: ece,brier. Default: a short list.")
 ]
+TargetPrevalence = Annotated[
+    str | None,
+    _option(
+        EVALUATION,
+        "How frequent the second class is in use (or every class: a,b,c), where disease is "
+        "enriched in the file: labels are weighted and probabilities shifted to it.",
+    ),
+]
+AppliedPrevalence = Annotated[
+    str | None,
+    _option(
+        EVALUATION,
+        "How frequent the second class is in use (or every class: a,b,c): the probabilities "
+        "written are shifted to it from that of the labels they were fitted to.",
+        "--target-prevalence",
+    ),
+]
+SourcePrevalence = Annotated[
+    str | None,
+    _option(
+        EVALUATION,
+        "With --target-prevalence, where the probabilities are right. Default: as frequent as in "
+        "the file; the target again leaves them as they are.",
+    ),
+]
 OnUnrated = Annotated[OnProblem, _option(EVALUATION, "A case that nobody rated.")]
 OnSingle = Annotated[
     OnProblem,
@@ -302,14 +312,18 @@ OnSingle = Annotated[
 ]
 
 Out = Annotated[Path | None, _option(OUTPUT, "Write everything to this JSON file.")]
+HtmlOut = Annotated[
+    Path | None, _option(OUTPUT, "Write a report for people to this HTML file.", "--html")
+]
 CsvOut = Annotated[Path | None, _option(OUTPUT, "Write the metrics to this CSV file.", "--csv")]
 Quiet = Annotated[bool, _option(OUTPUT, "Print no table.", "--quiet", "-q")]
 
 FitFile = Annotated[
-    Path, typer.Option("--fit", help="Predictions to fit on: CSV, Parquet, Arrow or NPZ.")
+    Path | None,
+    typer.Option("--fit", help="Predictions to fit on: CSV, Parquet, Arrow or NPZ."),
 ]
 ApplyFile = Annotated[
-    Path, typer.Option("--apply", help="Predictions to calibrate, of other cases.")
+    Path | None, typer.Option("--apply", help="Predictions to calibrate, of other cases.")
 ]
 FitRatings = Annotated[Path | None, typer.Option(help="File of the ratings of --fit.")]
 ApplyRatings = Annotated[
@@ -317,7 +331,8 @@ ApplyRatings = Annotated[
     typer.Option(help="File of the ratings of --apply; without ratings nothing is compared."),
 ]
 InputKind = Annotated[
-    Input, _option(MODEL, "What the files hold. logits: the columns of --logit-prefix.", "--input")
+    Input,
+    _option(MODEL, "What the files hold. logits: the columns of --logit-prefix.", "--input"),
 ]
 LogitPrefix = Annotated[
     str, _option(MODEL, "How the names of the logit columns begin; the class follows.")

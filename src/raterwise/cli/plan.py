@@ -25,6 +25,7 @@ from raterwise.cli.reading import (
 )
 from raterwise.cli.show import (
     ProgressBar,
+    as_options,
     facts_in_words,
     new_console,
     number,
@@ -103,14 +104,15 @@ def plan(
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
         if multilabel:
-            joined = read_findings(predictions, ratings, tables, finding_column)[1]
+            table, joined = read_findings(predictions, ratings, tables, finding_column)
             found, each = _of_findings(metric, joined, told, report, **asked)
             words = facts_in_words(facts_of_findings(joined))
         else:
             refuse_finding_column(finding_column)
             pilot = read_cases(predictions, ratings, tables)
             found = _of_classes(metric, pilot, told, report, **asked)
-            words = pilot.in_words()
+            table, words = pilot.table, pilot.in_words()
+    heard += table.notes
     costs = {"case_cost": case_cost, "reading_cost": reading_cost}
     advice = None if budget is None else found.advice(budget, **costs)
     best = None if budget is None else found.best(budget, **costs)
@@ -219,7 +221,10 @@ def _show(
     console.print(Text(title + pilot, style="bold"))
     table = plain_table("cases")
     simulated = any(row["method"] == "simulation" for row in rows)
-    shown = ("width", "width_error", "bias", "bias_error") if simulated else ("width", "bias")
+    shown = ["width", "width_error", "bias", "bias_error"]
+    if not simulated:  # a mean over labels has no bias
+        shown = ["width", "width_error", "bias"] if any(r["width_error"] for r in rows) else []
+        shown = shown or ["width", "bias"]
     headings = ["±" if key.endswith("error") else key for key in shown]
     for heading in ("raters a case", "readings", "cost", *headings):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -231,9 +236,12 @@ def _show(
         table.add_row(*map(Text, cells))
     print_table(table, console)
     if simulated:
-        console.print(Text("±: standard error of the simulation; --repeats makes it smaller."))
+        more = "more --repeats and a larger pilot make it smaller"
+        console.print(Text(f"±: standard error of the simulation and of the pilot; {more}."))
+    elif "width_error" in shown:
+        console.print(Text("±: standard error of the pilot; a larger one makes it smaller."))
     for warning in heard:
-        console.print(Text(f"warning: {warning}", style="yellow"))
+        console.print(Text(f"warning: {as_options(warning)}", style="yellow"))
     if advice is not None:
         console.print(Text(advice, style="bold"))
 

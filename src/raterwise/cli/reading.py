@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -13,13 +14,17 @@ from typing import Any, get_type_hints, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from raterwise import rules
 from raterwise.cli import options
-from raterwise.cli.options import OnProblem, comma_list
+from raterwise.cli.members import Members
+from raterwise.cli.options import Duplicates, OnProblem, comma_list
 from raterwise.errors import InvalidInputError
-from raterwise.io.ratings import RatingTable
-from raterwise.io.scores import read_features, read_logits
+from raterwise.io.cases import TableColumns, read_tables
+from raterwise.io.patients import unused_patients
+from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
+from raterwise.io.sources import FORMATS, matching_files, open_table
 from raterwise.io.tables import (
     Joined,
     JoinReport,
@@ -27,23 +32,31 @@ from raterwise.io.tables import (
     RatingColumns,
     join,
     read_levels,
-    read_predictions,
-    read_ratings,
 )
 from raterwise.labels import Labels
 
 __all__ = [
+    "NOTES",
     "Cases",
     "TableOptions",
+    "draws_of",
     "heard_warnings",
+    "notes_on_stream",
+    "probabilities_or_belief",
     "read_cases",
+    "read_confidence",
     "read_joined",
+    "read_outside_cases",
     "read_subgroups",
     "shared_names",
     "with_table_options",
 ]
 
 Array = NDArray[Any]
+NO_MEMBERS = Members()
+
+NOTES: ContextVar[tuple[str, ...]] = ContextVar("notes", default=())
+"""What to know about tables that were read; the program shows it when a command is done."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +71,9 @@ class TableOptions:
     group_column: options.GroupColumn = None
     weight_column: options.WeightColumn = None
     delimiter: options.Delimiter = None
+    encoding: options.Encoding = None
+    normalize: options.Normalize = False
+    percent: options.Percent = False
     ratings_layout: options.RatingsLayout = None
     ratings_id_column: options.RatingsIdColumn = None
     rater_columns: options.RaterColumns = None
@@ -67,6 +83,8 @@ class TableOptions:
     count_columns: options.CountColumns = None
     count_prefix: options.CountPrefix = None
     missing: options.Missing = None
+    ignore_case: options.IgnoreCase = False
+    duplicates: options.RepeatedRatings = Duplicates.error
     allow_unmatched: options.AllowUnmatched = False
     on_unrated: options.OnUnrated = OnProblem.error
 
@@ -84,17 +102,25 @@ class TableOptions:
         )
 
     @property
+    def told(self) -> TableColumns:
+        """The same for the reader of the library."""
+        same = (
+            *("id_column", "prob_prefix", "label_column", "group_column", "weight_column"),
+            *("delimiter", "encoding", "normalize", "percent", "ignore_case"),
+            *("ratings", "ratings_id_column", "allow_unmatched"),
+        )
+        return TableColumns(
+            prob_columns=comma_list(self.prob_columns),
+            class_names=comma_list(self.class_names) or None,
+            missing=comma_list(self.missing),
+            duplicates=self.duplicates.value,
+            **{name: getattr(self, name) for name in same},
+        )
+
+    @property
     def columns(self) -> dict[str, Any]:
-        """What is in the table of predictions besides the probabilities."""
-        return {
-            "class_names": comma_list(self.class_names) or None,
-            "id_column": self.id_column,
-            "label_column": self.label_column,
-            "group_column": self.group_column,
-            "weight_column": self.weight_column,
-            "missing": comma_list(self.missing),
-            "delimiter": self.delimiter,
-        }
+        """What is in the table of predictions besides the probabilities, and how it is read."""
+        return self.told.columns
 
     def refuse_weights(self, command: str) -> None:
         """Refuse a column of weights where it would be left unread."""
@@ -103,13 +129,7 @@ class TableOptions:
 
     def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
         """Return the file to read ratings from: the one given, that of the predictions, or none."""
-        told = self.ratings.layout is not None or bool(self.ratings.named)
-        if self.label_column is not None and (ratings is not None or told):
-            raise InvalidInputError(
-                f"label_column: is for one label per case, and {self.label_column!r} would be left "
-                "unread; give it, or the ratings, but not both"
-            )
-        return predictions if ratings is None and told else ratings
+        return self.told.file_of_ratings(predictions, ratings)
 
 
 def with_table_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -142,9 +162,9 @@ class Cases:
 
     table: PredictionTable
     scores: Array
-    """(N, K) or (N,): what a calibrator is given, probabilities or logits."""
+    """(N, K) or (N,): what a calibrator is given, probabilities or logits; (S, N, K) of draws."""
     features: Array | None
-    """(N, D)."""
+    """(N, D), or (S, N, D) of every draw of an ensemble."""
     feature_names: tuple[str, ...]
     rated: NDArray[np.int64]
     """(M,): the rows that have labels."""
@@ -161,8 +181,23 @@ class Cases:
     @overload
     def of_rated(self, values: None) -> None: ...
     def of_rated(self, values: Array | None) -> Array | None:
-        """Return the part of (N, …) values that belongs to the rated cases."""
-        return None if values is None else values[self.rated]
+        """Return the part of (N, …) or (S, N, K) values that belongs to the rated cases."""
+        if values is None:
+            return None
+        return values[:, self.rated] if values.ndim == 3 else values[self.rated]
+
+    @property
+    def ensemble(self) -> bool:
+        """Whether the scores are those of several draws."""
+        return self.scores.ndim == 3
+
+    def belief(self, input: str) -> Any:
+        """Return what is believed of every case before anything is calibrated."""
+        from raterwise.beliefs import EnsembleBelief, PointBelief
+
+        if not self.ensemble:
+            return PointBelief(self.table.probs)
+        return EnsembleBelief(softmax(self.scores, axis=2) if input == "logits" else self.scores)
 
     def require_labels(self) -> Labels:
         """Return the labels where there are any; otherwise say how to give them."""
@@ -182,13 +217,67 @@ class Cases:
 
 
 def read_joined(
-    predictions: Path, ratings: Path | None, tables: TableOptions
+    predictions: Path, ratings: Path | None, tables: TableOptions, used: Sequence[str] = ()
 ) -> tuple[PredictionTable, Joined]:
-    """Return a table of predictions, and its cases joined to the ratings that options point to."""
-    source = tables.file_of_ratings(predictions, ratings)
-    table = _read_table(predictions, tables)
-    rated = _read_ratings(source, table, tables)
-    return table, join(table, rated, allow_unmatched=tables.allow_unmatched)
+    """Return a table of predictions, and its cases joined to the ratings that options point to.
+
+    `used` are columns that are read besides.
+    """
+    return read_tables(predictions, ratings, tables.told, used)
+
+
+def probabilities_or_belief(
+    members: Members,
+    tables: TableOptions,
+    table: PredictionTable,
+    joined: Joined,
+) -> Any:
+    """Return the probabilities of the joined cases; with members, the belief of their draws."""
+    draws = draws_of(members, tables, table)
+    if draws is None:
+        return joined.probs
+    from raterwise.beliefs import EnsembleBelief
+
+    return EnsembleBelief(draws[:, _rows_joined(table, joined.report)])
+
+
+def draws_of(members: Members, tables: TableOptions, table: PredictionTable) -> Array | None:
+    """Return the probabilities (S, N, K) or (S, N) of every draw; None without members."""
+
+    def read(file: Path) -> tuple[PredictionTable, Array]:
+        own = tables.told.read_table(file, beside=False)
+        return own, own.probs
+
+    return members.draws(table, "samples", read)
+
+
+def read_confidence(
+    predictions: Path,
+    column: str | None,
+    tables: TableOptions,
+    table: PredictionTable,
+    joined: Joined,
+) -> Array | None:
+    """Return what ranks the joined cases in place of the largest probability, if anything."""
+    if column is None:
+        return None
+    found = read_numbers(
+        predictions, column, "confidence_column", tables.delimiter, tables.encoding
+    )
+    return found[_rows_joined(table, joined.report)]
+
+
+def read_outside_cases(
+    outside: Path | None, column: str | None, tables: TableOptions
+) -> Array | None:
+    """Return the confidences, or probabilities, of cases from elsewhere; None without a file."""
+    if outside is None:
+        return None
+    given = comma_list(tables.prob_columns)
+    return read_outside(
+        outside, column, prob_prefix=tables.prob_prefix, prob_columns=given,
+        delimiter=tables.delimiter, encoding=tables.encoding,
+    )  # fmt: skip
 
 
 def read_subgroups(
@@ -201,9 +290,17 @@ def read_subgroups(
     """Return columns that tell the joined cases apart, by name; None where none is asked for."""
     if not columns:
         return None
-    found = read_levels(predictions, columns, delimiter=tables.delimiter)
+    found = read_levels(predictions, columns, delimiter=tables.delimiter, encoding=tables.encoding)
     rows = _rows_joined(table, report).tolist()
     return {name: [values[i] for i in rows] for name, values in found.items()}
+
+
+def notes_on_stream(predictions: Path, tables: TableOptions) -> tuple[str, ...]:
+    """Return what the names of the columns of a stream say: nothing of the cases is read."""
+    file = matching_files([predictions])[0]
+    if tables.group_column is not None or FORMATS.get(file.suffix.lower()) != "parquet":
+        return ()
+    return unused_patients(open_table(file), (), look=False)
 
 
 def _rows_joined(table: PredictionTable, report: JoinReport) -> NDArray[np.int64]:
@@ -215,28 +312,6 @@ def _rows_joined(table: PredictionTable, report: JoinReport) -> NDArray[np.int64
     return np.array([i for i, name in enumerate(table.ids.tolist()) if name not in absent])
 
 
-def _read_table(predictions: Path, tables: TableOptions) -> PredictionTable:
-    given = comma_list(tables.prob_columns)
-    return read_predictions(
-        predictions, prob_prefix=tables.prob_prefix, prob_columns=given, **tables.columns
-    )
-
-
-def _read_ratings(
-    source: Path | None, table: PredictionTable, tables: TableOptions
-) -> RatingTable | None:
-    if source is None:
-        return None
-    return read_ratings(
-        source,
-        table.class_names,
-        tables.ratings,
-        id_column=tables.ratings_id_column or tables.id_column,
-        missing=comma_list(tables.missing),
-        delimiter=tables.delimiter,
-    )
-
-
 def read_cases(
     predictions: Path,
     ratings: Path | None,
@@ -246,30 +321,64 @@ def read_cases(
     logit_prefix: str = "logit_",
     features_prefix: str | None = None,
     rated: str = "all",
+    members: Members = NO_MEMBERS,
 ) -> Cases:
     """Return the cases of a file of predictions with the ratings that the options point to.
 
-    With `rated="some"` a case without ratings is no mistake.
+    With `rated="some"` a case without ratings is no mistake. With members the scores, and the
+    features, are those of every draw.
     """
     source = tables.file_of_ratings(predictions, ratings)
-    if input == "logits":
-        table, scores = read_logits(predictions, logit_prefix=logit_prefix, **tables.columns)
-    else:
-        table = _read_table(predictions, tables)
-        scores = table.probs
+
+    def scored(file: Path) -> tuple[PredictionTable, Array]:
+        if input == "logits":
+            return read_logits(file, logit_prefix=logit_prefix, **tables.columns)
+        read = tables.told.read_table(file, beside=source == file)
+        return read, read.probs
+
+    table, scores = scored(predictions)
+    draws = members.draws(table, "samples" if input == "probs" else "logits", scored)
+    if draws is not None:
+        scores = np.stack((1 - draws, draws), axis=2) if draws.ndim == 2 else draws
     features: Array | None = None
     names: tuple[str, ...] = ()
     if features_prefix is not None:
-        features, names = read_features(predictions, features_prefix, tables.delimiter)
+        features, names = _features(members, table, predictions, scored, features_prefix, tables)
     found = Cases(table, scores, features, names, np.arange(len(table.probs)), None, {})
     if source is not None or table.labels is not None:
-        found = _with_labels(found, source, tables, rated)
+        found = _with_labels(found, source, tables, rated, beside=source == predictions)
     return found
 
 
-def _with_labels(cases: Cases, source: Path | None, tables: TableOptions, rated: str) -> Cases:
+def _features(
+    members: Members,
+    table: PredictionTable,
+    predictions: Path,
+    scored: Callable[[Path], tuple[PredictionTable, Array]],
+    prefix: str,
+    tables: TableOptions,
+) -> tuple[Array, tuple[str, ...]]:
+    """Return the features of the cases, of every draw where there are members, and their names."""
+
+    def described(file: Path) -> tuple[PredictionTable, Array]:
+        return scored(file)[0], read_features(file, prefix, tables.delimiter, tables.encoding)[0]
+
+    found = members.draws(table, "features", described)
+    if found is None:
+        return read_features(predictions, prefix, tables.delimiter, tables.encoding)
+    names = tuple(map(str, range(found.shape[2])))
+    if members.files:
+        names = read_features(members.files[0], prefix, tables.delimiter, tables.encoding)[1]
+    return found[0] if len(found) == 1 else found, names
+
+
+def _with_labels(
+    cases: Cases, source: Path | None, tables: TableOptions, rated: str, *, beside: bool
+) -> Cases:
     table = cases.table
-    ratings = _read_ratings(source, table, tables)
+    beside = beside and table.ids is not None
+    ratings = tables.told.read_ratings(source, table, beside=beside)
+    NOTES.set((*NOTES.get(), *(ratings.notes if ratings is not None else ())))
     joined = join(table, ratings, allow_unmatched=tables.allow_unmatched or rated == "some")
     report = joined.report
     if report.without_predictions and not tables.allow_unmatched:

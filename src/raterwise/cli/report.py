@@ -13,7 +13,7 @@ from raterwise.cli.stability import named, read_stability
 from raterwise.cli.writing import check_outputs
 from raterwise.compare import Difference, compare
 from raterwise.errors import InvalidInputError, RaterwiseError
-from raterwise.io.damaged import making_sense
+from raterwise.io.damaged import making_sense, read_json
 from raterwise.results import Results
 
 __all__ = ["EXAMPLES", "open_in_browser", "paired", "report"]
@@ -23,11 +23,17 @@ EXAMPLES = """[bold]Examples[/bold]
 [dim]# results.json is what raterwise evaluate --out wrote[/dim]
 raterwise report results.json -o report.html
 
+[dim]# what raterwise calibrate wrote: before and after; words for the paper beside it[/dim]
+raterwise report calibrated/before_after.json -o report.html --text methods.md
+
 [dim]# with everything else that raterwise can say about the same cases, and shown at once[/dim]
 raterwise report results.json -o report.html --single one_rater.json --after scaled.json \\
     --stability stability.json --worklist worklist.csv --open"""
 
-ResultsFile = Annotated[Path, typer.Argument(help="JSON file that raterwise evaluate --out wrote.")]
+ResultsFile = Annotated[
+    Path,
+    typer.Argument(help="JSON file that raterwise evaluate --out or raterwise calibrate wrote."),
+]
 
 
 def report(
@@ -50,13 +56,19 @@ def report(
     worklist: Annotated[
         Path | None, typer.Option(help="CSV file that raterwise worklist --out wrote.")
     ] = None,
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            "--text", help="Also write words for a paper, methods and results, to this .md file."
+        ),
+    ] = None,
     title: Annotated[
         str | None, typer.Option(help="The heading, such as the name of the model.")
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write a report of results: one file that opens anywhere, without a network."""
-    check_outputs((out,), (results, single, before, after, stability, worklist))
+    check_outputs((out, text), (results, single, before, after, stability, worklist))
     if out.suffix.lower() not in (".htm", ".html"):
         raise InvalidInputError(f"--out: must end in .html, for browsers to open it; got {out}")
     if before is not None and after is not None:
@@ -69,7 +81,9 @@ def report(
         with ProgressBar() as progress:
             progress(f"drawing {out.name}", 0.5)
             content.to_html(out, versions=content.versions, **parts)
-    typer.echo(f"Written: {out}")
+        if text is not None:
+            content.to_text(text)
+    typer.echo(f"Written: {', '.join(str(file) for file in (out, text) if file is not None)}")
     if show:
         open_in_browser(out)
 
@@ -85,8 +99,11 @@ def _read(
     """Return the results, and what is shown beside them, from their files."""
     from raterwise.worklist import Worklist
 
-    content = Results.from_json(results)
-    parts: dict[str, Any] = {}
+    content, parts = read_results(results)
+    if parts and (before is not None or after is not None):
+        raise InvalidInputError(
+            f"--before, --after: must be left out; {results} holds both sides of a recalibration"
+        )
     for name, path in (("single", single), ("before", before), ("after", after)):
         if path is not None:
             parts[name] = Results.from_json(path)
@@ -104,6 +121,28 @@ def _read(
     if worklist is not None:
         parts["worklist"] = Worklist.from_csv(worklist)
     return content, parts
+
+
+def read_results(path: Path) -> tuple[Results, dict[str, Any]]:
+    """Return the results of a file, and what else of a report it holds.
+
+    What `raterwise calibrate` wrote holds results before and after, and their differences.
+    """
+    content = read_json(path, "a raterwise result file")
+    if not isinstance(content, dict) or "metrics" in content or "fitted" not in content:
+        return Results.from_json(path), {}  # which explains what is no such file
+    if content.get("after") is None or content.get("before") is None:
+        raise InvalidInputError(
+            f"{path}: holds nothing to compare; raterwise calibrate needs --apply-ratings for that"
+        )
+    try:
+        after, before = (Results.from_dict(content[name]) for name in ("after", "before"))
+        made = tuple(Difference(**row) for row in content.get("differences") or ())
+    except (InvalidInputError, TypeError) as error:
+        raise InvalidInputError(
+            f"{path}: is not what raterwise calibrate writes ({error})"
+        ) from error
+    return after, {"before": before, "differences": made}
 
 
 def _check_alike(results: Results, single: Results, file: Path) -> None:

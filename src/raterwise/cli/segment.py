@@ -148,7 +148,9 @@ def segment(
             subgroups={name: [dict(f.values)[name] for f in files] for name in apart} or None,
             subgroup_metrics=subgroup_metrics,
         )
-    deliver(results, out, csv_out, quiet=quiet, written=(maps,))
+    masks = (file for each in files for file in (*each.raters, each.mask))
+    inputs = (manifest, *(each.probabilities for each in files), *masks)
+    deliver(results, out, csv_out, quiet=quiet, written=(maps,), inputs=inputs)
 
 
 def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> list[Path]:

@@ -52,6 +52,9 @@ OPTIONS = frozenset(
             "on_unrated",
             "ratings_layout",
             "skip_bad",
+            "ignore_case",
+            "normalize",
+            "percent",
         ),
         *("features_prefix", "logit_prefix", "prob_prefix", "rater_prefix", "count_prefix"),
         *("prob_columns", "rater_columns", "count_columns", "subgroup_column", "subgroup_metrics"),
@@ -62,7 +65,7 @@ OPTIONS = frozenset(
     )
 )
 """Arguments of the library that are options here, wherever a message speaks of them."""
-OPTIONS_WITH_VALUES = frozenset(("delimiter", "missing"))
+OPTIONS_WITH_VALUES = frozenset(("delimiter", "duplicates", "encoding", "missing"))
 """Those that are also common words, and so must come with a value: delimiter=";"."""
 OPTIONS_IN_FRONT = frozenset(
     (

@@ -93,6 +93,7 @@ class StreamRequest:
                 told["seed"],
                 unit=told["unit"].value,
                 **asked_of(*(told[name] for name in ("bins", "question", "per", "option"))),
+                outside=outside_of(told),
                 on_unrated=told["on_unrated"].value,
                 on_single=told["on_single"].value,
                 subgroups=told["subgroup_column"],
@@ -117,6 +118,18 @@ def client_of(cluster: str | None, workers: int | None) -> Iterator[Any]:
         yield client
 
 
+def outside_of(told: Mapping[str, Any]) -> Any:
+    """Return the cases from elsewhere, which are read at once; None where there are none."""
+    from raterwise.io.scores import read_outside
+
+    if told["outside"] is None:
+        return None
+    return read_outside(
+        told["outside"], told["confidence_column"], prob_prefix=told["prob_prefix"],
+        prob_columns=comma_list(told["prob_columns"]), delimiter=told["delimiter"],
+    )  # fmt: skip
+
+
 def stream_columns(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of columns as `StreamColumns.of` takes them; refuse what streams lack."""
     for name in ("ratings", "ratings_layout", "rater_column", "rating_column"):
@@ -128,5 +141,6 @@ def stream_columns(told: Mapping[str, Any]) -> dict[str, Any]:
     lists = ("prob_columns", "class_names", "rater_columns", "count_columns", "missing")
     return {
         **{name: told[name] for name in (*single, "group_column", "weight_column")},
+        "confidence_column": told["confidence_column"],
         **{name: comma_list(told[name]) for name in lists},
     }

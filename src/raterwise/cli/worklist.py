@@ -9,7 +9,8 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from raterwise.cli import options
+from raterwise.cli import draw_options, options
+from raterwise.cli.members import Members
 from raterwise.cli.options import Order
 from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_options
 from raterwise.cli.show import new_console, number, plain_table, print_table
@@ -21,7 +22,7 @@ from raterwise.io.scores import read_numbers
 from raterwise.io.sources import listed, open_table
 
 if TYPE_CHECKING:
-    from raterwise.beliefs import Belief
+    from raterwise.beliefs import Belief, EnsembleBelief
     from raterwise.worklist import Worklist
 
 __all__ = ["EXAMPLES", "worklist"]
@@ -35,6 +36,10 @@ raterwise worklist calibrated/calibrated.csv --top 20
 raterwise worklist today.csv --calibrator calibrated/calibrator.json \\
     --alpha-model calibrated/alpha.json --out worklist.csv
 
+[dim]# the draws of an ensemble, as raterwise calibrate left them, or as they are[/dim]
+raterwise worklist --samples calibrated/samples.npz
+raterwise worklist --member net_1.csv --member net_2.csv --member net_3.csv
+
 [dim]# after the first readings are in[/dim]
 raterwise worklist calibrated/calibrated.csv --ratings first.csv"""
 
@@ -46,8 +51,10 @@ ALPHA_COLUMN = "alpha0"
 @with_table_options
 def worklist(
     tables: TableOptions,
-    predictions: options.PredictionsFile,
+    predictions: draw_options.OptionalPredictionsFile = None,
     ratings: options.WorklistRatings = None,
+    samples: draw_options.SamplesFile = None,
+    member: draw_options.MemberFiles = None,
     by: options.WorklistBy = Order.gain,
     top: options.Top = None,
     calibrator: options.CalibratorFile = None,
@@ -62,12 +69,16 @@ def worklist(
 
     Each case is shown with what would be believed after each answer that the
     expert may give. How sure to be of a case (α0) comes from
-    raterwise calibrate --alpha.
+    raterwise calibrate --alpha, or from how far the draws of an ensemble are
+    apart (--samples, --member).
     """
     from raterwise.worklist import worklist as ranked
 
     tables.refuse_weights("worklist")
-    check_outputs((out,), (predictions, ratings, calibrator, alpha_model))
+    members = Members.of(samples, member)
+    predictions = members.base(predictions)
+    inputs = (predictions, ratings, calibrator, alpha_model, *members.paths)
+    check_outputs((out,), inputs)
     fitted = _load(calibrator, "--calibrator", alpha=False)
     sure = _load(alpha_model, "--alpha-model", alpha=True)
     cases = read_cases(
@@ -78,12 +89,13 @@ def worklist(
         logit_prefix=logit_prefix,
         features_prefix=features_prefix,
         rated="some",
+        members=members,
     )
-    probs: Any = cases.table.probs
+    probs: Any = cases.belief("probs") if cases.ensemble else cases.table.probs
     if fitted is not None:
         _check_classes(fitted, calibrator, cases)
         probs = fitted.predict_proba(cases.scores)
-    belief = _belief(cases, probs, sure, predictions, alpha_column, tables.delimiter, by)
+    belief = _belief(cases, probs, sure, predictions, alpha_column, tables.delimiter, by, members)
     belief = _updated(belief, cases)
     ids = None if cases.table.ids is None else cases.table.ids.tolist()
     found = ranked(belief, ids, by.value, top, class_names=cases.table.class_names)
@@ -128,15 +140,18 @@ def _belief(
     column: str | None,
     delimiter: str | None,
     by: Order,
+    members: Members,
 ) -> Belief:
-    """Return the belief about every case: Dirichlet where α0 is known, otherwise a point."""
-    from raterwise.beliefs import DirichletBelief, PointBelief
+    """Return the belief about every case: Dirichlet where α0 is known, of draws, or a point."""
+    from raterwise.beliefs import DirichletBelief, EnsembleBelief, PointBelief
 
     if model is not None and column is not None:
         raise InvalidInputError("--alpha-model, --alpha-column: must be one of them; got both")
     if model is not None:
         found: Belief = model.predict(cases.features, probs=probs)
         return found
+    if isinstance(probs, EnsembleBelief):
+        return _of_draws(probs, cases, members, column)
     if column is None and _holds(predictions, ALPHA_COLUMN, delimiter):
         column = ALPHA_COLUMN
     if column is not None:
@@ -147,6 +162,22 @@ def _belief(
             "column 'alpha0'; give --alpha-model or --alpha-column, or rank --by disagreement"
         )
     return PointBelief(probs)
+
+
+def _of_draws(belief: EnsembleBelief, cases: Cases, members: Members, column: str | None) -> Belief:
+    """Return the belief of draws, with the α0 of each where their file has it."""
+    from raterwise.beliefs import DirichletMixtureBelief
+
+    if column is not None:
+        raise InvalidInputError(
+            "--alpha-column: is for one model; draws have theirs in the array 'concentration' of "
+            "--samples, or from --alpha-model"
+        )
+    if members.samples is None or not _holds(members.samples, "concentration", None):
+        return belief
+    sure = members.draws(cases.table, "concentration", lambda file: (cases.table, cases.scores))
+    assert sure is not None
+    return DirichletMixtureBelief(belief.samples, sure)
 
 
 def _holds(path: Path, column: str, delimiter: str | None) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,34 +21,38 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.files import check_can_write, replaced, write_text_atomically
 from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import file_format, open_table
+from raterwise.provenance import files_of
 from raterwise.results import Results
 
 __all__ = [
     "announce",
+    "COMMAND_LINE",
     "check_folder",
+    "check_html",
     "check_json",
     "check_outputs",
     "deliver",
-    "metrics_as_csv",
+    "with_notes",
+    "with_origin",
     "write_json",
     "write_like",
 ]
 
 Columns = Mapping[str, NDArray[Any]]
 
-
-METRIC_COLUMNS = (
-    *("name", "title", "group", "value", "low", "high", "debiased"),
-    *("direction", "dropped", "undefined"),
-)
-OPTIONAL_COLUMNS = ("std", "defined", "bound")
-"""Columns of metrics of images, and of approximations."""
+COMMAND_LINE: ContextVar[str] = ContextVar("command_line", default="")
+"""What was typed."""
 
 
 NOT_JSON = frozenset(
     (".arrow", ".csv", ".feather", ".htm", ".html", ".npz", ".parquet", ".pdf", ".tsv", ".txt")
 )
 """Endings that promise another format; a name without one of its own is taken."""
+
+
+def with_notes(results: Results, notes: Sequence[str]) -> Results:
+    """Return the results with what the reader of their file noticed before their own warnings."""
+    return replace(results, warnings=(*notes, *results.warnings)) if notes else results
 
 
 def deliver(
@@ -56,16 +62,32 @@ def deliver(
     *,
     quiet: bool,
     written: Iterable[Path | None] = (),
+    html: Path | None = None,
+    inputs: Iterable[Path | None] = (),
 ) -> None:
-    """Write results to the files that are wanted, and to the terminal; `written` are there."""
+    """Write results to the files that are wanted, and to the terminal; `written` are there.
+
+    The files say which command made them of which `inputs`.
+    """
+    if out is not None or html is not None:
+        results = with_origin(results, inputs)
     if out is not None:
         results.to_json(out)
     if csv_out is not None:
-        write_text_atomically(csv_out, metrics_as_csv(results))
+        results.to_csv(csv_out)
+    if html is not None:
+        results.to_html(html)
     if not quiet:
         console = new_console()
         print_results(results, console)
-        announce(console, (out, csv_out, *written))
+        announce(console, (out, csv_out, html, *written))
+
+
+def with_origin(results: Results, inputs: Iterable[Path | None]) -> Results:
+    """Return results whose provenance names the command and the files that it read."""
+    command = COMMAND_LINE.get()
+    origin = {**results.provenance, "inputs": files_of(inputs)}
+    return replace(results, provenance=origin | ({"call": command} if command else {}))
 
 
 def announce(console: Console, files: Iterable[Path | None]) -> None:
@@ -94,31 +116,18 @@ def _same(first: Path, second: Path) -> bool:
     )
 
 
+def check_html(html: Path | None) -> None:
+    """Refuse a name for a page that browsers would not open."""
+    if html is not None and html.suffix.lower() not in (".htm", ".html"):
+        raise InvalidInputError(f"--html: must end in .html, for browsers to open it; got {html}")
+
+
 def check_json(out: Path | None) -> None:
     """Refuse a name for JSON that promises another format."""
     if out is not None and out.suffix.lower() in NOT_JSON:
         page = out.suffix.lower() in (".htm", ".html")
-        hint = "; raterwise report makes a page of it" if page else ""
+        hint = "; --html writes a page, raterwise report makes one of the JSON" if page else ""
         raise InvalidInputError(f"--out: is a JSON file and should end in .json; got {out}{hint}")
-
-
-def metrics_as_csv(results: Results) -> str:
-    """Return one line per metric, with every digit; what a metric does not have stays empty.
-
-    Where there are findings, they follow the means, which have no finding.
-    """
-    parts = {"": results, **results.findings}
-    rows = [(title, e) for title, part in parts.items() for e in part.values()]
-    extra = [
-        name for name in OPTIONAL_COLUMNS if any(getattr(e, name) is not None for _, e in rows)
-    ]
-    columns = {
-        name: np.array([getattr(e, name) for _, e in rows], object)
-        for name in (*METRIC_COLUMNS, *extra)
-    }
-    if results.findings:
-        columns = {"finding": np.array([title for title, _ in rows], object), **columns}
-    return _as_csv(columns, ",")
 
 
 def check_folder(path: Path) -> Path:
@@ -139,9 +148,10 @@ def write_like(
 ) -> Path:
     """Write columns into `folder` in the format of `source`; an NPZ file receives `arrays`."""
     kind = file_format(source)
-    if kind == "csv":
+    if kind in ("csv", "excel"):
         suffix = ".tsv" if ".tsv" in source.suffixes else ".csv"
-        text = _as_csv(columns, open_table(source, delimiter=delimiter).delimiter)
+        mark = open_table(source, delimiter=delimiter).delimiter if kind == "csv" else ","
+        text = _as_csv(columns, mark)
         return write_text_atomically(folder / f"{stem}{suffix}", text)
     if kind == "npz":
         with_text = {key: _plain_text(array) for key, array in arrays.items()}

@@ -18,6 +18,7 @@ def ece(
     bins: int | ArrayLike = 15,
     question: Questions = "top_label",
     per: Per = "annotation",
+    norm: float = 1,
     *,
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
@@ -40,6 +41,9 @@ def ece(
         each class apart.
     per : {"annotation", "case"}, default "annotation"
         Whether every label counts once, or every case.
+    norm : float, default 1
+        p of (Σ_m b_m/N |A_m - C_m|^p)^(1/p) (LH Definition 2), 1 or more: 2 is `rms_ce`, infinity
+        `mce`.
     weights : array-like of shape (N,), default None
         How often each case counts; 1 if left out.
     on_unrated : {"error", "drop"}, default "error"
@@ -68,7 +72,9 @@ def ece(
     >>> round(ece([0.1, 0.1, 0.7], [0, 1, 1], question="positive"), 4)
     0.3667
     """
-    return measure("ece", probs, labels, weights, on_unrated, bins=bins, question=question, per=per)
+    return measure(
+        "ece", probs, labels, weights, on_unrated, bins=bins, question=question, per=per, norm=norm
+    )
 
 
 def mce(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.choices import Debiasing, OnSingle, OnUnrated, Singletons, Unbiasing
 from raterwise.functions.measure import check_estimator, measure
+from raterwise.functions.weights import weights_or_optimal
 from raterwise.labels import Labels
 
 __all__ = [
@@ -23,7 +26,7 @@ def expected_squared_loss(
     probs: ArrayLike,
     labels: Labels | ArrayLike,
     *,
-    weights: ArrayLike | None = None,
+    weights: ArrayLike | Literal["optimal"] | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
     """Return the unbiased expected squared loss against a rater drawn at random.
@@ -36,8 +39,9 @@ def expected_squared_loss(
         Class probabilities; (N,) are those of class 1 of two.
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case.
-    weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+    weights : array-like of shape (N,) or "optimal", default None
+        How often each case counts; 1 if left out. "optimal" are those of `optimal_weights`, for
+        unequal numbers of raters.
     on_unrated : {"error", "drop"}, default "error"
         What to do about cases that nobody rated.
 
@@ -49,6 +53,7 @@ def expected_squared_loss(
     See Also
     --------
     epistemic_loss, irreducible_loss : its parts.
+    optimal_weights : which weights make it vary least.
 
     References
     ----------
@@ -60,6 +65,7 @@ def expected_squared_loss(
     >>> round(expected_squared_loss([[0.5, 0.5]], Labels.from_counts([[1, 1]])), 4)
     0.5
     """
+    weights = weights_or_optimal(weights, probs, labels)
     return measure("expected_squared_loss", probs, labels, weights, on_unrated)
 
 

@@ -8,9 +8,18 @@ from numpy.typing import ArrayLike
 
 from raterwise.choices import OnUnrated, Per
 from raterwise.functions.measure import measure
+from raterwise.functions.weights import weights_or_optimal
 from raterwise.labels import Labels
 
-__all__ = ["accuracy", "brier", "nll", "ranked_probability_score"]
+__all__ = [
+    "accuracy",
+    "brier",
+    "majority_accuracy",
+    "nll",
+    "ranked_log_score",
+    "ranked_probability_score",
+    "top_label_brier",
+]
 
 
 def accuracy(
@@ -65,7 +74,7 @@ def brier(
     scale_by_half: bool | Literal["auto"] = "auto",
     per: Per = "case",
     *,
-    weights: ArrayLike | None = None,
+    weights: ArrayLike | Literal["optimal"] | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
     """Return the Brier score, the mean squared distance to what a rater says.
@@ -80,8 +89,9 @@ def brier(
         Whether to halve; "auto" halves for two classes, as scikit-learn does.
     per : {"case", "annotation"}, default "case"
         Whether every case counts once, or every label.
-    weights : array-like of shape (N,), default None
-        How often each case counts; 1 if left out.
+    weights : array-like of shape (N,) or "optimal", default None
+        How often each case counts; 1 if left out. "optimal" are those of `optimal_weights`, for
+        unequal numbers of raters.
     on_unrated : {"error", "drop"}, default "error"
         What to do about cases that nobody rated.
 
@@ -104,6 +114,7 @@ def brier(
     >>> brier([[0.9, 0.1], [0.2, 0.8]], [0, 1])
     0.025
     """
+    weights = weights_or_optimal(weights, probs, labels)
     return measure(
         "brier", probs, labels, weights, on_unrated, scale_by_half=scale_by_half, per=per
     )
@@ -204,3 +215,145 @@ def ranked_probability_score(
     0.3125
     """
     return measure("ranked_probability_score", probs, labels, weights, on_unrated, per=per)
+
+
+def majority_accuracy(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return how often the predicted class is the one that most raters chose.
+
+    The "Acc" of the papers. It cannot tell how many raters were against the predicted class.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        Ties between classes go to the lowest, as in `Labels.majority`.
+
+    See Also
+    --------
+    accuracy : how often a rater agrees.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui & Sato, Diagnostic uncertainty calibration, AISTATS 2021, section 7.
+
+    Examples
+    --------
+    >>> majority_accuracy([[0.9, 0.1], [0.8, 0.2]], Labels.from_counts([[2, 1], [0, 3]]))
+    0.5
+    """
+    return measure("majority_accuracy", probs, labels, weights, on_unrated)
+
+
+def ranked_log_score(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    per: Per = "case",
+    *,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the ranked log score of ordered classes.
+
+    -Σ_k log of the probability given to what is true of "class k or lower", k = 0 … K - 2. Every
+    step of the scale counts the same: it cannot tell how far apart the classes are.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    per : {"case", "annotation"}, default "case"
+        Whether every case counts once, or every label.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        The mean over cases and their raters, natural logarithms; lower is better.
+
+    Raises
+    ------
+    UndefinedMetricError
+        Where a rater chose a class and the model excludes all up to it, or all from it on.
+
+    See Also
+    --------
+    ranked_probability_score : does not become infinite.
+    nll : for classes without an order.
+
+    References
+    ----------
+    Tödter & Ahrens, Generalization of the ignorance score, Monthly Weather Review 2012.
+
+    Examples
+    --------
+    >>> round(ranked_log_score([[0.5, 0.25, 0.25]], [1]), 4)  # -log 0.5 - log 0.75
+    0.9808
+    """
+    return measure("ranked_log_score", probs, labels, weights, on_unrated, per=per)
+
+
+def top_label_brier(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    per: Per = "case",
+    *,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the mean squared distance between the confidence and whether a rater agrees.
+
+    It cannot tell anything of the classes that were not predicted.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    per : {"case", "annotation"}, default "case"
+        Whether every case counts once, or every label.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 … 1; lower is better.
+
+    See Also
+    --------
+    brier : of all classes.
+
+    References
+    ----------
+    Gupta & Ramdas, Top-label calibration and multiclass-to-binary reductions, ICLR 2022.
+
+    Examples
+    --------
+    >>> round(top_label_brier([[0.9, 0.1], [0.3, 0.7]], [0, 0]), 4)  # (0.01 + 0.49) / 2
+    0.25
+    """
+    return measure("top_label_brier", probs, labels, weights, on_unrated, per=per)

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from raterwise.arrays import as_float_array, choose
+from raterwise.arrays import choose
+from raterwise.catalog import find
 from raterwise.choices import OneScore, OnUnrated, Per
-from raterwise.confidence import curve_of, numbers_of, with_outside
-from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.functions.measure import measure
+from raterwise.confidence import curve_of
+from raterwise.errors import InvalidInputError
+from raterwise.functions.measure import measure, value_of
 from raterwise.labels import Labels
-from raterwise.metrics import ranking
+from raterwise.metric import Given
 from raterwise.metrics.ranking import CCCCurve
 from raterwise.predictions import Predictions
 from raterwise.questions import Question
-from raterwise.summaries import ScoreMasses
+from raterwise.summaries import ScoreMasses, SortedPlan, SortedScores, summarise
+from raterwise.summaries.outside import with_outside_cases
 
-__all__ = ["auccc", "augrc", "aurc", "ccc_curve"]
+__all__ = ["auccc", "augrc", "aurc", "ccc_curve", "masses_of"]
 
 
 def ccc_curve(
@@ -90,7 +91,7 @@ def ccc_curve(
     >>> curve.area
     1.0
     """
-    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
+    scores = masses_of(probs, labels, confidence, outside, per, weights, question, on_unrated)
     return curve_of("ccc_curve", scores)
 
 
@@ -157,15 +158,7 @@ def auccc(
     >>> auccc(probs, [0, 1, 1, 0], outside=[0.5, 0.5])  # 5 right pairs and 2 halves of 9
     0.7777777777777778
     """
-    if confidence is None and outside is None:
-        return _measure("auccc", probs, labels, per, weights, question, on_unrated)
-    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
-    value = float(ranking.auccc(scores.mass, scores.hits))
-    if np.isnan(value):
-        raise UndefinedMetricError(
-            "auccc: undefined, every prediction is right, or every one is wrong"
-        )
-    return value
+    return _measure("auccc", probs, labels, confidence, outside, per, weights, question, on_unrated)
 
 
 def aurc(
@@ -223,10 +216,7 @@ def aurc(
     >>> round(aurc(probs, [0, 1, 1, 0]), 4)  # (0 + 0 + 1/3 + 1/4) / 4
     0.1458
     """
-    if confidence is None and outside is None:
-        return _measure("aurc", probs, labels, per, weights, question, on_unrated)
-    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
-    return float(ranking.aurc(scores.mass, scores.hits))
+    return _measure("aurc", probs, labels, confidence, outside, per, weights, question, on_unrated)
 
 
 def augrc(
@@ -283,20 +273,29 @@ def augrc(
     >>> augrc([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]], [0, 1, 1, 0])
     0.09375
     """
-    if confidence is None and outside is None:
-        return _measure("augrc", probs, labels, per, weights, question, on_unrated)
-    scores = _masses(probs, labels, confidence, outside, per, weights, question, on_unrated)
-    return float(ranking.augrc(scores.mass, scores.hits))
+    return _measure("augrc", probs, labels, confidence, outside, per, weights, question, on_unrated)
 
 
 def _measure(
-    name: str, probs: Any, labels: Any, per: str, weights: Any, question: str, on_unrated: OnUnrated
+    name: str,
+    probs: Any,
+    labels: Any,
+    confidence: Any,
+    outside: Any,
+    per: str,
+    weights: Any,
+    question: str,
+    on_unrated: OnUnrated,
 ) -> float:
     choose("question", question, ("top_label", "positive"))
-    return measure(name, probs, labels, weights, on_unrated, question=question, per=per)
+    if confidence is None and outside is None:
+        return measure(name, probs, labels, weights, on_unrated, question=question, per=per)
+    summary = _summary(probs, labels, confidence, outside, per, weights, question, on_unrated)
+    row = find(name)
+    return value_of(row, row.with_defaults({}), summary)
 
 
-def _masses(
+def masses_of(
     probs: Any,
     labels: Any,
     confidence: Any,
@@ -306,52 +305,32 @@ def _masses(
     question: str,
     on_unrated: OnUnrated,
 ) -> ScoreMasses:
+    """Return the sorted scores of the cases, in distribution and out of it, with their masses."""
+    summary = _summary(probs, labels, confidence, outside, per, weights, question, on_unrated)
+    return summary.channel().pooled()
+
+
+def _summary(
+    probs: Any,
+    labels: Any,
+    confidence: Any,
+    outside: Any,
+    per: str,
+    weights: Any,
+    question: str,
+    on_unrated: OnUnrated,
+) -> SortedScores:
     """Return the sorted scores of the cases, in distribution and out of it."""
     choose("question", question, ("top_label", "positive"))
     for name, given in (("confidence", confidence), ("outside", outside)):
         if given is not None and question != "top_label":
             raise InvalidInputError(f'{name}: goes with question="top_label"; got {question!r}')
-    predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated)
-    asked = Question(question, per)
-    asked.channels(predictions.num_classes)
-    size = predictions.chunk_rows
-    parts = [
-        asked.score(predictions.read(start, min(start + size, len(predictions))))
-        for start in range(0, len(predictions), size)
-    ]
-    score, hits = (np.concatenate([getattr(p, key)[:, 0] for p in parts]) for key in ("z", "mu"))
-    mass = np.concatenate([part.weights for part in parts])
-    if confidence is not None:
-        score = _confidence(confidence, predictions, len(probs))
-    others = None if outside is None else _outside(outside, predictions, confidence is not None)
-    return with_outside(score.astype(np.float64), mass, hits * mass, others)
-
-
-def _confidence(values: Any, predictions: Predictions, given: int) -> NDArray[Any]:
-    """Return the confidences of the cases that count; `given` is how many there were at first."""
-    score = numbers_of(values, "confidence")
-    if len(score) != given:
-        raise InvalidInputError(f"confidence: must match probs; got {len(score)} for {given} cases")
-    return score if predictions.kept is None else score[predictions.kept]
-
-
-def _outside(values: Any, predictions: Predictions, ranked_otherwise: bool) -> NDArray[np.float64]:
-    """Return the confidences of outside cases, which may be given by their class probabilities."""
-    array = as_float_array(values, "outside", ndim=(1, 2))
-    if array.ndim == 1:
-        return numbers_of(array, "outside").astype(np.float64)
-    if ranked_otherwise:
-        raise InvalidInputError(
-            "outside: must be (M,) confidences of the same kind as confidence; "
-            f"got shape {array.shape}"
-        )
-    if array.shape[1] != predictions.num_classes:
-        raise InvalidInputError(
-            f"outside: must be (M,), or (M, {predictions.num_classes}) as probs; "
-            f"got shape {array.shape}"
-        )
-    try:
-        rows = Predictions.of(values, np.zeros(len(array), np.int64)).read(0, len(array))
-    except InvalidInputError as error:
-        raise InvalidInputError("outside" + str(error).removeprefix("probs")) from None
-    return rows.confidence
+    predictions = Predictions.of(
+        probs, labels, weights=weights, on_unrated=on_unrated, confidence=confidence,
+        outside=outside,
+    )  # fmt: skip
+    asked = Given.of(predictions).ranking if question == "top_label" else question
+    plan = SortedPlan(Question(asked, per))
+    found = with_outside_cases(summarise(predictions, [plan]), predictions.outside)[plan]
+    assert isinstance(found, SortedScores)
+    return found

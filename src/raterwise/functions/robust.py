@@ -8,17 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.arrays import as_float_array, positive, positive_integer
-from raterwise.binning import bin_edges, edges_for
+from raterwise.catalog import find
 from raterwise.choices import OnUnrated, Per, Questions
-from raterwise.densities.mixtures import fit_mixtures
+from raterwise.densities.mixtures import Draws
 from raterwise.errors import InvalidInputError
-from raterwise.functions.measure import measure
+from raterwise.functions.measure import measure, value_of
 from raterwise.labels import Labels
-from raterwise.metrics.calibration import mixture_responsibilities
-from raterwise.metrics.calibration import robust_ece as robust_ece_formula
 from raterwise.predictions import Predictions
-from raterwise.questions import Question
-from raterwise.summaries import BinTable
+from raterwise.summaries import summarise
 
 __all__ = ["robust_ece", "robust_ece_mixture"]
 
@@ -150,16 +147,39 @@ def robust_ece_mixture(
     0.15
     """
     positive_integer("bins", bins)
-    predictions = Predictions.of(probs, labels, weights=weights)
-    rows = predictions.read(0, len(predictions))
-    scored = Question("top_label", per).score(rows)
-    if mixtures is None:
-        mixtures = _fit_mixtures(samples, rows.predicted, predictions, components, seed)
-    shares, means, sds = (_mixture(values, len(predictions)) for values in mixtures)
-    share = mixture_responsibilities(shares, means, sds, bins)
-    compared = edges_for(bin_edges(bins), scored.rounding)
-    table = _spread(scored.z[:, 0], scored.mu[:, 0], scored.weights, share, compared)
-    return float(robust_ece_formula(table, observed_bins_only=observed_bins_only))
+    draws = _draws(probs, samples, mixtures, components, seed)
+    predictions = Predictions.of(probs, labels, weights=weights, draws=draws)
+    row = find("robust_ece_mixture")
+    own = row.with_defaults(
+        {"bins": bins, "per": per, "components": components, "seed": seed,
+         "observed_bins_only": observed_bins_only}
+    )  # fmt: skip
+    plan = row.plan(own)
+    return value_of(row, own, summarise(predictions, [plan])[plan])
+
+
+def _draws(probs: Any, samples: Any, mixtures: Any, components: int, seed: int) -> Draws:
+    """Return the draws of each case's predicted class, or what stands for mixtures of them."""
+    given = as_float_array(probs, "probs", ndim=(1, 2))
+    cases, classes = len(given), 2 if given.ndim == 1 else given.shape[1]
+    if mixtures is not None:
+        weights, means, sds = (_mixture(values, cases) for values in mixtures)
+        return Draws(np.empty((0, cases)), fitted={(components, seed): (weights, means, sds)})
+    array = as_float_array(samples, "samples", ndim=(2, 3)).astype(np.float64)
+    if array.ndim == 2:
+        array = np.stack((1 - array, array), axis=2)
+    if array.shape[1:] != (cases, classes):
+        raise InvalidInputError(
+            f"samples: must be (S, {cases}, {classes}), as probs; got shape {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        raise InvalidInputError("samples: must be finite; some are NaN or infinite")
+    least = max(positive_integer("components", components), 2)
+    if len(array) < least:
+        raise InvalidInputError(
+            f"samples: needs at least {least} samples for {components} components; got {len(array)}"
+        )
+    return Draws.of(array, given)
 
 
 def _mixture(values: Any, cases: int) -> Any:
@@ -169,36 +189,3 @@ def _mixture(values: Any, cases: int) -> Any:
             f"mixtures: must have a row per case; got {len(array)} for {cases} cases"
         )
     return array
-
-
-def _spread(z: Any, mu: Any, weights: Any, share: Any, edges: Any) -> BinTable:
-    from raterwise.kernels import _numba as kernels
-
-    sums = np.zeros((1, len(edges) - 1, kernels.FIELDS))
-    none = np.empty(0, np.int64)
-    kernels.add_soft_bin_sums(z, mu, weights, share, none, edges, sums)
-    return BinTable(sums)
-
-
-def _fit_mixtures(
-    samples: Any, predicted: Any, predictions: Predictions, components: int, seed: int
-) -> tuple[Any, Any, Any]:
-    """Fit a Gaussian mixture to each case's sampled probabilities of the predicted class."""
-    array = as_float_array(samples, "samples", ndim=(2, 3)).astype(np.float64)
-    if array.ndim == 2:
-        array = np.stack((1 - array, array), axis=2)
-    cases, classes = len(predictions), predictions.num_classes
-    if array.shape[1:] != (cases, classes):
-        raise InvalidInputError(
-            f"samples: must be (S, {cases}, {classes}), as probs; got shape {array.shape}"
-        )
-    if not np.isfinite(array).all():
-        raise InvalidInputError("samples: must be finite; some are NaN or infinite")
-    number = positive_integer("components", components)
-    confidence = array[:, np.arange(cases), predicted]
-    if len(confidence) < max(number, 2):
-        raise InvalidInputError(
-            f"samples: needs at least {max(number, 2)} samples for {number} components; "
-            f"got {len(confidence)}"
-        )
-    return fit_mixtures(confidence, number, seed)

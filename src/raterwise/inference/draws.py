@@ -17,6 +17,7 @@ from raterwise.inference.settings import Settings
 from raterwise.predictions import Predictions
 from raterwise.summaries import Plan
 from raterwise.summaries.digest import Digest, digest_of
+from raterwise.summaries.outside import with_outside
 
 __all__ = ["MAX_UNITS", "Units", "digest_in_memory", "multiplicities", "resampling_units"]
 
@@ -38,9 +39,9 @@ def resampling_units(predictions: Predictions, seed: int) -> Units:
     return block[codes], MAX_UNITS
 
 
-def multiplicities(units: int, resamples: int, seed: int) -> NDArray[np.float64]:
+def multiplicities(units: int, resamples: int, seed: int, stream: int = 2) -> NDArray[np.float64]:
     """Return (resamples, units): how often each unit is drawn, `units` draws with replacement."""
-    random = np.random.default_rng([seed, 2])
+    random = np.random.default_rng([seed, stream])
     out = np.empty((resamples, units))
     for b in range(resamples):
         out[b] = np.bincount(random.integers(0, units, units), minlength=units)
@@ -55,4 +56,7 @@ def digest_in_memory(
     if settings.resamples and settings.unit != "raters":
         codes, number = units or resampling_units(predictions, settings.seed)
     unit = "cases" if predictions.groups is None else "patients"
-    return digest_of(predictions, plans, units=codes, number=number, unit=unit)
+    digest = digest_of(predictions, plans, units=codes, number=number, unit=unit)
+    if predictions.outside is None:
+        return digest
+    return with_outside(digest, predictions.outside, settings.seed, drawn=codes is not None)

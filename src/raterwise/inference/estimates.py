@@ -25,7 +25,12 @@ from raterwise.inference.jackknife import (
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
-from raterwise.inference.small import loss_interval, proportion_interval, separation_interval
+from raterwise.inference.small import (
+    loss_interval,
+    proportion_interval,
+    ratio_interval,
+    separation_interval,
+)
 from raterwise.recipes import Options
 from raterwise.results import Estimate
 
@@ -117,6 +122,8 @@ def _shaped(
     The error is that of leaving out one unit at a time: patients or cases, raters, or both, in
     which case the estimate says how much of the variance is between raters.
     """
+    if row.shape == "resampled":
+        return None
     assert point.value is not None
     level, share = passes[0].settings.level, None
     by_cases = _over_cases(row, own, point.value, passes)
@@ -153,7 +160,13 @@ def _over_cases(
     if not np.isfinite(without[sizes > 0]).all():
         return None
     at = float(np.mean([row.over(p.table(row, o), o) for p, o in pairs]))
-    return replace(linearise(at, without, sizes), value=value)
+    inside, outside = passes[0].units_of(row)
+    found = linearise(at, without[:inside], sizes[:inside])
+    if outside > 1:  # a sample of its own; a single case says nothing of its error
+        other = linearise(at, without[inside:], sizes[inside:])
+        worth, units = found.worth + other.worth, found.units + other.units
+        found = replace(crossed([found, other]).total, worth=worth, units=units)
+    return replace(found, value=value)
 
 
 def _over_raters(
@@ -181,8 +194,11 @@ def _ends(
     level = passes[0].settings.level
     if row.shape == "separation" and len(passes) == 1 and passes[0].channels(row, own[0]) == 1:
         cells = passes[0].cells(row, own[0])
-        raters = passes[0].raters if own[0].get("per") == "annotation" else 1.0
-        mass, hits = cells.sums_by_unit(1) / raters, cells.sums_by_unit(4) / raters
+        inside, outside = passes[0].units_of(row)
+        raters = np.ones(inside + outside)
+        if own[0].get("per") == "annotation":  # a case from elsewhere has no raters
+            raters[:inside] = passes[0].raters
+        mass, hits = (cells.sums_by_unit(field) / raters for field in (1, 4))
         return separation_interval(found, value, (hits, mass - hits), level)
     if found is None:
         return None
@@ -192,6 +208,10 @@ def _ends(
         return proportion_interval(found, level)
     if row.shape == "difference" and passes[0].rater_draws is None:
         return _of_difference(row, own, found, passes)
+    if row.shape == "ratio":
+        tables = [p.table(row, o) for p, o in zip(passes, own, strict=True)]
+        expected = [float(table.score.sum() / table.weight.sum()) for table in tables]
+        return ratio_interval(found, float(np.mean(expected)), level)
     if row.shape == "loss" and value >= 0:
         each = [p.step(row, o) for p, o in zip(passes, own, strict=True)]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}

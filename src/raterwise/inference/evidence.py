@@ -199,12 +199,17 @@ class Patients:
         products = (sums**2).sum(axis=0) - _sums(table.squares, channels, 2)
         full = (spreads**2).sum(axis=0)
         worth = np.divide(total**2, full, out=np.ones(len(full)), where=full > 0)
-        if patients > units:  # pooled at random: pairs of different patients share a block by 1/u
-            full = (full - total**2 / units) / (1 - 1 / units)
-        unseen = skewness**2 / (1 + skewness**2)
+        cubes = (spreads**3).sum(axis=0) * total
+        unequal = np.divide(cubes, full**2, out=np.ones(len(full)), where=full > 0)
+        if patients > units:  # without the products of different patients who share a block
+            pairs = _pairs_in_blocks(patients, units)
+            full = (full - pairs * total**2) / (1 - pairs)
+        number = np.maximum((spreads > 0).sum(axis=0), 1)
         full, seen = full / variance, 1 + products / variance
+        few = (skewness * _hanging_on_few(unequal, full)) ** 2
+        unseen = few / (1 + few)
         effect = np.clip((1 - unseen) * seen + unseen * full, 1, np.maximum(full, 1))
-        return Patients(effect, np.maximum((spreads > 0).sum(axis=0), 1), worth)
+        return Patients(effect, number, worth)
 
     def as_normal(self, t: FloatArray) -> FloatArray:
         """Return standardised sums as far out in the normal distribution as they are in their own.
@@ -223,6 +228,31 @@ class Patients:
             found = -np.sign(t) * ndtri(np.maximum(lower, 1e-300))
         few = (share > 0) & np.isfinite(freedom) & (freedom < 1e6)
         return np.where(few, found, t)
+
+
+def _pairs_in_blocks(patients: int, blocks: int) -> float:
+    """Return what part of all pairs of patients share a block, where these are as even as can be.
+
+    It is more where chance deals them out, and then less is taken off than could be: the safe side.
+
+    >>> _pairs_in_blocks(4, 2)  # 2 of 6
+    0.3333333333333333
+    """
+    each, more = divmod(patients, blocks)
+    squares = more * (each + 1) ** 2 + (blocks - more) * each**2
+    return (squares - patients) / (patients * (patients - 1))
+
+
+def _hanging_on_few(unequal: FloatArray, together: FloatArray) -> FloatArray:
+    """Return by how much more skewed sums of unequal patients are than those of their cases.
+
+    `unequal` is E W³ E W / (E W²)² of the patients' sizes W: 1 where they are equal. If all cases
+    of a patient went together (`together`, the design effect of that) the skewness would be
+    √together as large, and `unequal` times that. Equal patients are many, and what they do is seen.
+    """
+    unequal = np.maximum(unequal, 1)
+    heavy = (1 - 1 / unequal) ** 2
+    return np.asarray(unequal * np.sqrt(1 + heavy * np.maximum(together - 1, 0)))
 
 
 def two_sided(t: FloatArray, skewness: FloatArray) -> FloatArray:

@@ -30,6 +30,11 @@ CONSISTENCY = 9
 """The stream of random numbers of labels drawn from the model's own probabilities."""
 ONE_SCORE = ("top_label", "positive")
 """Questions of one score per case, whose cells hold different cases."""
+SIMULATED = 2_000_000
+"""Up to how many labels, over all draws, they are drawn case by case."""
+MOST_CELLS = 300
+"""Up to how many cells of classes vary together: 20 classes with 15 bins. Of more classes each has
+little to do with another."""
 OF_CLASSES = ("per_class", "predicted_class")
 
 
@@ -113,32 +118,42 @@ def _relative(stack: Any) -> FloatArray:
 def _at_zero(
     found: intervals.CalibrationInterval, row: Metric, own: Options, value: float, pass_: Pass
 ) -> intervals.CalibrationInterval:
-    """Return the interval with the test at zero, and with what few errors cannot exclude.
-
-    Of questions with one score per case, whose cells hold different cases, both; of those about
-    every class the latter.
-    """
-    cells = pass_.cells(row, own)
-    varies = found.high - found.low > 1e-9  # not where all cases are wrong and sure
-    if cells.plan.question.name in OF_CLASSES:
-        least, most = _ends_of_classes(row, own, pass_)
-        low = found.low if varies else min(least, value)
-        return replace(found, low=low, high=max(found.high, most))
-    if cells.plan.question.name not in ONE_SCORE:
+    """Return the interval with the test at zero, and with what few errors cannot exclude."""
+    if "other_scale" in row.tags:  # what few errors allow is a gap
         return found
-    level, table = pass_.settings.level, cells.table
-    weight, score, hits = (cells.sums_by_unit(field) for field in (1, 3, 4))
-    rate = linearise(hits.sum() / weight.sum(), _without(hits, weight), weight)
-    gap = gap_interval(rate, float(table.score.sum() / table.weight.sum()), level)
-    seen = found.low if varies else gap[0]
-    ends = seen, max(found.high, gap[1])
-    if "kernel" in row.tags:
+    cells = pass_.cells(row, own)
+    level, question = pass_.settings.level, _asked(cells)
+    varies = found.high - found.low > 1e-9  # not where all cases are wrong and sure
+    gap = None
+    if question in OF_CLASSES:
+        least, most = _ends_of_classes(row, own, pass_)
+    elif question in ONE_SCORE:
+        gap = least, most = _overall_gap(cells, level)
+    else:
+        return found
+    ends = found.low if varies else least, max(found.high, most)
+    if question in ONE_SCORE and "kernel" in row.tags:
         ends = ends[0], max(ends[1], _high_of_bins(cells, pass_))
-    if cells.plan.spread is not None:  # its table lacks the mean score of hard bins
+    if cells.plan.soft:  # its table lacks the mean score of hard bins
         return replace(found, low=min(ends[0], value), high=max(ends[1], value))
-    p = _p_of_calibration(row, own, pass_, (weight, hits - score))
+    p = _p_of_calibration(row, own, pass_)
     low, high = noise.zero_tested_ends(ends, value, p, level, gap)
     return replace(found, low=low, high=high)
+
+
+def _asked(cells: Any) -> str:
+    """Return the question; about a class, that of one class or of every class."""
+    name: str = cells.plan.question.name
+    if name != "event":
+        return name
+    return "positive" if cells.sums.shape[1] == 1 else "per_class"
+
+
+def _overall_gap(cells: Any, level: float) -> tuple[float, float]:
+    """Return the interval of |mean score - what was observed|, of one score per case."""
+    weight, hits = cells.sums_by_unit(1), cells.sums_by_unit(4)
+    rate = linearise(hits.sum() / weight.sum(), _without(hits, weight), weight)
+    return gap_interval(rate, float(cells.table.score.sum() / cells.table.weight.sum()), level)
 
 
 def _ends_of_classes(row: Metric, own: Options, pass_: Pass) -> tuple[float, float]:
@@ -184,36 +199,62 @@ def _without(hits: FloatArray, weight: FloatArray) -> FloatArray:
     return np.asarray(np.where(rest > 0, without, hits.sum() / weight.sum()))
 
 
-def _p_of_calibration(
-    row: Metric, own: Options, pass_: Pass, by_unit: tuple[FloatArray, FloatArray]
-) -> float:
+def _p_of_calibration(row: Metric, own: Options, pass_: Pass) -> float:
     """Return how often a calibrated model with these probabilities shows so large an error."""
-    weight, deviation = by_unit
     cells, full = pass_.cells(row, own), pass_.table(row, own)
     table = cells.table
+    # Where every case is in every channel, the weight of all counts it as often.
+    often = len(table.weight) if _asked(cells) == "per_class" else 1
     total = table.weight.sum()
-    fine = pass_.noise_of_cells(table)
     effect = 1.0  # cases are independent; squared deviations would let a model excuse itself
     if pass_.facts.grouped:
-        effect = noise.design_effect(deviation, weight, float(total**2 * (fine**2).sum()))
-    draws = noise.calibrated_draws(
-        table.score / np.where(table.weight > 0, table.weight, 1),
-        table.weight / total,
-        pass_.cases,
-        pass_.raters,
-        pass_.agreement,
-        effect=effect,
-        draws=pass_.settings.resamples,
-        random=np.random.default_rng([pass_.settings.seed, CONSISTENCY]),
-    )
+        fine, shape = pass_.noise_of_cells(table, often), table.weight.shape
+        deviation = cells.by_cell.by_channel(4, *shape) - cells.by_cell.by_channel(3, *shape)
+        variance = float(total**2 * (fine**2).sum())
+        effect = noise.design_effect(deviation, cells.sums_by_unit(1), variance)
+    draws = _calibrated_draws(cells, pass_, often, effect)
     smoother = pass_.smoother(row, own)
-    draws = draws if smoother is None else draws @ smoother.T
+    draws = draws if smoother is None else through(smoother, draws)
     whole = full.weight.sum()
 
     def norm(moved: FloatArray) -> FloatArray:
         return row.over(full.with_deviation(moved * whole), own)
 
     return noise.p_of_calibration(norm, float(norm(full.deviation / whole)), draws)
+
+
+def _calibrated_draws(cells: Any, pass_: Pass, often: int, effect: float) -> FloatArray:
+    """Return deviations as a calibrated model would have them, labels drawn from its probabilities.
+
+    Where every case is in every channel (`often`), its label falls on one of them: what is not one
+    of two classes is the other; of few cases labels are drawn case by case; of more, cells are
+    drawn and put in an order in which they vary together.
+    """
+    table, draws = cells.table, pass_.settings.resamples
+    random = np.random.default_rng([pass_.settings.seed, CONSISTENCY])
+    weight, total = table.weight, table.weight.sum()
+    mirrored = often == 2 and np.allclose(weight[0], weight[1, ::-1])
+    if often > 1 and not mirrored and pass_.cases * draws <= SIMULATED:
+        per_case = pass_.agreement + (1 - pass_.agreement) / pass_.raters
+        labels = max(round(1 / per_case), 1)
+        found = cells.by_cell.null_draws(*weight.shape, labels, draws, random)
+        if found is not None:
+            return np.asarray(found * np.sqrt(per_case * labels * effect) / total)
+    found = noise.calibrated_draws(
+        table.score / np.where(weight > 0, weight, 1),
+        often * weight / total,
+        pass_.cases,
+        pass_.raters,
+        pass_.agreement,
+        effect=effect,
+        draws=draws,
+        random=random,
+    )
+    if mirrored:
+        found = np.stack([-found[:, 1, ::-1], found[:, 1]], axis=1)
+    elif often > 1 and weight.size <= MOST_CELLS:
+        found = noise.in_concert(found, cells.by_cell.null_covariance(*weight.shape))
+    return np.asarray(found / often)
 
 
 def _high_of_bins(cells: Any, pass_: Pass) -> float:

@@ -100,6 +100,12 @@ def require_pairs(models: Mapping[str, Results]) -> None:
                 raise InvalidInputError(
                     f"models: must share {option}; {first!r} has {a!r}, {name!r} has {b!r}"
                 )
+        elsewhere = one.data.get("outside", 0), other.data.get("outside", 0)
+        if elsewhere[0] != elsewhere[1]:
+            raise InvalidInputError(
+                f"models: must share the cases from elsewhere; {first!r} has {elsewhere[0]}, "
+                f"{name!r} has {elsewhere[1]}"
+            )
         names, others = one.data.get("class_names"), other.data.get("class_names")
         if names and others and names != others:
             raise InvalidInputError(

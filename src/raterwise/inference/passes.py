@@ -23,6 +23,7 @@ from raterwise.questions import Question
 from raterwise.recipes import Options
 from raterwise.summaries import BinPlan, BinTable
 from raterwise.summaries.digest import Digest
+from raterwise.summaries.outside import takes_outside
 
 __all__ = ["PAIRS", "Asked", "Pass"]
 
@@ -32,6 +33,8 @@ Asked = Mapping[str, tuple[Metric, Options]]
 
 PAIRS = BinPlan(Question("disagreement", "case"), 1, least_raters=2)
 """The plan of how often two raters differ, and how often the probabilities say so."""
+OUTSIDE_STREAM = 7
+"""The stream of random numbers that draws cases from elsewhere."""
 LEFT_OUT_TOGETHER = 256
 """How many units are left out one by one in the memory of one step."""
 
@@ -90,6 +93,26 @@ class Pass:
         """(resamples, units): how often each resample draws each unit."""
         assert self.units is not None
         return multiplicities(self.units, self.settings.resamples, self.settings.seed)
+
+    @cached_property
+    def _times_with_outside(self) -> FloatArray:
+        """The same beside how often it draws each unit of cases from elsewhere, by itself."""
+        number, settings = len(self.digest.outside_cases), self.settings
+        outside = multiplicities(number, settings.resamples, settings.seed, OUTSIDE_STREAM)
+        return np.hstack((self.times, outside))
+
+    def with_outside(self, row: Metric) -> bool:
+        """Tell whether a metric is of cases from elsewhere as well."""
+        return self.facts.outside > 0 and takes_outside(self._plans[row.name])
+
+    def units_of(self, row: Metric) -> tuple[int, int]:
+        """Return how many units of cases a metric has, and how many of cases from elsewhere."""
+        outside = len(self.digest.outside_cases) if self.with_outside(row) else 0
+        return len(self.digest.unit_cases), outside
+
+    def worth(self, row: Metric) -> float:
+        """Return how many independent cases of equal weight, outside ones too, tell as much."""
+        return self.cases + (self.facts.outside if self.with_outside(row) else 0)
 
     @property
     def raters(self) -> float:
@@ -152,7 +175,8 @@ class Pass:
             return self.rater_stack(row, own)
         key = self._key(row, own)
         if key not in self._stacks:
-            self._stacks[key] = self._per_unit(row, own).resampled(self.times)
+            times = self._times_with_outside if self.units_of(row)[1] else self.times
+            self._stacks[key] = self._per_unit(row, own).resampled(times)
         return self._stacks[key]
 
     def rater_stack(self, row: Metric, own: Options) -> Any:
@@ -162,6 +186,14 @@ class Pass:
         if key not in self._stacks:
             self._stacks[key] = self._tabled(self.rater_draws.drawn, row, own)
         return self._stacks[key]
+
+    def unsmoothed_rater_stack(self, row: Metric, own: Options) -> Any:
+        """Return the tables of the resamples of raters before they are smoothed."""
+        assert self.rater_draws is not None
+        like, plan = self._per_unit(row, own), self._plans[row.name]
+        drawn = self.rater_draws.drawn
+        tables = [row.prepare(s[plan], own, like=like).unsmoothed.table for s in drawn]
+        return BinTable(np.stack([table.sums for table in tables]))
 
     def without_raters(self, row: Metric, own: Options) -> FloatArray | None:
         """Return the metric without each of the raters; None where nobody knows who said what."""
@@ -198,7 +230,10 @@ class Pass:
         Where every case is in every channel, the weight of all counts it as often.
         """
         cells = self.cells(row, own)
-        often = len(cells.table.weight) if cells.plan.question.name == "per_class" else 1
+        every = cells.plan.question.name in ("per_class", "event")
+        often = len(cells.table.weight) if every else 1
+        if cells.plan.mixture is not None:
+            return self._noise_of_mixtures(cells.table)
         if cells.plan.spread is not None:
             return self._noise_of_soft_bins(cells) / often
         found = self.noise_of_cells(cells.table, often)
@@ -228,20 +263,33 @@ class Pass:
         ]
         return np.stack(each)
 
+    def _noise_of_mixtures(self, table: Any) -> FloatArray:
+        """Return the same of bins over which each case is spread in its own way: Σ (w s)² is kept.
+
+        sqrt( z̄_b (1 - z̄_b) Σ_i (w_i s_ib)² / (Σ w)² · (a + (1 - a) / raters) )
+        """
+        score = table.score / np.where(table.weight > 0, table.weight, 1)
+        per_case = self.agreement + (1 - self.agreement) / self.raters
+        part = table.squared_weight / table.weight.sum() ** 2
+        return np.asarray(np.sqrt(np.clip(score * (1 - score), 0, None) * part * per_case))
+
     def step(self, row: Metric, own: Options) -> dict[str, float]:
         """Return what one more error would add to a loss; nothing where nobody can say.
 
-        A loss without a limit is told this of single cases only: that all cases of a patient could
-        be as wrong as can be would say nothing any more.
+        Of a loss without a limit one case is supposed to be wrong: that all cases of a patient
+        could be as wrong as can be would say nothing any more.
         """
         if row.step is None:
             return {}
         if row.step_plan is None:
             return row.step(self.table(row, own))
-        if self.facts.grouped:
-            return {}
         kept = self.digest.summaries.get(row.step_plan)
-        return {} if kept is None else row.step(kept.table)
+        if kept is None:
+            return {}
+        found = row.step(kept.table)
+        part = len(self.digest.unit_cases) / max(float(self.digest.unit_cases.sum()), 1.0)
+        powers = {"step": 1, "squared_step": 2}
+        return {name: value * part ** powers.get(name, 0) for name, value in found.items()}
 
     def replicates(
         self, row: Metric, own: Options, value: float, *, paired: bool = False
@@ -295,7 +343,7 @@ class Pass:
     def rests(self, row: Metric, own: Options, *, smoothed: bool = True) -> Iterator[Any]:
         """Yield stacks of tables without one unit each, some units at a time."""
         per_unit = self._per_unit(row, own) if smoothed else self.cells(row, own)
-        units = len(self.digest.unit_cases)
+        units = sum(self.units_of(row))
         for i in range(0, units, LEFT_OUT_TOGETHER):
             yield per_unit.without_each(i, min(i + LEFT_OUT_TOGETHER, units))
 
@@ -322,8 +370,13 @@ class Pass:
         return [(np.concatenate([parts[i][0] for parts in each]), each[0][i][1]) for i in range(2)]
 
     def by_group(self, row: Metric, own: Options, groups: FloatArray, number: int) -> Any:
-        """Return the tables of groups of units: `groups` (units,) is the group of each."""
-        return self._per_unit(row, own).grouped(groups, number)
+        """Return the tables of groups of units: `groups` (units,) is the group of each.
+
+        Cases from elsewhere are in no group; they are the last of the tables.
+        """
+        outside = np.full(self.units_of(row)[1], number)
+        member = np.concatenate((groups, outside)).astype(np.int64)
+        return self._per_unit(row, own).grouped(member, number + 1)
 
     def _per_unit(self, row: Metric, own: Options) -> Any:
         key = self._key(row, own)
@@ -332,7 +385,8 @@ class Pass:
         return self._tables[key]
 
     def _key(self, row: Metric, own: Options) -> Any:
-        return self._plans[row.name], row.prepare, repr(own.get("bins"))
+        made_with = [own.get(name) for name in ("bins", *row.table_options)]
+        return self._plans[row.name], row.prepare, repr(made_with)
 
 
 def _around(value: float, replicates: FloatArray, scale: float) -> FloatArray:

@@ -22,6 +22,7 @@ from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries import summarise
+from raterwise.summaries.outside import with_outside_cases
 
 __all__ = [
     "RATERS_SHARE",
@@ -124,7 +125,8 @@ class RaterDraws:
             )
         drawn = []
         for b, redrawn in enumerate(resampled_raters(predictions, settings.resamples, seed)):
-            drawn.append(summarise(redrawn, plans, threads=1))
+            summaries = summarise(redrawn, plans, threads=1)
+            drawn.append(with_outside_cases(summaries, predictions.outside))
             report(b + 1, settings.resamples)
         return RaterDraws(drawn, (), spread, seed)
 
@@ -220,6 +222,7 @@ def summaries_by_panel(
             found[panel] = summarise(part, plans, threads=1)
         else:
             found[panel] = {plan: plan.empty(predictions.num_classes) for plan in plans}
+        found[panel] = with_outside_cases(found[panel], predictions.outside)
         report(i + 1, len(panels))
     return found
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.jackknife import (
     Linearised,
     normal_quantile,
+    student_interval,
     student_quantile,
 )
 
@@ -26,6 +28,7 @@ __all__ = [
     "gap_interval",
     "loss_interval",
     "proportion_interval",
+    "ratio_interval",
     "separation_interval",
 ]
 
@@ -57,6 +60,7 @@ def proportion_interval(found: Linearised, level: float = 0.95) -> Ends:
 
     Examples
     --------
+    >>> from raterwise.inference.jackknife import linearise
     >>> low, high = proportion_interval(linearise(1.0, [1.0] * 30))  # 30 cases, all right
     >>> round(low, 3), high  # 0.025^(1/30)
     (0.884, 1.0)
@@ -86,12 +90,31 @@ def gap_interval(found: Linearised, predicted: float, level: float = 0.95) -> En
     gap. A model that is sure of everything, and of whose errors few were seen, has bins that
     resample to no noise; their error can be as large as the gap that these few errors allow.
 
+    >>> from raterwise.inference.jackknife import linearise
     >>> low, high = gap_interval(linearise(1.0, [1.0] * 30), predicted=0.999)
     >>> low, round(high, 3)
     (0.0, 0.115)
     """
     least, most = proportion_interval(found, level)
     return max(predicted - most, least - predicted, 0.0), max(predicted - least, most - predicted)
+
+
+def ratio_interval(found: Linearised, expected: float, level: float = 0.95) -> Ends:
+    """Return the interval of observed / expected, `expected` the mean probability of a case.
+
+    Times `expected` the ratio is a share of all labels, with the interval of a proportion: it has
+    room above 0 where no positive was seen, and is not symmetric where few were.
+
+    >>> from raterwise.inference.jackknife import linearise
+    >>> low, high = ratio_interval(linearise(0.0, [0.0] * 30), expected=0.1)
+    >>> low, round(high, 2)  # (1 - 0.025^(1/30)) / 0.1
+    (0.0, 1.16)
+    """
+    if not expected > 0:
+        return student_interval(found, level)
+    share = replace(found, value=found.value * expected, error=found.error * expected)
+    low, high = proportion_interval(share, level)
+    return low / expected, high / expected
 
 
 def loss_interval(
@@ -133,6 +156,7 @@ def loss_interval(
 
     Examples
     --------
+    >>> from raterwise.inference.jackknife import linearise
     >>> low, high = loss_interval(linearise(0.0, [0.0] * 30), step=1)
     >>> low, round(high, 3)  # Poisson: no event in 30, 3.689 / 30
     (0.0, 0.123)

@@ -1,6 +1,7 @@
 """Predictions and ratings in NumPy's NPZ files, one array per thing, pickles refused.
 
-probs        (N, K), or (N,) for the probability of the second of two classes
+probs        (N, K), or (N,) for the probability of the second of two classes;    or
+samples      (S, N, K) or (S, N) of the draws of an ensemble, whose mean the probabilities then are
 labels       (N,) one label per case;    or
 ratings      (N, R) one column per rater, -1, NaN or "" where there is none;    or
 counts       (N, K) how many raters chose each class
@@ -48,7 +49,7 @@ Array = NDArray[Any]
 
 KNOWN = (
     *("probs", "labels", "ratings", "counts", "ids", "groups", "weights", "class_names"),
-    *("positives", "raters", "names"),
+    *("positives", "raters", "names", "samples", "logits", "features", "concentration"),
 )
 LABEL_ARRAYS = ("labels", "ratings", "counts")
 MISSING_CODE = "-1"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
+from raterwise.io.patients import unused_patients
 from raterwise.io.ratings import find_id_column
 from raterwise.io.sources import listed, open_table
 from raterwise.io.tables import PredictionTable
@@ -29,13 +30,16 @@ from raterwise.io.values import (
 )
 from raterwise.labels import Labels
 
-__all__ = ["read_features", "read_logits", "read_numbers"]
+__all__ = ["read_features", "read_logits", "read_numbers", "read_outside"]
 
 Array = NDArray[Any]
 
 
 def read_features(
-    path: str | PathLike[str], prefix: str = "feat_", delimiter: str | None = None
+    path: str | PathLike[str],
+    prefix: str = "feat_",
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> tuple[Array, tuple[str, ...]]:
     """Return the features (N, D) of the cases of a file, in the order of its rows, and their names.
 
@@ -48,11 +52,15 @@ def read_features(
     if is_npz(path):
         array = _array(path, "features")
         return array, tuple(map(str, range(array.shape[1])))
-    return _columns(path, prefix, "features_prefix", delimiter)
+    return _columns(path, prefix, "features_prefix", delimiter, encoding)
 
 
 def read_numbers(
-    path: str | PathLike[str], column: str, argument: str = "column", delimiter: str | None = None
+    path: str | PathLike[str],
+    column: str,
+    argument: str = "column",
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> Array:
     """Return one column of numbers (N,), or the array of that name in an NPZ file.
 
@@ -60,9 +68,42 @@ def read_numbers(
     """
     if is_npz(path):
         return _array(path, column, ndim=1)
-    file = open_table(path, delimiter=delimiter)
+    file = open_table(path, delimiter=delimiter, encoding=encoding)
     values = file.read([file.require(column, argument)]).column(column)
     return as_numbers(values, f"{file.name}: column {column!r}").astype(np.float64)
+
+
+def read_outside(
+    path: str | PathLike[str],
+    confidence_column: str | None = None,
+    *,
+    prob_prefix: str = "prob_",
+    prob_columns: Sequence[str] = (),
+    delimiter: str | None = None,
+    encoding: str | None = None,
+) -> Array:
+    """Return the confidences (M,) of cases from elsewhere, or their class probabilities (M, K).
+
+    Confidences are in the column (or NPZ array) of that name; without one the probabilities are
+    read, from columns as in a file of predictions or from the array `probs`.
+
+    >>> path = getfixture("tmp_path") / "outside.csv"
+    >>> _ = path.write_text("case,prob_1\\nx1,0.75\\nx2,0.5\\n")
+    >>> read_outside(path).tolist()  # one column is the probability of the second of two classes
+    [[0.25, 0.75], [0.5, 0.5]]
+    """
+    if confidence_column is not None:
+        return read_numbers(path, confidence_column, "confidence_column", delimiter, encoding)
+    if is_npz(path):
+        probs = _array(path, "probs", (1, 2))
+    elif prob_columns:
+        how = "prob_columns", delimiter, encoding
+        columns = [read_numbers(path, name, *how) for name in prob_columns]
+        probs = np.stack(columns, axis=1)
+    else:
+        probs, _ = _columns(path, prob_prefix, "prob_prefix", delimiter, encoding)
+    one = probs if probs.ndim == 1 else probs[:, 0] if probs.shape[1] == 1 else None
+    return probs if one is None else np.stack((1 - one, one), axis=1)
 
 
 def read_logits(
@@ -76,6 +117,8 @@ def read_logits(
     weight_column: str | None = None,
     missing: Collection[str] = (),
     delimiter: str | None = None,
+    encoding: str | None = None,
+    ignore_case: bool = False,
 ) -> tuple[PredictionTable, Array]:
     """Return what `read_predictions` would say of the softmax of a file's logits, and the logits.
 
@@ -88,10 +131,11 @@ def read_logits(
     if is_npz(path):
         if any((id_column, label_column, group_column, weight_column)):
             raise InvalidInputError("an NPZ file has no columns: its arrays have fixed names")
-        return _logits_of_npz(read_npz(path), _array(path, "logits"), class_names, missing)
-    logits, found = _columns(path, logit_prefix, "logit_prefix", delimiter)
+        logits = _array(path, "logits", (2, 3))
+        return _logits_of_npz(read_npz(path), logits, class_names, missing)
+    logits, found = _columns(path, logit_prefix, "logit_prefix", delimiter, encoding)
     names = _class_names(class_names or found, logits)
-    file = open_table(path, delimiter=delimiter)
+    file = open_table(path, delimiter=delimiter, encoding=encoding)
     needs_ids = label_column is None or id_column is not None or "case" in file.columns
     wanted = {
         "id_column": find_id_column(file, id_column) if needs_ids else None,
@@ -111,18 +155,22 @@ def read_logits(
     labels: Labels | None = None
     if "label_column" in chosen:
         values, where = column("label_column")
-        codes = as_class_codes(values, names, where, missing)
+        codes = as_class_codes(values, names, where, missing, ignore_case=ignore_case)
         labels = labels_of_codes(codes[:, None], names)
         labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
     groups = as_ids(*column("group_column")) if "group_column" in chosen else None
     weights = as_numbers(*column("weight_column")) if "weight_column" in chosen else None
     probs = _softmax(logits)
-    return PredictionTable(probs, names, file.name, ids, groups, weights, labels), logits
+    notes = unused_patients(file, chosen.values()) if group_column is None else ()
+    scored = PredictionTable(probs, names, file.name, ids, groups, weights, labels, notes)
+    return scored, logits
 
 
 def _logits_of_npz(
     file: NpzArrays, logits: Array, class_names: Sequence[str] | None, missing: Collection[str]
 ) -> tuple[PredictionTable, Array]:
+    draws = logits if logits.ndim == 3 else logits[None]
+    logits = draws.mean(axis=0)
     rows = len(logits)
     own = file.class_names() or tuple(map(str, range(logits.shape[1])))
     names = _class_names(class_names or own, logits)
@@ -133,7 +181,7 @@ def _logits_of_npz(
         )
     ids = file.ids_of(rows) if "ids" in file.arrays else None
     groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
-    probs = _softmax(logits)
+    probs = np.mean([_softmax(member) for member in draws], axis=0)
     table = PredictionTable(probs, names, file.name, ids, groups, file.weights(rows), labels)
     return table, logits
 
@@ -156,9 +204,13 @@ def _class_names(names: Sequence[str], logits: Array) -> tuple[str, ...]:
 
 
 def _columns(
-    path: str | PathLike[str], prefix: str, argument: str, delimiter: str | None
+    path: str | PathLike[str],
+    prefix: str,
+    argument: str,
+    delimiter: str | None,
+    encoding: str | None,
 ) -> tuple[Array, tuple[str, ...]]:
-    file = open_table(path, delimiter=delimiter)
+    file = open_table(path, delimiter=delimiter, encoding=encoding)
     found = [name for name in file.columns if name.startswith(prefix)] if prefix else []
     if not found:
         raise InvalidInputError(
@@ -173,16 +225,18 @@ def _columns(
     return np.stack(values, axis=1).astype(np.float64), names
 
 
-def _array(path: str | PathLike[str], key: str, ndim: int = 2) -> Array:
+def _array(path: str | PathLike[str], key: str, ndim: int | tuple[int, ...] = 2) -> Array:
     """Return an array of finite numbers from an NPZ file."""
     known = read_npz(path)  # which explains what is no NPZ file
     found = read_archive(path, known.name, (key,))
     if key not in found:
         raise InvalidInputError(f"{known.name}: must hold an array {key!r}")
     array = found[key]
-    if array.ndim != ndim or array.dtype.kind not in "fiu" or len(array) == 0:
+    allowed = (ndim,) if isinstance(ndim, int) else ndim
+    if array.ndim not in allowed or array.dtype.kind not in "fiu" or len(array) == 0:
+        words = " or ".join(map(str, allowed))
         raise InvalidInputError(
-            f"{known.where(key)}: must hold numbers for at least one case in {ndim} dimensions; "
+            f"{known.where(key)}: must hold numbers for at least one case in {words} dimensions; "
             f"got dtype {array.dtype}, shape {array.shape}"
         )
     if not np.isfinite(array).all():

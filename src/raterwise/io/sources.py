@@ -1,22 +1,19 @@
-"""Tables in files: CSV, Parquet and Arrow behind one `columns` and one `read`.
-
-CSV columns are read as text and converted by `raterwise.io.values`, never by inference: inference
-would turn the id 007 into 7 and cannot say which row of a column is not a number.
-"""
+"""Tables in files: CSV, Excel, Parquet and Arrow behind one `columns` and one `read`."""
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import glob
-import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.csv_files import CsvFormat, read_columns, recognise
+from raterwise.io.excel import read_sheet
+from raterwise.rules import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,12 +28,11 @@ __all__ = [
     "open_table",
 ]
 
-TAB = "\t"
-
 FORMATS = {
     ".csv": "csv",
     ".tsv": "csv",
     ".txt": "csv",
+    ".xlsx": "excel",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "arrow",
@@ -53,19 +49,30 @@ class TableFile:
     path: Path
     format: str
     columns: tuple[str, ...]
-    delimiter: str = ","
+    csv: CsvFormat = field(default_factory=CsvFormat)
+    raw: Mapping[str, str] = field(default_factory=dict)
+    """The names as they stand in the file, blanks included."""
+    held: Any = None
+    """The table itself, of formats that are read at once."""
+    note: str = ""
+    """What to know about how it is read, if anything."""
 
     @property
     def name(self) -> str:
         """The file's name, for messages."""
         return self.path.name
 
+    @property
+    def delimiter(self) -> str:
+        """Between the values of a CSV file."""
+        return self.csv.delimiter
+
     def require(self, column: str, argument: str) -> str:
         """Return `column` where the file has it; otherwise say what it has."""
         if column not in self.columns:
             raise InvalidInputError(
-                f"{argument}: must name a column of {self.name}; there is no {column!r} "
-                f"(columns: {listed(self.columns)})"
+                f"{argument}: must name a column of {self.name}; there is no {column!r}"
+                f"{did_you_mean(column, self.columns)} (columns: {listed(self.columns)})"
             )
         return column
 
@@ -73,7 +80,9 @@ class TableFile:
         """Return these columns, every row of them."""
         wanted = list(dict.fromkeys(columns))
         if self.format == "csv":
-            return _read_csv(self, wanted)
+            return read_columns(self.path, self.csv, [self.raw[name] for name in wanted], wanted)
+        if self.held is not None:
+            return self.held.select([self.columns.index(name) for name in wanted])
         with _readable(self.path, self.format):
             if self.format == "parquet":
                 import pyarrow.parquet as pq
@@ -83,23 +92,33 @@ class TableFile:
             return _read_arrow(self.path).select(wanted)
 
 
-def open_table(path: str | PathLike[str], *, delimiter: str | None = None) -> TableFile:
-    """Return the table in a CSV, Parquet or Arrow file; only its column names are read yet."""
+def open_table(
+    path: str | PathLike[str], *, delimiter: str | None = None, encoding: str | None = None
+) -> TableFile:
+    """Return the table in a CSV, Excel, Parquet or Arrow file; only its names are read yet.
+
+    The delimiter and the encoding of a CSV file are recognised unless they are told.
+    """
     file = existing_file(path)
     kind = file_format(file)
     if kind == "npz":
         raise InvalidInputError(f"{file.name}: holds arrays, not a table with columns")
-    separator = delimiter or (TAB if ".tsv" in file.suffixes else ",")
-    separator = TAB if separator == "tab" else separator
-    if len(separator) != 1:
-        raise InvalidInputError(f"delimiter: must be one character, or tab; got {separator!r}")
-    columns = _column_names(file, kind, separator)
-    twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
+    form, held, note = CsvFormat(), None, ""
+    if kind == "csv":
+        form, given = recognise(file, delimiter, encoding)
+    elif kind == "excel":
+        held, note = read_sheet(file)
+        given = held.column_names
+    else:
+        given = _column_names(file, kind)
+    columns = [name.strip() for name in given] if kind == "csv" else list(given)
+    twice = [name for name in dict.fromkeys(columns) if name and columns.count(name) > 1]
     if twice:
         raise InvalidInputError(
             f"{file.name}: column names must differ; {listed(twice)} stands there more than once"
         )
-    return TableFile(file, kind, tuple(columns), separator)
+    raw = dict(zip(columns, given, strict=True))
+    return TableFile(file, kind, tuple(columns), form, raw, held, note)
 
 
 def existing_file(path: str | PathLike[str]) -> Path:
@@ -147,9 +166,7 @@ def listed(names: Sequence[Any], most: int = 20) -> str:
     return shown + (f" … ({len(names)} in all)" if len(names) > most else "")
 
 
-def _column_names(file: Path, kind: str, separator: str) -> list[str]:
-    if kind == "csv":
-        return _csv_header(file, separator)
+def _column_names(file: Path, kind: str) -> list[str]:
     with _readable(file, kind):
         if kind == "parquet":
             import pyarrow.parquet as pq
@@ -169,64 +186,6 @@ def _readable(file: Path, kind: str) -> Iterator[None]:
         raise InvalidInputError(
             f"{file.name}: cannot be read as {kind.capitalize()}; {_one_line(error)}"
         ) from error
-
-
-def _csv_header(file: Path, separator: str) -> list[str]:
-    import pyarrow as pa
-
-    try:
-        with pa.input_stream(str(file)) as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-            header = next(csv.reader(text, delimiter=separator), [])
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(
-            f"{file.name}: must be UTF-8 text; byte {error.object[error.start]:#04x} is not "
-            "(in a spreadsheet program, save as 'CSV UTF-8')"
-        ) from error
-    except (csv.Error, OSError) as error:
-        raise InvalidInputError(f"{file.name}: cannot be read as CSV; {error}") from error
-    if not header:
-        raise InvalidInputError(f"{file.name}: must begin with a line of column names; it is empty")
-    other = next((mark for mark in ";\t|," if mark != separator and mark in header[0]), None)
-    if len(header) == 1 and other:
-        raise InvalidInputError(
-            f"{file.name}: only one column was found, {header[0]!r}; it looks separated by "
-            f'{other!r}, not by {separator!r}: say delimiter="{other.replace(TAB, "tab")}"'
-        )
-    return header
-
-
-def _read_csv(file: TableFile, columns: list[str]) -> pa.Table:
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    def read(threads: bool) -> pa.Table:
-        return arrow_csv.read_csv(
-            str(file.path),
-            read_options=arrow_csv.ReadOptions(use_threads=threads),
-            parse_options=arrow_csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.string()),
-                include_columns=columns,
-                null_values=[""],
-                strings_can_be_null=True,
-            ),
-        )
-
-    try:
-        return read(threads=True)
-    except pa.ArrowInvalid as error:
-        message = _one_line(error)
-    try:  # one thread is slower, but knows the number of the row
-        return read(threads=False)
-    except pa.ArrowInvalid as error:
-        message = _one_line(error)
-    hint = ""
-    if "UTF8" in message:
-        hint = " (the file must be UTF-8 text)"
-    elif "Expected" in message:
-        hint = " (row 1 is the line of column names; a decimal comma also splits a value in two)"
-    raise InvalidInputError(f"{file.name}: {message}{hint}")
 
 
 def _read_arrow(path: Path) -> pa.Table:

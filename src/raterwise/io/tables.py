@@ -17,19 +17,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.columns import unused_columns
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
-from raterwise.io.ratings import RatingColumns, RatingTable, find_id_column, read_ratings
+from raterwise.io.patients import unused_patients
+from raterwise.io.probabilities import (
+    check_names,
+    check_probabilities,
+    class_names_of,
+    normalized,
+    probability_columns,
+)
+from raterwise.io.ratings import (
+    Coding,
+    RatingColumns,
+    RatingTable,
+    find_id_column,
+    has_ids,
+    read_ratings,
+)
 from raterwise.io.sources import TableFile, existing_file, listed, open_table
 from raterwise.io.values import (
-    as_class_codes,
     as_ids,
     as_numbers,
-    id_at,
     labels_of_codes,
     refuse_repeats,
 )
 from raterwise.labels import Labels
-from raterwise.predictions import row_sum_tolerance
 
 __all__ = [
     "JoinReport",
@@ -62,6 +75,10 @@ class PredictionTable:
     weights: Array | None = None
     labels: Labels | None = None
     """Where the labels are in the same file."""
+    notes: tuple[str, ...] = ()
+    """What the reader of any figures should know of the file."""
+    columns: tuple[str, ...] = ()
+    """Those that were read."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +124,24 @@ def read_predictions(
     weight_column: str | None = None,
     missing: Collection[str] = (),
     delimiter: str | None = None,
+    encoding: str | None = None,
+    ignore_case: bool = False,
+    normalize: bool = False,
+    percent: bool = False,
     exclusive: bool = True,
+    number_rows: bool = False,
 ) -> PredictionTable:
-    """Return the predictions of a CSV, Parquet, Arrow or NPZ file.
+    """Return the predictions of a CSV, Excel, Parquet, Arrow or NPZ file.
 
     The probabilities are the columns whose names begin with `prob_prefix`, in the order of the
     file, or `prob_columns`; the rest of each name is the name of its class, unless `class_names`
     gives others. One single column is the probability of the second of two classes. Ids come from
     `id_column`, or `case`; where `label_column` holds the labels, none are needed.
+
+    With `normalize` rows that were rounded, to two decimals or more, are divided by their sums;
+    with `percent` 75 and 75% are 0.75; with `ignore_case` labels are classes in letters of any
+    case. The delimiter and the encoding of a CSV file are recognised unless they are told. Where
+    it has no column of ids, `number_rows` makes 1, 2, 3 … of them.
 
     Where the classes are not `exclusive`, each is a finding with a probability of its own: rows
     need not sum to 1, one column is one finding, and an NPZ file calls them `names`.
@@ -133,13 +160,13 @@ def read_predictions(
                 "'probs', 'labels' (or 'ratings', or 'counts'), 'ids', 'groups', 'weights', "
                 "'class_names'"
             )
-        return _predictions_of_npz(read_npz(path), class_names, missing, exclusive)
-    file = open_table(path, delimiter=delimiter)
-    columns = _probability_columns(file, prob_prefix, prob_columns)
-    names = _class_names(columns, prob_prefix, class_names, exclusive)
-    needs_ids = (
-        (exclusive and label_column is None) or id_column is not None or "case" in file.columns
-    )
+        return _predictions_of_npz(read_npz(path), class_names, missing, exclusive, normalize)
+    file = open_table(path, delimiter=delimiter, encoding=encoding)
+    columns = probability_columns(file, prob_prefix, prob_columns)
+    names = class_names_of(columns, prob_prefix, class_names, exclusive)
+    by_id = exclusive and label_column is None  # ratings are joined, unless they are beside
+    by_id = by_id and (not number_rows or has_ids(file, id_column))
+    needs_ids = by_id or id_column is not None or "case" in file.columns
     wanted = {
         "id_column": find_id_column(file, id_column) if needs_ids else None,
         "label_column": label_column,
@@ -149,14 +176,26 @@ def read_predictions(
     chosen = {key: file.require(name, key) for key, name in wanted.items() if name is not None}
     if clash := set(chosen.values()) & set(columns):
         raise InvalidInputError(f"prob_columns: {listed(sorted(clash))} cannot be more than one")
-    table = _predictions_of_table(file, columns, names, chosen, missing)
+    coding = Coding(names, missing, ignore_case)
+    table = _predictions_of_table(file, columns, chosen, coding, percent)
     probs = table.probs[:, 0] if exclusive and len(columns) == 1 else table.probs
-    _check_probabilities(probs, file.name, columns, table.ids, exclusive)
-    return replace(table, probs=probs)
+    probs = normalized(probs) if normalize and exclusive else probs
+    used = (*columns, *chosen.values())
+    unused = unused_columns(file, used).get("a class", ())
+    check_probabilities(probs, file.name, columns, table.ids, exclusive, unused)
+    notes = (file.note,) if file.note else ()
+    if group_column is None:
+        notes = (*notes, *unused_patients(file, used))
+    ids = np.arange(1, len(probs) + 1) if table.ids is None and number_rows else table.ids
+    return replace(table, probs=probs, ids=ids, notes=notes, columns=used)
 
 
 def read_levels(
-    path: str | PathLike[str], columns: Sequence[str], *, delimiter: str | None = None
+    path: str | PathLike[str],
+    columns: Sequence[str],
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
 ) -> dict[str, list[Any]]:
     """Return columns that tell cases apart, by name, in the order of the rows; None if empty."""
     if is_npz(path):
@@ -164,7 +203,7 @@ def read_levels(
             f"subgroup_column: must name columns of a table; {existing_file(path).name} holds "
             "arrays without columns"
         )
-    file = open_table(path, delimiter=delimiter)
+    file = open_table(path, delimiter=delimiter, encoding=encoding)
     wanted = [file.require(name, "subgroup_column") for name in dict.fromkeys(columns)]
     table = file.read(wanted)
     return {name: table.column(name).to_pylist() for name in wanted}
@@ -173,9 +212,9 @@ def read_levels(
 def _predictions_of_table(
     file: TableFile,
     prob_columns: Sequence[str],
-    class_names: tuple[str, ...],
     chosen: dict[str, str],
-    missing: Collection[str],
+    coding: Coding,
+    percent: bool,
 ) -> PredictionTable:
     table = file.read([*prob_columns, *chosen.values()])
     if table.num_rows == 0:
@@ -197,18 +236,25 @@ def _predictions_of_table(
         weights = as_numbers(column("weight_column"), where(chosen["weight_column"]))
     if "label_column" in chosen:
         name = chosen["label_column"]
-        codes = as_class_codes(column("label_column"), class_names, where(name), missing)
-        labels = labels_of_codes(codes[:, None], class_names)
+        codes = coding.codes(column("label_column"), where(name))
+        labels = labels_of_codes(codes[:, None], coding.class_names)
         labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
-    values = [as_numbers(table.column(name), where(name)) for name in prob_columns]
+    values = [as_numbers(table.column(name), where(name), percent=percent) for name in prob_columns]
     probs = np.stack(values, axis=1)
-    return PredictionTable(probs, class_names, file.name, ids, groups, weights, labels)
+    return PredictionTable(probs, coding.class_names, file.name, ids, groups, weights, labels)
 
 
 def _predictions_of_npz(
-    file: NpzArrays, class_names: Sequence[str] | None, missing: Collection[str], exclusive: bool
+    file: NpzArrays,
+    class_names: Sequence[str] | None,
+    missing: Collection[str],
+    exclusive: bool,
+    normalize: bool = False,
 ) -> PredictionTable:
-    probs = file.get("probs", ndim=(1, 2) if exclusive else (2,))
+    if exclusive and "samples" in file.arrays and "probs" not in file.arrays:
+        probs = file.get("samples", ndim=(2, 3)).mean(axis=0)
+    else:
+        probs = file.get("probs", ndim=(1, 2) if exclusive else (2,))
     if probs.dtype.kind not in "fiu" or len(probs) == 0:
         raise InvalidInputError(
             f"{file.where('probs')}: must hold numbers for at least one case; "
@@ -217,11 +263,12 @@ def _predictions_of_npz(
     num_classes = 2 if probs.ndim == 1 else probs.shape[1]
     own = file.class_names("class_names" if exclusive else "names")
     names = tuple(class_names or own or map(str, range(num_classes)))
-    _check_names(names, num_classes)
+    check_names(names, num_classes)
     rows = len(probs)
     ids = file.ids_of(rows) if "ids" in file.arrays else None
     columns = [f"probs[{k}]" for k in range(num_classes)]
-    _check_probabilities(probs, file.name, columns, ids, exclusive)
+    probs = normalized(probs) if normalize and exclusive and probs.dtype.kind == "f" else probs
+    check_probabilities(probs, file.name, columns, ids, exclusive)
     labels = labels_of_npz(file, names, missing) if exclusive else None
     if labels is not None and len(labels) != rows:
         raise InvalidInputError(
@@ -229,71 +276,6 @@ def _predictions_of_npz(
         )
     groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
     return PredictionTable(probs, names, file.name, ids, groups, file.weights(rows), labels)
-
-
-def _probability_columns(file: TableFile, prefix: str, given: Sequence[str]) -> list[str]:
-    if given:
-        return [file.require(name, "prob_columns") for name in given]
-    found = [name for name in file.columns if name.startswith(prefix)] if prefix else []
-    if not found:
-        raise InvalidInputError(
-            f"prob_prefix: must be the beginning of a column's name in {file.name}; none begins "
-            f"with {prefix!r} (columns: {listed(file.columns)}); prob_columns names them one by one"
-        )
-    return found
-
-
-def _class_names(
-    columns: Sequence[str], prefix: str, given: Sequence[str] | None, exclusive: bool
-) -> tuple[str, ...]:
-    """Return the classes: as given, or what the columns' names say after the prefix."""
-    if given:
-        names = tuple(given)
-    elif exclusive and len(columns) == 1:
-        names = ("0", "1")
-    elif all(name.startswith(prefix) for name in columns):
-        names = tuple(name.removeprefix(prefix) for name in columns)
-    else:
-        names = tuple(columns)
-    _check_names(names, max(len(columns), 2) if exclusive else len(columns))
-    return names
-
-
-def _check_names(names: tuple[str, ...], num_classes: int) -> None:
-    if len(names) != num_classes or len(set(names)) < num_classes or "" in names:
-        raise InvalidInputError(
-            f"class_names: must be {num_classes} different names, one per class; "
-            f"got {listed(names)}"
-        )
-
-
-def _check_probabilities(
-    probs: Array, source: str, columns: Sequence[str], ids: Array | None, exclusive: bool
-) -> None:
-    """Refuse what is not a probability while its file, column and row can still be named."""
-
-    def case(row: int) -> str:
-        return f"row {row + 1}" + ("" if ids is None else f" (case {id_at(ids, row)!r})")
-
-    outside = ~((probs >= 0) & (probs <= 1))
-    if outside.any():
-        place = np.argwhere(outside)[0]
-        name = columns[place[1] if len(place) == 2 else -1]
-        value = probs[tuple(place)]
-        raise InvalidInputError(
-            f"{source}: probabilities must lie in [0, 1]; {name!r} is {value:.6g} in "
-            f"{case(int(place[0]))} (logits need a softmax first)"
-        )
-    if exclusive and probs.ndim == 2:
-        sums, tolerance = probs.sum(axis=1, dtype=np.float64), row_sum_tolerance(probs)
-        off = np.abs(sums - 1) > tolerance
-        if off.any():
-            row = int(np.flatnonzero(off)[0])
-            raise InvalidInputError(
-                f"{source}: the probabilities of a case must sum to 1 within {tolerance:.0e}; "
-                f"those of {case(row)} sum to {sums[row]:.6g} (findings that may occur together "
-                "need not: evaluate_multilabel or raterwise evaluate --multilabel takes them)"
-            )
 
 
 def join(

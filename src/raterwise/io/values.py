@@ -5,7 +5,6 @@ Rows are counted as people count them: the first row below the column names is r
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.classes import NO_RATING, as_text, codes_of_texts, is_whole, same_text
 from raterwise.errors import InvalidInputError
 from raterwise.io.sources import listed
 from raterwise.labels import Labels
+from raterwise.rules import did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +27,7 @@ __all__ = [
     "as_numbers",
     "as_whole_numbers",
     "as_yes_or_no",
+    "different_texts",
     "id_at",
     "labels_of_codes",
     "refuse_repeats",
@@ -33,15 +35,20 @@ __all__ = [
 
 Array = NDArray[Any]
 
-NO_RATING, UNKNOWN = -1, -2
+UNKNOWN = -2
 MEANS_NONE = re.compile(r"n/?an?|null|none|missing|unknown|[.?-]+|-[0-9]+", re.IGNORECASE)
-WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
+DECIMAL_COMMA = r"^[+-]?([0-9]+|[0-9]*,[0-9]+)([eE][+-]?[0-9]+)?$"
+MAYBE_THOUSANDS = r"^[+-]?([0-9]{1,3}|[1-9][0-9]{0,2},[0-9]{3})$"
+"""A column of nothing else could hold 1,234 for one thousand and more."""
 ANSWERS = {"0": 0, "no": 0, "false": 0, "1": 1, "yes": 1, "true": 1}
 """What a rater may answer to the question whether something is there."""
 
 
-def as_numbers(column: pa.ChunkedArray, where: str) -> Array:
-    """Return a column of finite numbers: floats as they are, anything else as float64."""
+def as_numbers(column: pa.ChunkedArray, where: str, *, percent: bool = False) -> Array:
+    """Return a column of finite numbers: floats as they are, anything else as float64.
+
+    A column of decimal commas is read as such. With `percent` 75 and 75% are 0.75.
+    """
     import pyarrow as pa
 
     column = _plain(column)
@@ -49,7 +56,7 @@ def as_numbers(column: pa.ChunkedArray, where: str) -> Array:
         raise InvalidInputError(f"{where}: must not be empty; row {_first_null(column)} is")
     kind = column.type
     if _is_text(kind):
-        numbers = _parsed(column, where)
+        numbers = _parsed(column, where, percent)
     elif pa.types.is_floating(kind):
         numbers = column.to_numpy()
     elif pa.types.is_integer(kind) or pa.types.is_decimal(kind):
@@ -62,7 +69,7 @@ def as_numbers(column: pa.ChunkedArray, where: str) -> Array:
         raise InvalidInputError(
             f"{where}: must hold finite numbers; row {row + 1} is {numbers[row]}"
         )
-    return numbers
+    return numbers / 100 if percent else numbers
 
 
 def as_whole_numbers(column: pa.ChunkedArray, where: str) -> NDArray[np.int64]:
@@ -113,6 +120,8 @@ def as_class_codes(
     class_names: Sequence[str],
     where: str,
     missing: Collection[str] = (),
+    *,
+    ignore_case: bool = False,
 ) -> NDArray[np.int64]:
     """Return the class 0 … K-1 of each row, and -1 where there is no rating.
 
@@ -121,21 +130,56 @@ def as_class_codes(
     `missing` lists are no rating.
     """
     texts, rows = _texts_by_row(column)
-    absent = {"", *map(_same, missing)}
-    rated = [text for text in texts if _same(text) not in absent]
-    code = dict.fromkeys(rated, UNKNOWN) | _codes_by_text(rated, class_names)
+    absent = {"", *map(same_text, missing)}
+    rated = [text for text in texts if same_text(text) not in absent]
+    known = codes_of_texts(rated, class_names, ignore_case=ignore_case)
+    code = dict.fromkeys(rated, UNKNOWN) | known
     found = np.array([code.get(text, NO_RATING) for text in texts], np.int64)[rows]
     if (found == UNKNOWN).any():
         # One word among the codes makes names of all of them: that word is the mistake.
-        odd = np.array([not _is_whole(text) for text in texts])[rows]
+        odd = np.array([not is_whole(text) for text in texts])[rows]
         unknown = found == UNKNOWN
         row = int(np.flatnonzero(unknown & odd if (unknown & odd).any() else unknown)[0])
         text = texts[rows[row]]
         raise InvalidInputError(
             f"{where}: must hold classes; row {row + 1} is {text!r}, and the classes are "
-            f"{_classes_in_words(class_names, rated)}{_if_no_rating(text)}"
+            f"{_classes_in_words(class_names, rated)}{_way_out(text, rated, class_names)}"
         )
     return found
+
+
+def different_texts(columns: Sequence[pa.ChunkedArray], missing: Collection[str] = ()) -> list[str]:
+    """Return the different values of some columns as text, without what is no rating."""
+    absent = {"", *map(same_text, missing)}
+    texts = [text for column in columns for text in _texts_by_row(column)[0]]
+    return list(dict.fromkeys(text.strip() for text in texts if same_text(text) not in absent))
+
+
+def _way_out(text: str, rated: Sequence[str], class_names: Sequence[str]) -> str:
+    """Return which option takes a text that is no class, where one does."""
+    if none := _if_no_rating(text):
+        return none
+    if text.casefold() in {name.casefold() for name in class_names}:
+        return " (ignore_case=True takes upper and lower case for the same)"
+    words = [word for word in rated if not _if_no_rating(word)]
+    answers = sorted(
+        (word for word in words if word.lower() in ANSWERS), key=lambda w: ANSWERS[w.lower()]
+    )
+    if len(class_names) == len(answers) == 2 and not set(answers) & set(class_names):
+        others = ",".join(word for word in words if word not in answers)
+        neither = f', missing="{others}" leaves out the others' if others else ""
+        named = f'class_names="{",".join(answers)}" names the classes as the ratings do'
+        return f" ({named}{neither})"
+    if len(words) == len(class_names) and not set(words) & set(class_names):
+        return (
+            f' (class_names="{",".join(sorted(words))}" names the classes as the ratings do, in '
+            "the order of the probabilities: put them right)"
+        )
+    meant = did_you_mean(text, class_names)
+    alone = all(word == text or word in class_names for word in rated)
+    if not meant and alone and not is_whole(text) and " " not in text:
+        return f' (if that is no rating: missing="{text}")'
+    return meant
 
 
 def as_yes_or_no(
@@ -147,9 +191,9 @@ def as_yes_or_no(
     whatever `missing` lists are no rating.
     """
     texts, rows = _texts_by_row(column)
-    absent = {"", *map(_same, missing)}
+    absent = {"", *map(same_text, missing)}
     codes = [
-        NO_RATING if _same(text) in absent else ANSWERS.get(_same(text).lower(), UNKNOWN)
+        NO_RATING if same_text(text) in absent else ANSWERS.get(same_text(text).lower(), UNKNOWN)
         for text in texts
     ]
     found = np.array(codes, np.int64)[rows]
@@ -171,7 +215,7 @@ def _texts_by_row(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]
     import pyarrow.compute as pc
 
     encoded = pc.dictionary_encode(_plain(column).combine_chunks())
-    texts = [*(_as_text(value) for value in encoded.dictionary.to_pylist()), ""]
+    texts = [*(as_text(value) for value in encoded.dictionary.to_pylist()), ""]
     rows = encoded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
     return texts, np.asarray(rows, np.int64)
 
@@ -187,48 +231,6 @@ def labels_of_codes(codes: NDArray[np.int64], class_names: Sequence[str]) -> Lab
     if codes.shape[1] == 1 and (codes >= 0).all():
         return Labels.from_classes(codes[:, 0], num_classes=num_classes, class_names=class_names)
     return Labels.from_ratings(codes, num_classes=num_classes, class_names=class_names)
-
-
-def _codes_by_text(values: list[str], class_names: Sequence[str]) -> dict[str, int]:
-    """Return what each value means: names where they are names, codes where they can only be."""
-    names = {name: k for k, name in enumerate(class_names)}
-    numbers = {_number(name): k for name, k in names.items()}
-    if not any(map(_is_whole, class_names)) and all(map(_is_whole, values)):
-        numbers = {k: k for k in range(len(class_names))}
-    elif None in numbers or len(numbers) < len(names):  # "1" and "01" are different names
-        numbers = {}
-    found = {value: names.get(value, numbers.get(_number(value))) for value in values}
-    return {value: code for value, code in found.items() if code is not None}
-
-
-def _classes_in_words(class_names: Sequence[str], values: list[str]) -> str:
-    words = listed(class_names)
-    if all(map(_is_whole, values)) and not any(map(_is_whole, class_names)):
-        words += f", or the codes 0 … {len(class_names) - 1}"
-    return words
-
-
-def _as_text(value: object) -> str:
-    """Return a rating as text, "" where there is none; true is "1" and 1.0 is a number like 1."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    return str(int(value)) if isinstance(value, bool) else str(value).strip()
-
-
-def _same(text: str) -> str:
-    """Return the text that all writings of one value share: "1" for "1.0"."""
-    number = _number(text)
-    return text if number is None else str(number)
-
-
-def _is_whole(text: str) -> bool:
-    return _number(text) is not None
-
-
-def _number(text: str) -> int | None:
-    """Return the whole number that `text` is; columns with gaps are often written 1.0 for 1."""
-    match = WHOLE_NUMBER.fullmatch(text)
-    return int(match[1]) if match else None
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -254,19 +256,34 @@ def _first_null(column: pa.ChunkedArray) -> int:
     return int(pc.index(column.is_null(), True).as_py()) + 1
 
 
-def _parsed(column: pa.ChunkedArray, where: str) -> Array:
+def _parsed(column: pa.ChunkedArray, where: str, percent: bool = False) -> Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    if percent:
+        trimmed = pc.replace_substring_regex(trimmed, r"\s*%$", "")
     try:
         return np.asarray(trimmed.cast(pa.float64()).to_numpy())
     except pa.ArrowInvalid:
         row, text = _first_not_a_number(trimmed)
+    if _all_match(trimmed, DECIMAL_COMMA) and not _all_match(trimmed, MAYBE_THOUSANDS):
+        with_points = pc.replace_substring(trimmed, ",", ".")
+        return np.asarray(with_points.cast(pa.float64()).to_numpy())
     hint = ""
     if text.count(",") == 1 and _is_number(text.replace(",", ".")):
         hint = " (a decimal comma; write a decimal point)"
+    elif text.endswith("%") and _is_number(text[:-1].replace(",", ".")):
+        hint = " (percent=True takes percentages)"
+    elif MEANS_NONE.fullmatch(text):
+        hint = " (leave out the cases without a number)"
     raise InvalidInputError(f"{where}: must hold numbers; row {row} is {text!r}{hint}")
+
+
+def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
 
 
 def _first_not_a_number(column: pa.ChunkedArray) -> tuple[int, str]:
@@ -286,3 +303,10 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _classes_in_words(class_names: Sequence[str], values: list[str]) -> str:
+    words = listed(class_names)
+    if all(map(is_whole, values)) and not any(map(is_whole, class_names)):
+        words += f", or the codes 0 … {len(class_names) - 1}"
+    return words

@@ -13,15 +13,21 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import positive_integer
 from raterwise.binning import MAX_BINS, equal_mass_cuts, equal_mass_edges
-from raterwise.summaries.bin_sums import BinTable
+from raterwise.metrics.proper import require_equal_weights
+from raterwise.summaries.bin_table import BinTable
 from raterwise.summaries.sorted_scores import ScoreMasses
 
 __all__ = [
     "adaptive_edges",
+    "average_calibration_error",
+    "canonical_ece",
+    "debiased_ece",
     "ece",
+    "kernel_error",
     "ks_error",
+    "kuiper_error",
     "mce",
-    "mixture_responsibilities",
+    "norm_error",
     "rms_ce",
     "robust_ece",
     "sce",
@@ -44,6 +50,77 @@ def ece(table: BinTable) -> FloatArray:
     Where every case is in every channel, dividing by the weight of all makes it their mean.
     """
     return np.asarray(np.abs(table.deviation).sum(axis=(-2, -1)) / _all_weight(table))
+
+
+def norm_error(table: BinTable, *, norm: float = 1) -> FloatArray:
+    """CE_p = (Σ_m b_m/N |A_m - C_m|^p)^(1/p) (LH Definition 2), the mean over channels inside.
+
+    p = 1 is the ECE, p = 2 the RMS calibration error, and as p grows it comes to the largest gap.
+    """
+    if norm == 1:
+        return ece(table)
+    if np.isinf(norm):
+        return mce(table)
+    powers = table.weight * _gaps(table) ** norm
+    return np.asarray((powers.sum(axis=(-2, -1)) / _all_weight(table)) ** (1 / norm))
+
+
+def _gaps(table: BinTable) -> FloatArray:
+    """|A_m - C_m|, 0 in bins without a case."""
+    return np.asarray(np.abs(table.deviation) / np.where(table.weight > 0, table.weight, 1))
+
+
+def average_calibration_error(table: BinTable) -> FloatArray:
+    """ACE = mean over occupied bins of |A_m - C_m|, every bin alike (Neumann et al. 2018).
+
+    Then the mean over the channels that have a case.
+    """
+    occupied = (table.weight > 0).sum(axis=-1)
+    each = _gaps(table).sum(axis=-1) / np.maximum(occupied, 1)
+    return np.asarray(each.sum(axis=-1) / np.maximum((occupied > 0).sum(axis=-1), 1))
+
+
+def debiased_ece(table: BinTable, *, norm: float = 1, estimator: str = "debiased") -> FloatArray:
+    """CE_p less what chance adds to it, p = 1 or 2 (Kumar et al. 2019, section 5).
+
+    p = 2: sqrt(max(Σ_m b_m/N [d_m² - σ̄_m²/(b_m - 1)], 0)), as LH eq 14; a bin of one case adds 0.
+    p = 1: 2 ECE - E[ECE'], where the gaps of ECE' are drawn from N(d_m, σ̄_m²/b_m). They draw them;
+    here E|N(d, s²)| = s sqrt(2/π) exp(-d²/2s²) + |d| erf(|d| / s√2) is exact.
+    σ̄² is the variance of μ over the cases of a bin, which for one rater is A (1 - A).
+    """
+    if estimator == "plugin":
+        return norm_error(table, norm=norm)
+    require_equal_weights(table, "ECE")
+    occupied = np.where(table.weight > 0, table.weight, 1)
+    variance = np.maximum(table.squared_positive / occupied - (table.positive / occupied) ** 2, 0)
+    gap = _gaps(table)
+    if norm == 2:
+        less = gap**2 - variance / np.maximum(table.cases - 1, 1)
+        squares = (table.weight * np.where(table.cases > 1, less, 0)).sum(axis=(-2, -1))
+        return np.asarray(np.sqrt(np.maximum(squares / _all_weight(table), 0)))
+    error = np.sqrt(variance / np.maximum(table.cases, 1))
+    folded = table.weight * (2 * gap - _folded_mean(gap, error))
+    return np.asarray(folded.sum(axis=(-2, -1)) / _all_weight(table))
+
+
+def _folded_mean(mean: FloatArray, sd: FloatArray) -> FloatArray:
+    """E|X| of X ~ N(mean, sd²), |mean| where sd is 0."""
+    from scipy.special import erf
+
+    away = mean / (np.sqrt(2) * np.where(sd > 0, sd, 1))
+    found = sd * np.sqrt(2 / np.pi) * np.exp(-(away**2)) + mean * erf(away)
+    return np.asarray(np.where(sd > 0, found, mean))
+
+
+def canonical_ece(table: BinTable, *, norm: float = 1) -> FloatArray:
+    """(Σ_c b_c/N Σ_k |A_ck - C_ck|^p)^(1/p) over cells of the whole probability vector.
+
+    Vaicenavicius et al. 2019, with a grid of bins for every class. Channels are classes, bins are
+    the cells that hold a case, so every case is in each channel once.
+    """
+    powers = table.weight * _gaps(table) ** norm
+    total = table.weight[..., 0, :].sum(axis=-1)
+    return np.asarray((powers.sum(axis=(-2, -1)) / total) ** (1 / norm))
 
 
 def mce(table: BinTable) -> FloatArray:
@@ -79,24 +156,6 @@ def robust_ece(table: BinTable, *, observed_bins_only: bool = False) -> FloatArr
     return np.asarray(error.sum(axis=(-2, -1)) / _all_weight(table))
 
 
-def mixture_responsibilities(
-    weights: FloatArray, means: FloatArray, sds: FloatArray, bins: int
-) -> FloatArray:
-    """Return how much of each case's mixture (N, components) lies in each bin (RECE eq 7)."""
-    from raterwise.binning import equal_edges
-    from raterwise.kernels import _numba as kernels
-
-    share = np.empty((len(means), bins))
-    kernels.gaussian_shares(
-        np.ascontiguousarray(means, np.float64),
-        np.ascontiguousarray(sds, np.float64),
-        np.ascontiguousarray(weights, np.float64),
-        equal_edges(bins),
-        share,
-    )
-    return share
-
-
 def adaptive_edges(scores: ScoreMasses, bins: int) -> FloatArray:
     """Return equal-mass edges that hold every case: fewer bins where cases or scores are few."""
     positive_integer("bins", bins)
@@ -129,3 +188,22 @@ def ks_error(table: BinTable) -> FloatArray:
     """KS = max over thresholds t of |Σ_{z <= t} w (μ - z)| / W (Gupta et al. 2021, eq 8)."""
     gap = np.cumsum(table.deviation, axis=-1)
     return np.asarray(np.abs(gap).max(axis=-1).sum(axis=-1) / _all_weight(table))
+
+
+def kuiper_error(table: BinTable) -> FloatArray:
+    """Kuiper = highest minus lowest Σ_{z <= t} w (μ - z) / W over t (Arrieta-Ibarra et al. 2022).
+
+    Before the first score the sum is 0.
+    """
+    gap = np.cumsum(table.deviation, axis=-1)
+    high, low = np.maximum(gap.max(axis=-1), 0), np.minimum(gap.min(axis=-1), 0)
+    return np.asarray((high - low).sum(axis=-1) / _all_weight(table))
+
+
+def kernel_error(table: BinTable, *, estimator: str = "plugin") -> FloatArray:
+    """dᵀ K d / W² of a table whose deviations are K^½ d: squared kernel error, diagonal included.
+
+    A table of cells does not know what each case adds to the diagonal, so that the estimator
+    without it (Widmann et al. 2019) is made of the cases, and the interval of this one.
+    """
+    return np.asarray((table.deviation**2).sum(axis=(-2, -1)) / _all_weight(table) ** 2)

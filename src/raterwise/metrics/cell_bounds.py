@@ -7,7 +7,7 @@ bound(cells, value of the cells, options of the metric).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +18,17 @@ from raterwise.summaries.cells import CellSums, fine_cells
 __all__ = [
     "adaptive",
     "auccc",
-    "auroc",
-    "average_precision",
     "augrc",
     "aurc",
+    "auroc",
+    "average_precision",
+    "failure_average_precision",
+    "fpr",
+    "ends_of_cells",
     "kde_of_cells",
+    "kernel_of_cells",
     "ks",
+    "kuiper",
     "smooth",
     "sweep",
 ]
@@ -66,6 +71,13 @@ def _cells(sums: CellSums, channel: int) -> _Cells:
     lean = np.where(tied, 0.0, (mud - mean * mu) - (dd - mean * d))
     square = np.where(tied, 0.0, w * variance)
     return _Cells(w, mu, low, high, edge + mean, lean, square, gap, tied)
+
+
+def ends_of_cells(sums: CellSums) -> Iterator[tuple[FloatArray, ...]]:
+    """Yield, for each channel, mass, hits, least, mean and largest score of its cells."""
+    for channel in range(len(sums.fine)):
+        cells = _cells(sums, channel)
+        yield cells.mass, cells.hits, cells.low, cells.mean, cells.high
 
 
 def auccc(sums: CellSums, value: float, options: Options) -> float:
@@ -166,6 +178,59 @@ def ks(sums: CellSums, value: float, options: Options) -> float:
     return max(highest / total - value, 0.0)
 
 
+def kuiper(sums: CellSums, value: float, options: Options) -> float:
+    """The highest the cumulative gap can be within a cell, less the lowest, as in `ks`."""
+    reach = total = 0.0
+    for channel in range(len(sums.fine)):
+        cells = _cells(sums, channel)
+        gap = cells.hits - cells.mass * cells.mean
+        before = np.cumsum(gap) - gap
+        up = np.where(cells.tied, 0, cells.hits * (1 - cells.low))
+        down = np.where(cells.tied, 0, (cells.mass - cells.hits) * cells.high)
+        ends = before + gap
+        high = max(float((before + up).max(initial=0)), float(ends.max(initial=0)))
+        low = min(float((before - down).min(initial=0)), float(ends.min(initial=0)))
+        reach += high - low
+        total += float(cells.mass.sum())
+    return max(reach / total - value, 0.0)
+
+
+def fpr(sums: CellSums, value: float, options: Options) -> float:
+    """The threshold lies within one cell: any part of its wrong cases may be above it."""
+    cells = _cells(sums, 0)
+    right = np.cumsum(cells.hits[::-1])
+    wrong = (cells.mass - cells.hits)[::-1]
+    first = int(np.argmax(right >= 0.95 * right[-1] * (1 - 1e-12)))
+    total = float(wrong.sum())
+    return 0.0 if cells.tied[::-1][first] or total <= 0 else float(wrong[first]) / total
+
+
+def failure_average_precision(sums: CellSums, value: float, options: Options) -> float:
+    """What is looked for could come first in its cell, or last.
+
+    With A found among B before a cell of mass m that holds f of them, the j-th found there has a
+    precision between (A + j) / (B + j + m - f) and (A + j) / (B + j), where a tie has one for all.
+    """
+    from scipy.special import digamma
+
+    cells = _cells(sums, 0)
+    mass, found = cells.mass, cells.mass - cells.hits
+    open_ = ~cells.tied
+    if options["of"] == "successes":
+        mass, found, open_ = mass[::-1], cells.hits[::-1], open_[::-1]
+    a, b = np.cumsum(found) - found, np.cumsum(mass) - mass
+    tie = found * (a + found) / (b + mass)
+
+    def precisions(below: FloatArray) -> FloatArray:
+        """Σ_{j=1…f} (A + j) / (below + j)."""
+        return np.asarray(found + (a - below) * (digamma(below + found + 1) - digamma(below + 1)))
+
+    first, last = precisions(b), precisions(b + mass - found)
+    total = float(found.sum())
+    off = max(float((first - tie)[open_].sum()), float((tie - last)[open_].sum()), 0.0)
+    return off / total if total > 0 else 0.0
+
+
 def adaptive(sums: CellSums, value: float, options: Options) -> float:
     """A bin that ends within a cell may take any part of it: 2 Σ w |μ - z| over such cells."""
     moved = total = 0.0
@@ -229,3 +294,38 @@ def kde_of_cells(sums: CellSums, options: Options) -> tuple[float, float]:
         )
     value, bound = np.mean(found, axis=0)
     return float(value), float(bound)
+
+
+def kernel_of_cells(sums: CellSums, options: Options) -> tuple[float, float]:
+    """Return the squared kernel error from cells, and a bound on its error.
+
+    Cases stand at the mean of their cell, where the kernel of two of them is off by at most
+    (|z - mean| + |z' - mean'|) / h. What each case adds with itself is known exactly.
+    """
+    from raterwise.densities.laplace import laplace_pairs
+    from raterwise.metrics.proper import unequal_weights
+
+    cells, cases = _cells(sums, 0), float(sums.fine[0, :, 0].sum())
+    total, squares = float(cells.mass.sum()), float(sums.fine[0, :, 2].sum())
+    residual = cells.hits - cells.mass * cells.mean
+    pairs = float(laplace_pairs(cells.mean, residual[None], options["bandwidth"])[0])
+    whole = 2 * pairs + float((residual**2).sum())
+    width = np.where(cells.tied, 0, np.maximum(cells.high - cells.mean, cells.mean - cells.low))
+    moved = 2 * float(cells.gap.sum()) * float((cells.gap * width).sum()) / options["bandwidth"]
+    if options["estimator"] == "plugin":
+        return whole / total**2, moved / total**2
+    if not np.isclose(cases * squares, total**2, rtol=1e-9, atol=0):
+        raise unequal_weights("kernel error")
+    if cases < 2:
+        return float("nan"), 0.0
+    own = _own_squares(sums) * total / cases
+    scale = total**2 * (1 - 1 / cases)
+    return (whole - own) / scale, moved / scale
+
+
+def _own_squares(sums: CellSums) -> float:
+    """Return Σ w (μ - z)² of all cases of a channel, from the moments about the edges."""
+    used = np.flatnonzero(sums.fine[0, :, 1] > 0)
+    _, w, _, mu, mumu, _, d, dd, mud, _ = sums.fine[0, used].T
+    edge = fine_cells()[used]
+    return float((mumu - 2 * (mud + edge * mu) + dd + 2 * edge * d + edge**2 * w).sum())

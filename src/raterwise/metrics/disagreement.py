@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.metrics import proper
-from raterwise.summaries.bin_sums import BinTable
+from raterwise.summaries.bin_table import BinTable
 
 __all__ = [
     "histograms",

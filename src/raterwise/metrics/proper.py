@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.summaries.bin_sums import BinTable
+from raterwise.summaries.bin_table import BinTable
 
 __all__ = [
     "brier",
@@ -20,9 +20,15 @@ __all__ = [
     "dispersion_loss",
     "epistemic_loss",
     "expected_squared_loss",
+    "grouping_loss",
     "irreducible_loss",
     "mean_hit",
     "mean_score",
+    "refinement_loss",
+    "require_equal_weights",
+    "spiegelhalter_z",
+    "unequal_weights",
+    "variance_components",
 ]
 
 FloatArray = NDArray[Any]
@@ -83,7 +89,7 @@ def calibration_loss(
     plugin = table.deviation**2 / occupied
     if estimator == "plugin":
         return np.asarray(plugin.sum(axis=(-2, -1)) / _total(table))
-    _require_equal_weights(table)
+    require_equal_weights(table)
     # Σ w (μ - c̄)² / (|I| - 1), with equal weights w: LH's |I| σ̄² / (|I| - 1) times w.
     spread = np.maximum(table.squared_positive - table.positive**2 / occupied, 0)
     correction = spread / np.maximum(table.cases - 1, 1)
@@ -93,15 +99,20 @@ def calibration_loss(
     return np.asarray(bins.sum(axis=(-2, -1)) / _total(table))
 
 
-def _require_equal_weights(table: BinTable) -> None:
+def require_equal_weights(table: BinTable, what: str = "calibration loss") -> None:
     """Cases of unequal weight have no debiased calibration loss in LH: say so."""
     cases, weight = table.cases[..., 0, :].sum(axis=-1), table.weight[..., 0, :].sum(axis=-1)
     squared = table.squared_weight[..., 0, :].sum(axis=-1)
     if not np.allclose(cases * squared, weight**2, rtol=1e-9, atol=0):
-        raise InvalidInputError(
-            "weights: the debiased calibration loss is defined for equal case weights only; "
-            'use estimator="plugin" with unequal ones'
-        )
+        raise unequal_weights(what)
+
+
+def unequal_weights(what: str) -> InvalidInputError:
+    """Return the error to raise where a debiased metric got cases of unequal weight."""
+    return InvalidInputError(
+        f"weights: the debiased {what} is defined for equal case weights only; "
+        'use estimator="plugin" with unequal ones'
+    )
 
 
 def calibration_error(
@@ -120,3 +131,62 @@ def dispersion_loss(
     return epistemic_loss(table, estimator=epistemic) - calibration_loss(
         table, estimator=estimator, singletons=singletons
     )
+
+
+def refinement_loss(
+    table: BinTable, *, estimator: str = "debiased", singletons: str = "zero"
+) -> FloatArray:
+    """RL = L_sq - CL: the squared loss that would be left if every bin were put right (LH eq 5)."""
+    return expected_squared_loss(table) - calibration_loss(
+        table, estimator=estimator, singletons=singletons
+    )
+
+
+def grouping_loss(table: BinTable, *, estimator: str = "debiased") -> FloatArray:
+    """GL = Σ_k E[Var(Q_k | bin)], the grouping loss of binned predictions (LH eq 6, appendix B.4).
+
+    Plugin: Σ_kb 1/N Σ_i (μ_ik - c̄_kb)². Debiased: the unbiased variance over the cases of a bin,
+    less the part that is within cases, μ(1-μ)/(n-1); a bin of one case has none and adds 0.
+    """
+    occupied = np.where(table.weight > 0, table.weight, 1)
+    spread = np.maximum(table.squared_positive - table.positive**2 / occupied, 0)
+    if estimator == "plugin":
+        return np.asarray(spread.sum(axis=(-2, -1)) / _total(table))
+    require_equal_weights(table, "grouping loss")
+    unbiased = spread * table.cases / np.maximum(table.cases - 1, 1)
+    bins = np.where(table.cases > 1, unbiased - table.within, 0.0)
+    return np.asarray(bins.sum(axis=(-2, -1)) / _total(table))
+
+
+def spiegelhalter_z(table: BinTable) -> FloatArray:
+    """z = Σ (B - E B) / sqrt(Σ Var B), B the squared loss of a case (Spiegelhalter 1986, eq 5).
+
+    `questions.PerCaseScore("spiegelhalter")` keeps B - E B as μ and Var B as z, both halved.
+    """
+    variance = table.score.sum(axis=(-2, -1))
+    excess = table.positive.sum(axis=(-2, -1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(variance > 0, excess / np.sqrt(variance), np.nan))
+
+
+def variance_components(
+    loss: FloatArray, counts: FloatArray, groups: FloatArray | None = None
+) -> tuple[float, float]:
+    """Return A and B of Var = (A + B/n)/N: between cases, and between the raters of a case.
+
+    `loss` (N, K) is that of each case for a rater who says class k (LH appendix B.1). B is the
+    pooled unbiased variance within cases. A is what is left of the variance of the case means,
+    times the design effect where the cases of one patient hang together.
+    """
+    n = counts.sum(axis=1).astype(np.float64)
+    mean = (counts * loss).sum(axis=1) / n
+    squares = (counts * (loss - mean[:, None]) ** 2).sum(axis=1)
+    several = n >= 2
+    within = float(squares[several].sum() / (n[several] - 1).sum())
+    deviations = mean - mean.mean()
+    if groups is not None:
+        deviations = np.bincount(groups, deviations)
+    number = np.count_nonzero(np.bincount(groups)) if groups is not None else len(mean)
+    of_mean = float((deviations**2).sum() * number / max(number - 1, 1) / len(mean) ** 2)
+    between = of_mean * len(mean) - within * float(np.mean(1 / n))
+    return max(between, 0.0), within

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CCCCurve", "auccc", "augrc", "aurc", "ccc_curve"]
+__all__ = [
+    "CCCCurve",
+    "auccc",
+    "augrc",
+    "aurc",
+    "ccc_curve",
+    "excess_aurc",
+    "failure_average_precision",
+    "fpr_at_tpr",
+]
 
 FloatArray = NDArray[Any]
 
@@ -151,3 +160,59 @@ def augrc(mass: FloatArray, hits: FloatArray) -> FloatArray:
     wrong = np.where(1 - accuracy > NOTHING, 1 - accuracy, 0)
     separation = np.nan_to_num(1 - auccc(mass, hits))
     return np.asarray(separation * accuracy * wrong + 0.5 * wrong**2)
+
+
+def excess_aurc(mass: FloatArray, hits: FloatArray) -> FloatArray:
+    """e-AURC = AURC less that of the best order: every right case before any wrong one.
+
+    Geifman, Uziel & El-Yaniv 2019, who approximate what is subtracted by e + (1 - e) log(1 - e) at
+    an error rate e; here it is that of these counts.
+    """
+    right = hits.sum(axis=-1)
+    wrong = np.maximum(mass.sum(axis=-1) - right, 0)
+    best = aurc(np.stack((wrong, right), axis=-1), np.stack((np.zeros_like(right), right), axis=-1))
+    return np.asarray(np.maximum(aurc(mass, hits) - best, 0))
+
+
+def fpr_at_tpr(
+    mass: FloatArray, hits: FloatArray, rate: float = 0.95, *, within: bool = False
+) -> FloatArray:
+    """Return the share of wrong cases accepted where `rate` of the right ones are, or just more.
+
+    Accepting goes down from the highest score, a tie at once. Cells that stand for many scores
+    are passed `within`: as much of the wrong ones as is needed of the right ones.
+    """
+    wrong = (mass - hits)[..., ::-1]
+    right = np.cumsum(hits[..., ::-1], axis=-1)
+    false = np.cumsum(wrong, axis=-1)
+    all_right, all_wrong = right[..., -1:], false[..., -1:]
+    wanted = rate * all_right
+    first = np.argmax(right >= wanted * (1 - 1e-12), axis=-1)[..., None]
+    taken = np.take_along_axis(false, first, axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if within:
+            there = np.take_along_axis(hits[..., ::-1], first, axis=-1)
+            over = np.take_along_axis(right, first, axis=-1) - wanted
+            taken = taken - np.take_along_axis(wrong, first, axis=-1) * np.clip(over / there, 0, 1)
+        defined = (all_right > 0) & (all_wrong > NOTHING * (all_right + all_wrong))
+        return np.asarray(np.where(defined, taken / all_wrong, np.nan)[..., 0])
+
+
+def failure_average_precision(
+    mass: FloatArray, hits: FloatArray, *, of: str = "errors"
+) -> FloatArray:
+    """AP = Σ_t (R_t - R_{t-1}) P_t, scikit-learn's average precision.
+
+    Of errors: how many wrong cases are among the least confident; of successes: how many right
+    ones among the most confident.
+    """
+    if of == "successes":
+        mass, found = mass[..., ::-1], hits[..., ::-1]
+    else:
+        found = mass - hits
+    total, all_cases = found.sum(axis=-1), mass.sum(axis=-1)
+    reached = np.cumsum(mass, axis=-1)
+    precision = np.cumsum(found, axis=-1) / np.where(reached > 0, reached, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        area = (found * precision).sum(axis=-1) / total
+        return np.asarray(np.where(total > NOTHING * all_cases, area, np.nan))

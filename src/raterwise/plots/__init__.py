@@ -6,6 +6,7 @@ as PDF or SVG for vectors. Needs the extra "report": pip install "raterwise[repo
 """
 
 from raterwise.plots.clinical import PrecisionRecallDisplay, RocDisplay
+from raterwise.plots.concentrations import OptimalConcentrationDisplay
 from raterwise.plots.decisions import DecisionDisplay, OutcomeDisplay
 from raterwise.plots.designs import PlanDisplay, StabilityDisplay
 from raterwise.plots.maps import CalibrationDispersionDisplay
@@ -19,6 +20,7 @@ __all__ = [
     "CalibrationDispersionDisplay",
     "DecisionDisplay",
     "DisagreementReliabilityDisplay",
+    "OptimalConcentrationDisplay",
     "OutcomeDisplay",
     "PlanDisplay",
     "PrecisionRecallDisplay",

@@ -21,6 +21,7 @@ from raterwise.plots.style import (
     tidy,
 )
 from raterwise.results import Results
+from raterwise.smooth_curve import CalibrationCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,6 +36,8 @@ class ReliabilityDisplay:
     ----------
     curve : ReliabilityCurve
         What to draw: see `curves.reliability_curve`.
+    smooth : CalibrationCurve, default None
+        A smooth curve with its band to draw over the bins: see `calibration_curve`.
 
     Attributes
     ----------
@@ -61,8 +64,9 @@ class ReliabilityDisplay:
     y_label = "Raters who agree"
     question = "top_label"
 
-    def __init__(self, curve: ReliabilityCurve) -> None:
+    def __init__(self, curve: ReliabilityCurve, smooth: CalibrationCurve | None = None) -> None:
         self.curve = curve
+        self.smooth = smooth
 
     @classmethod
     def from_predictions(
@@ -175,7 +179,11 @@ class ReliabilityDisplay:
             if of_class not in names:
                 raise InvalidInputError(f"of_class: must be one of {names}; got {of_class!r}")
             content = curves[names.index(of_class)]
-        display = cls(ReliabilityCurve.from_dict(content))
+        drawn = results.curves.get("smooth")
+        smooth = None
+        if drawn is not None and drawn["name"] == of_class:
+            smooth = CalibrationCurve.from_dict(drawn)
+        display = cls(ReliabilityCurve.from_dict(content), smooth)
         return display.plot(ax=ax, name=name, histogram=histogram, colour=colour)
 
     @in_style
@@ -235,6 +243,8 @@ class ReliabilityDisplay:
         self.line_.set_gid("series")
         if np.isfinite(curve.low[seen]).all():
             ax.vlines(x, curve.low[seen], curve.high[seen], color=colour, lw=0.9, zorder=2)
+        if self.smooth is not None:
+            self._smooth_curve(colour)
         classwise = self.question == "top_label" and curve.name not in ("top label", "positive")
         x_label = f"Predicted probability of {plain(curve.name)}" if classwise else self.x_label
         y_label = f"Raters who say {plain(curve.name)}" if classwise else self.y_label
@@ -243,6 +253,17 @@ class ReliabilityDisplay:
         if name is not None:
             ax.legend(loc="upper left", frameon=False)
         return self
+
+    def _smooth_curve(self, colour: str) -> None:
+        """Draw the smooth curve and its band over the bins."""
+        assert self.smooth is not None
+        x, seen = self.smooth.predicted, np.isfinite(self.smooth.observed)
+        line = self.ax_.plot(x[seen], self.smooth.observed[seen], color=colour, lw=1.6, zorder=4)[0]
+        line.set_gid("smooth")
+        if np.isfinite(self.smooth.low[seen]).all():
+            low, high = self.smooth.low[seen], self.smooth.high[seen]
+            self.ax_.fill_between(x[seen], low, high, color=colour, alpha=0.15, lw=0, zorder=1)
+        self.line_.set_linestyle("none")  # of the bins the dots are enough
 
     def _counts(self, colour: str) -> Any:
         """Draw how many cases each bin holds, under the diagram and to the same scale."""
@@ -266,6 +287,8 @@ class DisagreementReliabilityDisplay(ReliabilityDisplay):
     ----------
     curve : ReliabilityCurve
         What to draw: `curves.reliability_curve` with question="disagreement".
+    smooth : None
+        Disagreement has no smooth curve.
 
     Attributes
     ----------

@@ -57,8 +57,9 @@
           `${percent(table.incorrect_accepts[i] / accepted)} are wrong${between(table, i)}.`
         : "No case is accepted.";
       document.getElementById("operating-point").textContent = words;
-      document.getElementById("threshold-value").textContent = percent(wanted);
-      slider.setAttribute("aria-valuetext", `${percent(wanted)}. ${words}`);
+      const from = table.of_shares ? percent(wanted) : String(Number(wanted.toPrecision(3)));
+      document.getElementById("threshold-value").textContent = from;
+      slider.setAttribute("aria-valuetext", `${from}. ${words}`);
       for (const id of ["ccc-chart", "risk-chart"]) tell(id, "point", i);
     };
     slider.addEventListener("input", show);

@@ -9,8 +9,11 @@ from typing import Any
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
 from raterwise.report import extras, sections
+from raterwise.report.acceptance import thresholds
 from raterwise.report.findings import by_finding, summary_of_findings
 from raterwise.report.page import page
+from raterwise.report.provenance import provenance
+from raterwise.report.readers import readers
 from raterwise.report.recalibration import recalibration
 from raterwise.report.sections import Charts
 from raterwise.report.subgroups import subgroups
@@ -129,14 +132,16 @@ def report_html(
         sections.metrics(results, single),
         sections.reliability(results, found),
         sections.disagreement(results, found),
-        sections.thresholds(results, found),
+        thresholds(results, found),
         at_a_threshold(results, found),
         subgroups(results, found),
         recalibration(models, differences, found),
         sections.dispersion(models, found),
         extras.stability(stability, variation, found, findings=bool(results.findings)),
         extras.raters(results, raters, (notes or {}).get("raters")),
+        readers(results),
         extras.worklist(worklist),
         extras.method(results, versions or results.to_dict()["versions"]),
+        provenance(results),
     ]
     return page(title, classes_in_words(results.data), content, found)

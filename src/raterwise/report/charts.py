@@ -14,6 +14,7 @@ import numpy as np
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
 from raterwise.errors import missing_extra
 from raterwise.results import Results
+from raterwise.smooth_curve import CalibrationCurve
 
 __all__ = [
     "calibration_dispersion",
@@ -78,8 +79,18 @@ def compiled(chart: Any) -> Spec:
     return vega
 
 
-def reliability(curves: Mapping[str, ReliabilityCurve], *, x: str, y: str, overlay: bool) -> Spec:
-    """Return a reliability diagram of the curve called by the parameter `what`, or of all."""
+def reliability(
+    curves: Mapping[str, ReliabilityCurve],
+    *,
+    x: str,
+    y: str,
+    overlay: bool,
+    smooth: Mapping[str, CalibrationCurve] | None = None,
+) -> Spec:
+    """Return a reliability diagram of the curve called by the parameter `what`, or of all.
+
+    A smooth curve with its band lies under the bins of the same name.
+    """
     alt = altair()
     rows = [row for name, curve in curves.items() for row in _bins(name, curve)]
     names = list(curves)
@@ -109,10 +120,35 @@ def reliability(curves: Mapping[str, ReliabilityCurve], *, x: str, y: str, overl
     )
     dots = base.mark_circle(size=70, opacity=1).encode(x=across, y=up, color=colour, tooltip=tips)
     return compiled(
-        alt.layer(ideal, line, whiskers, dots)
+        alt.layer(ideal, *_smoothed(alt, smooth or {}, across, y), line, whiskers, dots)
         .add_params(what)
         .properties(width="container", height=360)
     )
+
+
+def _smoothed(alt: Any, smooth: Mapping[str, CalibrationCurve], across: Any, y: str) -> list[Any]:
+    """Return the layers of smooth curves: the band, and the curve."""
+    rows = [
+        {"name": name, "predicted": float(p), "observed": float(o),
+         "low": float(low) if np.isfinite(low) else None,
+         "high": float(high) if np.isfinite(high) else None}
+        for name, curve in smooth.items()
+        for p, o, low, high in zip(
+            curve.predicted, curve.observed, curve.low, curve.high, strict=True
+        )
+        if np.isfinite(o)
+    ]  # fmt: skip
+    if not rows:
+        return []
+    base = alt.Chart(_data(alt, rows)).transform_filter("datum.name == what")
+    band = base.transform_filter("isValid(datum.low)").mark_area(
+        color=FAINT, opacity=0.18, clip=True
+    )
+    curve = base.mark_line(color=INK, opacity=0.55, strokeWidth=1.5, clip=True)
+    return [
+        band.encode(x=across, y=alt.Y("low:Q", title=y), y2="high:Q"),
+        curve.encode(x=across, y=alt.Y("observed:Q", title=y)),
+    ]
 
 
 def counts(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Spec:
@@ -131,8 +167,11 @@ def counts(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Spec:
     return compiled(bars.add_params(what).properties(width="container", height=64))
 
 
-def ccc(curves: Mapping[str, ThresholdCurve]) -> Spec:
-    """Return the CCC of one model with an operating point, or of several."""
+def ccc(curves: Mapping[str, ThresholdCurve], *, marked: bool = False) -> Spec:
+    """Return the CCC of one model, or of several, with an operating point on the first.
+
+    Of several the point is there only if that is `marked`.
+    """
     rows = [
         {"x": float(x), "y": float(y), **rest}
         for name, curve in curves.items()
@@ -144,11 +183,11 @@ def ccc(curves: Mapping[str, ThresholdCurve]) -> Spec:
     ]  # fmt: skip
     ends = [{"x": 0, "y": 0}, {"x": 1, "y": 1}]
     titles = "Wrong predictions accepted", "Right predictions accepted"
-    return _with_operating_point(rows, list(curves), titles, ideal=ends)
+    return _with_operating_point(rows, list(curves), titles, marked, ideal=ends)
 
 
-def risk_coverage(curves: Mapping[str, ThresholdCurve]) -> Spec:
-    """Return risk against coverage of one model with an operating point, or of several."""
+def risk_coverage(curves: Mapping[str, ThresholdCurve], *, marked: bool = False) -> Spec:
+    """Return risk against coverage, with an operating point as in `ccc`."""
     rows = [
         {"x": float(x), "y": float(y), **rest}
         for name, curve in curves.items()
@@ -158,11 +197,16 @@ def risk_coverage(curves: Mapping[str, ThresholdCurve]) -> Spec:
         )
         if not math.isnan(y)
     ]  # fmt: skip
-    return _with_operating_point(rows, list(curves), ("Predictions accepted", "Of these, wrong"))
+    titles = "Predictions accepted", "Of these, wrong"
+    return _with_operating_point(rows, list(curves), titles, marked)
 
 
 def _with_operating_point(
-    rows: Rows, names: Sequence[str], titles: tuple[str, str], ideal: Rows | None = None
+    rows: Rows,
+    names: Sequence[str],
+    titles: tuple[str, str],
+    marked: bool,
+    ideal: Rows | None = None,
 ) -> Spec:
     alt = altair()
     several = len(names) > 1
@@ -195,9 +239,10 @@ def _with_operating_point(
         )
         layers = [dashes.encode(x=x, y=y), *layers]
     point = alt.param(name="point", value=-1)
-    if not several:
-        mark = base.transform_filter("datum.i == point").mark_circle(
-            size=140, opacity=1, color=SERIES[1]
+    if marked or not several:
+        first = alt.Chart(_data(alt, [row for row in rows if row["name"] == names[0]]))
+        mark = first.transform_filter("datum.i == point").mark_circle(
+            size=140, opacity=1, color=SERIES[2 if several else 1]
         )
         layers.append(mark.encode(x=x, y=y, tooltip=tips))
     chart = alt.layer(*layers).add_params(point)
@@ -312,13 +357,18 @@ def _steps(name: str, curve: ThresholdCurve, low: Any, high: Any) -> Rows:
             {
                 "name": name,
                 "i": i,
-                "from": "nothing" if math.isinf(t) else f"{t:.1%}",
+                "from": "nothing" if math.isinf(t) else accept_from(curve, float(t)),
                 "low": float(low[i]) if known else None,
                 "high": float(high[i]) if known else None,
                 "interval": f"{low[i]:.1%} – {high[i]:.1%}" if known else "none",
             }
         )
     return rows
+
+
+def accept_from(curve: ThresholdCurve, threshold: float) -> str:
+    """Return a threshold in words: a percentage where confidences are probabilities."""
+    return f"{threshold:.1%}" if curve.of_shares else f"{threshold:.3g}"
 
 
 def _settled(rows: Rows) -> Rows:

@@ -9,6 +9,7 @@ from typing import Any
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
 from raterwise.io.files import write_text_atomically
 from raterwise.report import charts, sections
+from raterwise.report.acceptance import has_both
 from raterwise.report.extras import method
 from raterwise.report.findings import differences_by_finding
 from raterwise.report.markup import Html, data_table, el
@@ -268,7 +269,7 @@ def _thresholds(models: Mapping[str, Results], found: Charts) -> Html | None:
         name: curve
         for name, results in models.items()
         if "thresholds" in results.curves
-        and sections.has_both(curve := ThresholdCurve.from_dict(results.curves["thresholds"]))
+        and has_both(curve := ThresholdCurve.from_dict(results.curves["thresholds"]))
     }
     if not curves:
         return None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from raterwise.curves import ReliabilityCurve, ThresholdCurve
+from raterwise.curves import ReliabilityCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, findings, number, percent, span, unit_of
 from raterwise.results import Estimate, Results
+from raterwise.smooth_curve import CalibrationCurve
 
 __all__ = [
     "Charts",
@@ -22,21 +22,14 @@ __all__ = [
     "disagreement",
     "dispersion",
     "figure",
-    "has_both",
     "metric_name",
     "metrics",
     "reliability",
     "section",
     "summary",
-    "thresholds",
     "value_of",
     "warnings",
 ]
-
-TABLE_ROWS = 20
-"""How many points of a threshold curve the table behind the chart shows."""
-START = 0.5
-"""Where the slider of the threshold stands at first, if some case has that confidence."""
 
 
 @dataclass
@@ -168,8 +161,9 @@ def reliability(results: Results, found: Charts) -> Html | None:
         el("select", options, id="what", data_charts="reliability-chart counts-chart"),
         class_="control",
     )
+    smooth = {} if results.findings else _smooth_curves(results, curves)
     spec = charts.reliability(
-        curves, x="Predicted probability", y="Raters who say so", overlay=False
+        curves, x="Predicted probability", y="Raters who say so", overlay=False, smooth=smooth
     )
     told = "" if results.findings else f"{verdict(results).explanation} "
     words = f"Reliability diagram. {told}The table below has the numbers."
@@ -184,6 +178,8 @@ def reliability(results: Results, found: Charts) -> Html | None:
         "say so, with an interval. On the dashed line the two are equal; below it the model is too "
         f"sure. The bars count the {unit} of each bin."
     )
+    if smooth:
+        caption += " The grey curve with its band is the smooth calibration curve (loess)."
     table = bins_table(curves, unit)
     return section(
         "reliability", "Does 90\u00a0% mean 90\u00a0%?", choice, figure(drawn, caption, table)
@@ -202,6 +198,18 @@ def _reliability_curves(results: Results) -> dict[str, ReliabilityCurve]:
         positive = {f"Class: {by_class[1].name}": by_class[1]}
         return curves if "Positive class" in curves else {**positive, **curves}
     return {**curves, **{f"Class: {curve.name}": curve for curve in by_class}}
+
+
+def _smooth_curves(
+    results: Results, curves: Mapping[str, ReliabilityCurve]
+) -> dict[str, CalibrationCurve]:
+    """Return the smooth curve of the positive class under the name of its binned one."""
+    content = results.curves.get("smooth")
+    if content is None:
+        return {}
+    curve = CalibrationCurve.from_dict(content)
+    names = (f"Class: {curve.name}", "Positive class")
+    return {name: curve for name in names if name in curves}
 
 
 def _of_findings(results: Results) -> dict[str, ReliabilityCurve]:
@@ -252,109 +260,6 @@ def disagreement(results: Results, found: Charts) -> Html | None:
         "Does it know when raters will differ?",
         figure(chart, caption, bins_table(curves, unit)),
     )
-
-
-def thresholds(results: Results, found: Charts) -> Html | None:
-    """Return the CCC and the risk-coverage curve with a threshold to move."""
-    content = results.curves.get("thresholds")
-    if content is None:
-        return None
-    curve = ThresholdCurve.from_dict(content)
-    if not has_both(curve):
-        return None
-    finite = curve.thresholds[1:]
-    low, high = math.floor(finite.min() * 100) / 100, math.floor(finite.max() * 100) / 100
-    start = START if low <= START <= high else low
-    counted, unit = float(curve.accepted_cases[-1]), f"{unit_of(results.data)}s"
-    found.thresholds = {**curve.to_dict(), "cases": counted, "unit": unit}
-    rows = "ratings" if results.data["raters"]["max"] > 1 else unit
-    slider = el(
-        "p",
-        el("label", "Accept predictions with a confidence of at least ", for_="threshold"),
-        el("output", percent(start), id="threshold-value", for_="threshold"),
-        el("input", type="range", id="threshold", min=low, max=high, step=0.01, value=start),
-        class_="control",
-    )
-    sentence = el("p", id="operating-point", aria_live="polite")
-    behind = el(
-        "details",
-        el("summary", "The numbers behind these charts"),
-        el("div", _threshold_table(curve), class_="scroll", tabindex="0", role="group",
-           aria_label="Numbers behind the charts"),
-    )  # fmt: skip
-    title = "Does it know when it is wrong?"
-    drawn = _threshold_charts(results, curve, found)
-    return section("thresholds", title, slider, sentence, _confusion(rows), drawn, behind)
-
-
-def _confusion(unit: str) -> Html:
-    """Return the table of what is accepted and right; the page's script fills it in."""
-    return el(
-        "table",
-        el("caption", f"At this threshold, in {unit}"),
-        el("thead", el("tr", el("td"), el("th", "Prediction right", scope="col"),
-                       el("th", "Prediction wrong", scope="col"))),
-        el("tbody",
-           el("tr", el("th", "Accepted", scope="row"), el("td", id="correct_accepts"),
-              el("td", id="incorrect_accepts")),
-           el("tr", el("th", "Rejected", scope="row"), el("td", id="incorrect_rejects"),
-              el("td", id="correct_rejects"))),
-        class_="confusion", id="confusion",
-    )  # fmt: skip
-
-
-def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) -> Html:
-    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
-    band = "" if curve.risk_low is None else f" Shaded: {level} interval, point by point."
-    return el(
-        "div",
-        figure(
-            found.place("ccc-chart", charts.ccc({"": curve}), f"CCC curve: {_area(results)}"),
-            "CCC: of the right predictions, how many are accepted, against the wrong ones that "
-            f"slip through. The dashed line is guessing.{band}",
-            None,
-        ),
-        figure(
-            found.place(
-                "risk-chart",
-                charts.risk_coverage({"": curve}),
-                f"Risk-coverage curve: accepting everything, {percent(curve.risk[-1])} is wrong.",
-            ),
-            f"Risk and coverage: the more are accepted, the more of them are wrong.{band}",
-            None,
-        ),
-        class_="pair",
-    )
-
-
-def has_both(curve: ThresholdCurve) -> bool:
-    """Tell whether some predictions are right and some wrong: otherwise there is no CCC."""
-    return bool(curve.incorrect_accepts[-1] > 0 and curve.correct_accepts[-1] > 0)
-
-
-def _area(results: Results) -> str:
-    e = results.get("auccc")
-    return "" if e is None or e.value is None else f"the area under it is {number(e.value)}."
-
-
-def _risk_span(curve: ThresholdCurve, i: int) -> str:
-    if curve.risk_low is None or curve.risk_high is None:
-        return ""
-    return span(float(curve.risk_low[i]), float(curve.risk_high[i]))
-
-
-def _threshold_table(curve: ThresholdCurve) -> Html:
-    chosen = np.unique(np.linspace(1, len(curve.thresholds) - 1, TABLE_ROWS).astype(int))
-    rows = [
-        (f"{curve.thresholds[i]:.1%}", f"{curve.accepted_cases[i]:g}",
-         f"{curve.correct_accepts[i]:g}", f"{curve.incorrect_accepts[i]:g}",
-         f"{curve.incorrect_rejects[i]:g}", f"{curve.correct_rejects[i]:g}",
-         f"{percent(curve.risk[i])}{_risk_span(curve, int(i))}")
-        for i in chosen
-    ]  # fmt: skip
-    header = ("Accept from", "Cases accepted", "Accepted, right", "Accepted, wrong",
-              "Rejected, right", "Rejected, wrong", "Accepted ones wrong")  # fmt: skip
-    return data_table(header, rows, "Counts at some of the thresholds")
 
 
 def dispersion(models: Mapping[str, Results], found: Charts) -> Html | None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from raterwise.exports import csv_text
 from raterwise.results import Estimate
 
-__all__ = ["as_csv", "as_latex", "as_markdown"]
+__all__ = [
+    "as_csv",
+    "as_latex",
+    "as_markdown",
+    "difference_columns",
+    "latex_text",
+    "markdown_text",
+]
 
 DIFFERENCE_COLUMNS = (
     *("metric", "first", "second", "difference", "debiased", "low", "high"),
@@ -53,14 +59,17 @@ def as_csv(comparison: Any, findings: Mapping[str, Any] | None = None) -> str:
     >>> as_csv(rw.compare(models, [1, 0] * 20, "brier", resamples=50)).splitlines()[1]
     'brier,sharp,blunt,-0.135...'
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*(["finding"] if findings else []), *DIFFERENCE_COLUMNS))
-    for title, part in {"": comparison, **(findings or {})}.items():
-        for d in part.differences:
-            row = [getattr(d, column) for column in DIFFERENCE_COLUMNS]
-            writer.writerow([title, *row] if findings else row)
-    return text.getvalue()
+    columns = difference_columns({"": comparison, **(findings or {})})
+    if not findings:
+        columns.pop("finding")
+    return csv_text(columns)
+
+
+def difference_columns(parts: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the columns of every difference of some comparisons, by finding."""
+    rows = [(title, d) for title, part in parts.items() for d in part.differences]
+    columns = {name: [getattr(d, name) for _, d in rows] for name in DIFFERENCE_COLUMNS}
+    return {"finding": [title for title, _ in rows], **columns}
 
 
 def as_markdown(comparison: Any) -> str:
@@ -92,11 +101,7 @@ def as_markdown(comparison: Any) -> str:
     | --- | --- | --- |
     | Brier score | **0.025** [...] | 0.160 [...] |
     """
-
-    def safe(text: str) -> str:
-        text = " ".join(text.split()).replace("<", "&lt;")
-        return re.sub(r"([\\|`*_\[\]])", r"\\\1", text)
-
+    safe = markdown_text
     header, rows = _cells(comparison, safe, lambda text: f"**{text}**", "{value} [{low}, {high}]")
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -127,10 +132,7 @@ def as_latex(comparison: Any) -> str:
     >>> as_latex(rw.compare(models, [1, 0] * 20, "brier", resamples=50)).splitlines()[0]
     '\\begin{tabular}{lcc}'
     """
-
-    def safe(text: str) -> str:
-        return "".join(LATEX.get(mark, mark) for mark in " ".join(text.split()))
-
+    safe = latex_text
     shown = "{value} {{\\small [{low}, {high}]}}"
     header, rows = _cells(comparison, safe, lambda text: f"\\textbf{{{text}}}", shown)
     body = "".join(f"{' & '.join(row)} \\\\\n" for row in rows)
@@ -139,6 +141,18 @@ def as_latex(comparison: Any) -> str:
         f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{' & '.join(header)} \\\\\n\\midrule\n{body}"
         "\\bottomrule\n\\end{tabular}\n"
     )
+
+
+def markdown_text(text: str) -> str:
+    """Return text in which nothing is taken for Markdown or HTML."""
+    text = " ".join(text.split()).replace("<", "&lt;")
+    return re.sub(r"([\\|`*_\[\]])", r"\\\1", text)
+
+
+def latex_text(text: str) -> str:
+    """Return text in which nothing is taken for LaTeX; a minus becomes one of mathematics."""
+    text = "".join(LATEX.get(mark, mark) for mark in " ".join(text.split()))
+    return text.replace("\u2212", "$-$")
 
 
 def _cells(

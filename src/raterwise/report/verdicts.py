@@ -65,7 +65,8 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         text = f"{tested} But the {_intervals_of(above)} 0.{_of_raters(found)}"
         return Verdict("Possibly miscalibrated", text, "caution")
     ece = results.get("ece")
-    curve = ReliabilityCurve.from_dict(results.curves["top_label"]) if results.curves else None
+    drawn = results.curves.get("top_label")
+    curve = None if drawn is None else ReliabilityCurve.from_dict(drawn)
     high = None if ece is None else ece.high
     if high is not None and high >= LARGE:
         text = (

@@ -27,6 +27,7 @@ __all__ = ["Reduction"]
 
 FloatArray = NDArray[np.float64]
 
+ORIGIN = {"call": "raterwise.segmentation.evaluate"}
 MOST_BLOCKS = 1024
 """Into how many blocks patients are pooled where there are more."""
 
@@ -129,7 +130,7 @@ class Reduction:
         if judged.pass_ is not None:
             defined = {name for name, e in judged.estimates.items() if e.value is not None}
             by_class = values_by_class(judged.pass_, judged.asked, defined)
-        return results_of(judged, notes=notes, per_class=by_class)
+        return results_of(judged, notes=notes, origin=ORIGIN, per_class=by_class)
 
     def judged_images(self) -> Judged:
         """Return the means over the images, with intervals over patients."""
@@ -172,6 +173,7 @@ class Reduction:
             judged,
             data={} if panels is None else {"resampled_raters": len(self.request.raters)},
             notes=notes,
+            origin=ORIGIN,
             curves=self._curves(judged),
             per_case={name: self._values_of(name) for name in judged.estimates},
             per_class={name: tuple(float(v) for v in each) for name, each in by_class.items()},

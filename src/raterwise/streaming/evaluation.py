@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.divided import subgroups_of_digests
@@ -18,13 +18,15 @@ from raterwise.io.files import check_can_write
 from raterwise.io.outputs import checkpoint_files, refuse_overwriting
 from raterwise.judging import judge, results_of
 from raterwise.kernels._threads import with_threads
-from raterwise.request import Metrics, Request
+from raterwise.predictions import Predictions
+from raterwise.request import Given, Metrics, Request
 from raterwise.results import Results
 from raterwise.streaming.digests import PartJob, digest_of_parts
-from raterwise.streaming.parts import StreamColumns, parts_of
+from raterwise.streaming.parts import StreamColumns, check_in_cells, parts_of
 from raterwise.streaming.saved import save_digest
 from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.summaries.digest import Digest
+from raterwise.summaries.outside import with_outside
 from raterwise.variables import Variable, in_order
 
 __all__ = ["evaluate_digest", "evaluate_stream", "request_of_header"]
@@ -48,6 +50,7 @@ def evaluate_stream(
     per: Per | None = None,
     threshold: float | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    outside: ArrayLike | None = None,
     interval: Interval = "auto",
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
@@ -94,6 +97,9 @@ def evaluate_stream(
         left out.
     options : mapping of str to mapping, default None
         By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities, as in `evaluate`:
+        they are in memory, and confidences lie in [0, 1].
     interval : {"auto", "percentile", "bias_corrected"}, default "auto"
         How intervals are made, as in `evaluate`.
     on_unrated : {"error", "drop"}, default "error"
@@ -118,7 +124,7 @@ def evaluate_stream(
     **columns : str or sequence of str
         Which column is what, as options of `raterwise evaluate`: `prob_prefix` or `prob_columns`,
         `label_column`, `rater_columns` or `rater_prefix`, `count_columns` or `count_prefix`,
-        `group_column`, `weight_column`, `class_names`, `missing`.
+        `group_column`, `weight_column`, `class_names`, `missing`, `confidence_column`.
 
     Returns
     -------
@@ -152,9 +158,6 @@ def evaluate_stream(
         read = [paths] if isinstance(paths, str | PathLike) else list(paths)
         refuse_overwriting([check_can_write(save_summary)], [*read, *checkpoint_files(checkpoint)])
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
-    told: dict[str, Any] = {"question": question, "per": per, "threshold": threshold}
-    told["options"] = options
-    request = Request.of(metrics, bins=bins, settings=settings, **told)
     parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
     apart = [subgroups] if isinstance(subgroups, str) else list(subgroups or ())
     if subgroup_metrics is not None and not apart:
@@ -162,9 +165,13 @@ def evaluate_stream(
             f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
         )
     found = StreamColumns.of(names, subgroups=apart, **columns)
-    if metrics == "all":
-        classes = len(found.class_names)
-        request = Request.of(metrics, bins=bins, settings=settings, classes=classes, **told)
+    given = Given(confidence=found.confidence is not None, outside=outside is not None)
+    request = Request.of(
+        metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
+        settings=settings, given=given,
+        classes=len(found.class_names) if metrics == "all" else None,
+    )  # fmt: skip
+    elsewhere = _outside(outside, found, save_summary)
     chosen = metrics_by_level(subgroup_metrics, request) if apart else None
     job = _job(found, request, on_unrated, chosen)
     if save_summary is not None and job.panels:
@@ -183,8 +190,27 @@ def evaluate_stream(
         if save_summary is not None:
             save_digest(fspath(save_summary), digest, header_of(request, chosen), anonymous=True)
         return evaluate_digest(
-            digest, request, lambda what, done: report(what, READING + (1 - READING) * done), chosen
+            digest, request, lambda what, done: report(what, READING + (1 - READING) * done),
+            chosen, outside=elsewhere,
+        )  # fmt: skip
+
+
+def _outside(values: Any, columns: StreamColumns, save_summary: Any) -> Any:
+    """Return the confidences of cases from elsewhere, checked; None where there are none."""
+    if values is None:
+        return None
+    if columns.subgroups:
+        raise InvalidInputError("outside: in a stream goes without subgroups; leave out one")
+    if save_summary is not None:
+        raise InvalidInputError(
+            "outside: a saved summary holds the cases of the files alone; leave out save_summary"
         )
+    classes = max(len(columns.probs), 2)
+    nothing = np.full((1, classes), 1 / classes), np.zeros(1, np.int64)
+    ranked = None if columns.confidence is None else np.ones(1)
+    found = Predictions.of(*nothing, confidence=ranked, outside=values).outside
+    check_in_cells(found, "outside")
+    return found
 
 
 def _job(
@@ -218,12 +244,18 @@ def evaluate_digest(
     request: Request,
     progress: Progress | None = None,
     chosen: Request | None = None,
+    *,
+    outside: NDArray[np.float64] | None = None,
 ) -> Results:
     """Return the results of a request on a digest whose units are blocks, some perhaps empty.
 
     `chosen` is what is asked of the levels, where the digest has some.
     """
-    results = results_of(judge(digest.occupied(), request, progress=progress))
+    whole, settings = digest.occupied(), request.settings
+    if outside is not None:
+        whole = with_outside(whole, outside, settings.seed, drawn=settings.resamples > 0)
+    judged = judge(whole, request, progress=progress)
+    results = results_of(judged, origin={"call": "raterwise.evaluate_stream"})
     if digest.levels and chosen is not None:
         levels = {
             name: {level: own[level] for level in in_order(name, own)}

@@ -19,7 +19,7 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.variables import Variable, variables_of
 
-__all__ = ["Part", "StreamColumns", "parts_of", "read_part"]
+__all__ = ["Part", "StreamColumns", "check_in_cells", "parts_of", "read_part"]
 
 ZARR_ROWS = 1 << 18
 """At least how many rows of a Zarr store are read together."""
@@ -40,6 +40,7 @@ class StreamColumns:
     missing: tuple[str, ...] = ()
     subgroups: tuple[str, ...] = ()
     """What tells cases apart."""
+    confidence: str | None = None
 
     @staticmethod
     def of(
@@ -57,6 +58,7 @@ class StreamColumns:
         weight_column: str | None = None,
         missing: Sequence[str] = (),
         subgroups: Sequence[str] = (),
+        confidence_column: str | None = None,
     ) -> StreamColumns:
         """Return the columns by the names and prefixes that `raterwise evaluate` takes."""
         probs = tuple(prob_columns) or tuple(c for c in columns if c.startswith(prob_prefix))
@@ -93,7 +95,7 @@ class StreamColumns:
             )
         found = StreamColumns(
             probs, names, label_column, raters, counts, group_column, weight_column,
-            tuple(missing), tuple(subgroups),
+            tuple(missing), tuple(subgroups), confidence_column,
         )  # fmt: skip
         absent = [name for name in found.needed if name not in columns]
         if absent:
@@ -108,6 +110,7 @@ class StreamColumns:
         """Every column that is read."""
         names = [*self.probs, self.label, *self.raters, *self.counts, self.group, self.weight]
         names += self.subgroups
+        names.append(self.confidence)
         return list(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -263,6 +266,10 @@ def read_part(
     weights = None
     if columns.weight is not None:
         weights = as_numbers(held[columns.weight], where(columns.weight))
+    confidence = None
+    if columns.confidence is not None:
+        confidence = as_numbers(held[columns.confidence], where(columns.confidence))
+        check_in_cells(confidence, where(columns.confidence))
     groups = None
     if columns.group is not None:
         groups = as_ids(held[columns.group], where(columns.group))
@@ -273,7 +280,19 @@ def read_part(
         groups=groups,
         class_names=names,
         on_unrated=on_unrated,
+        confidence=confidence,
     )
     told = {name: held[name].to_pylist() for name in columns.subgroups}
     variables = variables_of(told, part.rows) if told else ()
     return whole, groups, tuple(variable.take(whole.kept) for variable in variables)
+
+
+def check_in_cells(confidence: Any, where: str) -> None:
+    """Refuse confidences beyond [0, 1], for which a stream has no cells."""
+    beyond = (confidence < 0) | (confidence > 1)
+    if beyond.any():
+        row = int(np.flatnonzero(beyond)[0])
+        raise InvalidInputError(
+            f"{where}: confidences of a stream must lie in [0, 1], where its cells are; row "
+            f"{row + 1} has {confidence[row]:g} (any increasing function of them ranks alike)"
+        )

@@ -24,7 +24,7 @@ from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.io.outputs import JOB_FILE
 from raterwise.questions import Event, PerCaseScore, Question
 from raterwise.streaming.checked import check_tables, hash_of
-from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan
+from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan, SimplexPlan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Confidences, Facts, Patients
 from raterwise.summaries.fingerprint import Fingerprint
@@ -41,7 +41,7 @@ PANEL = ("codes", "cases", "patients")
 """The arrays of a panel."""
 
 PLANS: dict[str, type] = {
-    plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan, DeviationPlan)
+    plan.kind: plan for plan in (BinPlan, CellPlan, AgreementPlan, DeviationPlan, SimplexPlan)
 }
 QUESTIONS: dict[str, type] = {cls.kind: cls for cls in (Question, Event, PerCaseScore)}
 
@@ -268,8 +268,9 @@ def _plan_of_dict(content: dict[str, Any]) -> Any:
     if "question" in content:
         question = dict(content["question"])
         content["question"] = QUESTIONS[question.pop("kind")](**question)
-    if isinstance(content.get("bins"), list):
-        content["bins"] = tuple(content["bins"])
+    for key in ("bins", "mixture"):
+        if isinstance(content.get(key), list):
+            content[key] = tuple(content[key])
     return PLANS[kind](**content)
 
 

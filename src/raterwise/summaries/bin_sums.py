@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.binning import bin_edges, edges_for, unit_in_last_place
+from raterwise.densities.mixtures import bin_shares
 from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
+from raterwise.summaries.bin_table import BinTable
 from raterwise.summaries.entries import Entries
 from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import SortedScores
@@ -22,7 +24,7 @@ from raterwise.summaries.votes import Votes, asked_of_two
 if TYPE_CHECKING:
     from raterwise.summaries.contract import Metric, Options
 
-__all__ = ["BinPlan", "BinSums", "BinTable"]
+__all__ = ["BinPlan", "BinSums"]
 
 FloatArray = NDArray[np.float64]
 
@@ -37,86 +39,6 @@ DIRECT_VALUES = 1 << 20
 
 
 @dataclass(frozen=True)
-class BinTable:
-    """Named sums over bins, with any number of leading axes: (…, channels, bins, fields).
-
-    Leading axes are resamples, so a formula written once serves the estimate and its interval.
-    """
-
-    sums: FloatArray
-
-    @property
-    def cases(self) -> FloatArray:
-        """Number of cases, |I_kb|."""
-        return self.sums[..., 0]
-
-    @property
-    def weight(self) -> FloatArray:
-        """Σ w."""
-        return self.sums[..., 1]
-
-    @property
-    def squared_weight(self) -> FloatArray:
-        """Σ w²."""
-        return self.sums[..., 2]
-
-    @property
-    def score(self) -> FloatArray:
-        """Σ w z: predicted."""
-        return self.sums[..., 3]
-
-    @property
-    def positive(self) -> FloatArray:
-        """Σ w μ: observed."""
-        return self.sums[..., 4]
-
-    @property
-    def squared_gap(self) -> FloatArray:
-        """Σ w (μ - z)²."""
-        return self.sums[..., 5]
-
-    @property
-    def squared_positive(self) -> FloatArray:
-        """Σ w μ²."""
-        return self.sums[..., 6]
-
-    @property
-    def within(self) -> FloatArray:
-        """Σ w v, with v = μ(1-μ)/(n-1)."""
-        return self.sums[..., 7]
-
-    @property
-    def deviation(self) -> FloatArray:
-        """Σ w (μ - z): observed minus predicted."""
-        return self.positive - self.score
-
-    def with_deviation(self, deviation: FloatArray) -> BinTable:
-        """Return the table with the observed sums moved so that the deviation is as given.
-
-        `deviation` may have leading axes that this table has not; the other sums are shared.
-        """
-        shared = np.broadcast_to(self.sums, (*deviation.shape, self.sums.shape[-1]))
-        return _MovedTable(shared, deviation)
-
-
-@dataclass(frozen=True)
-class _MovedTable(BinTable):
-    """A table whose observed sums were moved; intervals make them by the thousand."""
-
-    moved: FloatArray
-
-    @property
-    def positive(self) -> FloatArray:
-        """Σ w μ: observed."""
-        return self.score + self.moved
-
-    @property
-    def deviation(self) -> FloatArray:
-        """Σ w (μ - z): observed minus predicted."""
-        return self.moved
-
-
-@dataclass(frozen=True)
 class BinPlan:
     """Which question to sum, over which bins: a number of equal bins or a tuple of edges."""
 
@@ -128,6 +50,13 @@ class BinPlan:
     """Cases with fewer labels are left out."""
     spread: float | None = None
     """The standard deviation of the Gaussian that spreads each score over the bins (RECE eq 6)."""
+    mixture: tuple[int, int] | None = None
+    """Components and seed of the mixtures that spread the cases over the bins (RECE eq 7)."""
+
+    @property
+    def soft(self) -> bool:
+        """Whether a case is spread over the bins."""
+        return self.spread is not None or self.mixture is not None
 
     @property
     def edges(self) -> FloatArray:
@@ -143,7 +72,12 @@ class BinPlan:
 
     def prepared(self, rows: Rows) -> ScoredCases:
         """Return the scored cases that have enough raters."""
-        return self.question.score(rows.with_raters(self.least_raters))
+        rows = rows.with_raters(self.least_raters)
+        scored = self.question.score(rows)
+        if self.mixture is None:
+            return scored
+        assert rows.draws is not None, "mixtures need the draws of an ensemble"
+        return replace(scored, share=bin_shares(rows.draws.mixtures(*self.mixture), self.edges))
 
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> BinSums:
         """Return the table that `arrays()` wrote down."""
@@ -157,6 +91,8 @@ class BinPlan:
         """Tell whether `absorb_votes` can answer this question."""
         from raterwise.kernels._voxels import QUESTION_CODES
 
+        if self.mixture is not None:
+            return False
         name = asked_of_two(self.question)
         if self.spread is not None or not isinstance(self.bins, int):
             return name in ONE_SCORE
@@ -172,7 +108,7 @@ class BinPlan:
         probs, labels = predictions.probs, predictions.labels.classes
         if not (
             self.question.name in ("top_label", "per_class")
-            and self.spread is None
+            and not self.soft
             and self.least_raters <= 1
             and predictions.weights is None
             and labels is not None
@@ -332,7 +268,7 @@ class BinSums:
         units, *shape, fields = self.sums.shape
         if id(multiplicities) not in self.stacks:
             cells = self.sums.reshape(units, -1, fields)
-            stack = self._entries.resampled(multiplicities, cells.shape[1])
+            stack = self.by_cell.resampled(multiplicities, cells.shape[1])
             # Holding the multiplicities, too, keeps their identity from passing to others.
             self.stacks[id(multiplicities)] = multiplicities, stack
         _, stack = self.stacks[id(multiplicities)]
@@ -351,11 +287,11 @@ class BinSums:
     def grouped(self, groups: NDArray[Any], number: int) -> BinTable:
         """Return the tables of groups of units: `groups` (units,) is the group of each."""
         _, *shape, fields = self.sums.shape
-        sums = self._entries.grouped(groups, number, shape[0] * shape[1])
+        sums = self.by_cell.grouped(groups, number, shape[0] * shape[1])
         return BinTable(self._smooth(sums.reshape(number, *shape, fields)))
 
     @cached_property
-    def _entries(self) -> Entries:
+    def by_cell(self) -> Entries:
         """The sums per unit and cell that there are."""
         if self.entries is not None:
             return self.entries
@@ -371,7 +307,7 @@ class BinSums:
         """Add a chunk in place: for the one who made this table and has not shown it yet."""
         rows = rows.with_raters(self.plan.least_raters)
         if len(rows.probs):
-            self.take_in(self.plan.question.score(rows))
+            self.take_in(self.plan.prepared(rows))
 
     def absorb_votes(self, votes: Votes) -> BinSums:
         """Return the table with voxels of two classes added, in place."""
@@ -405,6 +341,16 @@ class BinSums:
         from raterwise.kernels import _numba as kernels
 
         plan, compared = self.plan, edges_for(self.plan.edges, scored.rounding)
+        if plan.mixture is not None:
+            kernels.add_soft_bin_sums(
+                scored.z[:, 0].astype(np.float64), scored.mu[:, 0], scored.weights, scored.share,
+                scored.units, compared, self.sums[:, 0],
+            )  # fmt: skip
+            # What each case adds to the noise of a soft bin, which no common width tells.
+            square = (scored.weights[:, None] * scored.share) ** 2
+            units = scored.units if scored.units.size else np.zeros(len(square), np.int64)
+            np.add.at(self.sums[:, 0, :, 2], units, square)
+            return
         if plan.spread is not None:
             z = scored.z.astype(np.float64)
             share = np.empty((len(z), len(plan.edges) - 1))

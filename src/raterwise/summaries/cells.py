@@ -241,6 +241,11 @@ class CellSums:
         """Return the sums of these units instead."""
         return replace(self, per_unit=units)
 
+    def widened(self, more: int) -> CellSums:
+        """Return a copy that more resampling units can be added to."""
+        units = np.pad(self.per_unit, ((0, more), (0, 0), (0, 0), (0, 0)))
+        return CellSums(self.plan, self.fine.copy(), self.lowest.copy(), self.highest.copy(), units)
+
     def arrays(self) -> dict[str, FloatArray]:
         """Return what a file keeps."""
         return {name: getattr(self, name) for name in ARRAYS}

@@ -44,6 +44,8 @@ class Digest:
     """(units,): how much the cases of each unit weigh; None where every case weighs 1."""
     levels: Mapping[str, Mapping[str, Digest]] = field(default_factory=dict)
     """By variable that cases are told apart by, and by its levels: the digests of their cases."""
+    outside_cases: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    """(units,): how many cases from elsewhere each unit has that follows those of the cases."""
 
     @property
     def unit_weights(self) -> NDArray[Any]:

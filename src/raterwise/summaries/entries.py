@@ -16,6 +16,9 @@ __all__ = ["Entries"]
 
 FloatArray = NDArray[np.float64]
 
+MOST_UNITS = 4096
+"""How many units are looked at for how cells vary together."""
+
 
 @dataclass(frozen=True, eq=False)
 class Entries:
@@ -63,6 +66,65 @@ class Entries:
         at, size = groups[self.unit] * cells + self.cell, number * cells
         each = [np.bincount(at, field, size) for field in self.values.T]
         return np.stack(each, axis=-1).reshape(number, cells, -1).astype(np.float64, copy=False)
+
+    def by_channel(self, field: int, channels: int, bins: int) -> FloatArray:
+        """Return one field of every unit and channel, summed over its bins (units, channels)."""
+        units = int(self.unit.max(initial=-1)) + 1
+        at = self.unit * channels + self.cell // bins
+        sums = np.bincount(at, self.values[:, field], units * channels)
+        return sums.reshape(units, channels).astype(np.float64, copy=False)
+
+    def null_draws(
+        self, channels: int, bins: int, labels: int, draws: int, random: np.random.Generator
+    ) -> FloatArray | None:
+        """Return deviations of a calibrated model (draws, channels, bins); None of larger units.
+
+        Where each unit is one case its probabilities are known, and so many labels are drawn from
+        them, each of which falls on one channel.
+        """
+        order = np.lexsort((self.cell, self.unit))
+        if (len(order) % channels) or not (self.values[:, 0] == 1).all():
+            return None
+        cell = self.cell[order].reshape(-1, channels)
+        unit = self.unit[order].reshape(-1, channels)
+        if (cell // bins != np.arange(channels)).any() or (unit != unit[:, :1]).any():
+            return None
+        weight, score = (self.values[order, field].reshape(-1, channels) for field in (1, 3))
+        reached = np.cumsum(score / weight, axis=1)
+        out = np.zeros((draws, channels, bins))
+        place = random.random((labels, draws, len(cell)))
+        for k in range(channels):
+            hit = place < reached[:, k]
+            if k:
+                hit &= place >= reached[:, k - 1]
+            member = np.eye(bins)[cell[:, k] - k * bins]
+            said = hit.mean(axis=0) if labels > 1 else hit[0].astype(np.float64)
+            out[:, k] = said @ (weight[:, k, None] * member) - score[:, k] @ member
+        return out
+
+    def null_covariance(self, channels: int, bins: int) -> FloatArray:
+        """Return how cells of channels that hold the same cases vary together (cells, cells).
+
+        The label of a case falls on one of its channels with the probabilities p of a calibrated
+        model, so that cells of channels k and j have the covariance -Σ w² p_k p_j. Of a unit with n
+        cases only sums are known: as many are taken to be in both cells as if by chance, which is
+        exact for units of one case. Of many units some are looked at.
+        """
+        number = int(self.unit.max(initial=0)) + 1
+        step = -(-number // MOST_UNITS)
+        chosen = self.unit % step == 0
+        at = self.unit[chosen] // step, self.cell[chosen]
+        cases, weight, score = np.zeros((3, -(-number // step), channels * bins))
+        for table, field in ((cases, 0), (weight, 1), (score, 3)):
+            table[at] = self.values[chosen, field]
+        in_unit = np.maximum(cases.sum(axis=1, keepdims=True) / channels, 1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            own = np.where(cases > 0, score * (weight - score) / cases, 0).sum(axis=0)
+        covariance = -(score / in_unit).T @ score
+        for c in range(channels):
+            covariance[c * bins : (c + 1) * bins, c * bins : (c + 1) * bins] = 0
+        np.fill_diagonal(covariance, np.maximum(own, 0))
+        return np.asarray(covariance)
 
     def total(self, cells: int) -> FloatArray:
         """Return the sums of all units (cells, fields)."""

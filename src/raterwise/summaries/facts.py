@@ -188,6 +188,8 @@ class Facts:
     """How many images the cases are voxels of; 0 where cases are no voxels."""
     panel: Panel | None = None
     """Who said what, where raters are to be compared."""
+    outside: int = 0
+    """Cases from elsewhere, which are not among the cases."""
 
     @staticmethod
     def of(predictions: Predictions, first: int = 0, *, panel: bool = False) -> Facts:
@@ -282,12 +284,13 @@ class Facts:
             "ratings": self.ratings,
             "raters": {"mean": self.raters, "min": self.fewest, "max": self.most},
             "dropped": dict(self.dropped),
+            **({"outside": self.outside} if self.outside else {}),
         }
 
 
 ADDED = {
     *("cases", "ratings", "under_two", "under_three", "weight", "squared_weight", "images"),
-    *("confidences", "fingerprint"),
+    *("confidences", "fingerprint", "outside"),
 }
 """The facts of which the sum is that of both."""
 

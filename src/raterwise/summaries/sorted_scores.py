@@ -158,6 +158,10 @@ class SortedScores:
 
         return np.array([on(last) for last in range(self.units)])
 
+    def widened(self, more: int) -> SortedScores:
+        """Return a copy that more resampling units can be added to."""
+        return SortedScores(self.plan, self.channels, self.units + more, self.pieces)
+
     def by_unit(self) -> SortedScores:
         """Return itself: every score knows its unit."""
         return self

@@ -122,7 +122,8 @@ def add_cases(cases: TensorCases, tables: Mapping[BinPlan, Tensor], *, check: bo
     """Add the cases to the table (channels, bins, fields) of each plan, in place."""
     if not tables:
         return
-    if cases.probs.device.type == "cpu" and has_cpu_loops():
+    # The loops for the CPU trust labels and refuse bad rows: unchecked cases are not theirs.
+    if check and cases.probs.device.type == "cpu" and has_cpu_loops():
         summaries = one_pass.summarise(cases.on_host(), list(tables))
         for plan, table in tables.items():
             table += torch.from_numpy(summaries[plan].sums[0])

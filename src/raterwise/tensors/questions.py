@@ -112,8 +112,9 @@ def _hits(rows: TensorRows) -> Tensor:
 
 def _frequencies(rows: TensorRows) -> Tensor:
     if rows.classes is not None:
-        zeros = torch.zeros(rows.probs.shape, dtype=torch.float64, device=rows.probs.device)
-        return zeros.scatter_(1, rows.classes[:, None], 1.0)
+        # Compared, not scattered: a label that is no class, where nobody checks, is none of them.
+        own = torch.arange(rows.probs.shape[1], device=rows.probs.device)
+        return (rows.classes[:, None] == own).double()
     assert rows.counts is not None
     return rows.counts / rows.counts.sum(dim=1, keepdim=True)
 

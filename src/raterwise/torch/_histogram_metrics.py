@@ -16,6 +16,7 @@ from raterwise.rules import choose
 from raterwise.summaries import BinPlan, BinTable
 from raterwise.tensors.cases import TensorCases, require_raters
 from raterwise.tensors.device import add_cases
+from raterwise.torch._pictures import reliability_diagram
 from raterwise.torch._tables import TableMetric, identity
 
 __all__ = ["LabelHistogramLosses"]
@@ -89,7 +90,7 @@ class LabelHistogramLosses(TableMetric):
             self._add_table(name, channels, bins_of, kernels.FIELDS, of=identity(plan))
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
-        if self.on_single == "error":
+        if self.on_single == "error" and self.validate_args:
             require_raters(cases, 2)
         plans: dict[BinPlan, Tensor] = {plan: tables[name] for name, plan in self.plans.items()}
         add_cases(cases, plans, check=self.validate_args)
@@ -136,6 +137,10 @@ class LabelHistogramLosses(TableMetric):
                 ),
             }
         return {name: self._scalar(value) for name, value in values.items()}
+
+    def _draw(self, ax: Any) -> Any:
+        table = BinTable(self.tables["disagreement"].cpu().numpy())
+        return reliability_diagram(table, self.plans["disagreement"], "disagreement", ax)
 
     def _undefined(self) -> dict[str, Tensor]:
         return {name: self._scalar(math.nan) for name in (*self.of_every_case, *self.paired)}

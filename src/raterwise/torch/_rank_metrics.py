@@ -1,11 +1,12 @@
-"""The area under the CCC curve as a metric of the training loop."""
+"""Areas under the CCC and ROC curves as metrics of the training loop."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,12 +15,14 @@ from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.kernels import _torch as kernels
 from raterwise.metrics import ranking
 from raterwise.questions import Question
+from raterwise.rules import choose
 from raterwise.summaries.cells import fine_cells, fine_cells_for
 from raterwise.tensors.cases import TensorCases, as_tensor
 from raterwise.tensors.questions import score
+from raterwise.torch._pictures import ccc_diagram, roc_diagram
 from raterwise.torch._tables import TableMetric
 
-__all__ = ["AUCCC"]
+__all__ = ["AUCCC", "AUROC"]
 
 
 class AUCCC(TableMetric):
@@ -82,7 +85,7 @@ class AUCCC(TableMetric):
         outside = labels is None
         if outside:
             probs = as_tensor(probs, "probs")
-            shape = (probs.shape[0], *probs.shape[2:])
+            shape = self._case_shape(tuple(probs.shape))
             stand_in = 1 if self.ignore_index == 0 else 0  # any class that is not ignored
             labels = torch.full(shape, stand_in, device=probs.device)
         cases, given = self._cases(probs, labels, weights, confidence)
@@ -147,6 +150,114 @@ class AUCCC(TableMetric):
         """By how much `compute` may be off: half the share of pairs that fall into one cell."""
         self.compute()  # kept by torchmetrics; of all processes where there are several
         return self._scalar(self._bound)
+
+    def _draw(self, ax: Any) -> Any:
+        mass, hits = (self.tables[name].cpu().numpy() for name in ("mass", "hits"))
+        return ccc_diagram(fine_cells()[:-1], mass, hits, ax)
+
+
+class AUROC(TableMetric):
+    """How well the probability of a class separates its cases from the others.
+
+    The area under the ROC curve: of class 1 where there are two classes, otherwise the mean over
+    the classes, each against the rest. Probabilities are counted in fine cells, as in `AUCCC`; with
+    several raters a case is positive as far as they say so.
+
+    Parameters
+    ----------
+    num_classes : int
+        K.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    **kwargs : keyword arguments
+        `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
+        `torchmetrics.Metric` takes.
+
+    See Also
+    --------
+    AUCCC : whether confidence tells right from wrong predictions.
+
+    Examples
+    --------
+    >>> metric = AUROC(num_classes=2)
+    >>> metric.update([0.9, 0.6, 0.4, 0.2], [1, 0, 1, 0])
+    >>> metric.compute().item(), metric.bound.item()
+    (0.75, 0.0)
+    """
+
+    higher_is_better = True
+
+    def __init__(
+        self, num_classes: int, per: Literal["annotation", "case"] = "annotation", **kwargs: Any
+    ) -> None:
+        super().__init__(num_classes, **kwargs)
+        self.per = choose("per", per, ("annotation", "case"))
+        channels = 1 if num_classes == 2 else num_classes
+        for name in ("mass", "hits"):
+            self._add_table(name, channels, len(fine_cells()) - 1, of=("auroc", per))
+        self._bound = math.nan
+
+    def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
+        question = "positive" if self.num_classes == 2 else "per_class"
+        edges = torch.tensor(
+            fine_cells_for(cases.rounding), dtype=torch.float64, device=cases.probs.device
+        )
+        for rows in cases.chunks(16 + 4 * self.num_classes, check=self.validate_args):
+            scored = score(Question(question, self.per), rows)
+            for c in range(scored.z.shape[1]):
+                positive = scored.mu[:, c : c + 1].double()
+                both = torch.cat((torch.ones_like(positive), positive), dim=1)
+                at = kernels.locate(scored.z[:, c], edges)
+                sums = kernels.sums_by_cell(at, scored.weights[:, None] * both, len(edges) - 1)
+                tables["mass"][c].add_(sums[:, 0])
+                tables["hits"][c].add_(sums[:, 1])
+
+    def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
+        """Return the area under the curve, or the mean of those of the classes.
+
+        Parameters
+        ----------
+        tables : mapping of str to Tensor
+            As `tables_of` gives them.
+
+        Returns
+        -------
+        Tensor
+            One number, float64.
+
+        Raises
+        ------
+        UndefinedMetricError
+            If a class has no case, or all of them.
+
+        >>> metric = AUROC(num_classes=2)
+        >>> metric.compute_from(metric.tables_of([0.9, 0.6], [1, 0])).item()
+        1.0
+        """
+        mass, hits = (tables[name].cpu().numpy() for name in ("mass", "hits"))
+        each = ranking.auccc(mass, hits)
+        if np.isnan(each).any():
+            missing = int(np.flatnonzero(np.isnan(each))[0]) + (self.num_classes == 2)
+            raise UndefinedMetricError(
+                f"auroc: undefined, raters said class {missing} of no case, or of every one"
+            )
+        others = mass - hits
+        pairs = hits.sum(axis=-1) * others.sum(axis=-1)
+        self._bound = float((0.5 * (hits * others).sum(axis=-1) / pairs).mean())
+        return self._scalar(float(each.mean()))
+
+    @property
+    def bound(self) -> Tensor:
+        """By how much `compute` may be off: half the share of pairs that fall into one cell."""
+        self.compute()
+        return self._scalar(self._bound)
+
+    def _draw(self, ax: Any) -> Any:
+        mass, hits = (self.tables[name].cpu().numpy() for name in ("mass", "hits"))
+        first = 1 if self.num_classes == 2 else 0
+        areas = ranking.auccc(mass, hits)
+        names = [f"class {k + first} (AUROC {area:.3f})" for k, area in enumerate(areas)]
+        return roc_diagram(mass, hits, names, ax)
 
 
 def _check_confidence(given: Tensor) -> None:

@@ -49,7 +49,9 @@ class TableMetric(Metric):
     on_unrated : {"error", "drop"}, default "error"
         What to do about cases with label counts that are all 0.
     validate_args : bool, default True
-        Check the values of every batch. Without it a GPU need not wait, and wrong values pass.
+        Check the values of every batch. Without it a GPU need not wait, and wrong values pass: on
+        any device, rows that do not add to 1 count as they are, and a label that is no class counts
+        as none of them.
     **kwargs : keyword arguments
         What every `torchmetrics.Metric` takes.
 
@@ -111,7 +113,8 @@ class TableMetric(Metric):
         Parameters
         ----------
         probs : array or Tensor
-            (N, K), dense (N, K, …), or (N,) for the probability of class 1 of two.
+            (N, K) or dense (N, K, …); for the probability of class 1 of two (N,), or sigmoid maps
+            (N, 1, …) and (N, H, …).
         labels : array, Tensor or Labels
             Classes (N, …), or label counts (N, K, …) where several raters labelled each case.
         weights : array or Tensor, optional
@@ -243,6 +246,8 @@ class TableMetric(Metric):
         probs = as_tensor(probs, "probs")
         if probs.ndim == 0:
             rules.check_probabilities_shape("probs", probs.shape)
+        if self.num_classes == 2:
+            probs, labels, weights, confidence = _flat_maps(probs, labels, weights, confidence)
         cases = (probs.shape[0], *probs.shape[2:])
         labels = _label_rows(labels, tuple(probs.shape), cases, probs.device)
         weights = _per_case("weights", weights, cases, probs.device)
@@ -273,6 +278,50 @@ class TableMetric(Metric):
             confidence = confidence[found.weights > 0]
         return rated_cases(weighted_cases(found), "error"), confidence
 
+    def _case_shape(self, probs: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of labels of one class per case."""
+        maps = self.num_classes == 2 and len(probs) > 2 and probs[1] not in (1, 2)
+        return probs if maps else (probs[0], *probs[2:])
+
+    def plot(self, val: Any = None, ax: Any = None) -> tuple[Any, Any]:
+        """Draw the curve that the number stands for: reliability, CCC or ROC.
+
+        Parameters
+        ----------
+        val : Tensor or sequence of Tensor, optional
+            Values of `compute` or `forward`, to draw these instead, as torchmetrics does.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        tuple of Figure and Axes
+            Where it was drawn.
+
+        Raises
+        ------
+        UndefinedMetricError
+            Before the first case.
+        NotImplementedError
+            For a metric that no curve belongs to.
+
+        >>> from raterwise.torch.metrics import ECE
+        >>> metric = ECE(num_classes=2)
+        >>> metric.update([[0.9, 0.1], [0.6, 0.4]], [0, 1])
+        >>> figure, ax = metric.plot()
+        >>> ax.get_ylabel()
+        'Raters who agree'
+        """
+        if val is not None:
+            found: tuple[Any, Any] = self._plot(val, ax)
+            return found
+        ax = self._draw(ax)
+        return ax.figure, ax
+
+    def _draw(self, ax: Any) -> Any:
+        """Draw the curve, and return its axes."""
+        raise NotImplementedError(f"{type(self).__name__}: has no curve")
+
     def _counted(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the labels without those of the ignored class, and which cases still count."""
         ignored = self.ignore_index
@@ -289,6 +338,33 @@ class TableMetric(Metric):
 
     def _scalar(self, value: float) -> Tensor:
         return torch.tensor(value, dtype=torch.float64, device=self.device)
+
+
+def _flat_maps(probs: Tensor, labels: Any, *others: Any) -> tuple[Any, ...]:
+    """Return sigmoid maps (N, 1, …) or (N, …) as (M,) probabilities of class 1, the rest alike.
+
+    (N, H, …) with H = 2 is taken for (N, K, …): give such a map a channel, (N, 1, H, …). Anything
+    that is no map comes back as it was.
+    """
+    shape = tuple(probs.shape)
+    if probs.ndim < 3 or shape[1] == 2:
+        return probs, labels, *others
+    channel = shape[1] == 1
+    cases = (shape[0], *shape[2:]) if channel else shape
+    counts = (cases[0], 2, *cases[1:])
+
+    def flat(values: Any) -> Any:
+        if values is None or isinstance(values, Labels):
+            return values
+        tensor = as_tensor(values, "labels", probs.device)
+        if tuple(tensor.shape) == counts:
+            return _rows(tensor)
+        return tensor.reshape(-1) if tuple(tensor.shape) in (shape, cases) else values
+
+    said = flat(labels)
+    if not channel and said is labels and not isinstance(labels, Labels):
+        return probs, labels, *others  # neither a map nor classes of one: it is refused as such
+    return probs.reshape(-1), said, *(flat(values) for values in others)
 
 
 def _rows(values: Tensor) -> Tensor:

@@ -3,6 +3,8 @@
 Each function runs a model over `inputs`, a tensor (N, …) or a DataLoader, keeps only the
 probabilities (S, N, K), and returns an `EnsembleBelief`: its mean is the prediction, its spread
 says how often raters will disagree (LH eqs 72, 80). Every pixel of a dense output is a case.
+With `outputs=("probs", "logits", "features")` it also keeps what calibrators and `AlphaCalibration`
+take of every draw (LH appendix E.4).
 """
 
 # ruff: noqa: PT028 - test_time_augmentation is no test
@@ -21,21 +23,19 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from raterwise.arrays import positive_integer
-from raterwise.beliefs import EnsembleBelief
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.torch._checkpoints import load_file
 from raterwise.torch._inference import (
     Inputs,
-    as_probabilities,
     batches,
     check_members,
     check_order,
-    class_rows,
     device_of,
     evaluating,
     seeded,
     total_cases,
 )
+from raterwise.torch._outputs import Kept, Layer, Outputs, drawn
 from raterwise.torch._progress import Progress, Reporter
 
 __all__ = ["deep_ensemble", "mc_dropout", "test_time_augmentation"]
@@ -51,10 +51,12 @@ def mc_dropout(
     seed: int = 0,
     *,
     output: Output = "logits",
+    outputs: Outputs = "probs",
+    layer: Layer = None,
     dropout_types: tuple[type[nn.Module], ...] = (),
     batch_size: int = 256,
     progress: bool | Reporter = True,
-) -> EnsembleBelief:
+) -> Any:
     """Return Monte-Carlo dropout: `samples` passes with dropout on (Gal & Ghahramani 2016).
 
     Dropout layers alone are switched on, those inside attention and recurrent layers included;
@@ -73,6 +75,10 @@ def mc_dropout(
         Of the draws.
     output : {"logits", "probabilities"}, default "logits"
         What the model gives, over axis 1.
+    outputs : {"probs", "logits", "features"} or tuple of them, default "probs"
+        What to return of every draw.
+    layer : str or Module, optional
+        Whose output the features are: its name in `model.named_modules()`, or the module itself.
     dropout_types : tuple of types, default ()
         Further layers that are random in training, such as stochastic depth.
     batch_size : int, default 256
@@ -82,8 +88,9 @@ def mc_dropout(
 
     Returns
     -------
-    EnsembleBelief
-        Of samples (S, N, K), on the host.
+    EnsembleBelief, array, or DrawnOutputs
+        Of "probs" the belief of samples (S, N, K), of "logits" (S, N, K), of "features" (S, N, D),
+        on the host; of several a tuple in the order asked, which also has them by name.
 
     Raises
     ------
@@ -109,14 +116,15 @@ def mc_dropout(
             f"{type(model).__name__} has none"
         )
     check_order(inputs)
-    probabilities, device = as_probabilities(output), device_of(model)
+    kept, device = Kept(outputs, layer, output), device_of(model)
 
     def draw(batch: Tensor, position: int, s: int) -> Tensor:
         with seeded(seed, s, position, device=device):
-            return probabilities(model(batch.to(device)))
+            values: Tensor = model(batch.to(device))
+            return values
 
     with evaluating(model, active), _without_fast_path():
-        return _collect(inputs, number, draw, batch_size, "MC dropout", progress)
+        return _collect(model, inputs, number, draw, kept, batch_size, "MC dropout", progress)
 
 
 def _drops_out(module: nn.Module) -> bool:
@@ -145,9 +153,11 @@ def test_time_augmentation(
     seed: int = 0,
     *,
     output: Output = "logits",
+    outputs: Outputs = "probs",
+    layer: Layer = None,
     batch_size: int = 256,
     progress: bool | Reporter = True,
-) -> EnsembleBelief:
+) -> Any:
     """Return test-time augmentation: predictions of randomly transformed images.
 
     Transforms that take a second argument are given a `torch.Generator`; those with
@@ -170,6 +180,10 @@ def test_time_augmentation(
         Of the draws.
     output : {"logits", "probabilities"}, default "logits"
         What the model gives, over axis 1.
+    outputs : {"probs", "logits", "features"} or tuple of them, default "probs"
+        What to return of every draw.
+    layer : str or Module, optional
+        Whose output the features are: its name in `model.named_modules()`, or the module itself.
     batch_size : int, default 256
         Of a tensor; a DataLoader has its own.
     progress : bool or function, default True
@@ -177,8 +191,9 @@ def test_time_augmentation(
 
     Returns
     -------
-    EnsembleBelief
-        Of samples (S, N, K), on the host.
+    EnsembleBelief, array, or DrawnOutputs
+        Of "probs" the belief of samples (S, N, K), of "logits" (S, N, K), of "features" (S, N, D),
+        on the host; of several a tuple in the order asked, which also has them by name.
 
     See Also
     --------
@@ -197,13 +212,13 @@ def test_time_augmentation(
     chain = [transforms] if callable(transforms) else list(transforms)
     if not chain or not all(callable(t) for t in chain):
         raise InvalidTypeError(f"transforms: must be functions of an image; got {transforms!r}")
-    probabilities, device = as_probabilities(output), device_of(model)
+    kept, device = Kept(outputs, layer, output), device_of(model)
 
     def draw(batch: Tensor, position: int, s: int) -> Tensor:
         images = [
             _augmented(image, chain, (seed, position + i, s)) for i, image in enumerate(batch)
         ]
-        values = probabilities(model(torch.stack(images).to(device)))
+        values: Tensor = model(torch.stack(images).to(device))
         if values.ndim > 2:
             raise InvalidInputError(
                 "model: must give one prediction per image, (N, K), since a transform moves "
@@ -211,8 +226,9 @@ def test_time_augmentation(
             )
         return values
 
+    label = "Test-time augmentation"
     with evaluating(model):
-        return _collect(inputs, number, draw, batch_size, "Test-time augmentation", progress)
+        return _collect(model, inputs, number, draw, kept, batch_size, label, progress)
 
 
 # Nor does pytest take it for one where somebody imports it by name.
@@ -248,11 +264,13 @@ def deep_ensemble(
     factory: Callable[[], nn.Module] | None = None,
     *,
     output: Output = "logits",
+    outputs: Outputs = "probs",
+    layer: Layer = None,
     state_key: str | None = None,
     device: torch.device | str | None = None,
     batch_size: int = 256,
     progress: bool | Reporter = True,
-) -> EnsembleBelief:
+) -> Any:
     """Return the predictions of several networks (Lakshminarayanan et al. 2017).
 
     Parameters
@@ -266,6 +284,10 @@ def deep_ensemble(
         Makes the model that the weights in a file are of.
     output : {"logits", "probabilities"}, default "logits"
         What the model gives, over axis 1.
+    outputs : {"probs", "logits", "features"} or tuple of them, default "probs"
+        What to return of every draw.
+    layer : str or Module, optional
+        Whose output the features are: its name in `model.named_modules()`, or the module itself.
     state_key : str, optional
         Where in the file the weights are, such as "state_dict"; by default they are the file.
     device : torch.device or str, optional
@@ -277,8 +299,9 @@ def deep_ensemble(
 
     Returns
     -------
-    EnsembleBelief
-        Of samples (S, N, K), on the host.
+    EnsembleBelief, array, or DrawnOutputs
+        Of "probs" the belief of samples (S, N, K), of "logits" (S, N, K), of "features" (S, N, D),
+        on the host; of several a tuple in the order asked, which also has them by name.
 
     See Also
     --------
@@ -295,50 +318,39 @@ def deep_ensemble(
     if not isinstance(inputs, Tensor) and iter(inputs) is inputs and len(members) > 1:
         raise InvalidTypeError("inputs: must be read once per member; got an iterator")
     check_order(inputs)
-    probabilities = as_probabilities(output)
+    kept = Kept(outputs, layer, output)
     rows = []
     with Progress(progress) as report:
         for number, model in enumerate(_models(members, factory, state_key, device)):
-            at = device_of(model)
-
-            def predict(batch: Tensor, model: nn.Module = model, at: Any = at) -> Tensor:
-                return probabilities(model(batch.to(at)))
-
             label = f"Network {number + 1} of {len(members)}"
             done = number / len(members)
             with evaluating(model), torch.inference_mode():
                 rows.append(
-                    _one_pass(inputs, predict, batch_size, label, report, done, len(members))
+                    _one_pass(inputs, model, kept, batch_size, label, report, done, len(members))
                 )
-    return _belief(rows)
+    return drawn(rows, kept)
 
 
 def _one_pass(
     inputs: Inputs,
-    predict: Callable[[Tensor], Tensor],
+    model: nn.Module,
+    kept: Kept,
     batch_size: int,
     label: str,
     report: Progress,
     done: float,
     parts: int,
-) -> Tensor:
+) -> list[Tensor]:
     total, seen, out = total_cases(inputs), 0, []
-    for batch in batches(inputs, batch_size):
-        out.append(class_rows(predict(batch)))
-        seen += len(batch)
-        report(label, done + (min(seen / total, 1.0) / parts if total else 0.0))
+    device = device_of(model)
+    with kept.watching(model) as watched:
+        for batch in batches(inputs, batch_size):
+            out.append(kept.rows(model(batch.to(device)), watched))
+            seen += len(batch)
+            report(label, done + (min(seen / total, 1.0) / parts if total else 0.0))
     if not out:
         raise InvalidInputError("inputs: must hold at least one case; got none")
-    return torch.cat(out)
-
-
-def _belief(rows: Sequence[Tensor]) -> EnsembleBelief:
-    sizes = {tuple(member.shape) for member in rows}
-    if len(sizes) > 1:
-        raise InvalidInputError(
-            f"members: must predict the same cases and classes; got shapes {sorted(sizes)}"
-        )
-    return EnsembleBelief(torch.stack(list(rows)).numpy())
+    return [torch.cat(each) for each in zip(*out, strict=True)]
 
 
 def _models(
@@ -380,23 +392,25 @@ def _load_weights(model: nn.Module, path: str | PathLike[str], state_key: str | 
 
 
 def _collect(
+    model: nn.Module,
     inputs: Inputs,
     samples: int,
     draw: Callable[[Tensor, int, int], Tensor],
+    kept: Kept,
     batch_size: int,
     label: str,
     progress: bool | Reporter,
-) -> EnsembleBelief:
+) -> Any:
     """Draw every member of a batch before the next batch is read: inputs are read once."""
-    rows: list[list[Tensor]] = [[] for _ in range(samples)]
+    rows: list[list[tuple[Tensor, ...]]] = [[] for _ in range(samples)]
     total, position = total_cases(inputs), 0
-    with Progress(progress) as report, torch.inference_mode():
+    with Progress(progress) as report, torch.inference_mode(), kept.watching(model) as watched:
         for batch in batches(inputs, batch_size):
             for s in range(samples):
-                rows[s].append(class_rows(draw(batch, position, s)))
+                rows[s].append(kept.rows(draw(batch, position, s), watched))
                 done = position + len(batch) * (s + 1) / samples
                 report(label, min(done / total, 1.0) if total else 0.0)
             position += len(batch)
     if position == 0:
         raise InvalidInputError("inputs: must hold at least one case; got none")
-    return _belief([torch.cat(member) for member in rows])
+    return drawn([[torch.cat(each) for each in zip(*one, strict=True)] for one in rows], kept)

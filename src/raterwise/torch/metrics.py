@@ -9,34 +9,32 @@ any batching gives the numbers of the functions, and synchronising is one sum of
         metric.update(model(images).softmax(dim=1), labels)
     metric.compute()
 
-Probabilities are (N, K), dense (N, K, H, W[, D]), or (N,) for the probability of class 1 of two;
-labels are classes (N, …) or label counts (N, K, …) where several raters labelled each case.
+Probabilities are (N, K), dense (N, K, H, W[, D]), or for the probability of class 1 of two (N,)
+and sigmoid maps (N, 1, H, W) or (N, H, W); labels are classes (N, …) or label counts (N, K, …)
+where several raters labelled each case. `metric.plot()` draws the curve that the number stands for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
-from torch import Tensor
-
-from raterwise.catalog import find
-from raterwise.errors import UndefinedMetricError
-from raterwise.kernels import _torch as kernels
-from raterwise.rules import positive
-from raterwise.summaries import BinPlan, BinTable
-from raterwise.tensors.cases import TensorCases
-from raterwise.tensors.device import add_cases
+from raterwise.rules import at_least_one, positive
+from raterwise.torch._binned import BinnedMetric
 from raterwise.torch._histogram_metrics import LabelHistogramLosses
-from raterwise.torch._rank_metrics import AUCCC
-from raterwise.torch._tables import TableMetric, identity
+from raterwise.torch._rank_metrics import AUCCC, AUROC
+from raterwise.torch._score_metrics import NLL, Accuracy, Brier
+from raterwise.torch._tables import TableMetric
 
 __all__ = [
     "AUCCC",
+    "AUROC",
+    "Accuracy",
+    "Brier",
     "ClasswiseECE",
     "ECE",
     "LabelHistogramLosses",
     "MCE",
+    "NLL",
     "RMSCE",
     "RobustECE",
     "SCE",
@@ -47,49 +45,7 @@ __all__ = [
 TopQuestion = Literal["top_label", "positive", "per_class", "predicted_class"]
 
 
-class _BinnedMetric(TableMetric):
-    """One metric of the catalog over one table."""
-
-    metric_name = ""
-
-    def __init__(self, num_classes: int, options: Mapping[str, Any], **kwargs: Any) -> None:
-        super().__init__(num_classes, **kwargs)
-        row = find(self.metric_name)
-        self.options = row.with_defaults(options)
-        self.plan: BinPlan = row.plan(self.options)
-        channels = self.plan.question.channels(self.num_classes)
-        bins = len(self.plan.edges) - 1
-        self._add_table("sums", channels, bins, kernels.FIELDS, of=identity(self.plan))
-
-    def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
-        add_cases(cases, {self.plan: tables["sums"]}, check=self.validate_args)
-
-    def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
-        """Return the metric of the table.
-
-        Parameters
-        ----------
-        tables : mapping of str to Tensor
-            As `tables_of` gives them.
-
-        Returns
-        -------
-        Tensor
-            One number, float64.
-
-        >>> import torch
-        >>> metric = ECE(num_classes=2)
-        >>> tables = metric.tables_of(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
-        >>> round(metric.compute_from(tables).item(), 4)  # (0.1 + 0.6) / 2
-        0.35
-        """
-        table = BinTable(tables["sums"].cpu().numpy())
-        if not table.weight.any():
-            raise UndefinedMetricError(f"{self.metric_name}: undefined, no case was given yet")
-        return self._scalar(float(find(self.metric_name).over(table, self.options)))
-
-
-class _TopLabelMetric(_BinnedMetric):
+class _TopLabelMetric(BinnedMetric):
     def __init__(
         self,
         num_classes: int,
@@ -115,6 +71,8 @@ class ECE(_TopLabelMetric):
         What is asked of each case; "positive" is for two classes.
     per : {"annotation", "case"}, default "annotation"
         Whether every label counts once, or every case.
+    norm : float, default 1
+        1 or more: the p of LH's Definition 2.
     **kwargs : keyword arguments
         `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
         `torchmetrics.Metric` takes.
@@ -134,6 +92,19 @@ class ECE(_TopLabelMetric):
     """
 
     metric_name = "ece"
+
+    def __init__(
+        self,
+        num_classes: int,
+        bins: Any = 15,
+        question: TopQuestion = "top_label",
+        per: Literal["annotation", "case"] = "annotation",
+        norm: float = 1,
+        **kwargs: Any,
+    ) -> None:
+        at_least_one("norm", norm)
+        options = {"bins": bins, "question": question, "per": per, "norm": norm}
+        BinnedMetric.__init__(self, num_classes, options, **kwargs)
 
 
 class MCE(_TopLabelMetric):
@@ -202,7 +173,7 @@ class RMSCE(_TopLabelMetric):
     metric_name = "rms_ce"
 
 
-class _PerClassMetric(_BinnedMetric):
+class _PerClassMetric(BinnedMetric):
     def __init__(
         self,
         num_classes: int,
@@ -275,7 +246,7 @@ class SCE(_PerClassMetric):
     metric_name = "sce"
 
 
-class RobustECE(_BinnedMetric):
+class RobustECE(BinnedMetric):
     """RECE-G: ECE with each confidence spread over the bins by a Gaussian, `raterwise.robust_ece`.
 
     RECE eqs 6-7.

@@ -1,0 +1,275 @@
+"""Can α-calibration help here? The condition of LH's Theorem 1, from the labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from raterwise.beliefs import Belief
+from raterwise.choices import OnSingle, OnUnrated
+from raterwise.estimate import Estimate
+from raterwise.evaluate import predictions_of
+from raterwise.inference.jackknife import linearise, student_interval
+from raterwise.inference.settings import Settings
+from raterwise.labels import Labels
+from raterwise.predictions import Predictions
+from raterwise.questions import disagreement_frequency
+
+__all__ = ["AlphaCheck", "alpha_can_help"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AlphaCheck:
+    """Whether α-calibration can help, and how sure of that the data are (LH Theorem 1).
+
+    Parameters
+    ----------
+    agreement : Estimate
+        u_Q, how often two raters of a case agree: the mean of Σ_k Q_k².
+    predicted_agreement : Estimate
+        s_Z, how often the probabilities say so: the mean of Σ_k p_k².
+    excess : Estimate
+        u_Q - s_Z. Where it is above 0, a finite α0 improves predicted disagreement.
+    epistemic_loss : Estimate
+        EL. Where it is above 0, a finite α0 improves probabilities after an expert's label.
+    helps : bool or None
+        Whether the interval of `excess` is above 0, or below; None where it holds 0.
+    least_concentration : float
+        The least α0 with which predicted disagreement is no worse than without; infinite where
+        none is.
+    concentration : Estimate
+        The α0 that is best for predicted disagreement, (1 - u_Q) / (u_Q - s_Z).
+    least_posterior_concentration : float
+        The least α0 with which probabilities after a label are no worse than before it.
+    posterior_concentration : Estimate
+        The α0 that is best for them, (1 - u_Q) / EL.
+    sentence : str
+        What follows, in words.
+
+    See Also
+    --------
+    alpha_can_help : makes it.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> labels = rw.Labels.from_counts([[4, 0], [0, 4], [4, 0], [0, 4], [1, 3], [4, 0]])
+    >>> found = rw.alpha_can_help([[0.5, 0.5]] * 6, labels)
+    >>> found.helps, round(found.u_q.value, 4), found.s_z.value
+    (True, 0.9167, 0.5)
+    """
+
+    agreement: Estimate
+    predicted_agreement: Estimate
+    excess: Estimate
+    epistemic_loss: Estimate
+    helps: bool | None
+    least_concentration: float
+    concentration: Estimate
+    least_posterior_concentration: float
+    posterior_concentration: Estimate
+    sentence: str
+
+    @property
+    def u_q(self) -> Estimate:
+        """`agreement`, by the paper's symbol."""
+        return self.agreement
+
+    @property
+    def s_z(self) -> Estimate:
+        """`predicted_agreement`, by the paper's symbol."""
+        return self.predicted_agreement
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def alpha_can_help(
+    probs: ArrayLike | Belief,
+    labels: Labels | ArrayLike,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+    *,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+    on_single: OnSingle = "error",
+) -> AlphaCheck:
+    """Return whether α-calibration can improve predicted disagreement and posteriors here.
+
+    LH Theorem 1, for the cases on average: it can where raters agree with each other more often
+    (u_Q) than the probabilities say (s_Z), which is so for a calibrated model that does not know
+    what the raters of a case see.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,), or a belief
+        Class probabilities; (N,) are those of class 1 of two. Of a belief, the disagreement that it
+        predicts is taken: can α-calibration improve it further?
+    labels : Labels or array-like of shape (N,)
+        What the raters said, two labels per case or more.
+    groups : array-like of shape (N,), default None
+        The patient of each case, which intervals then are by.
+    level : float, default 0.95
+        Of the intervals.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+    on_single : {"error", "drop"}, default "error"
+        What to do about cases with fewer than two labels.
+
+    Returns
+    -------
+    AlphaCheck
+        u_Q and s_Z with intervals, the α0 that suits the cases on average, and a sentence.
+
+    Raises
+    ------
+    InvalidInputError
+        If a case has one label only, or there are fewer than two cases (patients).
+
+    See Also
+    --------
+    AlphaCalibration : finds an α0 for each case.
+    disagreement_loss : how good predicted disagreement is.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui & Sato, Diagnostic uncertainty calibration, AISTATS 2021, Theorem 1.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> labels = rw.Labels.from_counts([[4, 0], [0, 4], [4, 0], [0, 4], [1, 3], [4, 0]])
+    >>> print(rw.alpha_can_help([[0.5, 0.5]] * 6, labels).sentence.split(":")[0])
+    α-calibration can help
+    """
+    Settings(level=level)
+    predictions = predictions_of(probs, labels, weights, groups, None, on_unrated)
+    predictions.labels.require_raters(2, on_single)
+    predictions = predictions.take(predictions.labels.num_raters >= 2)
+    means = _Means.of(predictions, level)
+    agreement = means.estimate("agreement", "Agreement of two raters", lambda m: m[0])
+    predicted = means.estimate("predicted_agreement", "Predicted agreement", lambda m: m[1])
+    excess = means.estimate("excess", "Agreement beyond prediction", lambda m: m[0] - m[1])
+    epistemic = means.estimate("epistemic_loss", "Epistemic loss", lambda m: m[2])
+    u, s, loss = means.values
+    # By the shrinkage γ = α0 / (α0 + 1), which stays finite where α0 does not (LH eqs 60, 68).
+    best = means.concentration("concentration", lambda m: (1 - m[0]) / (1 - m[1]))
+    posterior = means.concentration(
+        "posterior_concentration", lambda m: (1 - m[0]) / (1 - m[0] + np.maximum(m[2], 0))
+    )
+    assert excess.low is not None and excess.high is not None
+    helps = True if excess.low > 0 else False if excess.high < 0 else None
+    return AlphaCheck(
+        agreement, predicted, excess, epistemic, helps,
+        least_concentration=_least((1 - 2 * u + s) / 2, u - s),
+        concentration=best,
+        least_posterior_concentration=_least((1 - u - loss) / 2, loss),
+        posterior_concentration=posterior,
+        sentence=_sentence(agreement, predicted, helps, best, posterior, loss),
+    )  # fmt: skip
+
+
+def _least(over: float, under: float) -> float:
+    return max(over / under, 0.0) if under > 0 else math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class _Means:
+    """u_Q, s_Z and EL on average, and without each case or patient."""
+
+    values: FloatArray
+    """(3,)."""
+    without: FloatArray
+    """(units, 3)."""
+    sizes: FloatArray
+    level: float
+
+    @staticmethod
+    def of(predictions: Predictions, level: float) -> _Means:
+        rows = predictions.read(0, len(predictions))
+        assert rows.counts is not None and rows.num_raters is not None
+        probs = rows.probs.astype(np.float64)
+        mu, n = rows.counts / rows.num_raters[:, None], rows.num_raters[:, None]
+        differ = rows.case_values.get("disagreement")
+        each = np.stack(
+            (
+                1 - disagreement_frequency(rows.counts),
+                (probs**2).sum(axis=1) if differ is None else 1 - differ,
+                ((mu - probs) ** 2 - mu * (1 - mu) / (n - 1)).sum(axis=1),
+            ),
+            axis=1,
+        )
+        w = np.ones(len(each)) if predictions.weights is None else predictions.weights
+        unit = np.arange(len(each)) if predictions.groups is None else predictions.groups
+        sizes = np.bincount(unit, w).astype(np.float64)
+        sums = np.stack([np.bincount(unit, w * column) for column in each.T], axis=1)
+        sums, sizes = sums[sizes > 0], sizes[sizes > 0]
+        rest = np.maximum(sizes.sum() - sizes, 1e-300)
+        without = (sums.sum(axis=0) - sums) / rest[:, None]
+        return _Means(sums.sum(axis=0) / sizes.sum(), without, sizes, level)
+
+    def ends(self, of: Callable[[Any], Any]) -> tuple[float, float, float]:
+        """Return a function of the means with the ends of its interval."""
+        value = float(of(self.values))
+        found = linearise(value, np.asarray(of(self.without.T)), self.sizes)
+        return value, *student_interval(found, self.level)
+
+    def estimate(self, name: str, title: str, of: Callable[[Any], Any]) -> Estimate:
+        value, low, high = self.ends(of)
+        return Estimate(name, value, low, high, title=title, reference="LH Theorem 1")
+
+    def concentration(self, name: str, shrinkage: Callable[[Any], Any]) -> Estimate:
+        """Return the α0 of a shrinkage α0 / (α0 + 1); infinite where that is 1 or more."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            if not np.isfinite(shrinkage(self.values)):
+                return Estimate(name, math.inf, title="Best α0", reference="LH Theorem 1")
+            value, low, high = (_alpha(g) for g in self.ends(shrinkage))
+        return Estimate(name, value, low, high, title="Best α0", reference="LH Theorem 1")
+
+
+def _alpha(shrinkage: float) -> float:
+    return math.inf if shrinkage >= 1 else max(shrinkage, 0.0) / (1 - max(shrinkage, 0.0))
+
+
+def _sentence(
+    agreement: Estimate,
+    predicted: Estimate,
+    helps: bool | None,
+    best: Estimate,
+    posterior: Estimate,
+    loss: float,
+) -> str:
+    """Return what follows from Theorem 1."""
+
+    def said(estimate: Estimate) -> str:
+        assert None not in (estimate.value, estimate.low, estimate.high)
+        percent = [
+            f"{100 * float(v or 0):.1f}" for v in (estimate.value, estimate.low, estimate.high)
+        ]
+        return f"{percent[0]} % [{percent[1]}, {percent[2]}]"
+
+    seen = f"two raters agree in {said(agreement)}, where the predictions say {said(predicted)}"
+    if helps:
+        words = (
+            f"α-calibration can help: {seen}. Of one α0 for all cases, about {best.value:.3g} "
+            "suits the predicted disagreement best"
+        )
+    elif helps is None:
+        words = f"These cases do not tell whether α-calibration can help: {seen}"
+    else:
+        words = (
+            f"α-calibration cannot help the predicted disagreement: {seen}. The probabilities are "
+            "too sure; recalibrate them first"
+        )
+    if loss > 0:
+        return f"{words}. After an expert's label, about {posterior.value:.3g} suits best."
+    return f"{words}. The probabilities leave an expert's label nothing to improve."

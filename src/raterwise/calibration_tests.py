@@ -1,0 +1,205 @@
+"""Tests of calibration that give a p-value: Spiegelhalter's, and that of the kernel error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from raterwise.arrays import choose, positive, positive_integer
+from raterwise.catalog import find
+from raterwise.choices import OneScore, OnUnrated
+from raterwise.densities.laplace import laplace_pairs, squared_kernel_error
+from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.functions.measure import value_of
+from raterwise.predictions import Predictions
+from raterwise.questions import PerCaseScore, Question
+from raterwise.summaries import summarise
+
+__all__ = ["CalibrationTest", "kernel_calibration_test", "spiegelhalter_test"]
+
+DRAWS_TOGETHER = 64
+"""How many draws are in memory at once."""
+
+
+@dataclass(frozen=True)
+class CalibrationTest:
+    """A test of whether the probabilities are calibrated.
+
+    Parameters
+    ----------
+    statistic : float
+        What was tested.
+    p_value : float
+        How often a calibrated model would show so much; small values speak against calibration.
+
+    See Also
+    --------
+    spiegelhalter_test, kernel_calibration_test : make it.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> round(rw.spiegelhalter_test([0.9, 0.8, 0.3], [1, 0, 0]).p_value, 4)
+    0.4679
+    """
+
+    statistic: float
+    p_value: float
+
+
+def spiegelhalter_test(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    on_unrated: OnUnrated = "error",
+) -> CalibrationTest:
+    """Return Spiegelhalter's z with its two-sided p-value.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case. The mean of several raters varies less than one
+        label, so that the p-value is then on the safe side.
+    groups : array-like of shape (N,), default None
+        The patient of each case. With it, the variance is that of what patients add up to, and not
+        the one that independent cases would have.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    CalibrationTest
+        z and its p-value by the normal distribution; with `groups`, by Student's t with one degree
+        of freedom less than patients.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If every probability is 0, 1 or 1/K.
+
+    See Also
+    --------
+    spiegelhalter_z : the statistic alone.
+
+    References
+    ----------
+    Spiegelhalter, Probabilistic prediction in patient management and clinical trials, Statistics in
+    Medicine 1986.
+
+    Examples
+    --------
+    >>> found = spiegelhalter_test([0.9, 0.8, 0.3], [1, 0, 0])
+    >>> round(found.statistic, 4), round(found.p_value, 4)
+    (0.7259, 0.4679)
+    """
+    from scipy.special import ndtr
+    from scipy.stats import t
+
+    predictions = Predictions.of(probs, labels, groups=groups, on_unrated=on_unrated)
+    row = find("spiegelhalter_z")
+    own = row.with_defaults({})
+    plan = row.plan(own)
+    z = value_of(row, own, summarise(predictions, [plan])[plan])
+    if predictions.groups is None:
+        return CalibrationTest(z, float(2 * ndtr(-abs(z))))
+    excess = PerCaseScore("spiegelhalter").score(predictions.read(0, len(predictions))).mu[:, 0]
+    sums = np.bincount(predictions.groups, excess)
+    if len(sums) < 2:
+        raise InvalidInputError(f"groups: must name at least 2 patients; got {len(sums)}")
+    z = float(sums.sum() / np.sqrt((sums**2).sum()))
+    return CalibrationTest(z, float(2 * t.sf(abs(z), len(sums) - 1)))
+
+
+def kernel_calibration_test(
+    probs: ArrayLike,
+    labels: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    question: OneScore = "top_label",
+    bandwidth: float = 0.4,
+    draws: int = 1000,
+    seed: int = 0,
+    on_unrated: OnUnrated = "error",
+) -> CalibrationTest:
+    """Return the squared kernel calibration error with its p-value.
+
+    Were the model calibrated, what the raters say would differ from the probability by chance
+    alone, in either direction. So the differences of each case, or patient, are multiplied by +1 or
+    -1 at random (a wild bootstrap), and the p-value is how often the error is then as large. It
+    needs no model of how raters hang together.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    groups : array-like of shape (N,), default None
+        The patient of each case; the cases of a patient keep together.
+    question : {"top_label", "positive"}, default "top_label"
+        Is the predicted class right; or, of two classes, is it class 1.
+    bandwidth : float, default 0.4
+        Of the Laplace kernel.
+    draws : int, default 1000
+        How many.
+    seed : int, default 0
+        Of the draws.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    CalibrationTest
+        The debiased squared kernel error, and how often chance is as large.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If there are fewer than two cases (patients).
+
+    See Also
+    --------
+    kernel_calibration_error : the statistic alone.
+
+    References
+    ----------
+    Widmann, Lindsten & Zachariah, Calibration tests in multi-class classification, NeurIPS 2019.
+    Chwialkowski, Sejdinovic & Gretton, A wild bootstrap for degenerate kernel tests, NeurIPS 2014.
+
+    Examples
+    --------
+    >>> found = kernel_calibration_test([0.9] * 20, [1, 0] * 10, question="positive")
+    >>> round(found.statistic, 4), found.p_value < 0.01
+    (0.1468, True)
+    """
+    choose("question", question, ("top_label", "positive"))
+    positive("bandwidth", bandwidth)
+    positive_integer("draws", draws)
+    positive_integer("seed", seed, least=0)
+    predictions = Predictions.of(probs, labels, groups=groups, on_unrated=on_unrated)
+    asked = Question(question, "case")
+    asked.channels(predictions.num_classes)
+    scored = asked.score(predictions.read(0, len(predictions)))
+    z, residual = scored.z[:, 0].astype(np.float64), (scored.mu - scored.z)[:, 0].astype(np.float64)
+    unit = np.arange(len(z)) if predictions.groups is None else predictions.groups
+    units = int(unit.max()) + 1
+    if units < 2:
+        raise UndefinedMetricError(
+            "kernel_calibration_test: undefined, it needs two cases of different patients"
+        )
+    # Pairs within a patient keep their sign in every draw, so they shift all of them alike.
+    pairs = float(laplace_pairs(z, residual[None], bandwidth)[0])
+    random = np.random.default_rng([seed, len(z)])
+    as_large = 0
+    for first in range(0, draws, DRAWS_TOGETHER):
+        rows = min(DRAWS_TOGETHER, draws - first)
+        signs = random.integers(0, 2, (rows, units)) * 2.0 - 1
+        by_chance = laplace_pairs(z, signs[:, unit] * residual, bandwidth)
+        as_large += int((by_chance >= pairs - 1e-12 * abs(pairs)).sum())
+    statistic = squared_kernel_error(z, residual, np.ones(len(z)), bandwidth, "debiased")
+    return CalibrationTest(statistic, (as_large + 1) / (draws + 1))

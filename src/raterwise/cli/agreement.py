@@ -1,0 +1,192 @@
+"""`raterwise agreement`: how far the readers agree with one another, without any model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from raterwise.cli import options
+from raterwise.cli.options import Layout, Unit, comma_list
+from raterwise.cli.show import (
+    ProgressBar,
+    cases,
+    interval,
+    new_console,
+    number,
+    plain_table,
+    print_table,
+)
+from raterwise.cli.writing import announce, check_json, check_outputs, write_json
+from raterwise.io.rated import RatedTable, read_rated
+from raterwise.io.ratings import RatingColumns
+from raterwise.rater_agreement import RaterAgreement, rater_agreement
+
+__all__ = ["EXAMPLES", "agreement"]
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[dim]# one row per (case, reader, label); whole patients are resampled[/dim]
+raterwise agreement ratings.csv --group-column patient
+
+[dim]# one column per reader; the order of the classes, for the ordinal α[/dim]
+raterwise agreement reads.csv --id-column nodule --rater-columns smith,jones,lee \\
+    --class-names absent,mild,severe
+
+[dim]# also: would other readers agree as much?[/dim]
+raterwise agreement ratings.csv --unit both --out agreement.json
+
+[bold]How to read it[/bold]
+
+κ and α are 1 where raters always agree and 0 where they agree as often as chance would have it;
+below 0 they agree less. Nominal: classes are equal or not. Ordinal and interval: a miss by one step
+is better than one by three. Exchangeability asks whether some rater says a class more often than
+others of the same cases; the table of raters says who and by how much."""
+
+SCHEMA_VERSION = 1
+TITLES = {
+    "fleiss_kappa": "Fleiss' κ",
+    "krippendorff_alpha_nominal": "Krippendorff's α, nominal",
+    "krippendorff_alpha_ordinal": "Krippendorff's α, ordinal",
+    "krippendorff_alpha_interval": "Krippendorff's α, interval",
+}
+SCALES: dict[str, tuple[Any, ...]] = {
+    "nominal": ("nominal",),
+    "ordinal": ("nominal", "ordinal"),
+    "interval": ("nominal", "ordinal", "interval"),
+}
+MOST_CLASSES = 6
+"""Up to how many classes the table of raters has a column for each."""
+
+RatingsTable = Annotated[
+    Path, typer.Argument(help="CSV, Parquet or Arrow file of ratings; no model is needed.")
+]
+CaseColumn = Annotated[
+    str | None, typer.Option("--id-column", help="The column of the case. Default: case.")
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        "--class-names",
+        help="All classes in their order, a,b,c: for scales, and for classes nobody used. "
+        "Default: those in the file; whole numbers are steps of a scale.",
+    ),
+]
+
+
+def agreement(
+    ratings: RatingsTable,
+    id_column: CaseColumn = None,
+    class_names: Classes = None,
+    group_column: options.GroupColumn = None,
+    delimiter: options.Delimiter = None,
+    ratings_layout: options.RatingsLayout = None,
+    rater_columns: options.RaterColumns = None,
+    rater_prefix: options.RaterPrefix = None,
+    rater_column: options.RaterColumn = None,
+    rating_column: options.RatingColumn = None,
+    count_columns: options.CountColumns = None,
+    count_prefix: options.CountPrefix = None,
+    missing: options.Missing = None,
+    resamples: options.Resamples = 1000,
+    level: options.Level = 0.95,
+    seed: options.Seed = 0,
+    unit: options.UnitDrawn = Unit.cases,
+    out: options.Out = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Say how far raters agree with one another, and who says what more often.
+
+    Kappa and Krippendorff's alpha with intervals, a test whether the raters
+    are interchangeable, and each rater's tendencies. No model is needed. An
+    empty cell is no rating; raters need not have rated every case.
+    """
+    check_json(out)
+    check_outputs((out,), (ratings,))
+    columns = RatingColumns(
+        layout=None if ratings_layout is None else Layout(ratings_layout).value,
+        rater_columns=comma_list(rater_columns), rater_prefix=rater_prefix,
+        rater_column=rater_column, rating_column=rating_column,
+        count_columns=comma_list(count_columns), count_prefix=count_prefix,
+    )  # fmt: skip
+    with ProgressBar(shown=not quiet) as report:
+        report(f"reading {ratings.name}", 0.0)
+        table = read_rated(
+            ratings, columns, class_names=comma_list(class_names), id_column=id_column,
+            group_column=group_column, missing=comma_list(missing), delimiter=delimiter,
+        )  # fmt: skip
+        report("resampling", 0.2)
+        found = rater_agreement(
+            table.ratings.labels, table.groups, scales=SCALES[table.scale],
+            resamples=resamples, level=level, seed=seed, unit=unit.value,
+        )  # fmt: skip
+    if out is not None:
+        about = {"schema_version": SCHEMA_VERSION, "file": ratings.name}
+        write_json(out, {**about, "class_names": list(table.class_names), **found.to_dict()})
+    if not quiet:
+        console = new_console()
+        _show(console, table, found)
+        announce(console, (out,))
+
+
+def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
+    raters = f", {len(found.raters)} raters" if found.raters else ""
+    of = "" if found.patients is None else f" of {found.patients:,} patients"
+    console.print(
+        Text(
+            f"{table.ratings.source}: {found.cases:,} cases{of}{raters}, {found.ratings:,} "
+            f"ratings, {len(table.class_names)} classes",
+            style="bold",
+        )
+    )
+    shown = plain_table("agreement")
+    shown.add_column("value", justify="right", no_wrap=True)
+    shown.add_column(f"{100 * found.level:g}% interval", no_wrap=True)
+    for name, estimate in found.estimates.items():
+        value = "undefined" if estimate.value is None else number(estimate.value)
+        shown.add_row(Text(TITLES[name]), Text(value), Text(interval(estimate)))
+    print_table(shown, console)
+    for reason in dict.fromkeys(e.undefined for e in found.estimates.values() if e.undefined):
+        console.print(Text(f"undefined: {reason}", style="yellow"))
+    if table.scale == "nominal":
+        console.print(
+            Text("The classes are names: --class-names a,b,c in their order adds the ordinal α.")
+        )
+    if found.single:
+        console.print(Text(f"Left out: {cases(found.single)} with fewer than two ratings."))
+    console.print(Text(_exchangeable(found)))
+    if found.raters:
+        print_table(_raters_table(table, found), console)
+
+
+def _exchangeable(found: RaterAgreement) -> str:
+    if found.test is not None:
+        return found.test.summary()
+    if not found.raters:
+        return "The file does not say who said what: raters cannot be told apart."
+    return "Whether raters are interchangeable cannot be told: too few share a case."
+
+
+def _raters_table(table: RatedTable, found: RaterAgreement) -> Any:
+    """Return a line per rater: what they say, and how often another one says it too."""
+    shown = plain_table("rater")
+    names = table.class_names
+    columns = names if len(names) <= MOST_CLASSES else ()
+    for heading in ("ratings", "agree", *columns, "differs most on", "", "p"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for one in found.raters:
+        agree = "" if one.agreement is None else f"{one.agreement:.1%}"
+        most, by = "", ""
+        if one.excess:
+            # Of two classes it is the second, as in the sentences above the table.
+            two = list(one.excess)[1] if len(one.excess) == 2 else None
+            most = two or max(one.excess, key=lambda k: abs(one.excess[k]))
+            by = f"{100 * one.excess[most]:+.1f} points"
+        p = "" if one.adjusted_p_value is None else f"{one.adjusted_p_value:.3f}"
+        cells = [str(one.rater), str(one.ratings), agree]
+        cells += [f"{one.shares[name]:.1%}" for name in columns]
+        shown.add_row(*map(Text, (*cells, most, by, p)))
+    return shown

@@ -1,0 +1,81 @@
+"""The options of draws of an ensemble, of confidences and of cases from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raterwise.cli.options import COLUMNS, MODEL, _option
+
+__all__ = [
+    "ApplyMembers",
+    "ApplySamples",
+    "ConfidenceColumn",
+    "FitMembers",
+    "FitSamples",
+    "MemberFiles",
+    "OptionalPredictionsFile",
+    "OutsideFile",
+    "SamplesFile",
+]
+
+
+def _unless_draws(context: typer.Context, value: Path | None) -> Path | None:
+    """Refuse a command without a file of predictions and without draws of an ensemble."""
+    if value is None and not (context.params.get("samples") or context.params.get("member")):
+        raise typer.BadParameter("missing; give a file, or draws with --samples or --member")
+    return value
+
+
+OptionalPredictionsFile = Annotated[
+    Path | None,
+    typer.Argument(
+        help="CSV, Parquet, Arrow (.arrow, .feather) or NPZ file; with --samples or --member it "
+        "may be left out.",
+        callback=_unless_draws,
+    ),
+]
+SamplesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--samples",
+        help="NPZ file with the draws of an ensemble: samples (S, N, K).",
+        is_eager=True,  # PREDICTIONS must know whether there are draws
+        rich_help_panel=MODEL,
+    ),
+]
+MemberFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--member",
+        help="Or a table for each draw, joined by id. Repeated.",
+        is_eager=True,
+        rich_help_panel=MODEL,
+    ),
+]
+ConfidenceColumn = Annotated[
+    str | None,
+    _option(COLUMNS, "What ranks the cases, in place of the largest probability."),
+]
+OutsideFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--outside",
+        help="File of out-of-distribution cases: their probabilities, or --confidence-column.",
+    ),
+]
+FitSamples = Annotated[
+    Path | None,
+    _option(MODEL, "NPZ of the draws to fit on: samples or logits, (S, N, K); features."),
+]
+ApplySamples = Annotated[Path | None, _option(MODEL, "The same of the draws to calibrate.")]
+FitMembers = Annotated[
+    list[Path] | None,
+    _option(MODEL, "Or a table for each draw to fit on. Repeated.", "--fit-member"),
+]
+ApplyMembers = Annotated[
+    list[Path] | None,
+    _option(MODEL, "Or a table for each draw to calibrate. Repeated.", "--apply-member"),
+]

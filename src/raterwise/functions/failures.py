@@ -1,0 +1,246 @@
+"""How well confidence finds the wrong predictions: what papers on failure detection report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
+
+from raterwise.arrays import choose
+from raterwise.catalog import find
+from raterwise.choices import OneScore, OnUnrated, Per
+from raterwise.errors import UndefinedMetricError
+from raterwise.functions.measure import measure
+from raterwise.functions.ranking import masses_of
+from raterwise.labels import Labels
+from raterwise.metrics import ranking
+
+__all__ = ["excess_aurc", "failure_average_precision", "fpr_at_95_tpr"]
+
+
+def excess_aurc(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    question: OneScore = "top_label",
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the AURC less that of a confidence that ranks every right case first.
+
+    It takes the accuracy for granted, so it cannot tell which model has fewer errors.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    confidence : array-like of shape (N,), default None
+        Ranks the cases instead of the largest probability.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities, of which the
+        largest counts. Whatever was predicted for them is wrong; each counts once.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    question : {"top_label", "positive"}, default "top_label"
+        Is the predicted class right; or, of two classes, is it class 1.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 where no wrong prediction is surer than a right one; lower is better.
+
+    See Also
+    --------
+    aurc, augrc : with the errors themselves.
+
+    References
+    ----------
+    Geifman, Uziel & El-Yaniv, Bias-reduced uncertainty estimation for deep neural classifiers,
+    ICLR 2019.
+
+    Examples
+    --------
+    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]]
+    >>> round(excess_aurc(probs, [0, 1, 1, 0]), 4)  # (1/3 + 1/4 - 1/4) / 4
+    0.0833
+    """
+    return _ranked(
+        "excess_aurc", ranking.excess_aurc, probs, labels, confidence, outside,
+        per, weights, question, on_unrated,
+    )  # fmt: skip
+
+
+def failure_average_precision(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    of: Literal["errors", "successes"] = "errors",
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    question: OneScore = "top_label",
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the average precision of finding wrong predictions by low confidence.
+
+    scikit-learn's average precision. Chance alone gives the error rate, so it cannot tell which of
+    two models to prefer if their accuracies differ.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    of : {"errors", "successes"}, default "errors"
+        Wrong predictions among the least confident, or right ones among the most confident.
+    confidence : array-like of shape (N,), default None
+        Ranks the cases instead of the largest probability.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities, of which the
+        largest counts. Whatever was predicted for them is wrong; each counts once.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    question : {"top_label", "positive"}, default "top_label"
+        Is the predicted class right; or, of two classes, is it class 1.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 … 1; higher is better.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If no prediction is wrong (of successes: right).
+
+    See Also
+    --------
+    auccc : does not hang on the error rate.
+
+    References
+    ----------
+    Hendrycks & Gimpel, A baseline for detecting misclassified and out-of-distribution examples,
+    ICLR 2017.
+
+    Examples
+    --------
+    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]]
+    >>> failure_average_precision(probs, [0, 1, 1, 0])  # the third of four is found second
+    0.5
+    """
+    choose("of", of, ("errors", "successes"))
+    return _ranked(
+        "failure_average_precision", ranking.failure_average_precision, probs, labels,
+        confidence, outside, per, weights, question, on_unrated, of=of,
+    )  # fmt: skip
+
+
+def fpr_at_95_tpr(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
+    per: Per = "annotation",
+    weights: ArrayLike | None = None,
+    question: OneScore = "top_label",
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the share of wrong predictions accepted where 95 % of the right ones are.
+
+    Of scikit-learn's `roc_curve`, the first false positive rate whose true positive rate is 0.95 or
+    more. It cannot tell anything of other thresholds, and hangs on few cases.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    confidence : array-like of shape (N,), default None
+        Ranks the cases instead of the largest probability.
+    outside : array-like of shape (M,) or (M, K), default None
+        Confidences of out-of-distribution cases, or their class probabilities, of which the
+        largest counts. Whatever was predicted for them is wrong; each counts once.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    question : {"top_label", "positive"}, default "top_label"
+        Is the predicted class right; or, of two classes, is it class 1.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 … 1; lower is better.
+
+    Raises
+    ------
+    UndefinedMetricError
+        If every prediction is right, or every one is wrong.
+
+    See Also
+    --------
+    auccc : over all thresholds.
+    ccc_curve : the rates at each threshold.
+
+    References
+    ----------
+    Liang, Li & Srikant, Enhancing the reliability of out-of-distribution image detection in neural
+    networks, ICLR 2018.
+
+    Examples
+    --------
+    >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]]
+    >>> fpr_at_95_tpr(probs, [0, 1, 1, 0])  # the last right case is less sure than the wrong one
+    1.0
+    """
+    return _ranked(
+        "fpr_at_95_tpr", ranking.fpr_at_tpr, probs, labels, confidence, outside,
+        per, weights, question, on_unrated,
+    )  # fmt: skip
+
+
+def _ranked(
+    name: str,
+    formula: Callable[..., Any],
+    probs: Any,
+    labels: Any,
+    confidence: Any,
+    outside: Any,
+    per: str,
+    weights: Any,
+    question: str,
+    on_unrated: OnUnrated,
+    **options: Any,
+) -> float:
+    """Return a metric of ranks: as in the catalog, or of other confidences and outside cases."""
+    if confidence is None and outside is None:
+        choose("question", question, ("top_label", "positive"))
+        return measure(
+            name, probs, labels, weights, on_unrated, question=question, per=per, **options
+        )
+    scores = masses_of(probs, labels, confidence, outside, per, weights, question, on_unrated)
+    value = float(formula(scores.mass, scores.hits, **options))
+    if math.isnan(value):
+        raise UndefinedMetricError(f"{name}: undefined, {find(name).undefined}")
+    return value

@@ -1,0 +1,240 @@
+"""The distance of the smooth calibration curve from the diagonal."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from raterwise.choices import OnUnrated, Per
+from raterwise.functions.measure import measure
+from raterwise.labels import Labels
+
+__all__ = ["e50", "e90", "ici"]
+
+
+def ici(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    positive: int | None = None,
+    per: Per = "annotation",
+    ordered: bool = False,
+    span: float = 0.75,
+    degree: Literal[1, 2] = 2,
+    surface: Literal["interpolate", "direct"] = "interpolate",
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the integrated calibration index: the mean of |smoothed observed - predicted|.
+
+    The curve is R's `loess(y ~ p)`, every rater's label a row. `rms::val.prob` has its Eavg from a
+    local line instead: span=2/3, degree=1, surface="direct" is that but for its interpolation.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    positive : int, default None
+        The class that is asked about, against the rest. By default class 1 of two classes; of
+        more, each class in turn, and the mean of the results.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case: a case of which the fraction μ of its
+        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+    ordered : bool, default False
+        Whether the classes are ordered: the probability is then that of class k or higher.
+    span : float, default 0.75
+        The part of all labels that a local fit rests on, at most 1.
+    degree : {1, 2}, default 2
+        Of the local polynomial.
+    surface : {"interpolate", "direct"}, default "interpolate"
+        As R does by default, local fits at a few places joined by cubics; or one at every score.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 is perfect calibration; lower is better.
+
+    Raises
+    ------
+    UndefinedMetricError
+        Where there are no labels.
+
+    See Also
+    --------
+    e50, e90 : quantiles of the same distances.
+    calibration_curve : the curve.
+    ece : the same over bins.
+
+    References
+    ----------
+    Austin & Steyerberg, The Integrated Calibration Index (ICI) and related metrics for quantifying
+    the calibration of logistic regression models, Stat Med 38 (2019) 4051-4065.
+
+    Examples
+    --------
+    >>> probs = [0.2] * 10 + [0.5] * 10 + [0.8] * 10  # of ten each, 3, 6 and 9 are positive
+    >>> labels = [1] * 3 + [0] * 7 + [1] * 6 + [0] * 4 + [1] * 9 + [0]
+    >>> round(ici(probs, labels), 4)
+    0.1
+    """
+    return measure(
+        "ici", probs, labels, weights, on_unrated,
+        positive=positive, per=per, ordered=ordered, span=span, degree=degree, surface=surface,
+    )  # fmt: skip
+
+
+def e50(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    positive: int | None = None,
+    per: Per = "annotation",
+    ordered: bool = False,
+    span: float = 0.75,
+    degree: Literal[1, 2] = 2,
+    surface: Literal["interpolate", "direct"] = "interpolate",
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the median of |smoothed observed - predicted|: half of all cases are nearer.
+
+    As `ici`, with the median in place of the mean (R's type 7, every label a row).
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    positive : int, default None
+        The class that is asked about, against the rest. By default class 1 of two classes; of
+        more, each class in turn, and the mean of the results.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case: a case of which the fraction μ of its
+        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+    ordered : bool, default False
+        Whether the classes are ordered: the probability is then that of class k or higher.
+    span : float, default 0.75
+        The part of all labels that a local fit rests on, at most 1.
+    degree : {1, 2}, default 2
+        Of the local polynomial.
+    surface : {"interpolate", "direct"}, default "interpolate"
+        As R does by default, local fits at a few places joined by cubics; or one at every score.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 is perfect calibration; lower is better.
+
+    Raises
+    ------
+    UndefinedMetricError
+        Where there are no labels.
+
+    See Also
+    --------
+    ici : the mean.
+    e90 : what nine of ten cases are below.
+
+    References
+    ----------
+    Austin & Steyerberg, The Integrated Calibration Index (ICI) and related metrics for quantifying
+    the calibration of logistic regression models, Stat Med 38 (2019) 4051-4065.
+
+    Examples
+    --------
+    >>> probs = [0.2] * 10 + [0.5] * 10 + [0.8] * 10  # of ten each, 3, 6 and 9 are positive
+    >>> labels = [1] * 3 + [0] * 7 + [1] * 6 + [0] * 4 + [1] * 9 + [0]
+    >>> round(e50(probs, labels), 4)
+    0.1
+    """
+    return measure(
+        "e50", probs, labels, weights, on_unrated,
+        positive=positive, per=per, ordered=ordered, span=span, degree=degree, surface=surface,
+    )  # fmt: skip
+
+
+def e90(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    positive: int | None = None,
+    per: Per = "annotation",
+    ordered: bool = False,
+    span: float = 0.75,
+    degree: Literal[1, 2] = 2,
+    surface: Literal["interpolate", "direct"] = "interpolate",
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return the 90th percentile of |smoothed observed - predicted|.
+
+    As `ici`, with that percentile in place of the mean (R's type 7, every label a row).
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    positive : int, default None
+        The class that is asked about, against the rest. By default class 1 of two classes; of
+        more, each class in turn, and the mean of the results.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case: a case of which the fraction μ of its
+        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+    ordered : bool, default False
+        Whether the classes are ordered: the probability is then that of class k or higher.
+    span : float, default 0.75
+        The part of all labels that a local fit rests on, at most 1.
+    degree : {1, 2}, default 2
+        Of the local polynomial.
+    surface : {"interpolate", "direct"}, default "interpolate"
+        As R does by default, local fits at a few places joined by cubics; or one at every score.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 is perfect calibration; lower is better.
+
+    Raises
+    ------
+    UndefinedMetricError
+        Where there are no labels.
+
+    See Also
+    --------
+    ici : the mean.
+    e50 : the median.
+
+    References
+    ----------
+    Austin & Steyerberg, The Integrated Calibration Index (ICI) and related metrics for quantifying
+    the calibration of logistic regression models, Stat Med 38 (2019) 4051-4065.
+
+    Examples
+    --------
+    >>> probs = [0.2] * 10 + [0.5] * 10 + [0.8] * 10  # of ten each, 3, 6 and 9 are positive
+    >>> labels = [1] * 3 + [0] * 7 + [1] * 6 + [0] * 4 + [1] * 9 + [0]
+    >>> round(e90(probs, labels), 4)
+    0.1
+    """
+    return measure(
+        "e90", probs, labels, weights, on_unrated,
+        positive=positive, per=per, ordered=ordered, span=span, degree=degree, surface=surface,
+    )  # fmt: skip

@@ -1,0 +1,224 @@
+"""Weak calibration: is the mean right, and are the probabilities spread as they should be?"""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from raterwise.choices import OnUnrated, Per
+from raterwise.functions.measure import measure
+from raterwise.labels import Labels
+
+__all__ = [
+    "calibration_intercept",
+    "calibration_slope",
+    "observed_expected_ratio",
+]
+
+
+def observed_expected_ratio(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    positive: int | None = None,
+    per: Per = "annotation",
+    ordered: bool = False,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return how many positives the raters saw for every one expected: Σ w μ / Σ w p.
+
+    1 is right on average; above 1 the probabilities are too low. It says nothing about whether
+    high probabilities are too high and low ones too low.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    positive : int, default None
+        The class that is asked about, against the rest. By default class 1 of two classes; of
+        more, each class in turn, and the mean of the results.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case: a case of which the fraction μ of its
+        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+    ordered : bool, default False
+        Whether the classes are ordered: the probability is then that of class k or higher.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        Not negative; 1 is right.
+
+    Raises
+    ------
+    UndefinedMetricError
+        Where the probability of the class is 0 in every case.
+
+    See Also
+    --------
+    calibration_intercept : the same on the scale of log odds.
+
+    References
+    ----------
+    Van Calster et al., A calibration hierarchy for risk models was defined: from utopia to
+    empirical data, J Clin Epidemiol 74 (2016) 167-176.
+
+    Examples
+    --------
+    >>> observed_expected_ratio([0.2, 0.4, 0.6, 0.8], [0, 0, 1, 0])
+    0.5
+    """
+    return measure(
+        "observed_expected_ratio", probs, labels, weights, on_unrated,
+        positive=positive, per=per, ordered=ordered,
+    )  # fmt: skip
+
+
+def calibration_intercept(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    positive: int | None = None,
+    per: Per = "annotation",
+    ordered: bool = False,
+    clip: float | None = None,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return calibration in the large: a of log odds = a + log(p / (1 - p)), the slope held at 1.
+
+    What to add to the model's log odds so that its mean probability is right, as R's
+    `glm(y ~ offset(qlogis(p)))` and CalibrationCurves; above 0 the probabilities are too low. The
+    intercept that `rms::val.prob` prints is that of a fit with a free slope, another number.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    positive : int, default None
+        The class that is asked about, against the rest. By default class 1 of two classes; of
+        more, each class in turn, and the mean of the results.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case: a case of which the fraction μ of its
+        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+    ordered : bool, default False
+        Whether the classes are ordered: the probability is then that of class k or higher.
+    clip : float, default None
+        Probabilities below it are moved to it, and those above 1 - clip to that. By default none
+        is, and a probability of exactly 0 or 1, whose log odds are infinite, is an error that
+        says how many there are.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        0 is right.
+
+    Raises
+    ------
+    UndefinedMetricError
+        Where all labels are of one class, or a probability is 0 or 1 and none is clipped.
+
+    See Also
+    --------
+    calibration_slope : whether they are spread as they should be.
+    observed_expected_ratio : the same as a ratio.
+
+    References
+    ----------
+    Cox, Two further applications of a model for binary regression, Biometrika 45 (1958) 562-565.
+    Van Calster et al., A calibration hierarchy for risk models was defined: from utopia to
+    empirical data, J Clin Epidemiol 74 (2016) 167-176.
+
+    Examples
+    --------
+    >>> probs, labels = [0.2, 0.2, 0.2, 0.2, 0.2], [0, 0, 0, 1, 1]
+    >>> round(calibration_intercept(probs, labels), 4)  # log(2/3) - log(1/4)
+    0.9808
+    """
+    return measure(
+        "calibration_intercept", probs, labels, weights, on_unrated,
+        positive=positive, per=per, ordered=ordered, clip=clip,
+    )  # fmt: skip
+
+
+def calibration_slope(
+    probs: ArrayLike,
+    labels: Labels | ArrayLike,
+    *,
+    positive: int | None = None,
+    per: Per = "annotation",
+    ordered: bool = False,
+    clip: float | None = None,
+    weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
+) -> float:
+    """Return b of log odds = a + b log(p / (1 - p)): Cox's recalibration.
+
+    Below 1 the probabilities are too extreme, as of an overfitted model; above 1 not extreme
+    enough. It is `rms::val.prob`'s Slope and that of R's `glm(y ~ qlogis(p))`.
+
+    Parameters
+    ----------
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    positive : int, default None
+        The class that is asked about, against the rest. By default class 1 of two classes; of
+        more, each class in turn, and the mean of the results.
+    per : {"annotation", "case"}, default "annotation"
+        Whether every label counts once, or every case: a case of which the fraction μ of its
+        raters say yes is a positive of mass μ and a negative of mass 1 - μ.
+    ordered : bool, default False
+        Whether the classes are ordered: the probability is then that of class k or higher.
+    clip : float, default None
+        Probabilities below it are moved to it, and those above 1 - clip to that. By default none
+        is, and a probability of exactly 0 or 1, whose log odds are infinite, is an error that
+        says how many there are.
+    weights : array-like of shape (N,), default None
+        How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    float
+        1 is right.
+
+    Raises
+    ------
+    UndefinedMetricError
+        Where a threshold tells every yes of the raters from every no, so that no slope is the
+        best; where all labels are of one class; where a probability is 0 or 1 and none is clipped.
+
+    See Also
+    --------
+    calibration_intercept : whether the mean is right.
+
+    References
+    ----------
+    Cox, Two further applications of a model for binary regression, Biometrika 45 (1958) 562-565.
+    Van Calster et al., A calibration hierarchy for risk models was defined: from utopia to
+    empirical data, J Clin Epidemiol 74 (2016) 167-176.
+
+    Examples
+    --------
+    >>> probs = [0.1, 0.1, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9]
+    >>> round(calibration_slope(probs, [0, 0, 0, 1, 1, 1, 1, 0]), 4)  # log 3 / log 9
+    0.5
+    """
+    return measure(
+        "calibration_slope", probs, labels, weights, on_unrated,
+        positive=positive, per=per, ordered=ordered, clip=clip,
+    )  # fmt: skip

@@ -1,0 +1,311 @@
+"""Cases from files: the reader of the command line, for Python as well."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from raterwise.arrays import choose
+from raterwise.choices import OnUnrated
+from raterwise.errors import InvalidInputError
+from raterwise.evaluate import predictions_of
+from raterwise.io.columns import unused_notes
+from raterwise.io.duplicates import DUPLICATES
+from raterwise.io.npz import is_npz
+from raterwise.io.ratings import RatingColumns, RatingTable, read_ratings, usual_layouts
+from raterwise.io.sources import open_table
+from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
+from raterwise.predictions import Predictions
+
+__all__ = ["TableColumns", "predictions_of_tables", "read_cases", "read_tables"]
+
+PathOrName = str | PathLike[str]
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """Which column of which file is what, and how its values are read."""
+
+    id_column: str | None = None
+    prob_prefix: str = "prob_"
+    prob_columns: Sequence[str] = ()
+    class_names: Sequence[str] | None = None
+    label_column: str | None = None
+    group_column: str | None = None
+    weight_column: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    normalize: bool = False
+    percent: bool = False
+    ignore_case: bool = False
+    missing: Collection[str] = ()
+    ratings: RatingColumns = field(default_factory=RatingColumns)
+    ratings_id_column: str | None = None
+    duplicates: str = "error"
+    allow_unmatched: bool = False
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What is in the table of predictions besides the probabilities, and how it is read."""
+        names = (
+            *("class_names", "id_column", "label_column", "group_column", "weight_column"),
+            *("missing", "delimiter", "encoding", "ignore_case"),
+        )
+        return {name: getattr(self, name) for name in names}
+
+    def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
+        """Return the file to read ratings from: the one given, that of the predictions, or none."""
+        told = self.ratings.layout is not None or bool(self.ratings.named)
+        if self.label_column is not None and (ratings is not None or told):
+            raise InvalidInputError(
+                f"label_column: is for one label per case, and {self.label_column!r} would be left "
+                "unread; give it, or the ratings, but not both"
+            )
+        if ratings is not None or told:
+            return predictions if ratings is None else ratings
+        if self.label_column is not None or is_npz(predictions):
+            return None
+        file = open_table(predictions, delimiter=self.delimiter, encoding=self.encoding)
+        beside = usual_layouts(file)
+        return predictions if beside["wide"] or beside["counts"] else None
+
+    def read_table(self, predictions: Path, *, beside: bool = False) -> PredictionTable:
+        """Return the table of predictions; with ratings `beside` them cases need no names."""
+        return read_predictions(
+            predictions,
+            prob_prefix=self.prob_prefix,
+            prob_columns=self.prob_columns,
+            normalize=self.normalize,
+            percent=self.percent,
+            number_rows=beside,
+            **self.columns,
+        )
+
+    def read_ratings(
+        self, source: Path | None, table: PredictionTable, *, beside: bool = False
+    ) -> RatingTable | None:
+        """Return the ratings of the cases of a table, where there is a file of them."""
+        if source is None:
+            return None
+        return read_ratings(
+            source,
+            table.class_names,
+            self.ratings,
+            id_column=self.ratings_id_column or self.id_column,
+            missing=self.missing,
+            delimiter=self.delimiter,
+            encoding=self.encoding,
+            ignore_case=self.ignore_case,
+            duplicates=self.duplicates,
+            beside=table.columns if beside else (),
+            number_rows=beside,
+        )
+
+    def notes(
+        self, predictions: Path, table: PredictionTable, rated: RatingTable | None, *, beside: bool
+    ) -> tuple[str, ...]:
+        """Return what to know about how both tables were read, each note once."""
+        notes = table.notes
+        if not beside and not is_npz(predictions):
+            file = open_table(predictions, delimiter=self.delimiter, encoding=self.encoding)
+            notes = (*notes, *unused_notes(file, table.columns))
+        return tuple(dict.fromkeys((*notes, *(rated.notes if rated is not None else ()))))
+
+
+def read_tables(
+    predictions: Path, ratings: Path | None, told: TableColumns, used: Collection[str] = ()
+) -> tuple[PredictionTable, Joined]:
+    """Return a table of predictions, and its cases joined to the ratings that `told` points to.
+
+    `used` are columns that somebody else reads.
+    """
+    source = told.file_of_ratings(predictions, ratings)
+    beside = source is not None and source == predictions
+    table = told.read_table(predictions, beside=beside)
+    table = replace(table, columns=(*table.columns, *used))
+    rated = told.read_ratings(source, table, beside=beside)
+    table = replace(table, notes=told.notes(predictions, table, rated, beside=beside))
+    return table, join(table, rated, allow_unmatched=told.allow_unmatched)
+
+
+def predictions_of_tables(
+    table: PredictionTable,
+    joined: Joined,
+    sources: Sequence[PathOrName | None] = (),
+    on_unrated: OnUnrated = "error",
+    *,
+    probs: Any = None,
+    confidence: Any = None,
+    outside: Any = None,
+) -> Predictions:
+    """Return joined tables as predictions, which know what was left out and where they are from.
+
+    `probs` may be a belief about the joined cases, `confidence` what ranks them, `outside` the
+    confidences of cases from elsewhere.
+    """
+    found = predictions_of(
+        joined.probs if probs is None else probs,
+        joined.labels,
+        weights=joined.weights,
+        groups=joined.groups,
+        class_names=table.class_names,
+        on_unrated=on_unrated,
+        confidence=confidence,
+        outside=outside,
+    )
+    report = joined.report
+    unmatched = {
+        "without_ratings": report.without_ratings,
+        "without_predictions": report.without_predictions,
+    }
+    return replace(
+        found,
+        left_out={**{k: v for k, v in unmatched.items() if v}, **found.left_out},
+        notes=table.notes,
+        sources=tuple(str(path) for path in sources if path is not None),
+    )
+
+
+def read_cases(
+    predictions: PathOrName,
+    ratings: PathOrName | None = None,
+    *,
+    id_column: str | None = None,
+    prob_prefix: str = "prob_",
+    prob_columns: Sequence[str] = (),
+    class_names: Sequence[str] | None = None,
+    label_column: str | None = None,
+    group_column: str | None = None,
+    weight_column: str | None = None,
+    ratings_layout: Literal["wide", "long", "counts"] | None = None,
+    ratings_id_column: str | None = None,
+    rater_columns: Sequence[str] = (),
+    rater_prefix: str | None = None,
+    rater_column: str | None = None,
+    rating_column: str | None = None,
+    count_columns: Sequence[str] = (),
+    count_prefix: str | None = None,
+    missing: Collection[str] = (),
+    duplicates: Literal["error", "keep", "average", "last"] = "error",
+    normalize: bool = False,
+    percent: bool = False,
+    ignore_case: bool = False,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    allow_unmatched: bool = False,
+    on_unrated: OnUnrated = "error",
+) -> Predictions:
+    """Return the cases of a table of predictions and a table of ratings, joined by their ids.
+
+    Reads what `raterwise evaluate` reads, by the same rules: CSV as spreadsheets and programs
+    export it, Excel, Parquet, Arrow and NPZ.
+
+    Parameters
+    ----------
+    predictions : str or path
+        The file of the probabilities; the first line of a table names its columns.
+    ratings : str or path, default None
+        The file of the ratings. Without one they are looked for beside the probabilities, in
+        columns called reader_…, rater_… or count_…, or in `label_column`.
+    id_column : str, default None
+        The case, in both files; by default `case`, or an unnamed first column.
+    prob_prefix : str, default "prob_"
+        How the names of the probability columns begin; the class follows. A lone prob_malignant is
+        the probability of malignant.
+    prob_columns : sequence of str, default ()
+        Or their names.
+    class_names : sequence of str, default None
+        Other names for the classes, in the order of the columns.
+    label_column, group_column, weight_column : str, default None
+        The label, where a case has just one; the patient; the weight of the case.
+    ratings_layout : {"wide", "long", "counts"}, default None
+        A column per rater, a row per rating, or a count per class; by default what the names of
+        the columns say.
+    ratings_id_column : str, default None
+        The case, where the file of ratings calls it otherwise.
+    rater_columns, rater_prefix : sequence of str, str, default (), None
+        wide: the raters' columns, or how their names begin.
+    rater_column, rating_column : str, default None
+        long: who said what; by default reader or rater, label or rating.
+    count_columns, count_prefix : sequence of str, str, default (), None
+        counts: one column per class, or how their names begin.
+    missing : collection of str, default ()
+        What, besides an empty cell, is no rating, such as "NA".
+    duplicates : {"error", "keep", "average", "last"}, default "error"
+        Several ratings of a case by one rater: refused, all counted, the one most often given (of
+        equals the later), or the last one.
+    normalize : bool, default False
+        Divide rows that were rounded, to two decimals or more, by their sums.
+    percent : bool, default False
+        Probabilities are percentages: 75 or 75% is 0.75.
+    ignore_case : bool, default False
+        Classes in ratings may differ from their names in upper and lower case.
+    delimiter, encoding : str, default None
+        Of CSV files; by default recognised for each file.
+    allow_unmatched : bool, default False
+        Leave out, and count, cases that only one file has.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+
+    Returns
+    -------
+    Predictions
+        For `evaluate`, in the order of the predictions. `notes` says what to know about how the
+        files were read, such as columns that look like a rater and were not used.
+
+    Raises
+    ------
+    InvalidInputError
+        If something cannot be read; the message names the file, the column, the row and the value.
+
+    See Also
+    --------
+    evaluate : takes what this returns.
+    Labels.from_frame : ratings from a data frame.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> folder = getfixture("tmp_path")
+    >>> _ = (folder / "p.csv").write_text("case;prob_malignant\\nn1;0,75\\nn2;0,5\\n")
+    >>> _ = (folder / "r.csv").write_text("case,reader_1,Reader 2\\nn1,1,1\\nn2,0,1\\n")
+    >>> cases = rw.read_cases(folder / "p.csv", ratings=folder / "r.csv")
+    >>> cases.class_names, cases.labels.counts.tolist()
+    (('not malignant', 'malignant'), [[0, 2], [1, 1]])
+    >>> round(rw.evaluate(cases, metrics="brier", resamples=0)["brier"].value, 4)
+    0.1562
+    """
+    columns = RatingColumns(
+        layout=ratings_layout,
+        rater_columns=tuple(rater_columns),
+        rater_prefix=rater_prefix,
+        rater_column=rater_column,
+        rating_column=rating_column,
+        count_columns=tuple(count_columns),
+        count_prefix=count_prefix,
+    )
+    told = TableColumns(
+        id_column=id_column,
+        prob_prefix=prob_prefix,
+        prob_columns=tuple(prob_columns),
+        class_names=None if class_names is None else tuple(class_names),
+        label_column=label_column,
+        group_column=group_column,
+        weight_column=weight_column,
+        delimiter=delimiter,
+        encoding=encoding,
+        normalize=normalize,
+        percent=percent,
+        ignore_case=ignore_case,
+        missing=tuple(missing) if not isinstance(missing, str) else (missing,),
+        ratings=columns,
+        ratings_id_column=ratings_id_column,
+        duplicates=choose("duplicates", duplicates, DUPLICATES),
+        allow_unmatched=allow_unmatched,
+    )
+    files = Path(predictions), None if ratings is None else Path(ratings)
+    table, joined = read_tables(*files, told)
+    return predictions_of_tables(table, joined, files, on_unrated)

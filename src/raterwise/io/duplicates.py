@@ -1,0 +1,62 @@
+"""Several ratings of a case by one rater: refused, or one of them chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.errors import InvalidInputError
+from raterwise.io.sources import TableFile
+from raterwise.io.values import id_at
+
+__all__ = ["DUPLICATES", "one_of_each", "refuse_repeated"]
+
+Array = NDArray[Any]
+
+DUPLICATES = ("error", "keep", "average", "last")
+"""What may become of them."""
+
+
+def one_of_each(
+    pairs: NDArray[np.int64], codes: NDArray[np.int64], duplicates: str
+) -> NDArray[np.bool_]:
+    """Say which ratings to keep so that each pair (case, rater) has one; codes below 0 never.
+
+    "last" keeps the last of a pair, "average" the last of the class that it has most often; of
+    classes that are as frequent, the one given last.
+
+    >>> codes = np.array([0, 1, 1, 0, 2])
+    >>> one_of_each(np.array([7, 7, 7, 7, 8]), codes, "last").tolist()
+    [False, False, False, True, True]
+    >>> one_of_each(np.array([7, 7, 7, 8, 8]), codes, "average").tolist()
+    [False, False, True, False, True]
+    """
+    rows = np.flatnonzero(codes >= 0)
+    often = np.zeros(len(rows), np.int64)
+    if duplicates == "average":
+        both = pairs[rows] * (codes.max(initial=0) + 1) + codes[rows]
+        _, place, times = np.unique(both, return_inverse=True, return_counts=True)
+        often = times[place]
+    order = rows[np.lexsort((rows, often, pairs[rows]))]
+    last = np.ones(len(order), bool)
+    last[:-1] = pairs[order][1:] != pairs[order][:-1]
+    kept = np.zeros(len(codes), bool)
+    kept[order[last]] = True
+    return kept
+
+
+def refuse_repeated(
+    pairs: NDArray[np.int64], ids: Array, rater_ids: Array, file: TableFile
+) -> None:
+    """Raise an error if a pair (case * raters + rater) occurs more than once."""
+    ordered = np.sort(pairs)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    if again.size:
+        item, who = divmod(int(again[0]), len(rater_ids))
+        raise InvalidInputError(
+            f"{file.name}: a rater must rate a case once; {id_at(rater_ids, who)!r} has more "
+            f'than one row for case {id_at(ids, item)!r} (duplicates="last" takes the last one, '
+            '"average" the one most often given, "keep" all)'
+        )

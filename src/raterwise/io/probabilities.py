@@ -1,0 +1,165 @@
+"""The probabilities of a table: which columns, of which classes, and whether they add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.errors import InvalidInputError
+from raterwise.inputs import row_sum_tolerance
+from raterwise.io.columns import unused_columns
+from raterwise.io.sources import TableFile, listed
+from raterwise.io.values import id_at
+from raterwise.rules import did_you_mean
+
+__all__ = [
+    "check_names",
+    "check_probabilities",
+    "class_names_of",
+    "normalized",
+    "probability_columns",
+    "rounding_room",
+]
+
+Array = NDArray[Any]
+
+HALF_A_PERCENT = 0.005
+"""How far a probability may be off that was rounded to two decimals."""
+
+
+def probability_columns(file: TableFile, prefix: str, given: Sequence[str]) -> list[str]:
+    """Return the columns of the probabilities: as given, or by how their names begin."""
+    if given:
+        return [file.require(name, "prob_columns") for name in given]
+    found = [name for name in file.columns if _begins(name, prefix)]
+    like = unused_columns(file, found).get("a class", [])
+    if len(found) == 1 and like:
+        raise InvalidInputError(
+            f"prob_prefix: only {found[0]!r} begins with {prefix!r} in {file.name}, and "
+            f"{listed(like)} may be the probability of another class; prob_columns="
+            f'"{",".join([*found, *like])}" takes them all, prob_columns="{found[0]}" the one'
+        )
+    if not found:
+        hint = f'prob_columns="{",".join(like)}"' if like else "prob_columns"
+        raise InvalidInputError(
+            f"prob_prefix: must be the beginning of a column's name in {file.name}; none begins "
+            f"with {prefix!r}{did_you_mean(prefix, file.columns)} (columns: "
+            f"{listed(file.columns)}); {hint} names them one by one"
+        )
+    return found
+
+
+def _begins(name: str, prefix: str) -> bool:
+    """Tell whether a name begins with the prefix, in letters of any case."""
+    return bool(prefix) and name[: len(prefix)].casefold() == prefix.casefold()
+
+
+def class_names_of(
+    columns: Sequence[str], prefix: str, given: Sequence[str] | None, exclusive: bool
+) -> tuple[str, ...]:
+    """Return the classes: as given, or what the columns' names say after the prefix.
+
+    A lone prob_malignant is the probability of malignant, and the other class is its opposite.
+
+    >>> class_names_of(["prob_malignant"], "prob_", None, True)
+    ('not malignant', 'malignant')
+    """
+    named = all(_begins(name, prefix) for name in columns)
+    after = [name[len(prefix) :].strip() for name in columns] if named else list(columns)
+    if given:
+        names = tuple(given)
+    elif exclusive and len(columns) == 1:
+        positive = after[0] if named else ""
+        plain = not positive or positive.isdigit()
+        names = ("0", "1") if plain else (f"not {positive}", positive)
+    else:
+        names = tuple(after)
+    check_names(names, max(len(columns), 2) if exclusive else len(columns))
+    return names
+
+
+def check_names(names: tuple[str, ...], num_classes: int) -> None:
+    """Refuse names that are not one for each class."""
+    if len(names) != num_classes or len(set(names)) < num_classes or "" in names:
+        raise InvalidInputError(
+            f"class_names: must be {num_classes} different names, one per class; "
+            f"got {listed(names)}"
+        )
+
+
+def rounding_room(num_classes: int) -> float:
+    """Return how far rows may sum from 1 where each probability is rounded to two decimals."""
+    return num_classes * HALF_A_PERCENT + 1e-9
+
+
+def normalized(probs: Array) -> Array:
+    """Return rows that were rounded divided by their sums; rows further from 1 stay as they are.
+
+    >>> normalized(np.array([[0.33, 0.33, 0.33], [0.5, 0.2, 0.2]])).tolist()
+    [[0.3333333333333333, 0.3333333333333333, 0.3333333333333333], [0.5, 0.2, 0.2]]
+    """
+    if probs.ndim == 1:
+        return probs
+    sums = probs.sum(axis=1, dtype=np.float64, keepdims=True)
+    near = np.abs(sums - 1) <= rounding_room(probs.shape[1])
+    return np.asarray(np.where(near, probs / np.where(near, sums, 1), probs), probs.dtype)
+
+
+def check_probabilities(
+    probs: Array,
+    source: str,
+    columns: Sequence[str],
+    ids: Array | None,
+    exclusive: bool,
+    unused: Sequence[str] = (),
+) -> None:
+    """Refuse what is not a probability while its file, column and row can still be named."""
+
+    def case(row: int) -> str:
+        return f"row {row + 1}" + ("" if ids is None else f" (case {id_at(ids, row)!r})")
+
+    outside = ~((probs >= 0) & (probs <= 1))
+    if outside.any():
+        place = np.argwhere(outside)[0]
+        name = columns[place[1] if len(place) == 2 else -1]
+        value = probs[tuple(place)]
+        hint = (
+            "percent=True takes percentages" if _percent(probs) else "logits need a softmax first"
+        )
+        raise InvalidInputError(
+            f"{source}: probabilities must lie in [0, 1]; {name!r} is {value:.6g} in "
+            f"{case(int(place[0]))} ({hint})"
+        )
+    if not exclusive or probs.ndim != 2:
+        return
+    sums, tolerance = probs.sum(axis=1, dtype=np.float64), row_sum_tolerance(probs)
+    off = np.abs(sums - 1)
+    if not (off > tolerance).any():
+        return
+    row = int(np.flatnonzero(off > tolerance)[0])
+    if off.max() <= rounding_room(probs.shape[1]):
+        hint = "they look rounded: normalize=True divides each row by its sum"
+    else:
+        hint = (
+            "findings that may occur together need not: evaluate_multilabel or raterwise evaluate "
+            "--multilabel takes them"
+        )
+        if unused:
+            hint = f"{listed(list(unused))} not among the probabilities; {hint}"
+    raise InvalidInputError(
+        f"{source}: the probabilities of a case must sum to 1 within {tolerance:.0e}; "
+        f"those of {case(row)} sum to {sums[row]:.6g} ({hint})"
+    )
+
+
+def _percent(probs: Array) -> bool:
+    """Tell whether numbers look like percentages: 0 … 100, rows with a sum of 100."""
+    if probs.min() < 0 or probs.max() > 100 or probs.max() <= 1:
+        return False
+    if probs.ndim == 1 or probs.shape[1] == 1:
+        return bool(probs.max() > 5)
+    sums = probs.sum(axis=1, dtype=np.float64)
+    return bool((np.abs(sums - 100) <= 100 * rounding_room(probs.shape[1])).all())

@@ -1,0 +1,111 @@
+"""How the calibration errors that other libraries have get from predictions to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.arrays import at_least_one, positive
+from raterwise.errors import InvalidInputError
+from raterwise.predictions import Rows
+from raterwise.questions import Question
+from raterwise.recipes import Options, binned, cell_centres, hit_of_label
+from raterwise.summaries import (
+    BinPlan,
+    BinSums,
+    BinTable,
+    SimplexPlan,
+    SimplexSums,
+    SortedPlan,
+    SortedScores,
+)
+
+__all__ = [
+    "debiased_binned",
+    "exact_kuiper",
+    "in_simplex_cells",
+    "kernel_pairs",
+    "laplace_smoother",
+    "normed",
+    "simplex_binned",
+    "sorted_cases",
+    "top_squares_of_label",
+]
+
+Array = NDArray[Any]
+
+INTERVAL_CELLS = 2048
+"""How many cells times classes the resamples of an interval may have."""
+
+
+def normed(plan: Callable[[Options], Any]) -> Callable[[Options], Any]:
+    """Return the plan of a metric with a norm, which must be 1 or more."""
+
+    def checked(options: Options) -> Any:
+        at_least_one("norm", options["norm"])
+        return plan(options)
+
+    return checked
+
+
+def debiased_binned(options: Options) -> BinPlan:
+    """Return the plan of the debiased ECE, whose norm is 1 or 2."""
+    if options["norm"] not in (1, 2):
+        raise InvalidInputError(f"norm: must be 1 or 2; got {options['norm']!r}")
+    return binned("top_label", "case")(options)
+
+
+def simplex_binned(options: Options) -> SimplexPlan:
+    """Return the plan of bins of the whole probability vector."""
+    plan = binned("per_class")(options)
+    return SimplexPlan(Question("per_class", options["per"]), plan.bins)
+
+
+def in_simplex_cells(
+    summary: SimplexSums, options: Options, like: BinSums | None = None
+) -> BinSums:
+    """Return the table of the cells that hold a case; coarser ones where those are too many."""
+    return summary.tabled(like, INTERVAL_CELLS)
+
+
+def sorted_cases(options: Options) -> SortedPlan:
+    """Return the plan of a metric of scores that counts every case once."""
+    positive("bandwidth", options["bandwidth"])
+    return SortedPlan(Question(options["question"], "case"))
+
+
+def exact_kuiper(summary: SortedScores, options: Options) -> tuple[float, None]:
+    """Return Kuiper's statistic over every distinct score, not over cells."""
+    reach = total = 0.0
+    for c in range(summary.channels):
+        scores = summary.channel(c).pooled()
+        gap = np.cumsum(scores.hits - scores.mass * scores.score)
+        reach += float(gap.max(initial=0) - gap.min(initial=0))
+        total += float(scores.mass.sum())
+    return reach / total, None
+
+
+def laplace_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
+    """Return K^½ of the Laplace kernel between cells, at the metric's bandwidth."""
+    score, mass = cell_centres(cells)
+    kernel = np.exp(-np.abs(score[:, None] - score) / options["bandwidth"])
+    values, vectors = np.linalg.eigh(np.where(mass[:, None] * mass > 0, kernel, np.eye(len(mass))))
+    return np.asarray((vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T)
+
+
+def kernel_pairs(summary: SortedScores, options: Options) -> tuple[float, None]:
+    """Return the squared kernel error of the cases themselves."""
+    from raterwise.densities.laplace import squared_kernel_error
+
+    score, mass, hits = summary.cases()
+    return squared_kernel_error(
+        score, hits - mass * score, mass, options["bandwidth"], options["estimator"]
+    ), None
+
+
+def top_squares_of_label(rows: Rows) -> Array:
+    """Return (c - [k is predicted])², c the confidence, for a rater who says k."""
+    return np.asarray((hit_of_label(rows) - rows.confidence[:, None]) ** 2)

@@ -1,0 +1,295 @@
+"""Words for a paper: the methods and the results in sentences, and what guidance asks besides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from raterwise.catalog import CATALOG
+from raterwise.report.tables import markdown_text
+from raterwise.report.verdicts import verdict
+from raterwise.report.words import counted_in_words, number
+from raterwise.results import Results, left_out
+
+__all__ = ["text_of"]
+
+PAPERS = {
+    "LH": "Mimori T, Sasada K, Matsui H, Sato I. Diagnostic uncertainty calibration: towards "
+    "reliable machine predictions in medical domain. AISTATS 2021, PMLR 130:3664-3672.",
+    "RECE": "Gupta M, Basu S, Arora C. How reliable are the metrics used for assessing "
+    "reliability in medical imaging? MICCAI 2023, LNCS 14222:149-158.",
+    "MR": "Riera-Marín M, García López J, Rodríguez-Comas J, González Ballester MA, Galdran A. "
+    "Multi-rater calibration error estimation. UNSURE workshop, MICCAI 2025.",
+    "CCC": "Huang X, Yang J, Li L, Deng H, Ni B, Xu Y. Evaluating and boosting uncertainty "
+    "quantification in classification. arXiv 1909.06030, 2019.",
+}
+"""The papers that references name by a short word."""
+TRIPOD = (
+    "Collins GS, Moons KGM, Dhiman P, et al. TRIPOD+AI statement: updated guidance for reporting "
+    "clinical prediction models that use regression or machine learning methods. BMJ 2024;385:"
+    "e078378."
+)
+CLAIM = (
+    "Mongan J, Moy L, Kahn CE Jr. Checklist for Artificial Intelligence in Medical Imaging "
+    "(CLAIM): a guide for authors and reviewers. Radiology: Artificial Intelligence 2020;2(2):"
+    "e200029."
+)
+
+FOR_THE_AUTHORS = (
+    ("5a", "7", "Where the data come from, and whether they represent those the model is for"),
+    ("5b, 6a", "7", "Dates, setting, number and place of the centres"),
+    ("6b", "8", "Who was eligible"),
+    ("7", "9", "How images and data were prepared"),
+    ("8a", "14, 15", "What the classes mean clinically, and why this reference standard"),
+    ("8b", "16", "Qualification and experience of the raters"),
+    ("8c", "17", "Whether the raters were blinded to the model and to each other; their tools"),
+    ("10", "19", "How the sample size was chosen (raterwise plan computes it from a pilot)"),
+    ("12a, 16", "20, 21", "That no patient of the training set is among these cases"),
+    ("12c, 15, 22", "22-27", "The model: kind, inputs, outputs, training, version"),
+    ("17, 18", "40-42", "Ethics, funding, protocol, registration, availability of data and code"),
+    ("20b", "34", "Characteristics of the patients"),
+    ("25-27", "38, 39", "Interpretation, limitations, use in practice"),
+)
+"""By item of TRIPOD+AI and of CLAIM: what no table of predictions and ratings can answer."""
+
+
+def text_of(results: Any) -> str:
+    """Return methods, results, a checklist and references as Markdown."""
+    parts = (
+        "## Methods",
+        *_methods(results),
+        "## Results",
+        *_results(results),
+        "## Checklist",
+        "Items of TRIPOD+AI and of CLAIM (2020), and where the text above answers them.",
+        _checklist(results),
+        "## What these data cannot answer",
+        "The authors have to add, and raterwise cannot know:",
+        _unanswered(results),
+        "## References",
+        _references(results),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+# methods ------------------------------------------------------------------------------------------
+
+
+def _methods(results: Results) -> Iterator[str]:
+    yield f"**Reference standard.** {_reference_standard(results)}"
+    yield f"**Cases.** {_cases(results)}"
+    yield f"**Measures.** {_measures(results)}"
+    yield f"**Uncertainty.** {_uncertainty(results)}"
+    yield f"**Software.** {_software(results)}"
+
+
+def _reference_standard(results: Results) -> str:
+    data: Any = results.data
+    names: Any = results.provenance.get("raters")
+    raters, unit = data["raters"], "voxel" if "voxels" in data else "case"
+    fewest, most = raters["min"], raters["max"]
+    each = counted_in_words(most, "rating") if fewest == most else f"{fewest} to {most} ratings"
+    mean = "" if fewest == most else f" (mean {raters['mean']:.1f})"
+    who = f" The raters were {', '.join(map(markdown_text, names))}." if _named(names) else (
+        " The identity of the raters was not recorded."
+    )  # fmt: skip
+    if most == 1:
+        return (
+            f"The reference standard was one label per {unit}. With a single rating, disagreement "
+            f"between raters cannot be told from errors of the model.{who}"
+        )
+    counted = {
+        "annotation": "Every rating counted once in measures that can count ratings or cases.",
+        "case": f"Every {unit} counted once, its ratings in equal parts.",
+    }.get(_counted_per(results), "Measures count ratings or cases as their definitions say.")
+    return (
+        f"The reference standard was the label distribution of the raters, not a consensus: each "
+        f"{unit} had {each}{mean}, {data['ratings']:,} in all. {counted}{who}"
+    )
+
+
+def _counted_per(results: Results) -> str:
+    """Return what counts once in every measure that has the choice; "" where they differ."""
+    told = results.options.get("per")
+    usual = {CATALOG[name].options.get("per") for name in results if name in CATALOG} - {None}
+    return str(told) if told else str(usual.pop()) if len(usual) == 1 else ""
+
+
+def _cases(results: Results) -> str:
+    data = results.data
+    counted = counted_in_words(data["cases"], "image" if "voxels" in data else "case")
+    patients = (
+        f" of {counted_in_words(data['patients'], 'patient')}" if data.get("patients") else ""
+    )
+    names = data.get("findings") or data.get("class_names")
+    what = "findings" if data.get("findings") else "classes"
+    classes = f" with {data['classes']} classes"
+    if names and len(names) <= 12:
+        classes = f" with the {what} {', '.join(markdown_text(str(name)) for name in names)}"
+    dropped = [left_out(str(reason), count) for reason, count in data.get("dropped", {}).items()]
+    out = f" Left out were {'; '.join(dropped)}." if dropped else " No case was left out."
+    return f"We evaluated {counted}{patients}{classes}.{out}"
+
+
+def _measures(results: Results) -> str:
+    titles = [markdown_text(e.title) for e in results.values()]
+    bins = results.options.get("bins")
+    binned = f" Binned measures used {bins} bins." if isinstance(bins, int) else ""
+    question = results.options.get("question")
+    asked = f" Calibration was asked of: {question.replace('_', ' ')}." if question else ""
+    return f"We computed {_joined(titles)}.{binned}{asked}"
+
+
+def _uncertainty(results: Results) -> str:
+    options = results.options
+    if not options.get("resamples"):
+        return "No confidence intervals were computed."
+    unit, level = options.get("unit", "cases"), f"{100 * options.get('level', 0.95):g} %"
+    patients = "patients" if results.data.get("patients") else (
+        "images" if "voxels" in results.data else "cases"
+    )  # fmt: skip
+    drawn = {"raters": "raters", "both": f"{patients} and raters"}.get(unit, patients)
+    how = {
+        "percentile": "percentiles of the bootstrap",
+        "bias_corrected": "the bias-corrected bootstrap",
+    }.get(
+        options.get("interval", "auto"),
+        "test inversion for calibration errors (so that they may include 0) and the standard error "
+        f"of leaving out one of the {drawn} at a time for the other measures",
+    )
+    return (
+        f"{level} confidence intervals were made by {how}, with {options['resamples']:,} resamples "
+        f"of {drawn} (seed {options.get('seed', 0)})."
+    )
+
+
+def _software(results: Results) -> str:
+    versions = dict(results.to_dict()["versions"])
+    own, python = versions.pop("raterwise", ""), versions.pop("python", "")
+    others = ", ".join(f"{name} {number}" for name, number in versions.items())
+    made = str(results.provenance.get("date", ""))[:10]
+    when = f" The analysis was run on {made}." if made else ""
+    return f"raterwise {own} on Python {python} ({others}).{when}"
+
+
+# results ------------------------------------------------------------------------------------------
+
+
+def _results(results: Results) -> Iterator[str]:
+    if "verdict" in results.data or "top_label" in results.curves:
+        found = verdict(results)
+        yield f"{_plain(found.headline)}. {_plain(found.explanation)}."
+    for group in dict.fromkeys(e.group for e in results.values()):
+        said = [_sentence(e, results) for e in results.values()
+                if e.group == group and e.value is not None]  # fmt: skip
+        if said:
+            yield f"*{group or 'Measures'}.* {' '.join(said)}"
+    undefined = [e for e in results.values() if e.value is None]
+    for reason in dict.fromkeys(e.undefined for e in undefined):
+        names = _joined([markdown_text(e.title) for e in undefined if e.undefined == reason])
+        yield f"Not defined on these data: {names} ({markdown_text(str(reason))})."
+    if results.subgroups:
+        yield _about_subgroups(results)
+
+
+def _sentence(e: Any, results: Results) -> str:
+    title, level = markdown_text(e.title), f"{100 * results.options.get('level', 0.95):g} % CI"
+    ends = "" if e.low is None else f" ({level} {_figure(e.low)} to {_figure(e.high)})"
+    return f"{title} was {_figure(e.value)}{ends}."
+
+
+def _about_subgroups(results: Results) -> str:
+    significance = 1 - results.options.get("level", 0.95)
+    told = [
+        (group, d)
+        for group in results.subgroups
+        for d in group.differences.values()
+        if d.adjusted_p_value is not None and d.adjusted_p_value < significance
+    ]
+    names = dict.fromkeys(markdown_text(group.variable) for group in results.subgroups)
+    variables = _joined(list(names))
+    made = sum(len(group.differences) for group in results.subgroups)
+    if not told:
+        return (
+            f"Of {made} comparisons between levels of {variables} and all other cases, none "
+            f"differed after adjustment for multiple comparisons (p < {significance:.2g})."
+        )
+    said = "; ".join(
+        f"{markdown_text(d.metric)} in {markdown_text(g.variable)} = {markdown_text(g.level)} "
+        f"differed by {_figure(d.difference)} (adjusted p {_p(d.adjusted_p_value)})"
+        for g, d in told
+    )
+    return f"Of {made} comparisons between levels of {variables} and all other cases: {said}."
+
+
+# the checklist ------------------------------------------------------------------------------------
+
+
+def _checklist(results: Results) -> str:
+    many = results.data["raters"]["max"] > 1
+    agreement = any(e.group == "Rater agreement" and e.value is not None for e in results.values())
+    interval = bool(results.options.get("resamples"))
+    rows = (
+        ("8a", "14", "Reference standard", "Methods, reference standard"),
+        ("8b", "16", "Number of raters", "Methods, reference standard"),
+        ("–", "18", "Variability between raters",
+         "Results, rater agreement" if agreement else
+         "Not computed" if many else "Cannot be answered with one rating per case"),
+        ("11", "13", "Missing data", "Methods, cases"),
+        ("12d", "–", "Dependence of cases of one patient",
+         "Methods, uncertainty" if results.data.get("patients") else
+         "Not answered: patients were not named, and cases taken as independent"),
+        ("12e", "28", "Measures of performance", "Methods, measures"),
+        ("–", "29", "Uncertainty",
+         "Methods, uncertainty" if interval else "Not answered: no intervals were made"),
+        ("14, 23a", "30", "Performance in sub-groups",
+         "Results" if results.subgroups else "Not answered: no sub-groups were given"),
+        ("18f", "23", "Software", "Methods, software"),
+        ("20a, 21", "33", "Numbers analysed and left out", "Methods, cases"),
+        ("23a", "35, 36", "Performance with intervals",
+         "Results" if interval else "Results, without intervals"),
+    )  # fmt: skip
+    lines = ["| TRIPOD+AI | CLAIM | Item | Answered in |", "| --- | --- | --- | --- |"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _unanswered(results: Results) -> str:
+    items = [f"- TRIPOD+AI {t}; CLAIM {c}: {what}." for t, c, what in FOR_THE_AUTHORS]
+    if not _named(results.provenance.get("raters")):
+        items.insert(5, "- Who the raters were: they are anonymous in these data.")
+    return "\n".join(items)
+
+
+def _references(results: Results) -> str:
+    given = " ".join(e.reference for e in results.values())
+    papers = [text for short, text in PAPERS.items() if re.search(rf"\b{short}\b", given)]
+    others = {part.strip() for e in results.values() for part in e.reference.split(";")}
+    named = sorted(o for o in others if o and not any(re.match(rf"{s}\b", o) for s in PAPERS))
+    short = [f"Of single measures: {'; '.join(map(markdown_text, named))}."] if named else []
+    return "\n".join(f"- {text}" for text in (TRIPOD, CLAIM, *papers, *short))
+
+
+def _named(names: Any) -> bool:
+    return isinstance(names, list | tuple) and len(names) > 0
+
+
+def _joined(names: list[str]) -> str:
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _figure(value: float | None) -> str:
+    """Return a figure for readers: three decimals, "< 0.001" where those would be 0."""
+    if value is not None and 0 < abs(value) < 0.0005:
+        return "< 0.001" if value > 0 else "> −0.001"
+    return number(value)
+
+
+def _p(value: float | None) -> str:
+    return "unknown" if value is None else "< 0.001" if value < 0.001 else f"= {value:.2g}"
+
+
+def _plain(text: str) -> str:
+    return markdown_text(text.replace("\u00a0", " ").rstrip(".")).replace("&lt; ", "< ")

@@ -1,0 +1,60 @@
+"""Where results come from, as a section of the report: on the screen and on paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raterwise.report.markup import Html, data_table, el
+from raterwise.report.words import counted_in_words
+from raterwise.results import Results, left_out
+
+__all__ = ["provenance"]
+
+MOST_NAMED = 20
+"""How many of the cases that were left out are named for each reason."""
+
+
+def provenance(results: Results) -> Html | None:
+    """Return when, by what, from which files and whose ratings; None for files that do not say."""
+    found = results.provenance
+    if not found:
+        return None
+    versions = results.to_dict()["versions"]
+    rows: list[tuple[str, Any]] = [
+        ("Made", str(found.get("date", "unknown")).replace("T", " ").replace("Z", " UTC")),
+        ("By", el("code", str(found.get("call", "unknown")))),
+        ("Software", ", ".join(f"{name} {number}" for name, number in versions.items())),
+        ("Seed", found.get("seed", "unknown")),
+        ("Raters", _raters(found.get("raters"), results.data)),
+    ]
+    rows += [(f"Left out: {left_out(reason, part['cases'])}", _named(part))
+             for reason, part in found.get("left_out", {}).items()]  # fmt: skip
+    files = found.get("inputs", [])
+    content: list[Any] = [data_table(("What", "Value"), rows, "When, by what, whose ratings")]
+    if files:
+        listed = [
+            (file["name"], f"{file['bytes']:,}", el("code", file["sha256"] or "too large to read"))
+            for file in files
+        ]
+        content.append(data_table(("File", "Bytes", "SHA-256"), listed, "Files that were read"))
+    else:
+        content.append(el("p", "The data were handed over in memory: no file is known.",
+                          class_="note"))  # fmt: skip
+    heading = el("h2", "Provenance", id="provenance-heading")
+    # All of it in print, too: wide hashes wrap, and nothing is hidden behind a scroll bar.
+    body = el("div", content, style="overflow-wrap:anywhere")
+    return el("section", heading, body, id="provenance", aria_labelledby="provenance-heading")
+
+
+def _raters(names: Any, data: Any) -> str:
+    if isinstance(names, list):
+        return ", ".join(map(str, names))
+    most = data.get("raters", {}).get("max")
+    return "anonymous" if most is None else f"anonymous, up to {counted_in_words(most, 'rating')}"
+
+
+def _named(part: Any) -> str:
+    names = part.get("names", [])
+    more = f" and {part['cases'] - MOST_NAMED:,} more" if part["cases"] > MOST_NAMED else ""
+    shown = ", ".join(map(str, names[:MOST_NAMED]))
+    return f"{shown}{more}" if shown else "names are not known"

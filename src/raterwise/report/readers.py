@@ -1,0 +1,66 @@
+"""The section of a report that puts the model beside the readers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from raterwise.report.markup import Html, data_table, el
+from raterwise.report.sections import section
+from raterwise.report.words import percent
+from raterwise.results import Results
+from raterwise.yardstick import AgainstReaders
+
+__all__ = ["readers"]
+
+
+def readers(results: Results) -> Html | None:
+    """Return how the model and each reader agree with the other readers of the same cases."""
+    content = results.data.get("readers")
+    if not content:
+        return None
+    found = AgainstReaders.from_dict(content)
+    rows = [
+        (one.title, _ends(one.reader), _ends(one.model), _points(one.difference))
+        for one in found.metrics.values()
+    ]
+    header = ("", "A reader", "The model", "Model minus reader")
+    table = data_table(header, rows, "A reader and the model against the other readers")
+    note = (
+        "Each reader is judged against the others of the same cases, as if what they said were a "
+        "prediction; the model is judged on the same cases against the same labels. Intervals "
+        "leave out one patient (or case) at a time and are for these readers. Sensitivity and "
+        "specificity of the model are at a probability of 0.5."
+    )
+    parts: list[Any] = [el("p", found.sentence()), table, el("p", note, class_="note")]
+    parts.append(
+        el("details", el("summary", "Each reader"), el("div", _each(found), class_="scroll",
+           tabindex="0", role="group", aria_label="Each reader"))
+    )  # fmt: skip
+    return section("readers", "Does it differ from a reader as much as readers do?", *parts)
+
+
+def _each(found: AgainstReaders) -> Html:
+    header = ["Reader", "Shared cases"]
+    for one in found.metrics.values():
+        header += [f"{one.title}: reader", "model there"]
+    rows = []
+    for reader in found.readers:
+        row = [str(reader.rater), f"{reader.cases:,}"]
+        for name in found.metrics:
+            row += [_share(reader.reader[name]), _share(reader.model[name])]
+        rows.append(tuple(row))
+    return data_table(tuple(header), rows, "Each reader, and the model on the same cases")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else percent(value)
+
+
+def _ends(ends: tuple[float, float, float]) -> str:
+    value, low, high = ends
+    return f"{100 * value:.1f}\u00a0% [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def _points(ends: tuple[float, float, float]) -> str:
+    value, low, high = (100 * x for x in ends)
+    return f"{value:+.1f} points [{low:+.1f}, {high:+.1f}]"

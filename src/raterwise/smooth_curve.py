@@ -1,0 +1,173 @@
+"""The smooth calibration curve of a class's probability, with a band by patient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.catalog import Metric
+from raterwise.curve_tables import ReliabilityCurve
+from raterwise.inference.jackknife import noise_expansion, normal_quantile
+from raterwise.inference.passes import Pass
+from raterwise.recipes import Options
+from raterwise.weak_recipes import channels_of, smoother_of
+
+__all__ = ["CalibrationCurve", "smooth_calibration"]
+
+FloatArray = NDArray[np.float64]
+
+POINTS = 101
+"""Places that a curve is evaluated at, evenly spread over the probabilities."""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationCurve:
+    """Predicted probability against what the raters said, smoothed, with a band.
+
+    Attributes
+    ----------
+    name : str
+        The class that it is about.
+    predicted : array of shape (m,)
+        Where the curve was evaluated, between the smallest and the largest probability.
+    observed : array of shape (m,)
+        The smoothed frequency among the raters; as in R not confined to [0, 1].
+    low, high : arrays of shape (m,)
+        The band; NaN where there was no resampling.
+    level : float
+        Of confidence, place by place.
+    binned : ReliabilityCurve or None
+        The same in bins, where it was asked for.
+
+    See Also
+    --------
+    calibration_curve : where it comes from.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> probs = [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]
+    >>> curve = rw.calibration_curve(probs, [0, 0, 1, 0, 1, 0, 1, 1], resamples=0)
+    >>> len(curve.predicted), float(curve.predicted[0])
+    (101, 0.1)
+    """
+
+    name: str
+    predicted: FloatArray
+    observed: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+    binned: ReliabilityCurve | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, None for NaN.
+
+        Returns
+        -------
+        dict
+            What JSON can hold.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.calibration_curve([0.1, 0.4, 0.9], [0, 1, 1], resamples=0, at=[0.4])
+        >>> curve.to_dict()["predicted"]
+        [0.4]
+        """
+        found: dict[str, Any] = {"name": self.name, "level": self.level}
+        for name in ("predicted", "observed", "low", "high"):
+            found[name] = [x if np.isfinite(x) else None for x in getattr(self, name).tolist()]
+        return found if self.binned is None else {**found, "binned": self.binned.to_dict()}
+
+    @staticmethod
+    def from_dict(content: Mapping[str, Any]) -> CalibrationCurve:
+        """Return the curve that `to_dict` wrote down.
+
+        Parameters
+        ----------
+        content : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        CalibrationCurve
+            The same curve.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.calibration_curve([0.1, 0.4, 0.9], [0, 1, 1], resamples=0, at=[0.4])
+        >>> CalibrationCurve.from_dict(curve.to_dict()).predicted.tolist()
+        [0.4]
+        """
+        known: dict[str, Any] = {f.name: content.get(f.name) for f in fields(CalibrationCurve)}
+        for name in ("predicted", "observed", "low", "high"):
+            known[name] = np.array([np.nan if x is None else x for x in known[name]], np.float64)
+        if known["binned"] is not None:
+            known["binned"] = ReliabilityCurve.from_dict(known["binned"])
+        return CalibrationCurve(**known)
+
+
+def smooth_calibration(
+    pass_: Pass, row: Metric, own: Options, name: str, at: FloatArray | None = None
+) -> CalibrationCurve:
+    """Return the curve whose distance from the diagonal `row` measures, of one class.
+
+    The band is Wilson's, of as many cases as the curve rests on at a place; the design effect, of
+    raters who agree and of cases of one patient, is that of all places together.
+    """
+    scores = channels_of(pass_.summary(row))[0]
+    if at is None:
+        at = np.linspace(scores.score[0], scores.score[-1], POINTS)
+    inside = (at >= scores.score[0]) & (at <= scores.score[-1])
+    smoother = smoother_of(scores.score, scores.mass, own)
+    gap = smoother.curve(scores.hits / scores.mass - scores.score, at)
+    observed = np.where(inside, at + gap, np.nan)
+    low, high = np.full_like(at, np.nan), np.full_like(at, np.nan)
+    if pass_.resampled:
+        low, high = _band(pass_, row, own, at, observed)
+    return CalibrationCurve(name, at, observed, low, high, pass_.settings.level)
+
+
+def _band(
+    pass_: Pass, row: Metric, own: Options, at: FloatArray, observed: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    table = pass_.cells(row, own).table
+    used = table.weight[0] > 0
+    mass = table.weight[0, used]
+    score = table.score[0, used] / mass
+    smoother = smoother_of(score, mass, own)
+    weights = smoother.matrix(at) / mass
+    fitted = smoother.curve(table.deviation[0, used] / mass, score)
+    stack = _unsmoothed_stack(pass_, row, own)
+    # What the raters said beyond the curve: how much of each score there is does not move it.
+    beyond = stack.deviation[:, 0][:, used] - stack.weight[:, 0][:, used] * fitted
+    variance = (beyond @ weights.T).var(axis=0)
+    rate = np.clip(score + fitted, 0, 1)
+    alone = (weights**2 * mass * rate * (1 - rate)).sum(axis=1)
+    level = pass_.settings.level
+    spread = 1.0
+    if pass_.units is not None:
+        spread = noise_expansion(pass_.unit_sizes(row, own), level) ** 2
+    known = np.isfinite(observed)
+    chance = float(alone[known].sum())
+    # A curve that is 0 or 1 everywhere leaves nothing to compare the resamples with.
+    effect = spread * (float(variance[known].sum()) / chance if chance > 1e-12 else 1.0)
+    worth = 1 / (np.maximum(effect, 1 / mass.sum()) * (weights**2 * mass).sum(axis=1))
+    z2 = normal_quantile(level) ** 2
+    share = np.clip(observed, 0, 1)
+    centre = (share + z2 / (2 * worth)) / (1 + z2 / worth)
+    reach = np.sqrt(z2 * (share * (1 - share) / worth + z2 / (4 * worth**2))) / (1 + z2 / worth)
+    return np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
+
+
+def _unsmoothed_stack(pass_: Pass, row: Metric, own: Options) -> Any:
+    """Return the resampled cells: of cases, or of raters where only they are resampled."""
+    if pass_.units is not None:
+        return pass_.cells(row, own).resampled(pass_.times)
+    return pass_.unsmoothed_rater_stack(row, own)

@@ -1,0 +1,185 @@
+"""Another prevalence: probabilities shifted by Bayes' rule, labels weighted by their class."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from typer.testing import CliRunner
+
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.prevalence import at_prevalence
+from strategies import ordinary
+
+
+def test_odds_are_multiplied() -> None:
+    """Odds of 1 and 9 at one half are a ninth of that at a tenth; 0 and 1 stay."""
+    shifted = rw.shift_prevalence([0.5, 0.9, 0.0, 1.0], from_=0.5, to=0.1)
+    assert shifted == pytest.approx([0.1, 0.5, 0, 1])
+    back = rw.shift_prevalence(shifted, from_=0.1, to=0.5)
+    assert back == pytest.approx([0.5, 0.9, 0, 1])
+
+
+def test_classes_are_multiplied_by_their_ratios() -> None:
+    """(0.2, 0.3, 0.5) times (1/2, 1, 3/2) of equal priors, by hand."""
+    third = [1 / 3] * 3
+    shifted = rw.shift_prevalence([[0.2, 0.3, 0.5]], third, [1 / 6, 1 / 3, 1 / 2])
+    assert shifted == pytest.approx(np.array([[0.1, 0.3, 0.75]]) / 1.15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.5], 0.0, 0.5), "from_: a prevalence must lie between 0 and 1, both excluded"),
+        (([0.5], 0.5, [0.2, 0.3, 0.5]), "to: must give the prevalence of each of the 2 classes"),
+        (([[0.2, 0.8]], [0.5, 0.6], 0.5), "from_: the prevalences of all classes must sum to 1"),
+        (([0.5, 1.2], 0.5, 0.1), "probs: .*1.2"),
+    ],
+)
+def test_what_cannot_be_a_prevalence_is_refused(
+    arguments: tuple[object, ...], message: str
+) -> None:
+    """The message names the argument, the rule and the value."""
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.shift_prevalence(*arguments)  # type: ignore[arg-type]
+
+
+def test_weights_of_labels_by_hand() -> None:
+    """Case a: 1 of 4 say yes, b: 2 of 2. Yes has (1/4 + 1)/2 = 5/8 of all; in use a quarter."""
+    labels = rw.Labels.from_counts([[3, 1], [0, 2]])
+    found = at_prevalence([0.2, 0.6], labels, 0.25)
+    assert found.rows.tolist() == [0, 0, 1]
+    assert found.weights == pytest.approx([0.75 * 2, 0.25 * 0.4, 0.4])
+    yes = found.labels.counts[:, 1] * found.weights
+    assert yes.sum() / found.weights.sum() == pytest.approx(0.25)
+    assert found.groups.tolist() == [0, 0, 1]  # the rows of a case are drawn together
+
+
+def enriched(seed: int = 0) -> tuple[np.ndarray, rw.Labels, float]:
+    """Return calibrated probabilities at one half, labels of three raters, and the use: 5 %.
+
+    Readings are enriched one by one, by the label of the first; further raters are of the same q.
+    """
+    random = np.random.default_rng(seed)
+    q = expit(random.normal(-3.5, 1.5, 400_000))
+    use = float(q.mean())
+    y = random.random(len(q)) < q
+    rows = np.concatenate((np.flatnonzero(y)[:2000], np.flatnonzero(~y)[:2000]))
+    return rw.shift_prevalence(q[rows], use, 0.5), rw.Labels.from_classes(y[rows] * 1, 2), use
+
+
+def test_an_enriched_set_has_the_results_of_use() -> None:
+    """Calibrated in use: ratio, intercept and slope hold 1, 0 and 1; the Brier score E q(1 - q)."""
+    probs, labels, use = enriched()
+    names = "observed_expected_ratio,calibration_intercept,calibration_slope,brier,auroc"
+    found = rw.evaluate(probs, labels, names, target_prevalence=use, resamples=100)
+    random = np.random.default_rng(9)
+    q = expit(random.normal(-3.5, 1.5, 400_000))
+    truth = {
+        "observed_expected_ratio": 1, "calibration_intercept": 0, "calibration_slope": 1,
+        "brier": float((q * (1 - q)).mean()),
+    }  # fmt: skip
+    for name, true in truth.items():
+        low, high = found[name].low, found[name].high
+        assert low is not None and high is not None and low <= true <= high, name
+    here = rw.evaluate(probs, labels, "auroc", resamples=0)["auroc"].value
+    assert found["auroc"].value == pytest.approx(here, abs=1e-9)  # the same at any prevalence
+    told = found.data["target_prevalence"]
+    assert told["weights"] == pytest.approx([(1 - use) / 0.5, use / 0.5])
+    assert found.warnings[0].startswith("Results at the prevalence of use: ")
+
+
+def test_probabilities_that_are_right_in_use_stay() -> None:
+    """source_prevalence = target_prevalence weights the labels and shifts nothing."""
+    probs, labels, use = enriched()
+    right = rw.shift_prevalence(probs, 0.5, use)
+    names = ["brier", "ici"]
+    one = rw.evaluate(probs, labels, names, target_prevalence=use, resamples=0)
+    two = rw.evaluate(
+        right, labels, names, target_prevalence=use, source_prevalence=use, resamples=0
+    )
+    for name in names:
+        assert one[name].value == pytest.approx(two[name].value, abs=1e-12)
+
+
+def test_several_raters_are_rows_of_one_unit() -> None:
+    """Brier at another prevalence by a loop over labels; metrics of pairs are left out of "all"."""
+    problem = ordinary(80, num_classes=2)
+    found = rw.evaluate(
+        problem.probs, problem.labels, target_prevalence=0.2, subgroups=np.arange(80) % 2,
+        subgroup_metrics="brier", resamples=30,
+    )  # fmt: skip
+    assert "fleiss_kappa" not in found and "epistemic_loss" not in found
+    share = problem.counts / problem.counts.sum(axis=1, keepdims=True)
+    ratio = np.array([0.8, 0.2]) / share.mean(axis=0)
+    odds = problem.probs * ratio
+    shifted = odds / odds.sum(axis=1, keepdims=True)
+    total = sum(
+        share[i, k] * ratio[k] * (shifted[i, 1] - k) ** 2 for i in range(80) for k in (0, 1)
+    )
+    assert found["brier"].value == pytest.approx(total / 80)
+    assert found.data["patients"] == 80
+    assert found.subgroups
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"source_prevalence": 0.2}, "source_prevalence: goes with target_prevalence"),
+        ({"target_prevalence": 1.5}, "target_prevalence: a prevalence must lie between"),
+    ],
+)
+def test_evaluate_refuses_what_cannot_be(told: dict[str, float], message: str) -> None:
+    """Errors carry the name that the caller used."""
+    with pytest.raises(rw.InvalidInputError, match=message):
+        rw.evaluate([0.2, 0.7, 0.6], [0, 1, 0], "brier", **told)  # type: ignore[arg-type]
+
+
+def test_a_class_without_labels_cannot_be_weighted() -> None:
+    """No weight makes it three in a hundred."""
+    with pytest.raises(rw.InvalidInputError, match="target_prevalence: no label is of class 1"):
+        rw.evaluate([0.2, 0.7], [0, 0], "brier", target_prevalence=0.03)
+
+
+def write_cases(path: Path, shift: float = 0.0) -> None:
+    """Write forty cases, half of them positive."""
+    lines = ["case,prob_no,prob_yes,truth"]
+    for i in range(40):
+        p = min(max((i + 0.5) / 40 + shift, 0.01), 0.99)
+        lines.append(f"{path.stem}{i},{1 - p:.6f},{p:.6f},{'yes' if (i * 7) % 40 >= 20 else 'no'}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_the_command_line_states_the_weights(tmp_path: Path) -> None:
+    """--target-prevalence of evaluate: in the JSON and in the terminal."""
+    write_cases(tmp_path / "cases.csv")
+    arguments = ["evaluate", str(tmp_path / "cases.csv"), "--label-column", "truth"]
+    arguments += ["--metrics", "brier", "--resamples", "20", "--out", str(tmp_path / "r.json")]
+    done = CliRunner().invoke(app, [*arguments, "--target-prevalence", "0.1"])
+    assert done.exit_code == 0, done.output
+    assert "prevalence of use" in done.output
+    told = json.loads((tmp_path / "r.json").read_text())["data"]["target_prevalence"]
+    assert told["weights"] == pytest.approx([0.9 / 0.5, 0.1 / 0.5])
+    wrong = CliRunner().invoke(app, [*arguments, "--target-prevalence", "often"])
+    assert wrong.exit_code == 2 and "--target-prevalence: must be numbers" in wrong.output
+
+
+def test_calibrated_probabilities_are_shifted_to_use(tmp_path: Path) -> None:
+    """--target-prevalence of calibrate: the odds written are a ninth of those without it."""
+    for name, shift in (("fit", 0.0), ("new", 0.02)):
+        write_cases(tmp_path / f"{name}.csv", shift)
+    found = []
+    for extra in ([], ["--target-prevalence", "0.1"]):
+        out = tmp_path / f"out{len(found)}"
+        arguments = ["calibrate", "--fit", str(tmp_path / "fit.csv"), "--out", str(out)]
+        arguments += ["--apply", str(tmp_path / "new.csv"), "--label-column", "truth"]
+        done = CliRunner().invoke(app, [*arguments, "--resamples", "20", *extra])
+        assert done.exit_code == 0, done.output
+        rows = (out / "calibrated.csv").read_text().splitlines()[1:]
+        found.append(np.array([float(row.split(",")[-1]) for row in rows]))
+    assert "prevalence of use" in done.output
+    assert found[1] == pytest.approx(rw.shift_prevalence(found[0], 0.5, 0.1), abs=1e-6)

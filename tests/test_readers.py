@@ -1,0 +1,156 @@
+"""Readers as a yardstick: each rater and the model against the others of the same cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import t
+
+import raterwise as rw
+
+# Four cases, three readers (-1: not read); the model says 0, 1, 0, 1.
+READS = np.array([[0, 0, 1], [1, 1, -1], [0, 1, 1], [1, 1, 1]])
+SAID = np.array([0.2, 0.9, 0.1, 0.6])
+
+
+def by_loops(reads: Any, predicted: Any) -> tuple[float, float, list[tuple[float, float]]]:
+    """Return how often a reader and the model say what another reader says, by loops."""
+    each = []
+    sizes = []
+    for r in range(reads.shape[1]):
+        mine, model = [], []
+        for i, row in enumerate(reads):
+            others = [x for s, x in enumerate(row) if s != r and x >= 0]
+            if row[r] >= 0 and others:
+                mine.append(np.mean([x == row[r] for x in others]))
+                model.append(np.mean([x == predicted[i] for x in others]))
+        each.append((float(np.mean(mine)), float(np.mean(model))))
+        sizes.append(len(mine))
+    reader, model = np.average(each, axis=0, weights=sizes)
+    return float(reader), float(model), each
+
+
+def test_three_readers_by_loops() -> None:
+    """The mean over readers is weighted by their readings; the model has the same cases."""
+    reads, said = np.tile(READS, (6, 1)), np.tile(SAID, 6)
+    found = rw.against_readers(said, rw.Labels.from_ratings(reads, num_classes=2), "accuracy")
+    reader, model, each = by_loops(reads, said >= 0.5)
+    yardstick = found.metrics["accuracy"]
+    assert yardstick.reader[0] == pytest.approx(reader)
+    assert yardstick.model[0] == pytest.approx(model)
+    assert yardstick.difference[0] == pytest.approx(model - reader)
+    for one, (mine, theirs) in zip(found.readers, each, strict=True):
+        assert one.reader["accuracy"] == pytest.approx(mine)
+        assert one.model["accuracy"] == pytest.approx(theirs)
+    assert [one.cases for one in found.readers] == [24, 24, 18]
+
+
+def test_a_copy_of_a_reader_differs_by_nothing_from_that_reader() -> None:
+    """Two readers; the model says what the first says: it is the first against the second."""
+    random = np.random.default_rng(0)
+    reads = (random.random((50, 2)) < 0.4).astype(int)
+    labels = rw.Labels.from_ratings(reads, num_classes=2)
+    first = rw.against_readers(reads[:, 0].astype(float), labels, ["accuracy", "sensitivity"])
+    one = first.readers[0]
+    assert one.reader == one.model
+
+
+def test_the_interval_of_the_difference_is_that_of_paired_cases() -> None:
+    """Two readers, no patients: the Brier scores are means over cases, so Student's interval."""
+    random = np.random.default_rng(1)
+    reads = (random.random((60, 2)) < 0.4).astype(int)
+    p = random.random(60)
+    found = rw.against_readers(p, rw.Labels.from_ratings(reads, num_classes=2), "brier")
+    gap = ((p - reads[:, 0]) ** 2 + (p - reads[:, 1]) ** 2) / 2 - (reads[:, 0] != reads[:, 1])
+    reach = t.ppf(0.975, 59) * gap.std(ddof=1) / np.sqrt(60)
+    assert found.metrics["brier"].difference == pytest.approx(
+        (gap.mean(), gap.mean() - reach, gap.mean() + reach), abs=1e-10
+    )
+
+
+def test_the_interval_of_two_shares_is_near_the_same() -> None:
+    """Of proportions it is Newcombe's, lopsided: near Student's of the paired differences."""
+    random = np.random.default_rng(1)
+    reads = (random.random((200, 2)) < 0.4).astype(int)
+    probs = random.random(200)
+    found = rw.against_readers(probs, rw.Labels.from_ratings(reads, num_classes=2), "accuracy")
+    said = probs > 0.5
+    same = reads[:, 0] == reads[:, 1]
+    gap = ((said == reads[:, 0]) * 1.0 + (said == reads[:, 1])) / 2 - same
+    reach = t.ppf(0.975, 199) * gap.std(ddof=1) / np.sqrt(200)
+    assert found.metrics["accuracy"].difference == pytest.approx(
+        (gap.mean(), gap.mean() - reach, gap.mean() + reach), abs=0.1 * reach
+    )
+
+
+def test_patients_are_left_out_whole() -> None:
+    """Every case four times: with patients the interval is that of the cases once."""
+    reads, said = np.tile(READS, (6, 1)), np.tile(SAID, 6)
+    four, patient = np.repeat(np.arange(24), 4), np.repeat(np.arange(24), 4)
+    once = rw.against_readers(said, rw.Labels.from_ratings(reads, num_classes=2), "accuracy")
+    whole = rw.against_readers(
+        said[four], rw.Labels.from_ratings(reads[four], num_classes=2), "accuracy", patient
+    )
+    assert whole.metrics["accuracy"].difference == pytest.approx(
+        once.metrics["accuracy"].difference
+    )
+
+
+def test_a_further_reader_is_covered() -> None:
+    """A model that draws its label as a reader does: the interval holds 0 in 90 % of 150 sets."""
+    inside = 0
+    for seed in range(150):
+        random = np.random.default_rng(seed)
+        q = expit(random.normal(0, 2, 80))
+        reads = (random.random((80, 4)) < q[:, None]).astype(int)
+        labels = rw.Labels.from_ratings(reads[:, :3], num_classes=2)
+        found = rw.against_readers(reads[:, 3].astype(float), labels, "accuracy")
+        _, low, high = found.metrics["accuracy"].difference
+        inside += low <= 0 <= high
+    assert 0.90 <= inside / 150 <= 0.99
+
+
+def test_the_sentence_follows_from_the_numbers() -> None:
+    """Less, as often, more; and what else differs is said beside it."""
+    random = np.random.default_rng(2)
+    truth = random.random(300) < 0.4
+    reads = np.where(random.random((300, 3)) < 0.2, ~truth[:, None], truth[:, None]).astype(int)
+    labels = rw.Labels.from_ratings(reads, num_classes=2)
+    better = rw.against_readers(truth.astype(float), labels).sentence()
+    assert "differs from a reader less than readers differ from each other" in better
+    worse = rw.against_readers(random.random(300), labels).sentence()
+    assert "differs from a reader more than readers differ from each other" in worse
+    careful = np.where(random.random(300) < 0.45, 0.0, truth.astype(float))
+    words = rw.against_readers(careful, labels).sentence()
+    assert "But not in the same way: its sensitivity is" in words and "points lower" in words
+
+
+def test_counts_do_not_say_who_said_what() -> None:
+    """The error names the argument and what would do."""
+    with pytest.raises(rw.InvalidInputError, match="labels: must say who said what"):
+        rw.against_readers([0.2, 0.8], rw.Labels.from_counts([[1, 1], [0, 2]]))
+    few = rw.Labels.from_ratings([[0, 1], [1, 1]], num_classes=2)
+    with pytest.raises(rw.InvalidInputError, match="no rater shares 10 cases"):
+        rw.against_readers([0.2, 0.8], few)
+
+
+def test_results_and_the_report_have_it() -> None:
+    """Where raters are known and their agreement is asked for; in the JSON, too."""
+    reads, said = np.tile(READS, (8, 1)), np.tile(SAID, 8)
+    labels = rw.Labels.from_ratings(reads, num_classes=2)
+    results = rw.evaluate(said, labels, "accuracy,fleiss_kappa", resamples=50)
+    told = results.data["readers"]
+    direct = rw.against_readers(said, labels)
+    assert told["metrics"]["accuracy"]["difference"] == pytest.approx(
+        direct.metrics["accuracy"].difference
+    )
+    again = rw.AgainstReaders.from_dict(results.to_dict()["data"]["readers"])
+    assert again.sentence() == direct.sentence()
+    html = rw.report.report_html(results)
+    assert "Does it differ from a reader as much as readers do?" in html
+    assert "readers" not in rw.evaluate(said, labels, "accuracy", resamples=50).data
+    unknown = rw.Labels.from_counts(labels.counts)
+    assert "readers" not in rw.evaluate(said, unknown, "fleiss_kappa", resamples=50).data

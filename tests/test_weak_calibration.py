@@ -1,0 +1,306 @@
+"""Weak calibration by hand, by scikit-learn, at its edges; the smooth curve and its band."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
+
+import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.densities.loess import Loess, weighted_quantile
+from raterwise.inference.jackknife import linearise
+from raterwise.inference.small import ratio_interval
+from raterwise.summaries import summarise
+from strategies import ordinary
+
+METRICS = (
+    *("observed_expected_ratio", "calibration_intercept", "calibration_slope"),
+    *("ici", "e50", "e90"),
+)
+
+
+def drawn(number: int, power: float = 1.5, raters: int = 2, seed: int = 0) -> Any:
+    """Return probabilities whose log odds are `power` times the true ones, and labels."""
+    random = np.random.default_rng(seed)
+    odds = random.normal(0, 1.5, number)
+    votes = random.binomial(raters, expit(odds))
+    return expit(power * odds), rw.Labels.from_counts(np.stack((raters - votes, votes), axis=1))
+
+
+def test_two_raters_by_hand() -> None:
+    """Three cases of two raters: yes 0, 1 and 2 of 2, at 0.2, 0.5 and 0.8."""
+    probs, labels = [0.2, 0.5, 0.8], rw.Labels.from_counts([[2, 0], [1, 1], [0, 2]])
+    assert rw.observed_expected_ratio(probs, labels) == pytest.approx(3 / (2 * 1.5))
+    assert rw.calibration_intercept(probs, labels) == pytest.approx(0, abs=1e-12)  # symmetric
+    # Three scores, so that the parabola goes through 0, 1/2 and 1: off by 0.2, 0 and 0.2.
+    assert rw.ici(probs, labels) == pytest.approx(0.4 / 3)
+    assert rw.e50(probs, labels) == pytest.approx(0.2)
+    curve = rw.calibration_curve(probs, labels, at=[0.2, 0.5, 0.8], resamples=0)
+    assert curve.observed == pytest.approx([0, 0.5, 1], abs=1e-12)
+
+
+def test_a_slope_by_hand() -> None:
+    """At 0.1 and at 0.9, a quarter and three quarters say yes: log 3 / log 9 is one half."""
+    probs, labels = [0.1, 0.9], rw.Labels.from_counts([[3, 1], [1, 3]])
+    assert rw.calibration_slope(probs, labels) == pytest.approx(0.5, abs=1e-12)
+    assert rw.calibration_intercept(probs, labels) == pytest.approx(0, abs=1e-12)
+
+
+def test_an_intercept_by_hand() -> None:
+    """One probability of 0.2, two of five say yes: log(2/3) - log(1/4)."""
+    labels = rw.Labels.from_counts([[3, 2]])
+    expected = math.log(2 / 3) - math.log(1 / 4)
+    assert rw.calibration_intercept([0.2], labels) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("per", ["annotation", "case"])
+def test_the_slope_is_that_of_scikit_learn_on_repeated_rows(per: str) -> None:
+    """A row for every label of every case, weighted by 1 / n where a case counts once."""
+    problem = ordinary(300, num_classes=2, seed=4)
+    rows = [(p, k, n) for p, n in zip(problem.probs[:, 1], problem.counts, strict=True)
+            for k in (0, 1) for _ in range(n[k])]  # fmt: skip
+    x = logit(np.array([[p] for p, _, _ in rows]))
+    y = [k for _, k, _ in rows]
+    weights = [1 / n.sum() if per == "case" else 1.0 for _, _, n in rows]
+    fit = LogisticRegression(C=np.inf, tol=1e-12, max_iter=1000).fit(x, y, weights)
+    mine = rw.calibration_slope(problem.probs, problem.labels, per=per)  # type: ignore[arg-type]
+    assert mine == pytest.approx(float(fit.coef_[0, 0]), rel=1e-6)
+
+
+def test_the_other_class_has_the_opposite_intercept_and_the_same_slope() -> None:
+    """What is not the one class is the other: log odds change sign, and so do errors."""
+    probs, labels = drawn(200)
+    assert rw.calibration_intercept(probs, labels, positive=0) == pytest.approx(
+        -rw.calibration_intercept(probs, labels), abs=1e-10
+    )
+    assert rw.calibration_slope(probs, labels, positive=0) == pytest.approx(
+        rw.calibration_slope(probs, labels), abs=1e-10
+    )
+    no = labels.counts[:, 0].sum() / (2 * (1 - probs).sum())
+    assert rw.observed_expected_ratio(probs, labels, positive=0) == pytest.approx(no)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_more_classes_are_the_mean_of_each_against_the_rest(name: str) -> None:
+    """Or the one that is named."""
+    problem, metric = ordinary(150, num_classes=4), getattr(rw, name)
+    each = [metric(problem.probs, problem.labels, positive=k) for k in range(4)]
+    assert metric(problem.probs, problem.labels) == pytest.approx(np.mean(each), abs=1e-12)
+    two = rw.Labels.from_counts(
+        np.stack((problem.counts.sum(axis=1) - problem.counts[:, 2], problem.counts[:, 2]), axis=1)
+    )
+    assert each[2] == pytest.approx(metric(problem.probs[:, 2], two), abs=1e-12)
+
+
+def test_a_probability_of_one_has_no_log_odds() -> None:
+    """The error counts the labels; clip moves them, as calzone does at 1e-7."""
+    probs, labels = [0.2, 0.6, 1.0, 0.4], rw.Labels.from_counts([[2, 0], [1, 1], [1, 1], [0, 2]])
+    with pytest.raises(rw.UndefinedMetricError, match=r"probs: 2 of 8 labels have a probability"):
+        rw.calibration_slope(probs, labels)
+    clipped = [0.2, 0.6, 1 - 1e-7, 0.4]
+    assert rw.calibration_slope(probs, labels, clip=1e-7) == pytest.approx(
+        rw.calibration_slope(clipped, labels)
+    )
+    with pytest.raises(rw.InvalidInputError, match=r"clip: must lie between 0 and 0.5"):
+        rw.calibration_slope(probs, labels, clip=0.7)
+    found = rw.evaluate(probs, labels, "calibration_intercept,ici", resamples=0)
+    assert "2 of 8 labels" in str(found["calibration_intercept"].undefined)
+    assert found["ici"].value is not None
+
+
+@pytest.mark.parametrize("labels", [[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 1, 1], [1, 1, 1, 1]])
+def test_separated_labels_have_no_slope(labels: list[int]) -> None:
+    """A threshold tells every yes from every no: the likelihood has no summit."""
+    with pytest.raises(rw.UndefinedMetricError, match="calibration_slope: undefined, a threshold"):
+        rw.calibration_slope([0.1, 0.2, 0.6, 0.7], labels)
+
+
+def test_one_label_has_no_intercept() -> None:
+    """All labels of one class: the intercept would be infinite."""
+    with pytest.raises(rw.UndefinedMetricError, match="all labels are of one class"):
+        rw.calibration_intercept([0.1, 0.2], [0, 0])
+    with pytest.raises(rw.UndefinedMetricError, match="the probability of the class is 0"):
+        rw.observed_expected_ratio([0.0, 0.0], [0, 1])
+
+
+def test_no_positives_leave_room_above_zero() -> None:
+    """0 observed of 40 cases at 0.1: Clopper and Pearson's 1 - 0.025^(1/40), over 0.1."""
+    found = rw.evaluate(np.full(40, 0.1), np.zeros(40, int), "observed_expected_ratio")
+    ratio = found["observed_expected_ratio"]
+    assert ratio.value == 0 and ratio.low == 0
+    assert ratio.high == pytest.approx((1 - 0.025 ** (1 / 40)) / 0.1, rel=1e-6)
+    low, high = ratio_interval(linearise(0.0, [0.0] * 40), 0.1)
+    assert (low, high) == pytest.approx((ratio.low, ratio.high))
+
+
+def from_cells(name: str, probs: Any, labels: Any) -> tuple[float, float | None]:
+    """Return a metric, and its bound, from the fine cells that a stream keeps, in eight parts."""
+    row = CATALOG[name]
+    own = row.with_defaults({})
+    plan = row.plan(own).bounded()
+    predictions = rw.Predictions.of(probs, labels)
+    total = plan.empty(2)
+    for rows in np.array_split(np.arange(len(predictions)), 8):
+        total = total + summarise(predictions.take(rows), [plan])[plan]
+    found: tuple[float, float | None] = total.value(row, own)
+    return found
+
+
+@pytest.mark.parametrize("name", METRICS[1:])
+def test_a_stream_is_within_its_bound(name: str) -> None:
+    """Fine cells stand for the scores; near 0 and 1, too."""
+    random = np.random.default_rng(1)
+    odds = random.normal(-1, 3, 4000)
+    y = (random.random(4000) < expit(0.7 * odds)).astype(int)
+    found, bound = from_cells(name, expit(odds), y)
+    assert bound is not None
+    assert abs(found - getattr(rw, name)(expit(odds), y)) <= bound < 0.05
+
+
+def test_a_stream_knows_the_ratio_exactly() -> None:
+    """The sums of probabilities and labels lose nothing in cells."""
+    probs, labels = drawn(1000)
+    found, bound = from_cells("observed_expected_ratio", probs, labels)
+    assert bound is None
+    assert found == pytest.approx(rw.observed_expected_ratio(probs, labels), rel=1e-12)
+
+
+def test_a_table_on_disk_has_the_interval_of_memory(tmp_path: Path) -> None:
+    """The slope of a streamed Parquet file: its value within the bound, its interval as wide."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    probs, labels = drawn(800, raters=1)
+    y = labels.majority()
+    table = pa.table({"prob_no": 1 - probs, "prob_yes": probs, "truth": y})
+    parquet.write_table(table, tmp_path / "cases.parquet", row_group_size=200)
+    names = "calibration_slope,ici"
+    streamed = rw.evaluate_stream(tmp_path / "cases.parquet", names, 200, label_column="truth")
+    whole = rw.evaluate(probs, y, names, resamples=200)
+    for name in ("calibration_slope", "ici"):
+        found, exact = streamed[name], whole[name]
+        assert found.value == pytest.approx(exact.value, abs=found.bound)
+        assert found.high - found.low == pytest.approx(  # type: ignore[operator]
+            exact.high - exact.low,
+            rel=0.25,  # type: ignore[operator]
+        )
+
+
+def test_all_has_them_for_two_classes_only() -> None:
+    """With more they are asked for by name."""
+    probs, labels = drawn(60)
+    assert "ici" in rw.evaluate(probs, labels, resamples=0)
+    problem = ordinary(60)
+    assert "ici" not in rw.evaluate(problem.probs, problem.labels, resamples=0)
+    assert all(CATALOG[name].group == "Clinical" for name in METRICS)
+
+
+# the smoother ---------------------------------------------------------------------------------
+
+
+def test_a_line_goes_through_loess_unchanged() -> None:
+    """Interpolated or direct, with ties, crowds and one score: value and slope are exact."""
+    random = np.random.default_rng(2)
+    score = np.unique(np.concatenate((random.random(50) ** 8, [0.0, 1.0])))
+    mass = random.integers(1, 5, len(score)).astype(float)
+    for surface in ("interpolate", "direct"):
+        for degree in (1, 2):
+            smooth = Loess(score, mass, 0.5, degree, surface)
+            assert smooth.curve(0.3 + 0.4 * score, score) == pytest.approx(0.3 + 0.4 * score)
+            assert smooth.matrix(score) @ score == pytest.approx(score)
+    alone = Loess(np.array([0.7]), np.array([3.0]))
+    assert alone.curve(np.array([0.4]), np.array([0.7])) == pytest.approx([0.4])
+
+
+def test_the_weighted_quantile_is_that_of_repeated_values() -> None:
+    """NumPy's, which is R's type 7, of each value as often as its mass."""
+    random = np.random.default_rng(3)
+    values, mass = random.random((4, 30)), random.integers(0, 4, 30).astype(float)
+    for q in (0.0, 0.5, 0.9, 1.0):
+        expected = np.quantile(np.repeat(values, mass.astype(int), axis=1), q, axis=1)
+        assert weighted_quantile(values, mass, q) == pytest.approx(expected)
+
+
+def test_the_index_is_the_mean_distance_of_the_curve() -> None:
+    """Σ |curve - p| over the labels."""
+    probs, labels = drawn(150)
+    curve = rw.calibration_curve(probs, labels, at=probs, resamples=0)
+    assert rw.ici(probs, labels) == pytest.approx(np.abs(curve.observed - probs).mean())
+
+
+def test_the_band_holds_the_true_curve() -> None:
+    """Pointwise 95 % of 60 sets of 50 patients: between 92 % and all of the places."""
+    at, inside = np.linspace(0.1, 0.9, 9), []
+    true = expit(logit(at) / 1.5)
+    for seed in range(60):
+        probs, labels = drawn(200, raters=3, seed=seed)
+        curve = rw.calibration_curve(probs, labels, at=at, resamples=100, seed=seed)
+        inside.append((curve.low <= true) & (true <= curve.high))
+    assert 0.92 <= np.mean(inside) <= 0.995
+
+
+def test_patients_widen_the_band() -> None:
+    """The same cases five times, as one patient each: no more than the cases tell."""
+    probs, labels = drawn(60, raters=1)
+    five = np.repeat(np.arange(60), 5)
+    once = rw.calibration_curve(probs, labels, at=[0.5], resamples=300)
+    alone = rw.calibration_curve(probs[five], labels.take(five), at=[0.5], resamples=300)
+    whole = rw.calibration_curve(
+        probs[five], labels.take(five), groups=five, at=[0.5], resamples=300
+    )
+    width = [float(c.high[0] - c.low[0]) for c in (once, alone, whole)]
+    assert width[1] < 0.6 * width[0]
+    assert width[2] == pytest.approx(width[0], rel=0.1)
+
+
+def test_the_curve_without_smoothing_is_that_of_the_bins() -> None:
+    """And outside the probabilities the smooth one says nothing."""
+    probs, labels = drawn(80)
+    bins = rw.calibration_curve(probs, labels, smooth=False, bins=5, resamples=0)
+    assert bins.binned is not None
+    assert np.array_equal(bins.observed, bins.binned.observed, equal_nan=True)
+    curve = rw.calibration_curve(np.clip(probs, 0.2, 0.8), labels, at=[0.1, 0.5], resamples=0)
+    assert np.isnan(curve.observed[0]) and np.isfinite(curve.observed[1])
+    again = rw.CalibrationCurve.from_dict(curve.to_dict())
+    assert np.array_equal(again.observed, curve.observed, equal_nan=True)
+
+
+def test_a_class_must_be_named_among_three() -> None:
+    """A curve is of one class."""
+    problem = ordinary(30, num_classes=3)
+    with pytest.raises(rw.InvalidInputError, match="positive: must name one of the 3 classes"):
+        rw.calibration_curve(problem.probs, problem.labels)
+    with pytest.raises(rw.InvalidInputError, match="span: must lie between 0 and 1"):
+        rw.ici(problem.probs, problem.labels, span=1.5)
+
+
+def test_the_index_alone_has_a_verdict_and_a_report() -> None:
+    """Results without the curve of the predicted class: the words do not need it."""
+    probs, labels = drawn(100, power=1.0)
+    results = rw.evaluate(probs, labels, "ici", resamples=50)
+    assert set(results.curves) == {"smooth"}
+    assert "Integrated calibration index" in rw.report.report_html(results)
+
+
+def test_results_hold_the_curve_and_plots_draw_it() -> None:
+    """Under the name of the class that it is about, over the bins."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    probs, labels = drawn(100)
+    results = rw.evaluate(
+        probs, labels, "ici,classwise_ece", class_names=["no", "yes"], resamples=50
+    )
+    assert results.curves["smooth"]["name"] == "yes"
+    drawn_one = rw.plots.ReliabilityDisplay.from_results(results, of_class="yes")
+    assert "smooth" in [line.get_gid() for line in drawn_one.ax_.lines]
+    other = rw.plots.ReliabilityDisplay.from_results(results, of_class="no")
+    assert "smooth" not in [line.get_gid() for line in other.ax_.lines]
+    html = rw.report.report_html(results)
+    assert "smooth calibration curve" in html
