@@ -140,5 +140,5 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    Console.on_broken_pipe = end_quietly  # type: ignore[method-assign]  # it would exit with 1
+    Console.on_broken_pipe = end_quietly  # type: ignore[method-assign,assignment]  # it would exit with 1
     app(prog_name="raterwise")

@@ -129,11 +129,11 @@ def read_archive(
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> NDArray[Any]:
     where = f"{name}: array {info.filename.removesuffix('.npy')!r}"
     with archive.open(info) as stream:
-        version = np.lib.format.read_magic(stream)  # type: ignore[no-untyped-call]
+        version = np.lib.format.read_magic(stream)
         if version == (1, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)  # type: ignore[no-untyped-call]
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
         elif version == (2, 0):
-            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)  # type: ignore[no-untyped-call]
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
         else:
             raise InvalidInputError(f"{where}: its format must be version 1 or 2; got {version}")
         if dtype.hasobject:

@@ -24,8 +24,8 @@ MOST_CLASSES = 10_000
 MOST_BINS = 1_000_000
 LEADING = 2
 """Of every table of sums, the first two are counts and weights, which are never negative."""
-SIGNED = frozenset({"units", "lowest", "highest", "digits"})
-"""Arrays that hold deviations, distances or digits, and no counts."""
+SIGNED = frozenset({"units", "lowest", "highest", "digits", "unit", "cell", "number"})
+"""Arrays that hold deviations, distances, digits or places, and no counts."""
 MAY_BE_INFINITE = frozenset({"lowest", "highest"})
 ROUNDING = 1e-9
 
@@ -52,9 +52,23 @@ def check_tables(
         if isinstance(bins, bool) or (isinstance(bins, int) and not 1 <= bins <= MOST_BINS):
             raise InvalidInputError(f"{name}: is a damaged summary (got {bins!r} bins)")
         one, two = (plan.empty(facts.classes, number).arrays() for number in (1, 2))
-        for key, array in summary.arrays().items():
+        found = summary.arrays()
+        for key, array in found.items():
+            grows = one[key].shape[:1] == (0,)  # with the cells that are in use
             by_unit = one[key].shape != two[key].shape or (key == "units" and array.ndim == 4)
-            _check_array(array, one[key], by_unit, key, f"{name}: {plan.kind} of {key}")
+            _check_array(array, one[key], by_unit or grows, key, f"{name}: {plan.kind} of {key}")
+        _check_places(found, bins if isinstance(bins, int) else len(bins) - 1, name)
+
+
+def _check_places(arrays: Mapping[str, NDArray[Any]], bins: int, name: str) -> None:
+    """Refuse cells that say of themselves to be where no unit and no bin is."""
+    if "cell" not in arrays:
+        return
+    unit, cell = arrays["unit"], arrays["cell"]
+    inside = (unit >= 0).all() and (unit < arrays["number"]).all()
+    inside = inside and (cell >= 0).all() and (cell < bins).all()
+    if not inside or not len(unit) == len(cell) == len(arrays["values"]):
+        raise InvalidInputError(f"{name}: is a damaged summary (cells outside of its bins)")
 
 
 def _check_array(

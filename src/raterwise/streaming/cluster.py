@@ -24,7 +24,10 @@ Progress = Callable[[str, float], None]
 IN_FLIGHT = 4
 """Parts per thread of the cluster that are scheduled ahead; more would only fill the scheduler."""
 
-NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+NO_PAGES: dict[str, list[str]] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
 """Without a dashboard, Dask would still show tasks and logs to everybody on the machine."""
 
 
