@@ -71,6 +71,8 @@ def _local_cluster(workers: int | None) -> Iterator[Any]:
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address=None,
+                # Dask listens for web pages all the same: here, on a port that is free.
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                 security=_own_certificates(),
                 preload=["raterwise.streaming.cluster_worker"],
             ) as cluster,
