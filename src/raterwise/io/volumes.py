@@ -220,7 +220,8 @@ def _read_tiff(file: Path) -> tuple[Array, None]:
         size = file.stat().st_size
         for page in tiff.pages:
             pieces = list(zip(page.dataoffsets, page.databytecounts, strict=True))
-            if any(at <= 0 or long <= 0 or at + long > size for at, long in pieces):
+            cut_off = any(at <= 0 or long <= 0 or at + long > size for at, long in pieces)
+            if cut_off or math.prod(page.chunked) != len(pieces):  # a million strips are promised
                 raise InvalidInputError(f"{file}: cannot be read, it may be damaged (cut off)")
             whole = math.prod(page.shape) * page.dtype.itemsize
             check_fits(whole, file.name)
