@@ -13,12 +13,13 @@ MANIFESTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit format bench mutants fuzz audit experiments gallery clean
+.PHONY: help demo test lint types unit format bench mutants fuzz audit experiments gallery docs \
+	docs-serve clean
 
 help: ## Say what the commands do
 	@echo "usage: make COMMAND [PYTHON=python3.12] [WORKERS=4]"
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/installed ## Install raterwise and evaluate a model on the embedded radiologists' ratings
 	$(VENV)/bin/raterwise demo
@@ -59,8 +60,16 @@ experiments: $(VENV)/installed-dev ## Repeat a paper's experiment: ARGS="NAME --
 gallery: $(VENV)/installed-dev ## Draw the figures and photograph the report for docs/gallery.md (needs Chromium)
 	$(PY) tools/make_gallery.py --report
 
+docs: $(VENV)/installed-docs ## Build the site into docs/_build/html: warnings are errors, every tutorial runs, nothing is loaded from elsewhere
+	rm -rf docs/_build/html
+	$(PY) -m sphinx -b html -n -W --keep-going -q -d docs/_build/doctrees docs docs/_build/html
+	$(PY) tools/check_site.py docs/_build/html
+
+docs-serve: docs ## Build the site and show it at http://localhost:8000
+	$(PY) -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
 clean: ## Remove the environments, caches and build outputs
-	rm -rf $(VENV) $(BENCH_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build dist docs/_build docs/gallery_of_tutorials docs/metrics docs/reference/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp files keep repeated runs quick: packages are installed again only when the
@@ -78,6 +87,11 @@ $(VENV)/installed: $(VENV)/created $(MANIFESTS)
 $(VENV)/installed-dev: $(VENV)/created $(MANIFESTS)
 	$(PY) $(PIP_INSTALL) -e ".[dev]"
 	@touch $@ $(VENV)/installed
+
+# The site shows torch's and the reports' names, so it is built where the tests run.
+$(VENV)/installed-docs: $(VENV)/installed-dev
+	$(PY) $(PIP_INSTALL) -e ".[dev,docs]"
+	@touch $@
 
 $(BENCH_VENV)/installed: $(MANIFESTS) benchmarks/requirements.txt
 	"$(PYTHON)" -m venv $(BENCH_VENV)

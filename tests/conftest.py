@@ -19,6 +19,12 @@ settings.load_profile("raterwise")
 
 
 @pytest.fixture(autouse=True)
+def _one_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results say when they were made: the same second in all tests, so that texts can be equal."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1800000000")
+
+
+@pytest.fixture(autouse=True)
 def _no_terminal_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Output is as wide as it is anywhere: xdist gives its workers a width of their own."""
     monkeypatch.delenv("COLUMNS", raising=False)

@@ -1,14 +1,28 @@
 """The pages that are made from the code say what the code says."""
 
+import json
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.cli import app
 
 ROOT = Path(__file__).resolve().parents[1]
+MADE = ("metrics", "api", "gallery_of_tutorials", "_build", "_static")
+LINKING = sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "docs").rglob("*.md")
+    if not set(MADE) & set(path.relative_to(ROOT).parts)
+)
 
 
 def test_the_page_of_metrics_is_up_to_date() -> None:
@@ -29,3 +43,76 @@ def test_the_page_of_ensembles_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "robust_ece_mixture" in held["found"].models["draws"]
     assert len(held["ranked"]) == 5
     assert "temperature + alpha" in capsys.readouterr().out
+
+
+PAGE = '<html><body><h1 id="top">x</h1><script src="s.js"></script>{}</body></html>'
+
+
+@pytest.mark.parametrize(
+    ("planted", "complaint"),
+    [
+        ("", None),
+        ('<a href="https://example.org/page">a link that a person may click</a>', None),
+        ('<a href="#top">here</a> <a href="other.html#top">there</a>', None),
+        ('<script src="https://cdn.example.org/x.js"></script>', "loads https://cdn.example.org"),
+        ('<img src="//example.org/x.png">', "loads //example.org/x.png"),
+        ('<link rel="stylesheet" href="http://example.org/x.css">', "loads http://example.org"),
+        (
+            "<style>a { src: url('https://example.org/f.woff') }</style>",
+            "loads https://example.org",
+        ),
+        ('<a href="missing.html">x</a>', "links to missing.html, which is not there"),
+        ('<a href="other.html#nowhere">x</a>', "there is no such place"),
+    ],
+)
+def test_the_check_of_the_site(tmp_path: Path, planted: str, complaint: str | None) -> None:
+    """A page that loads from elsewhere or links nowhere is found; an honest one is not."""
+    (tmp_path / "s.js").write_text("")
+    (tmp_path / "index.html").write_text(PAGE.format(planted))
+    (tmp_path / "other.html").write_text(PAGE.format(""))
+    command = [sys.executable, "tools/check_site.py", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == (complaint is not None), done.stdout
+    assert complaint is None or complaint in done.stdout
+
+
+@pytest.mark.parametrize("page", ["README.md", *LINKING])
+def test_links_between_files_lead_somewhere(page: str) -> None:
+    """What README and the pages link to within the repository is there."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
+    kept = [link for link in links if not set(MADE) & set(Path(link).parts)]
+    assert [link for link in kept if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_every_metric_says_what_it_cannot_tell(name: str) -> None:
+    """In its catalog row or in metric_words.toml, which speaks of no metric that is not there."""
+    words = tomllib.loads((ROOT / "tools/metric_words.toml").read_text(encoding="utf-8"))
+    assert words.keys() - CATALOG.keys() == set()
+    assert CATALOG[name].cannot_tell or words[name]["pitfall"]
+
+
+def test_the_conda_recipe_asks_for_what_the_package_needs() -> None:
+    """Version, Python and requirements are those of pyproject.toml and the package."""
+    recipe = (ROOT / "packaging/conda/recipe.yaml").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {re.sub(r"(?=[<>=])", " ", wanted, count=1) for wanted in project["dependencies"]}
+    needed.add(f"python {project['requires-python']}")
+    asked = set(re.findall(r"^ +- (.+)$", recipe.partition("  run:\n")[2], flags=re.MULTILINE))
+    assert needed - asked == set()
+    assert f'version: "{rw.__version__}"' in recipe
+
+
+def test_the_commands_of_the_five_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of the page runs as it is printed, on the tables that the page speaks of."""
+    page = (ROOT / "docs/start/five_minutes.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\$ raterwise ((?:.*\\\n)*.*)$", page, flags=re.MULTILINE)
+    assert len(commands) == 2
+    rw.datasets.write_demo_tables(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        done = CliRunner().invoke(app, shlex.split(command.replace("\\\n", " ")))
+        assert done.exit_code == 0, done.output
+    assert json.loads((tmp_path / "results.json").read_text())["schema_version"]
+    assert "Over-confident" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -179,7 +179,7 @@ def test_metrics_that_need_two_raters_are_planned_with_two() -> None:
 def test_metrics_of_a_belief_cannot_be_planned() -> None:
     """What needs a distribution over class probabilities is refused by its name."""
     probs, labels = study(50, 3, np.random.default_rng(6))
-    with pytest.raises(ValueError, match="posterior_gain needs a belief"):
+    with pytest.raises(ValueError, match="posterior_gain: it needs a belief"):
         plan("posterior_gain", probs, labels)
 
 

@@ -283,7 +283,7 @@ def test_everything_a_report_can_show(browser: Any, folder: Path) -> None:
     shown = [s.get_attribute("id") for s in browser.find_elements(By.CSS_SELECTOR, "main section")]
     assert shown == [
         *("verdict", "metrics", "reliability", "disagreement", "thresholds", "recalibration"),
-        *("map", "stability", "raters", "worklist", "method"),
+        *("map", "stability", "raters", "worklist", "method", "provenance"),
     ]
     assert "before" in drawing(browser, "recalibration-chart")
     words = text_of(browser, "recalibration")

@@ -154,7 +154,9 @@ def test_pooled_is_all_voxels_together(classes: int) -> None:
         assert mine.value == pytest.approx(exact.value, abs=(mine.bound or 0) + 1e-12)
         if CATALOG[name].of_cells is None:  # whose resamples are made of coarser cells
             ends = (exact.low, exact.high)
-            assert (mine.low, mine.high) == pytest.approx(ends, abs=1e-9)
+            # What one more error would cost is read off cells, too.
+            near = 1e-9 if CATALOG[name].step_plan is None else 1e-3
+            assert (mine.low, mine.high) == pytest.approx(ends, abs=near)
     assert found.data["patients"] == 4
 
 

@@ -489,7 +489,6 @@ def test_cases_without_ratings_leave_their_level(table: Path, tmp_path: Path) ->
     [
         ("--subgroup-column sex", "--subgroup-column: must name a column of cases.csv; there is"),
         ("--subgroup-column age", "--subgroup-column: 'age' has 120 levels, more than 20; put"),
-        ("--subgroup-column scanner --stream", "--subgroup-column: a stream keeps no cases"),
         ("--subgroup-metrics ece", "--subgroup-metrics: needs subgroups"),
     ],
 )

@@ -438,7 +438,11 @@ def test_unrated_cases_can_be_dropped() -> None:
 
 # summaries on the device ---------------------------------------------------------------------
 
-ON_DEVICE = [name for name, row in CATALOG.items() if device.can_summarise(row.plan(row.options))]
+ON_DEVICE = [
+    name
+    for name, row in CATALOG.items()
+    if device.can_summarise(row.plan(row.options)) and not row.needs
+]
 
 
 @pytest.mark.parametrize("name", [n for n in ON_DEVICE if "of_cases" not in CATALOG[n].tags])
@@ -453,7 +457,7 @@ def test_the_device_gives_the_number_of_the_host(name: str, where: str) -> None:
         weights = np.ones(300)
     labels = rw.Labels.from_counts(counts)
     row = CATALOG[name]
-    options = row.with_defaults({})
+    options = row.with_defaults({"clip": 1e-7})  # log odds of 0 and 1 are infinite
     plan = row.plan(options)
     host = one_pass.summarise(Predictions.of(probs, labels, weights=weights), [plan])[plan]
     tensor = torch.tensor(probs).to(where)

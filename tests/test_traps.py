@@ -12,6 +12,7 @@ import pytest
 
 import raterwise as rw
 from raterwise.binning import bin_edges, locate
+from raterwise.catalog import CATALOG
 from raterwise.questions import Question
 from raterwise.summaries import BinPlan
 from raterwise.summaries.one_pass import summarise
@@ -394,7 +395,8 @@ def test_one_class_present() -> None:
     counts[:, 2] = problem.counts.sum(axis=1)
     found = values(problem.probs, rw.Labels.from_counts(counts))
     missing = {name for name, value in found.items() if value is None}
-    assert missing == {"fleiss_kappa", "krippendorff_alpha"}
+    no_contrast = {"auroc", "calibration_intercept", "calibration_slope"}
+    assert missing == {"fleiss_kappa", "krippendorff_alpha", *no_contrast}
     assert found["irreducible_loss"] == 0
     assert found["nll"] == pytest.approx(-np.log(problem.probs[:, 2]).mean())
 
@@ -403,10 +405,17 @@ def test_perfect_certainty_is_perfect() -> None:
     """p = 1 for what all raters say: no loss, no error, at p = 0 and p = 1."""
     y = np.array([0, 1, 2, 1])
     found = values(np.eye(3)[y], rw.Labels.from_counts(3 * np.eye(3, dtype=int)[y]))
+    nothing_wrong = {"auccc", "fpr_at_95_tpr", "failure_average_precision", "spiegelhalter_z"}
+    nothing_wrong |= {"calibration_intercept", "calibration_slope"}  # no log odds of 0 and 1
+    assert {name for name, value in found.items() if value is None} == nothing_wrong
     for name, value in found.items():
-        if name not in ("accuracy", "auccc", "fleiss_kappa", "krippendorff_alpha"):
-            assert value == pytest.approx(0, abs=1e-12), name
-    assert found["accuracy"] == 1
+        if name in nothing_wrong or name == "net_benefit":
+            continue
+        best = 1 if CATALOG[name].direction == "higher" else 0
+        if CATALOG[name].group == "Rater agreement" or name == "observed_expected_ratio":
+            best = 1
+        assert value == pytest.approx(best, abs=1e-12), name
+    assert found["net_benefit"] == pytest.approx(1 / 3)  # the mean share of a class
 
 
 # what the arrays look like --------------------------------------------------------------------

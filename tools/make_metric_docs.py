@@ -25,9 +25,20 @@ against the rest and the mean over the classes (`ordered=True`: class k or highe
 the lowest). A case of which the fraction μ of the raters say the class is a positive of mass μ and
 a negative of mass 1 - μ. A probability of at least `threshold=` (0.5) is a positive test.
 `metrics="clinical"` asks for all of them; "all" has the AUROC of two classes.
-LH, RECE, MR and CCC are the four papers that the README names.
+LH, RECE, MR and CCC are [the four papers](citing.md) behind it.
 
-This page is made by `python tools/make_metric_docs.py`.
+This page is made by `python tools/make_metric_docs.py`. On the site each family has a page with
+formulas and with what each metric cannot tell.
+"""
+
+# Sphinx reads this, and makes the families' pages when it builds the site.
+FAMILIES = """
+```{toctree}
+:hidden:
+:glob:
+
+metrics/*
+```
 """
 
 
@@ -57,7 +68,7 @@ def page() -> str:
             lines += ["What they cannot tell:\n"]
             lines += [f"- `{row.name}`: {_begun_small(row.cannot_tell)}" for row in silent]
             lines.append("")
-    return "\n".join(lines)
+    return "\n".join(lines) + FAMILIES
 
 
 def _begun_small(sentence: str) -> str:

@@ -132,6 +132,10 @@ def coded_column(
     """
     if columns_of(values, name) is None and _of_categorical(values) is None:
         array = _plain(values, name)
+        if not array.ndim and array.dtype.kind not in "biuf":
+            raise InvalidTypeError(
+                f"{name}: must be an array of numbers or words, one per case; got {values!r}"
+            )
         rules.check_dimensions(name, array.shape, (1,))
         if array.dtype.kind in "biuf":
             codes = as_integer_array(array, name, ndim=1)

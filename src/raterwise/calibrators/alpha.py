@@ -101,8 +101,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     See Also
     --------
-    alpha_calibration_loss : The loss of a belief on any labels.
-    default_features : What α0 depends on where no features are given.
+    TemperatureScaling : makes the probabilities right first; α0 cannot repair them.
+    DirichletBelief : what `predict` gives.
 
     References
     ----------

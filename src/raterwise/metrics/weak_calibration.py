@@ -173,11 +173,8 @@ def separated(mass: FloatArray, hits: FloatArray) -> NDArray[np.bool_]:
     Then there is no largest likelihood: the slope runs off to infinity. Also where all labels are
     the same, or all scores.
 
-    >>> (
-    ...     separated(np.array([2.0, 2.0]), np.array([0.0, 2.0])),
-    ...     separated(np.array([2.0, 2.0]), np.array([1.0, 1.0])),
-    ... )
-    (np.True_, np.False_)
+    >>> separated(np.array([2.0, 2.0]), np.array([[0.0, 2.0], [1.0, 1.0]]))
+    array([ True, False])
     """
     least = NOTHING * mass.sum(axis=-1, keepdims=True)
     yes, no = hits > least, mass - hits > least

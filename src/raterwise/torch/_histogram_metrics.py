@@ -50,6 +50,8 @@ class LabelHistogramLosses(TableMetric):
     --------
     raterwise.epistemic_loss, raterwise.calibration_loss, raterwise.disagreement_loss
 
+    Examples
+    --------
     >>> import torch
     >>> metric = LabelHistogramLosses(num_classes=2)
     >>> metric.update(torch.tensor([[0.5, 0.5]]), torch.tensor([[2, 2]]))

@@ -1,0 +1,95 @@
+"""The pages of the site about metrics, one per family, from the catalog and metric_words.toml."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+from raterwise.catalog import CATALOG
+from raterwise.metric import Metric
+
+WORDS = tomllib.loads((Path(__file__).parent / "metric_words.toml").read_text(encoding="utf-8"))
+SYMBOLS = """
+$N$ cases; $n_i$ raters of case $i$, of whom $n_{ik}$ chose class $k$; $\\mu_{ik}=n_{ik}/n_i$;
+$p_{ik}$ the predicted probability; $c_i$ the largest of them and $a_i$ the share of the raters who
+chose that class. Bin $m$ holds the share $b_m/N$ of the labels, with the mean confidence $C_m$ and
+the mean agreement $A_m$. LH, RECE, MR and CCC are [the four papers](../citing.md).
+"""
+TUTORIALS = {
+    "Label histograms": "tutorial_2_several_raters",
+    "Calibration": "tutorial_3_small_test_sets",
+    "Disagreement": "tutorial_5_second_opinions",
+}
+
+
+def pages() -> dict[str, str]:
+    """Return the text of every family's page, by its name."""
+    groups = dict.fromkeys(row.group for row in CATALOG.values())
+    return {slug(group): page(group) for group in groups}
+
+
+def slug(group: str) -> str:
+    """Return the name of a family's file."""
+    return re.sub(r"\W+", "_", group.lower())
+
+
+def page(group: str) -> str:
+    """Return the page of a family: a table of its metrics, then each of them."""
+    rows = [row for row in CATALOG.values() if row.group == group]
+    lines = [f"# {group}", SYMBOLS, "| metric | answers | better | raters |", "| --- " * 4 + "|"]
+    for row in rows:
+        better = "" if row.direction == "none" else row.direction
+        link = f"[{row.title}](#{row.name})"
+        lines.append(f"| {link} | {row.meaning} | {better} | {row.least_raters} |")
+    tutorial = TUTORIALS.get(group)
+    if tutorial:
+        lines += ["", f"Tutorial: [how these are used](../gallery_of_tutorials/{tutorial})."]
+    for row in rows:
+        lines += ["", *section(row)]
+    return "\n".join(lines) + "\n"
+
+
+def section(row: Metric) -> list[str]:
+    """Return what a page says of one metric."""
+    words = WORDS.get(row.name, {})
+    lines = [f"({row.name})=", f"## {row.title}", "", row.meaning, ""]
+    if "formula" in words:
+        lines += ["$$", words["formula"], "$$", ""]
+    facts = {
+        "Name": f"`{row.name}`",
+        "Range": interval(row.bounds),
+        "Better": {"none": "neither: it describes the data"}.get(row.direction, row.direction),
+        "Raters per case": f"{row.least_raters} or more",
+        "Options": ", ".join(f"`{k}={v!r}`" for k, v in row.options.items()),
+        "Cannot tell": row.cannot_tell or words.get("pitfall", ""),
+        "Reference": row.reference,
+        "Function": api(row.name),
+    }
+    for name, text in facts.items():
+        if text:
+            lines += [name, f": {text}", ""]
+    return lines
+
+
+def interval(bounds: tuple[float, float]) -> str:
+    """Return the smallest and the largest value in words."""
+    low, high = (number(bound) for bound in bounds)
+    return f"{low} … {high}"
+
+
+def number(bound: float) -> str:
+    """Return a bound as a person writes it."""
+    if math.isinf(bound):
+        return "−∞" if bound < 0 else "∞"
+    return "√2" if math.isclose(bound, math.sqrt(2)) else f"{bound:g}"
+
+
+def api(name: str) -> str:
+    """Return a link to the function of a metric; some are of a belief and have none."""
+    for module in ("raterwise", "raterwise.confidence"):
+        if hasattr(import_module(module), name):
+            return f"{{py:func}}`{module}.{name}`"
+    return "none: `rw.evaluate` gives it, of a belief"
