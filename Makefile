@@ -13,7 +13,8 @@ MANIFESTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit format bench mutants experiments gallery docs docs-serve clean
+.PHONY: help demo test lint types unit format bench mutants fuzz audit experiments gallery docs \
+	docs-serve clean
 
 help: ## Say what the commands do
 	@echo "usage: make COMMAND [PYTHON=python3.12] [WORKERS=4]"
@@ -44,6 +45,14 @@ bench: $(BENCH_VENV)/installed ## Measure speed against named peers, in an envir
 
 mutants: $(VENV)/installed-dev ## Break the library on purpose and list what no test notices: ARGS="--sample 40"; without ARGS, what once survived
 	$(PY) tools/mutants.py $(or $(ARGS),--named)
+
+fuzz: $(VENV)/installed-dev ## Damage 10,000 files of every kind and see that no command breaks: ARGS="--inputs 500 --seed 2"
+	$(PY) tools/fuzz.py $(ARGS)
+
+audit: $(VENV)/installed-dev ## Ask for known vulnerabilities of what is installed (needs a network), and list the licences
+	$(PY) -m pip install --quiet --disable-pip-version-check pip-audit
+	$(PY) -m pip_audit --local --skip-editable
+	$(PY) tools/audit.py
 
 experiments: $(VENV)/installed-dev ## Repeat a paper's experiment: ARGS="NAME --data DIR --out DIR"; without ARGS, list them
 	$(PY) -m experiments $(or $(ARGS),--help)

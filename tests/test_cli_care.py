@@ -5,10 +5,13 @@ Forty cases of two classes, three readers each.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ from raterwise.cli import app
 from raterwise.cli.show import print_results
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import check_can_write
+from raterwise.io.outputs import refuse_overwriting
 from raterwise.report.verdicts import verdict
 from raterwise.results import Results
 
@@ -78,6 +82,100 @@ def test_no_input_is_written_over(folder: Path, words: str) -> None:
     assert done.exit_code == 2, done.output
     assert re.search(r"must not be written over|must be written once|must end in \.", done.output)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.fixture
+def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two images, two raters each, by a pattern; a name as maps have; streams; all with twins."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (tmp_path / "masks").mkdir()
+    rows = ["case,probabilities,raters"]
+    for case in ("c1", "c2"):
+        np.save(tmp_path / f"{case}.npy", np.full((4, 4), 0.75))
+        for rater in "ab":
+            np.save(tmp_path / "masks" / f"{case}_{rater}.npy", np.eye(4, dtype=np.uint8))
+        rows.append(f"{case},{case}.npy,masks/{case}_*.npy")
+    (tmp_path / "m.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    table = pa.table({"prob_1": [0.9, 0.2, 0.6], "y": [1, 0, 1]})
+    for name in ("one", "two"):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    (tmp_path / "link.parquet").symlink_to(tmp_path / "two.parquet")
+    (tmp_path / "twin.npy").hardlink_to(tmp_path / "masks" / "c2_b.npy")
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+STREAM = "evaluate '*e.parquet' --stream --label-column y --resamples 0"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("segment m.csv --csv c1.npy", "it is read as well"),
+        ("segment m.csv --out masks/c2_a.npy", "it is read as well"),
+        ("segment m.csv --csv masks/c2_a.npy", "it is read as well"),
+        ("segment m.csv --csv twin.npy", "it is read as well"),
+        ("segment m.csv --csv masks/c1_new.npy", "the next run would read it"),
+        ("segment m.csv --csv run/part_000001.npz --checkpoint run", "the next run would read it"),
+        (f"{STREAM} --csv one.parquet", "it is read as well"),
+        (f"{STREAM} --csv ./three.parquet --save-summary s.npz", "it is read as well"),
+        ("evaluate two.parquet --stream --label-column y --csv link.parquet", "it is read as well"),
+        (f"{STREAM} --save-summary one.parquet", "it is read as well"),
+        (f"{STREAM} --save-summary more.parquet", "the next run would read it"),
+        ("merge 's*.npz' --save-summary s9.npz", "the next run would read it"),
+    ],
+)
+def test_no_file_of_a_pattern_or_manifest_is_written_over(
+    images: Path, words: str, why: str
+) -> None:
+    """Whatever names a file that is read, and whatever links to it: it stays as it is."""
+    if "three" in words:
+        (images / "three.parquet").write_bytes((images / "one.parquet").read_bytes())
+    before = {file: file.read_bytes() for file in images.rglob("*") if file.is_file()}
+    done = run(words)
+    assert done.exit_code == 2, done.output
+    assert re.search(why, " ".join(done.output.split())), done.output
+    assert {file: file.read_bytes() for file in images.rglob("*") if file.is_file()} == before
+
+
+def test_maps_are_not_written_over_probabilities(images: Path) -> None:
+    """A map whose name a file of probabilities has already is refused."""
+    nibabel = pytest.importorskip("nibabel")
+    name = "c1_disagreement.nii.gz"
+    nibabel.save(nibabel.Nifti1Image(np.full((4, 4, 1), 0.75, np.float32), np.eye(4)), name)
+    np.save(images / "m1.npy", np.zeros((4, 4, 1), np.uint8))
+    text = f"case,probabilities,raters\nc1,{name},m1.npy\n"
+    (images / "m.csv").write_text(text, encoding="utf-8")
+    before = (images / name).read_bytes()
+    done = run("segment m.csv --maps . --metrics ece --resamples 0")
+    assert done.exit_code == 2
+    assert f"{name}: must not be written over; it is read as well" in done.output
+    assert (images / name).read_bytes() == before
+    assert (
+        run("segment m.csv --maps maps --metrics ece --resamples 0 --on-single drop").exit_code == 0
+    )
+
+
+def test_a_file_in_a_folder_that_is_read_is_not_written(tmp_path: Path) -> None:
+    """A Zarr store and a folder of slices are read whole: nothing is put into them."""
+    (tmp_path / "s.zarr").mkdir()
+    with pytest.raises(rw.InvalidInputError, match=r"lies in s\.zarr, which is read as well"):
+        refuse_overwriting([tmp_path / "s.zarr" / "out.json"], [tmp_path / "s.zarr"])
+    refuse_overwriting([tmp_path / "s.json"], [tmp_path / "s.zarr", None])
+
+
+def test_the_demonstration_asks_before_it_replaces(tmp_path: Path) -> None:
+    """A folder with a file of one of its names stays as it is; --force replaces."""
+    (tmp_path / "ratings.csv").write_text("mine", encoding="utf-8")
+    done = run(f"demo --out '{tmp_path}' --resamples 2")
+    assert done.exit_code == 2
+    assert "has ratings.csv already; give another folder, or --force to replace" in " ".join(
+        done.output.split()
+    )
+    assert [file.name for file in tmp_path.iterdir()] == ["ratings.csv"]
 
 
 @pytest.mark.parametrize(
@@ -228,3 +326,30 @@ def test_one_case_is_one_case(folder: Path) -> None:
     page = (folder / "one.html").read_text(encoding="utf-8")
     assert "Rests on 1 case, 1 rater per case." in page
     assert not re.search(r"\b1 (cases|ratings)\b", done.output + page)
+
+
+# Pipes and disks ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reader", ["head -1", "true"])
+def test_whoever_reads_on_may_stop(folder: Path, reader: str) -> None:
+    """`raterwise … | head -1` ends with 0 or 141, and says nothing on stderr."""
+    words = f"{sys.executable} -m raterwise evaluate {RATED} --resamples 0 --metrics ece,brier"
+    command = f"{words} 2> err.txt | {reader}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert done.returncode in (0, 141)
+    assert (folder / "err.txt").read_text(encoding="utf-8") == ""
+
+
+def test_a_full_disk_is_named_with_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No space left: which file, exit 2, the old file as it was, nothing half-written beside it."""
+
+    def no_space(stream: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    monkeypatch.setattr(os, "fsync", no_space)
+    done = run(f"evaluate {RATED} --metrics brier --resamples 0 --out p.json -q")
+    assert done.exit_code == 2
+    assert done.output == "raterwise: p.json: no space left on device\n"
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before

@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -380,3 +382,18 @@ def test_one_part_needs_no_addition(client: Any) -> None:
     assert_same_digits(there, digest_of(whole, PLANS[:2]))
     with pytest.raises(rw.InvalidInputError, match="at least one"):
         merged_on_cluster(function, [], client, name_of=str)
+
+
+def test_a_local_cluster_is_closed_to_others() -> None:
+    """Scheduler and workers speak TLS with their own certificates, and show no pages."""
+    with connected("local", 1) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://")
+        assert all(name.startswith("tls://") for name in client.scheduler_info()["workers"])
+        with pytest.raises((OSError, TypeError, distributed.comm.core.CommClosedError)):
+            distributed.Client(address.replace("tls://", "tcp://"), timeout="5s")
+        for page in ("info/main/workers.html", "status", "metrics", "json/counts.json", "health"):
+            port = client.scheduler_info()["services"]["dashboard"]
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10)
+        assert client.submit(len, "abc").result() == 3

@@ -585,3 +585,28 @@ def test_a_checkpoint_of_another_network(tmp_path: Path) -> None:
     other = UncertaintyDistillation(distillation().members, nn.Linear(7, 1))
     with pytest.raises(InvalidInputError, match=r"checkpoint: state\.pt was made with another net"):
         other.fit(data(), epochs=1, checkpoint=path)
+
+
+def test_checkpoints_follow_no_link(tmp_path: Path) -> None:
+    """A link in the place of the checkpoint, or of a temporary name, leads nowhere."""
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine", encoding="utf-8")
+    path = tmp_path / "run.pt"
+    for name in ("run.pt", ".run.pt.part"):  # the second is what the temporary name once was
+        (tmp_path / name).symlink_to(mine)
+    content = {"settings": {}, "network": {}, "optimizer": {}, "best": {}, "history": []}
+    _checkpoints.save_checkpoint(path, content)
+    assert mine.read_text(encoding="utf-8") == "mine"
+    assert not path.is_symlink()
+    assert _checkpoints.load_checkpoint(path) == content
+
+
+def test_what_a_kill_left_behind_is_removed(tmp_path: Path) -> None:
+    """Temporary files of yesterday go when a checkpoint is written; those of now stay."""
+    old, new = tmp_path / ".run.pt.0badcafe.part", tmp_path / ".run.pt.1badcafe.part"
+    for file in (old, new):
+        file.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    _checkpoints.save_checkpoint(tmp_path / "run.pt", {"settings": {}})
+    assert not old.exists()
+    assert new.exists()

@@ -523,3 +523,74 @@ def test_a_changed_slice_is_a_changed_image(tmp_path: Path) -> None:
     Image.fromarray(1 - masks[0][2]).save(tmp_path / "m" / "2.png")
     with pytest.raises(rw.InvalidInputError, match="another run"):
         rw.segmentation.evaluate(files, **options)
+
+
+# Damage ------------------------------------------------------------------------------------------
+
+
+def damaged(content: bytes, random: np.random.Generator) -> bytes:
+    """Return bytes of which one is another, some are missing at the end, or some were zeroed."""
+    place = int(random.integers(len(content)))
+    kind = random.integers(3)
+    if kind == 0:
+        changed = content[place] ^ (1 << int(random.integers(8)))
+        return content[:place] + bytes([changed]) + content[place + 1 :]
+    if kind == 1:
+        return content[:place]
+    return content[:place] + bytes(min(16, len(content) - place)) + content[place + 16 :]
+
+
+@pytest.mark.parametrize("name", ["m.png", "m.npz", "m.nii.gz"])
+def test_a_damaged_mask_is_refused_or_the_same(tmp_path: Path, name: str) -> None:
+    """Files with checksums: 150 damaged masks, of which none is read with other pixels."""
+    mask = (np.indices((24, 20)).sum(axis=0) % 7 < 3).astype(np.uint8) * 255
+    path = tmp_path / name
+    if name.endswith(".npz"):
+        np.savez_compressed(path, mask)
+    elif name.endswith(".png"):
+        Image.fromarray(mask).save(path)
+    else:
+        save_nifti(path, mask)
+    whole, random = path.read_bytes(), np.random.default_rng(3)
+    refused = 0
+    for _ in range(150):
+        path.write_bytes(damaged(whole, random))
+        try:
+            assert np.array_equal(read_volume(path).array, mask)
+        except rw.InvalidInputError:
+            refused += 1
+    assert refused > 100
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_a_tiff_that_is_cut_off_is_refused(tmp_path: Path, compression: str | None) -> None:
+    """Wherever it is cut, and where a strip of it is empty: no zeros stand for what is gone."""
+    mask = np.arange(600, dtype=np.uint8).reshape(30, 20)
+    path = tmp_path / "m.tif"
+    tifffile.imwrite(path, mask, compression=compression, rowsperstrip=10)
+    whole = path.read_bytes()
+    assert np.array_equal(read_volume(path).array, mask)
+    for length in range(0, len(whole), 37):
+        path.write_bytes(whole[:length])
+        with pytest.raises(rw.InvalidInputError, match=r"m\.tif: cannot be read, it may be"):
+            read_volume(path)
+
+
+def test_grey_palettes_and_unsigned_arrays_are_grey(tmp_path: Path) -> None:
+    """A palette of greys is read through it, one of colours refused; bytes in NPY are k/255."""
+    grey = np.array([[0, 51], [255, 102]], np.uint8)
+    image = Image.fromarray(np.array([[0, 1], [3, 2]], np.uint8)).convert("P")
+    image.putpalette([value for g in (0, 51, 102, 255) for value in (g, g, g)])
+    image.save(tmp_path / "p.png")
+    np.save(tmp_path / "p.npy", grey)
+    np.save(tmp_path / "m.npy", np.array([[0, 255], [255, 0]], np.uint8))
+    assert read_volume(tmp_path / "p.png").array.tolist() == grey.tolist()
+    for name in ("p.png", "p.npy"):
+        files = CaseFiles("c", tmp_path / name, (tmp_path / "m.npy",))
+        found = read_images(files)
+        assert found.probabilities == pytest.approx(grey / 255)
+        assert found.masks[0].tolist() == [[0, 1], [1, 0]]
+    image.putpalette([0, 0, 0, 255, 0, 0, 0, 255, 0, 0, 0, 255])
+    image.save(tmp_path / "p.png")
+    with pytest.raises(rw.InvalidInputError, match="one channel of grey values; its mode is 'P'"):
+        read_volume(tmp_path / "p.png")

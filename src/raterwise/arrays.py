@@ -93,6 +93,8 @@ def as_integer_array(values: Any, name: str, *, ndim: int | tuple[int, ...]) -> 
         finite = np.isfinite(array)
         if not finite.all():
             raise rules.not_whole(name, math.inf, int(np.isnan(array).sum()))
+        if array.size and np.abs(array).max() >= 2.0**63:
+            raise InvalidInputError(f"{name}: must be below 2**63; got {np.abs(array).max():g}")
         whole = array.astype(np.int64)
         if (fractions := whole != array).any():
             raise rules.not_whole(name, float(array[fractions].flat[0]), 0)

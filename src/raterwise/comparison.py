@@ -11,6 +11,7 @@ from typing import Any, Literal
 from raterwise.errors import InvalidInputError
 from raterwise.exports import as_frame, write_text
 from raterwise.inference.paired import Difference
+from raterwise.io.damaged import read_json
 from raterwise.results import Results
 
 __all__ = ["Comparison"]
@@ -162,8 +163,8 @@ class Comparison:
         >>> list(rw.Comparison.from_json(path).models)
         ['sharp', 'blunt']
         """
+        content = read_json(path, "a raterwise comparison")
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
             version = content["schema_version"]
             if version != SCHEMA_VERSION:
                 raise InvalidInputError(
@@ -172,7 +173,7 @@ class Comparison:
             models = {name: Results.from_dict(part) for name, part in content["models"].items()}
             made = tuple(Difference(**row) for row in content["differences"])
             return Comparison(models, made, content["ranking"])
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
             if isinstance(error, InvalidInputError):
                 raise
             raise InvalidInputError(f"{path}: is not a raterwise comparison ({error})") from error

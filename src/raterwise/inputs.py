@@ -75,4 +75,5 @@ def check_weights(weights: Any, cases: int) -> FloatArray | None:
         raise rules.bad_weight("weights", case, float(array[case]))
     if not array.any():
         raise rules.no_weight("weights")
+    rules.check_sum_of_weights("weights", float((array / cases).sum()) * cases)
     return array

@@ -251,6 +251,7 @@ class Labels(LabelTable):
         if counts.size and counts.min() < 0:
             case, k = (int(i) for i in np.argwhere(counts < 0)[0])
             raise rules.negative_count("counts", case, k, int(counts[case, k]))
+        rules.check_sum_of_counts("counts", float(counts.sum(dtype=np.float64)))
         return Labels(num_classes, histogram=counts, class_names=names_of(class_names, num_classes))
 
     @staticmethod

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.estimate import Estimate, LevelDifference, Subgroup
 from raterwise.exports import Exports
+from raterwise.io.damaged import read_json
 from raterwise.provenance import versions
 from raterwise.rules import did_you_mean
+from raterwise.sense import check_parts, estimates_of, subgroup_of
 
 __all__ = [
     "DIGITS",
@@ -308,10 +310,9 @@ class Results(Exports, Mapping[str, Estimate]):
         >>> rw.Results.from_json(path).data["cases"]
         4
         """
+        content = read_json(path, "a raterwise result file")
         try:
-            return Results.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"{path}: is not a raterwise result file ({error})") from error
+            return Results.from_dict(content)
         except InvalidInputError as error:
             raise InvalidInputError(f"{path}: {error}") from error
 
@@ -345,7 +346,8 @@ class Results(Exports, Mapping[str, Estimate]):
             version = content["schema_version"]
             if version != SCHEMA_VERSION:
                 raise InvalidInputError(f"schema_version must be {SCHEMA_VERSION}; got {version!r}")
-            metrics = {name: Estimate(**row) for name, row in content["metrics"].items()}
+            check_parts(content)
+            metrics = estimates_of(content["metrics"])
             each = content.get("per_case", {"cases": [], "values": {}})
             by_class = content.get("per_class", {})
             return Results(
@@ -358,7 +360,7 @@ class Results(Exports, Mapping[str, Estimate]):
                 tuple(each["cases"]),
                 {name: np.array(values, np.float64) for name, values in each["values"].items()},
                 {name: tuple(np.array(v, np.float64).tolist()) for name, v in by_class.items()},
-                tuple(Subgroup.from_dict(found) for found in content.get("subgroups", [])),
+                tuple(subgroup_of(found) for found in content.get("subgroups", [])),
                 {k: np.array(v, np.float64) for k, v in content.get("replicates", {}).items()},
                 {k: Results.from_dict(v) for k, v in content.get("findings", {}).items()},
                 {
@@ -369,7 +371,9 @@ class Results(Exports, Mapping[str, Estimate]):
             )
         except KeyError as error:
             raise InvalidInputError(f"is not a raterwise result file (no {error} in it)") from error
-        except (AttributeError, TypeError) as error:
+        except InvalidInputError:
+            raise
+        except (AttributeError, IndexError, OverflowError, TypeError, ValueError) as error:
             raise InvalidInputError(f"is not a raterwise result file ({error})") from error
 
 

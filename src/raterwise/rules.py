@@ -27,6 +27,9 @@ __all__ = [
     "check_number_of_cases",
     "check_number_of_classes",
     "check_one_per_case",
+    "check_squared_weights",
+    "check_sum_of_counts",
+    "check_sum_of_weights",
     "check_probabilities_shape",
     "choose",
     "contains_nan",
@@ -47,6 +50,9 @@ __all__ = [
     "unfit_labels",
     "unrated",
 ]
+
+MOST_WEIGHT = 1e300
+"""What weights may sum to: beyond it, sums over raters and classes are no numbers."""
 
 Shape = Sequence[int]
 FIRST_NAMED = 5
@@ -320,6 +326,31 @@ def bad_weight(name: str, case: int, value: float) -> InvalidInputError:
 def no_weight(name: str) -> InvalidInputError:
     """Weights that are all 0."""
     return InvalidInputError(f"{name}: at least one must be positive; all are 0")
+
+
+def check_sum_of_counts(name: str, total: float) -> None:
+    """Refuse counts whose sum an integer does not hold."""
+    if total >= 2.0**63:
+        raise InvalidInputError(f"{name}: must sum to less than 2**63; got {total:.3g}")
+
+
+def check_sum_of_weights(name: str, total: float) -> None:
+    """Refuse weights whose sum, over raters and classes, leaves the numbers."""
+    if not total < MOST_WEIGHT:
+        raise InvalidInputError(
+            f"{name}: must sum to less than {MOST_WEIGHT:g}; got {total:.3g} (their ratios count: "
+            "divide them by their mean)"
+        )
+
+
+def check_squared_weights(name: str, squares: float) -> None:
+    """Refuse weights whose squares, which intervals rest on, are infinite or vanish."""
+    if not 0 < squares < math.inf:
+        size = "large" if squares else "small"
+        raise InvalidInputError(
+            f"{name}: are too {size} for their squares to be added up, which says how many cases "
+            "they are worth (their ratios count: divide them by their mean)"
+        )
 
 
 def missing_patients(name: str, number: int, cases: int, first: str) -> InvalidInputError:

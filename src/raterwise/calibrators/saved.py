@@ -28,6 +28,7 @@ from raterwise.calibrators.scaling import (
     VectorScaling,
 )
 from raterwise.errors import InvalidInputError
+from raterwise.io.damaged import one_line, read_json
 from raterwise.io.files import write_text_atomically
 
 __all__ = ["KINDS", "SCHEMA_VERSION", "load", "save"]
@@ -111,11 +112,9 @@ def load(path: str | PathLike[str]) -> Any:
     """
     file = Path(path)
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = read_json(file, "a saved calibrator")
     except OSError as error:
         raise InvalidInputError(f"{file.name}: cannot be read; {error.strerror}") from error
-    except ValueError as error:  # what is not UTF-8 and what is not JSON
-        raise InvalidInputError(f"{file.name}: is not a saved calibrator; {error}") from error
     if not isinstance(content, dict) or "schema_version" not in content:
         raise InvalidInputError(f"{file.name}: is not a saved calibrator; no schema_version in it")
     if (version := content["schema_version"]) != SCHEMA_VERSION:
@@ -130,5 +129,5 @@ def load(path: str | PathLike[str]) -> Any:
         )
     try:
         return KINDS[kind].from_dict(content["state"])
-    except (KeyError, TypeError, InvalidInputError) as error:
-        raise InvalidInputError(f"{file.name}: is damaged; {error}") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InvalidInputError(f"{file.name}: is damaged; {one_line(error)}") from error

@@ -1,15 +1,18 @@
 """The `raterwise` program: its commands, its exit codes, and errors in one line.
 
-Exit codes: 0 all is well, 2 input that cannot be used, 130 interrupted by Ctrl-C.
+Exit codes: 0 all is well, 2 input that cannot be used, 130 interrupted by Ctrl-C, 141 nobody reads
+what is printed any more.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.console import Console
 from typer.core import TyperGroup
 
 from raterwise import __version__
@@ -40,7 +43,7 @@ from raterwise.errors import RaterwiseError
 
 __all__ = ["app", "main"]
 
-BAD_INPUT, INTERRUPTED = 2, 130
+BAD_INPUT, INTERRUPTED, READ_ENOUGH = 2, 130, 141
 
 
 class OneLineErrors(TyperGroup):
@@ -64,7 +67,7 @@ class OneLineErrors(TyperGroup):
                 typer.echo(f"note: {as_options(note)}", err=True)
             return done
         except BrokenPipeError:
-            raise  # `raterwise … | head` is nobody's mistake; the program below handles it
+            end_quietly()
         except (RaterwiseError, OSError) as error:
             said = as_options(_in_words(error), getattr(error, "argument", None))
             typer.echo(f"{self.program}: {' '.join(said.split())}", err=True)
@@ -72,6 +75,13 @@ class OneLineErrors(TyperGroup):
         except KeyboardInterrupt:
             typer.echo(f"{self.program}: interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+def end_quietly(*_: Any) -> NoReturn:
+    """End as a program does whose reader has read enough: `raterwise … | head` is no mistake."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())  # what is still to be flushed
+    raise SystemExit(READ_ENOUGH)
 
 
 def _in_words(error: Exception) -> str:
@@ -130,4 +140,5 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
+    Console.on_broken_pipe = end_quietly  # type: ignore[method-assign,assignment]  # it would exit with 1
     app(prog_name="raterwise")

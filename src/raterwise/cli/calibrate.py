@@ -31,9 +31,10 @@ from raterwise.cli.show import (
     print_notes,
     print_table,
 )
-from raterwise.cli.writing import announce, check_folder, refuse_inputs, write_json, write_like
+from raterwise.cli.writing import announce, check_folder, write_json, write_like
 from raterwise.compare import Comparison, compare
 from raterwise.errors import InvalidInputError
+from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import listed
 from raterwise.prevalence import shift_prevalence
 
@@ -166,9 +167,10 @@ def calibrate(
         Members.of(apply_samples, apply_member, "apply-"),
     )
     fit, apply = both[0].base(fit, "--fit"), both[1].base(apply, "--apply")
-    names = (f"calibrated{apply.suffix}", "calibrated.csv", "before_after.json", SAMPLES_FILE)
+    tables_made = (f"calibrated{apply.suffix}", "calibrated.csv", "calibrated.tsv", SAMPLES_FILE)
+    names = (*tables_made, "calibrator.json", "alpha.json", "before_after.json")
     inputs = (fit, apply, fit_ratings, apply_ratings, *both[0].paths, *both[1].paths)
-    refuse_inputs([out / name for name in names], inputs)
+    refuse_overwriting([out / name for name in names], inputs)
     if method is Method.none and not alpha:
         raise InvalidInputError("--method: none leaves nothing to do without --alpha")
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:

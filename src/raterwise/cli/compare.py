@@ -42,6 +42,7 @@ from raterwise.cli.show import (
 )
 from raterwise.cli.writing import announce, check_outputs, with_notes, write_json
 from raterwise.errors import InvalidInputError
+from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
 from raterwise.labels import Labels
@@ -152,8 +153,9 @@ def compare(
         if _are_results(predictions):
             _refuse_unread(ratings, tables, on_single, multilabel)
             refuse_finding_column(finding_column)
-            results = [Results.from_json(file) for file in predictions]
-            found, each = _of_results(dict(zip(titles, results, strict=True)), finding, asked)
+            with making_sense(*predictions):
+                results = [Results.from_json(file) for file in predictions]
+                found, each = _of_results(dict(zip(titles, results, strict=True)), finding, asked)
         else:
             if finding is not None:
                 raise InvalidInputError(f"--finding: is for results, not tables; got {finding!r}")
@@ -164,10 +166,12 @@ def compare(
             else:
                 refuse_finding_column(finding_column)
                 found, each = _of_tables(*of, asked), {}
-    _write(found, each, out or [], csv_out, latex, markdown)
-    if not quiet:
+    with making_sense(*predictions):
+        _write(found, each, out or [], csv_out, latex, markdown)
         console = new_console()
-        _print(console, found, each)
+        if not quiet:
+            _print(console, found, each)
+    if not quiet:
         for warning in heard:
             console.print(Text(f"warning: {warning}", style="yellow"))
         announce(console, files)

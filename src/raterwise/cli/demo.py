@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from raterwise.cli.show import (
 )
 from raterwise.cli.stability import one_rater_each
 from raterwise.cli.writing import announce, check_folder, check_outputs
-from raterwise.errors import MissingExtraError
+from raterwise.errors import InvalidInputError, MissingExtraError
 from raterwise.results import Estimate, Results
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ SHOWN = (
 """Enough to see the point; the results file has every metric."""
 
 
+WRITTEN = ("predictions.csv", "ratings.csv", "results.json", "report.html")
+"""What goes into a folder."""
 REPORT = Path("raterwise-demo.html")
 """Where the report goes if no folder is named."""
 
@@ -57,6 +60,9 @@ def demo(
     resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
     seed: Annotated[int, typer.Option(help="Of the bootstrap, and of the one rater.")] = 0,
     show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace files of these names in --out, unasked.")
+    ] = False,
 ) -> None:
     """Evaluate a small model on lung nodules that several radiologists rated (LIDC-IDRI).
 
@@ -69,7 +75,7 @@ def demo(
     if out is None:
         check_outputs((REPORT,))
     else:
-        check_folder(out)
+        _ask_to_replace(check_folder(out), force=force)
     data = load_lidc_malignancy()
     with ProgressBar() as report:
 
@@ -98,6 +104,18 @@ def demo(
         _write_files(console, out, everybody, data.class_names, resamples, seed)
     shown = replace(everybody, subgroups=levels)
     _write_report(console, out, shown, {"single": single, **parts}, show=show)
+
+
+def _ask_to_replace(folder: Path, *, force: bool) -> None:
+    """Ask before files are replaced; where nobody can answer, they stay."""
+    there = [name for name in WRITTEN if (folder / name).exists()]
+    if force or not there:
+        return
+    if sys.stdin.isatty() and typer.confirm(f"{folder} has {', '.join(there)}: replace?"):
+        return
+    raise InvalidInputError(
+        f"{folder}: has {', '.join(there)} already; give another folder, or --force to replace"
+    )
 
 
 def _print_story(console: Console, data: LidcDemo, everybody: Results, single: Results) -> None:

@@ -25,6 +25,7 @@ from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_html, check_json, check_outputs, deliver, with_notes
 from raterwise.errors import InvalidInputError
 from raterwise.io.cases import predictions_of_tables
+from raterwise.io.outputs import checkpoint_files
 from raterwise.io.sources import matching_files
 
 __all__ = ["EXAMPLES", "evaluate"]
@@ -119,7 +120,7 @@ def evaluate(
     check_json(out)
     check_html(html)
     inputs = (predictions, ratings, outside, *members.paths)
-    check_outputs((out, csv_out, html, save_summary), inputs)
+    check_outputs((out, csv_out, html, save_summary), (*inputs, *checkpoint_files(checkpoint)))
     files: dict[str, Any] = {"html": html, "inputs": inputs, "quiet": quiet}
     if target_prevalence is not None and (multilabel or stream):
         raise InvalidInputError(

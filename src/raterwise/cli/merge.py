@@ -13,6 +13,7 @@ from raterwise.cli import options
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_json, check_outputs, deliver
 from raterwise.errors import InvalidInputError, MergeError
+from raterwise.io.damaged import making_sense
 
 __all__ = ["EXAMPLES", "merge"]
 
@@ -49,31 +50,37 @@ def merge(
 
     check_json(out)
     check_outputs((out, csv_out, save_summary), summaries)
-    digest, about = merged_files(summaries)
     read = matching_files(summaries)
-    request = request_of_header(about, resamples=resamples, level=level)
-    with ProgressBar(shown=not quiet) as report:
-        levels = about.get("subgroup_metrics")
-        chosen = None if levels is None else request.only(levels)
-        results = evaluate_digest(digest, request, report, chosen)
+    with making_sense(*summaries):
+        digest, about, sources = merged_files(summaries)
+        request = request_of_header(about, resamples=resamples, level=level)
+        with ProgressBar(shown=not quiet) as report:
+            levels = about.get("subgroup_metrics")
+            chosen = None if levels is None else request.only(levels)
+            results = evaluate_digest(digest, request, report, chosen)
     if save_summary is not None:
-        save_digest(save_summary, digest, about)
+        save_digest(save_summary, digest, about, sources=sources)
     deliver(results, out, csv_out, quiet=quiet, written=(save_summary,), inputs=read)
 
 
-def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:
-    """Return the sum of saved summaries and the options they share."""
+def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str]]:
+    """Return the sum of saved summaries, the options they share, and what was added up."""
     from raterwise.io.sources import matching_files
-    from raterwise.streaming.saved import load_digest
+    from raterwise.streaming.checked import check_totals
+    from raterwise.streaming.saved import load_saved
 
     files = matching_files(paths)
     total: Any = None
     number = 0
     about: dict[str, Any] = {}
+    owner: dict[str, str] = {}
     for file in files:
-        digest, options_of = load_digest(file)
+        saved = load_saved(file)
+        digest = saved.digest
+        check_totals(digest, file.name)
+        _refuse_again(saved.sources, file, owner)
         number += digest.facts.fingerprint.summaries
-        options_of = {"options": {}, **options_of}  # the first files had none to write
+        options_of = {"options": {}, **saved.options}  # the first files had none to write
         if total is None:
             total, about = digest, options_of
             continue
@@ -92,4 +99,13 @@ def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:
         raise InvalidInputError("summaries: must be at least one file; got none")
     facts = total.facts
     merged = replace(facts, fingerprint=replace(facts.fingerprint, summaries=number))
-    return replace(total, facts=merged), about
+    return replace(total, facts=merged), about, list(owner)
+
+
+def _refuse_again(sources: Sequence[str], file: Path, owner: dict[str, str]) -> None:
+    """Refuse cases that are in another file already, alone or added up with others."""
+    for content in sources:
+        if (other := owner.setdefault(content, file.name)) != file.name:
+            raise MergeError(
+                f"{other} and {file.name}: hold the same cases; they must be counted once"
+            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from raterwise.cli.stability import named, read_stability
 from raterwise.cli.writing import check_outputs
 from raterwise.compare import Difference, compare
 from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.io.damaged import making_sense, read_json
 from raterwise.results import Results
 
 __all__ = ["EXAMPLES", "open_in_browser", "paired", "report"]
@@ -68,20 +68,42 @@ def report(
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Write a report of results: one file that opens anywhere, without a network."""
-    from raterwise.worklist import Worklist
-
     check_outputs((out, text), (results, single, before, after, stability, worklist))
     if out.suffix.lower() not in (".htm", ".html"):
         raise InvalidInputError(f"--out: must end in .html, for browsers to open it; got {out}")
     if before is not None and after is not None:
         raise InvalidInputError("--before, --after: must be one of them; got both")
+    given = (results, single, before, after, stability, worklist)
+    with making_sense(*given):
+        content, parts = _read(*given)
+        if title is not None:
+            parts["title"] = title
+        with ProgressBar() as progress:
+            progress(f"drawing {out.name}", 0.5)
+            content.to_html(out, versions=content.versions, **parts)
+        if text is not None:
+            content.to_text(text)
+    typer.echo(f"Written: {', '.join(str(file) for file in (out, text) if file is not None)}")
+    if show:
+        open_in_browser(out)
+
+
+def _read(
+    results: Path,
+    single: Path | None,
+    before: Path | None,
+    after: Path | None,
+    stability: Path | None,
+    worklist: Path | None,
+) -> tuple[Results, dict[str, Any]]:
+    """Return the results, and what is shown beside them, from their files."""
+    from raterwise.worklist import Worklist
+
     content, parts = read_results(results)
     if parts and (before is not None or after is not None):
         raise InvalidInputError(
             f"--before, --after: must be left out; {results} holds both sides of a recalibration"
         )
-    if title is not None:
-        parts["title"] = title
     for name, path in (("single", single), ("before", before), ("after", after)):
         if path is not None:
             parts[name] = Results.from_json(path)
@@ -98,14 +120,7 @@ def report(
         parts["variation"] = {name: one.variation for name, one in found.items()}
     if worklist is not None:
         parts["worklist"] = Worklist.from_csv(worklist)
-    with ProgressBar() as progress:
-        progress(f"drawing {out.name}", 0.5)
-        content.to_html(out, versions=content.versions, **parts)
-    if text is not None:
-        content.to_text(text)
-    typer.echo(f"Written: {', '.join(str(file) for file in (out, text) if file is not None)}")
-    if show:
-        open_in_browser(out)
+    return content, parts
 
 
 def read_results(path: Path) -> tuple[Results, dict[str, Any]]:
@@ -113,10 +128,7 @@ def read_results(path: Path) -> tuple[Results, dict[str, Any]]:
 
     What `raterwise calibrate` wrote holds results before and after, and their differences.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, OSError):
-        content = None
+    content = read_json(path, "a raterwise result file")
     if not isinstance(content, dict) or "metrics" in content or "fitted" not in content:
         return Results.from_json(path), {}  # which explains what is no such file
     if content.get("after") is None or content.get("before") is None:

@@ -15,7 +15,8 @@ from raterwise.cli.show import ProgressBar
 from raterwise.cli.stream import client_of
 from raterwise.cli.writing import check_folder, check_json, check_outputs, deliver
 from raterwise.errors import InvalidInputError
-from raterwise.io.manifests import CaseFiles, read_manifest
+from raterwise.io.manifests import CaseFiles, read_by, read_manifest
+from raterwise.io.outputs import checkpoint_files, refuse_overwriting
 
 __all__ = ["EXAMPLES", "segment"]
 
@@ -124,14 +125,15 @@ def segment(
     from raterwise.segmentation.running import Job
 
     check_json(out)
-    check_outputs((out, csv_out), (manifest,))
+    read = manifest, *checkpoint_files(checkpoint)
+    check_outputs((out, csv_out), read)
     settings = Settings(resamples, level, seed, unit.value, on_single=on_single.value)
     request = Request.of(metrics, **asked_of(bins, question, per, option), settings=settings)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     apart = list(subgroup_column or ())
     files = read_manifest(manifest, values=apart)
-    if maps is not None:
-        _prepare_maps(maps, files)
+    drawn = [] if maps is None else _prepare_maps(maps, files)
+    refuse_overwriting((out, csv_out, *drawn), (*read, *read_by(manifest, files)))
     roster = roster_of(comma_list(raters) or None, files) if settings.draws_raters else ()
     images = ImageRequest(request, selection, reduction.value, roster)
     with ProgressBar(shown=not quiet) as report, client_of(cluster, workers) as client:
@@ -151,8 +153,8 @@ def segment(
     deliver(results, out, csv_out, quiet=quiet, written=(maps,), inputs=inputs)
 
 
-def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> None:
-    """Make the folder of maps; cases whose maps would have one name are an error."""
+def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> list[Path]:
+    """Make the folder of maps, return their files; cases that would share one are an error."""
     from raterwise.segmentation.running import map_name
 
     check_folder(folder).mkdir(parents=True, exist_ok=True)
@@ -163,6 +165,7 @@ def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> None:
             raise InvalidInputError(
                 f"maps: cases {other!r} and {f.case!r} would have one file, {map_name(f.case)}"
             )
+    return [folder / name for name in owner]
 
 
 def _sizes(text: str | None) -> tuple[float, ...] | None:

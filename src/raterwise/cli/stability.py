@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,6 +34,7 @@ from raterwise.cli.steadiness import (
 )
 from raterwise.cli.writing import announce, check_json, check_outputs, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.io.damaged import read_json
 from raterwise.io.files import write_bytes_atomically
 from raterwise.predictions import Predictions
 from raterwise.results import Results
@@ -136,8 +136,8 @@ def stability(
 
 def read_stability(path: Path) -> list[Steadiness]:
     """Read what `raterwise stability --out` wrote."""
+    content = read_json(path, "what raterwise stability --out writes")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
         version = content["schema_version"]
         if version != SCHEMA_VERSION:
             raise InvalidInputError(
@@ -148,7 +148,7 @@ def read_stability(path: Path) -> list[Steadiness]:
             for metric, each in content["metrics"].items()
             for one in each
         ]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         if isinstance(error, RaterwiseError):
             raise
         raise InvalidInputError(

@@ -16,6 +16,7 @@ from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_op
 from raterwise.cli.show import new_console, number, plain_table, print_table
 from raterwise.cli.writing import check_outputs
 from raterwise.errors import InvalidInputError
+from raterwise.io.damaged import read_archive
 from raterwise.io.npz import is_npz
 from raterwise.io.scores import read_numbers
 from raterwise.io.sources import listed, open_table
@@ -181,8 +182,7 @@ def _of_draws(belief: EnsembleBelief, cases: Cases, members: Members, column: st
 
 def _holds(path: Path, column: str, delimiter: str | None) -> bool:
     if is_npz(path):
-        with np.load(path, allow_pickle=False) as content:
-            return column in content.files
+        return column in read_archive(path, path.name, (column,))
     return column in open_table(path, delimiter=delimiter).columns
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
-import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -21,7 +18,8 @@ from rich.text import Text
 
 from raterwise.cli.show import new_console, print_results
 from raterwise.errors import InvalidInputError
-from raterwise.io.files import check_can_write, write_text_atomically
+from raterwise.io.files import check_can_write, replaced, write_text_atomically
+from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import file_format, open_table
 from raterwise.provenance import files_of
 from raterwise.results import Results
@@ -34,7 +32,6 @@ __all__ = [
     "check_json",
     "check_outputs",
     "deliver",
-    "refuse_inputs",
     "with_notes",
     "with_origin",
     "write_json",
@@ -101,21 +98,16 @@ def announce(console: Console, files: Iterable[Path | None]) -> None:
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
-    """Refuse files that could not be written, or should not be; before the work, not after it."""
+    """Refuse files that could not be written, or should not be; before the work, not after it.
+
+    `inputs` are all files, folders and patterns that the run reads.
+    """
     files = [file for file in outputs if file is not None]
     for i, file in enumerate(files):
         check_can_write(file)
         if any(_same(file, other) for other in files[:i]):
             raise InvalidInputError(f"{file}: must be written once; two options name it")
-    refuse_inputs(files, inputs)
-
-
-def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path | None]) -> None:
-    """Refuse to write over a file that is read: it may be the only copy of the data."""
-    read = [file for file in inputs if file is not None]
-    for file in outputs:
-        if any(_same(file, other) for other in read):
-            raise InvalidInputError(f"{file}: must not be written over; it is read as well")
+    refuse_overwriting(files, inputs)
 
 
 def _same(first: Path, second: Path) -> bool:
@@ -202,12 +194,6 @@ def _save_arrow(part: Path, columns: Columns, kind: str) -> None:
 def _written(path: Path, write: Callable[[Path], None]) -> Path:
     """Let `write` make a file under a temporary name, then rename it."""
     target = check_can_write(path)
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
+    with replaced(target) as part:
         write(part)
-        os.replace(part, target)
-    except BaseException:  # Ctrl-C too must leave nothing behind
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
     return target

@@ -7,7 +7,6 @@ model, made by `tools/make_lidc_demo.py` and described in `docs/demo_data.md`.
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError
+from raterwise.io.files import replaced
 
 if TYPE_CHECKING:
     from raterwise.labels import Labels
@@ -250,15 +250,10 @@ def write_demo_tables(folder: str | PathLike[str]) -> tuple[Path, Path]:
 
 def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[Any]]) -> Path:
     """Write a table under a temporary name and rename it, so that no half table is ever seen."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(partial, "w", newline="", encoding="utf-8") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(header)
-            writer.writerows(rows)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replaced(path) as partial, open(partial, "x", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
     return path
 
 

@@ -76,4 +76,6 @@ def smooth_ece(z: FloatArray, residual_mass: FloatArray, mass: FloatArray) -> fl
 
     if excess(_SMALLEST) <= 0:
         return _smoothed(spectrum, _SMALLEST) / total
+    if excess(1.0) >= 0:  # as wrong as can be: by rounding, the error may seem above 1
+        return 1.0
     return float(brentq(excess, _SMALLEST, 1.0, xtol=1e-13, rtol=1e-12))

@@ -6,12 +6,13 @@ import contextlib
 import os
 import secrets
 import shutil
+from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["check_can_write", "write_bytes_atomically", "write_text_atomically"]
+__all__ = ["check_can_write", "replaced", "write_bytes_atomically", "write_text_atomically"]
 
 
 def check_can_write(path: str | PathLike[str]) -> Path:
@@ -49,17 +50,30 @@ def write_bytes_atomically(path: str | PathLike[str], content: bytes) -> Path:
     target = check_can_write(path)
     # A link stays a link: the file behind it is replaced.
     target = target.resolve() if target.is_symlink() else target
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
+    with replaced(target) as partial:
         with open(partial, "xb") as stream:
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         if target.exists():
             shutil.copymode(target, partial)
+    return Path(path)
+
+
+@contextlib.contextmanager
+def replaced(target: Path, suffix: str = ".part") -> Iterator[Path]:
+    """Give a name to write under; the file gets its own name when it is whole.
+
+    The name cannot be foreseen, so that nobody puts a link there. Where the disk is full, the error
+    says which file was being written.
+    """
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{suffix}")
+    try:
+        yield partial
         os.replace(partial, target)
-    except BaseException:  # Ctrl-C too must leave nothing behind
+    except BaseException as error:  # Ctrl-C too must leave nothing behind
         with contextlib.suppress(OSError):
             os.unlink(partial)
+        if isinstance(error, OSError) and error.errno is not None:
+            error.filename, error.filename2 = str(target), None
         raise
-    return Path(path)

@@ -12,7 +12,7 @@ from typing import Any
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["CaseFiles", "read_manifest"]
+__all__ = ["CaseFiles", "read_by", "read_manifest"]
 
 REQUIRED = ("case", "probabilities", "raters")
 KNOWN = (*REQUIRED, "mask", "patient", "spacing", "rater_names")
@@ -160,10 +160,22 @@ def read_manifest(
     return found
 
 
+def read_by(path: str | PathLike[str], files: Sequence[CaseFiles]) -> list[Path]:
+    """Return every file and folder that a manifest names, and the patterns it names them by."""
+    found = [path for f in files for path in (f.probabilities, *f.raters, f.mask) if path]
+    with open(path, encoding="utf-8-sig", newline="") as stream:
+        # A row was taken by read_manifest before, so it has its columns, whatever parts them.
+        cells = {part.strip() for row in csv.reader(stream) for c in row for part in c.split(";")}
+    folder = Path(glob.escape(str(Path(path).parent)))
+    return [*found, *(folder / part for part in cells if glob.has_magic(part))]
+
+
 def _case_of(row: dict[str, Any], number: int, manifest: Path) -> CaseFiles:
     if None in row or any(value is None for value in row.values()):
         raise InvalidInputError(f"{manifest.name}: row {number} has too many or too few columns")
     values = {key: value.strip() for key, value in row.items()}
+    if any("\0" in value for value in values.values()):
+        raise InvalidInputError(f"{manifest.name}: row {number} has a zero byte in it")
     empty = [key for key in REQUIRED if not values[key]]
     if empty:
         raise InvalidInputError(f"{manifest.name}: row {number} has no {', '.join(empty)}")

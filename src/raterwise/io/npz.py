@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.damaged import read_archive
 from raterwise.io.sources import existing_file, file_format, listed
 from raterwise.io.values import (
     as_class_codes,
@@ -123,18 +124,7 @@ def read_npz(path: str | PathLike[str]) -> NpzArrays:
     file = existing_file(path)
     if not zipfile.is_zipfile(file):
         raise InvalidInputError(f"{file.name}: cannot be read as NPZ; it is not one, or damaged")
-    try:
-        with np.load(file, allow_pickle=False) as content:
-            arrays = {key: content[key] for key in content.files if key in KNOWN}
-    except ValueError as error:
-        if "pickle" not in str(error).lower() and "object" not in str(error).lower():
-            raise InvalidInputError(f"{file.name}: cannot be read as NPZ; {error}") from error
-        raise InvalidInputError(
-            f"{file.name}: must hold plain arrays; Python objects are stored as a pickle, which "
-            "can run code and is not opened. Save text with np.array(values, dtype=str)"
-        ) from error
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise InvalidInputError(f"{file.name}: cannot be read as NPZ; {error}") from error
+    arrays = read_archive(file, file.name, KNOWN)
     return NpzArrays(file.name, arrays)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.damaged import read_archive
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from raterwise.io.patients import unused_patients
 from raterwise.io.ratings import find_id_column
@@ -227,10 +228,10 @@ def _columns(
 def _array(path: str | PathLike[str], key: str, ndim: int | tuple[int, ...] = 2) -> Array:
     """Return an array of finite numbers from an NPZ file."""
     known = read_npz(path)  # which explains what is no NPZ file
-    with np.load(path, allow_pickle=False) as content:
-        if key not in content.files:
-            raise InvalidInputError(f"{known.name}: must hold an array {key!r}")
-        array = content[key]
+    found = read_archive(path, known.name, (key,))
+    if key not in found:
+        raise InvalidInputError(f"{known.name}: must hold an array {key!r}")
+    array = found[key]
     allowed = (ndim,) if isinstance(ndim, int) else ndim
     if array.ndim not in allowed or array.dtype.kind not in "fiu" or len(array) == 0:
         words = " or ".join(map(str, allowed))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -82,12 +83,13 @@ class TableFile:
             return read_columns(self.path, self.csv, [self.raw[name] for name in wanted], wanted)
         if self.held is not None:
             return self.held.select([self.columns.index(name) for name in wanted])
-        if self.format == "parquet":
-            import pyarrow.parquet as pq
+        with _readable(self.path, self.format):
+            if self.format == "parquet":
+                import pyarrow.parquet as pq
 
-            with pq.ParquetFile(self.path) as file:
-                return file.read(columns=wanted)
-        return _read_arrow(self.path).select(wanted)
+                with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+                    return file.read(columns=wanted)
+            return _read_arrow(self.path).select(wanted)
 
 
 def open_table(
@@ -165,15 +167,22 @@ def listed(names: Sequence[Any], most: int = 20) -> str:
 
 
 def _column_names(file: Path, kind: str) -> list[str]:
-    import pyarrow as pa
-
-    try:
+    with _readable(file, kind):
         if kind == "parquet":
             import pyarrow.parquet as pq
 
             return list(pq.read_schema(file).names)
         return list(_read_arrow(file).column_names)
-    except (pa.ArrowInvalid, OSError) as error:
+
+
+@contextlib.contextmanager
+def _readable(file: Path, kind: str) -> Iterator[None]:
+    """Turn what Arrow says of a damaged file into one sentence."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.lib.ArrowException, OSError) as error:
         raise InvalidInputError(
             f"{file.name}: cannot be read as {kind.capitalize()}; {_one_line(error)}"
         ) from error

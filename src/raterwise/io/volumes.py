@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import os
+import logging
+import math
 import re
-import secrets
-from collections.abc import Sequence
+import threading
+import zipfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
@@ -22,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, RaterwiseError, missing_extra
-from raterwise.io.files import check_can_write
+from raterwise.io.damaged import check_fits, read_archive
+from raterwise.io.files import check_can_write, replaced
 from raterwise.io.manifests import CaseFiles
 
 __all__ = [
@@ -144,6 +147,7 @@ def _read_nifti(file: Path) -> tuple[Array, NDArray[np.float64]]:
         with gzip.open(file) as stream:
             newer = stream.peek(4)[:4] in (b"\x1c\x02\x00\x00", b"\x00\x00\x02\x1c")  # 540
             image = (nibabel.Nifti2Image if newer else nibabel.Nifti1Image).from_stream(stream)
+            check_fits(math.prod(image.shape) * image.get_data_dtype().itemsize, file.name)
             array = np.asanyarray(image.dataobj)
             while stream.read(1 << 20):  # the checksum is at the end, behind the image
                 pass
@@ -156,6 +160,8 @@ def _read_nifti(file: Path) -> tuple[Array, NDArray[np.float64]]:
         array[(array > 1) & (array <= 1 + ROUNDING)] = 1
         array[(array < 0) & (array >= -ROUNDING)] = 0
     affine = np.array(image.affine, np.float64)
+    if not np.isfinite(affine).all():
+        raise InvalidInputError(f"{file.name}: its affine must be finite; it may be damaged")
     affine[:3] *= IN_MM.get(image.header.get_xyzt_units()[0], 1.0)
     return array, affine
 
@@ -165,12 +171,14 @@ def _read_npy(file: Path) -> tuple[Array, None]:
 
 
 def _read_npz(file: Path) -> tuple[Array, None]:
-    with np.load(file, allow_pickle=False) as content:
-        if len(content.files) != 1:
-            raise InvalidInputError(
-                f"{file.name}: must hold one array; it holds {', '.join(content.files) or 'none'}"
-            )
-        return content[content.files[0]], None
+    if not zipfile.is_zipfile(file):
+        raise _unreadable(file, ValueError("it is not a ZIP archive"))
+    content = read_archive(file, file.name)
+    if len(content) != 1:
+        raise InvalidInputError(
+            f"{file.name}: must hold one array; it holds {', '.join(content) or 'none'}"
+        )
+    return next(iter(content.values())), None
 
 
 def _read_zarr(file: Path) -> tuple[Array, None]:
@@ -178,12 +186,18 @@ def _read_zarr(file: Path) -> tuple[Array, None]:
     store = zarr.open(file, mode="r")
     if not isinstance(store, zarr.Array):
         raise InvalidInputError(f"{file.name}: must be a Zarr array, not a group")
+    check_fits(math.prod(store.shape) * store.dtype.itemsize, file.name)
     return np.asarray(store[...]), None
 
 
 def _read_png(file: Path) -> tuple[Array, None]:
     imaging_module("PIL")
-    with import_module("PIL.Image").open(file) as image:
+    pillow = import_module("PIL.Image")
+    with pillow.open(file) as image:
+        image.verify()  # the checksum of every chunk; an image that is verified cannot be decoded
+    with pillow.open(file) as image:
+        if image.mode == "P" and _has_grey_palette(image):
+            image = image.convert("L")
         if image.mode not in ("1", "L", "I;16", "I", "F"):
             raise InvalidInputError(
                 f"{file.name}: must have one channel of grey values; its mode is {image.mode!r}"
@@ -192,8 +206,55 @@ def _read_png(file: Path) -> tuple[Array, None]:
         return (array.view(np.uint8) != 0 if image.mode == "1" else array), None  # bytes of 255
 
 
+def _has_grey_palette(image: Any) -> bool:
+    """Tell whether every colour that an image uses is a grey."""
+    used = np.unique(np.asarray(image))
+    colours = np.array(image.getpalette("RGB"), np.int64).reshape(-1, 3)
+    return bool(used.max() < len(colours) and (np.ptp(colours[used], axis=1) == 0).all())
+
+
 def _read_tiff(file: Path) -> tuple[Array, None]:
-    return np.asarray(imaging_module("tifffile").imread(file)), None
+    """Read an image whose every strip is there; what the reader would only log is an error."""
+    tifffile = imaging_module("tifffile")
+    with _heard("tifffile") as complaints, tifffile.TiffFile(file) as tiff:
+        size = file.stat().st_size
+        for page in tiff.pages:
+            pieces = list(zip(page.dataoffsets, page.databytecounts, strict=True))
+            cut_off = any(at <= 0 or long <= 0 or at + long > size for at, long in pieces)
+            if cut_off or math.prod(page.chunked) != len(pieces):  # a million strips are promised
+                raise InvalidInputError(f"{file}: cannot be read, it may be damaged (cut off)")
+            whole = math.prod(page.shape) * page.dtype.itemsize
+            check_fits(whole, file.name)
+            if page.compression == 1 and page.bitspersample % 8 == 0 and not page.is_tiled:
+                held = sum(long for _, long in pieces)
+                if held != whole:
+                    raise InvalidInputError(
+                        f"{file}: cannot be read, it may be damaged ({held} bytes for {whole})"
+                    )
+        array = np.asarray(tiff.asarray(maxworkers=1))
+    if complaints:
+        raise InvalidInputError(f"{file}: cannot be read, it may be damaged ({complaints[0]:.200})")
+    return array, None
+
+
+@contextlib.contextmanager
+def _heard(name: str) -> Iterator[list[str]]:
+    """Gather what a reader says to its log in this thread: it goes on with zeros after damage."""
+    logger, heard, here = logging.getLogger(name), [], threading.get_ident()
+
+    class _Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.thread == here:
+                heard.append(" ".join(record.getMessage().split()))
+
+    listener, before = _Listener(logging.WARNING), logger.propagate
+    logger.addHandler(listener)
+    logger.propagate = False  # one sentence, not two
+    try:
+        yield heard
+    finally:
+        logger.removeHandler(listener)
+        logger.propagate = before
 
 
 def _read_slices(folder: Path) -> tuple[Array, None]:
@@ -233,8 +294,8 @@ def read_images(files: CaseFiles) -> ImageSet:
 
     The classes of probabilities are the last axis in a NIfTI file and the first in the others.
     Masks with the shape of the probabilities, both with classes that sum to 1, are one-hot. Grey
-    values of PNG and TIFF files are fractions of the largest their type can hold; masks of 0 and
-    that largest value are 0 and 1.
+    values of PNG and TIFF files, and unsigned integers of NPY and NPZ files, are fractions of the
+    largest their type can hold; masks of 0 and that largest value are 0 and 1.
     """
     try:
         probabilities = read_volume(files.probabilities)
@@ -328,7 +389,7 @@ def _orientation(affine: NDArray[np.float64]) -> str:
 
 
 def _is_grey(volume: Volume) -> bool:
-    return _kind(volume.path) in ("png", "tiff", "slices")
+    return _kind(volume.path) in ("png", "tiff", "slices", "npy", "npz")
 
 
 def _as_fractions(volume: Volume, array: Array) -> Array:
@@ -365,14 +426,8 @@ def write_nifti(
     if not target.name.endswith((".nii", ".nii.gz")):
         raise InvalidInputError(f"{target.name}: the name must end in .nii or .nii.gz")
     suffix = ".nii.gz" if target.name.endswith(".gz") else ".nii"
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{suffix}")
-    try:
+    with replaced(target, suffix) as partial:
         image = nibabel.Nifti1Image(array, np.eye(4) if affine is None else affine)
         image.header.set_xyzt_units("mm")
         nibabel.save(image, partial)
-        os.replace(partial, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(partial)
-        raise
     return target

@@ -36,6 +36,9 @@ __all__ = [
 
 FloatArray = NDArray[Any]
 
+SMALL, LARGE = 1e-100, 1e100
+"""Weights beyond these have squares that are not numbers, or nearly not."""
+
 
 def _all_weight(table: BinTable) -> FloatArray:
     return np.asarray(table.weight.sum(axis=(-2, -1)))
@@ -128,8 +131,13 @@ def mce(table: BinTable) -> FloatArray:
 
 def rms_ce(table: BinTable) -> FloatArray:
     """RMS-CE = sqrt(Σ_m b_m/N (A_m - C_m)²), the mean over channels inside the root."""
-    squares = table.deviation**2 / np.where(table.weight > 0, table.weight, 1)
-    return np.asarray(np.sqrt(squares.sum(axis=(-2, -1)) / _all_weight(table)))
+    deviation, weight, total = table.deviation, table.weight, _all_weight(table)
+    most = float(np.max(total, initial=0))
+    if not SMALL < most < LARGE:  # where squares leave the numbers; a power of 2 keeps the digits
+        scale = 2.0 ** -np.frexp(most)[1]
+        deviation, weight, total = deviation * scale, weight * scale, total * scale
+    squares = deviation**2 / np.where(weight > 0, weight, 1)
+    return np.asarray(np.sqrt(squares.sum(axis=(-2, -1)) / total))
 
 
 def sce(table: BinTable) -> FloatArray:

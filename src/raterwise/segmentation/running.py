@@ -70,20 +70,20 @@ class Measured:
     patient: Hashable | None
     kept: Digest | CaseValues
 
-    def save(self, path: Path) -> None:
-        """Write it down, every digit of it."""
+    def save(self, path: Path, identity: str = "") -> None:
+        """Write it down, every digit of it, and which part of which run it is."""
         about: dict[str, Any] = {"name": self.name, "patient": self.patient}
         digest = self.kept
         if isinstance(digest, CaseValues):
             about |= {"values": dict(digest.values), "per_class": dict(digest.per_class)}
             about["by_panel"] = [(panel, dict(v)) for panel, v in digest.by_panel.items()]
             digest = digest.tables
-        save_digest(path, digest, about)
+        save_digest(path, digest, about, identity=identity)
 
     @staticmethod
-    def load(path: Path) -> Measured:
+    def load(path: Path, identity: str = "") -> Measured:
         """Read what `save` wrote."""
-        digest, about = load_digest(path)
+        digest, about = load_digest(path, identity)
         kept: Digest | CaseValues = digest
         if "values" in about:
             values = {name: tuple(value) for name, value in about["values"].items()}
@@ -270,7 +270,11 @@ def checkpoint_of(folder: str | PathLike[str], job: Job, sources: Iterable[Sourc
             "goes on can tell that they are the same"
         )
     about = {"job": asdict(job), "files": [(asdict(f), _stamps(f)) for f in sources]}
-    return Checkpoint.open(folder, about, lambda path, image: image.save(path), Measured.load)
+    return Checkpoint.open(folder, about, _save, Measured.load)
+
+
+def _save(path: Path, image: Measured, identity: str) -> None:
+    image.save(path, identity)
 
 
 def _stamps(files: CaseFiles) -> list[tuple[int, int]]:

@@ -24,6 +24,12 @@ Progress = Callable[[str, float], None]
 IN_FLIGHT = 4
 """Parts per thread of the cluster that are scheduled ahead; more would only fill the scheduler."""
 
+NO_PAGES: dict[str, list[str]] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+}
+"""Without a dashboard, Dask would still show tasks and logs to everybody on the machine."""
+
 
 @contextlib.contextmanager
 def connected(cluster: Any, workers: int | None = None) -> Iterator[Any]:
@@ -58,13 +64,19 @@ def connected(cluster: Any, workers: int | None = None) -> Iterator[Any]:
 def _local_cluster(workers: int | None) -> Iterator[Any]:
     """Start worker processes here, and stop them; how they end is no news."""
     try:
-        with _distributed().LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            preload=["raterwise.streaming.cluster_worker"],
-        ) as cluster:
+        with (
+            import_module("dask").config.set(NO_PAGES),
+            _distributed().LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                # Dask listens for web pages all the same: here, on a port that is free.
+                scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                security=_own_certificates(),
+                preload=["raterwise.streaming.cluster_worker"],
+            ) as cluster,
+        ):
             try:
                 yield cluster
             finally:
@@ -73,6 +85,18 @@ def _local_cluster(workers: int | None) -> Iterator[Any]:
         for name in ("distributed", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         raise
+
+
+def _own_certificates() -> bool:
+    """Return that workers and scheduler speak TLS with certificates made for this run alone.
+
+    Without it, every account of the machine could connect and run code as the user.
+    """
+    try:
+        import_module("cryptography")
+    except ImportError as error:
+        raise missing_extra("a local cluster that nobody else can enter", "dask") from error
+    return True
 
 
 def results_on_cluster(

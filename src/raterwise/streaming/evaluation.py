@@ -15,6 +15,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.inference.raters import Panels
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.io.files import check_can_write
+from raterwise.io.outputs import checkpoint_files, refuse_overwriting
 from raterwise.judging import judge, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.predictions import Predictions
@@ -154,7 +155,8 @@ def evaluate_stream(
     0.75
     """
     if save_summary is not None:
-        check_can_write(save_summary)
+        read = [paths] if isinstance(paths, str | PathLike) else list(paths)
+        refuse_overwriting([check_can_write(save_summary)], [*read, *checkpoint_files(checkpoint)])
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
     apart = [subgroups] if isinstance(subgroups, str) else list(subgroups or ())

@@ -164,7 +164,7 @@ def _parquet_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
             meta = table.metadata
             groups = [(g, meta.row_group(g).num_rows) for g in range(meta.num_row_groups)]
             return groups, list(table.schema_arrow.names)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.lib.ArrowException, OSError) as error:
         raise InvalidInputError(f"{file.name}: cannot be read as Parquet; {error}") from error
 
 
@@ -182,7 +182,11 @@ def _zarr_group(file: Path) -> Any:
 
 
 def _zarr_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
-    arrays = dict(_zarr_group(file).arrays())
+    group = _zarr_group(file)
+    try:
+        arrays = dict(group.arrays())
+    except Exception as error:  # of each array, its own metadata is read only now
+        raise InvalidInputError(f"{file.name}: cannot be read as Zarr; {error}") from error
     shapes = {name: array.shape for name, array in arrays.items() if array.ndim != 1}
     if shapes:
         name, shape = next(iter(shapes.items()))
@@ -211,9 +215,9 @@ def _columns_of(part: Part, names: Sequence[str]) -> dict[str, Any]:
         rows = slice(part.group, part.group + part.rows)
         return {name: pa.chunked_array([_zarr_column(group, name, rows, part)]) for name in names}
     try:
-        with pq.ParquetFile(file) as source:
+        with pq.ParquetFile(file, page_checksum_verification=True) as source:
             table = source.read_row_group(part.group, columns=list(names), use_threads=False)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.lib.ArrowException, OSError) as error:
         raise InvalidInputError(f"{part.name}: cannot be read; {error}") from error
     return {name: table.column(name) for name in names}
 

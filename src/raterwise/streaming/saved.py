@@ -18,19 +18,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.errors import InvalidInputError, InvalidTypeError, RaterwiseError
+from raterwise.io.damaged import read_archive, read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
+from raterwise.io.outputs import JOB_FILE
 from raterwise.questions import Event, PerCaseScore, Question
+from raterwise.streaming.checked import check_tables, hash_of
 from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan, SimplexPlan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Confidences, Facts, Patients
 from raterwise.summaries.fingerprint import Fingerprint
 from raterwise.summaries.panel import Panel
 
-__all__ = ["FORMAT_VERSION", "Checkpoint", "load_digest", "save_digest", "stamp"]
+__all__ = ["FORMAT_VERSION", "Checkpoint", "load_digest", "load_saved", "save_digest", "stamp"]
 
-FORMAT_VERSION = 2
-KNOWN_VERSIONS = (1, 2)
+FORMAT_VERSION = 3
+KNOWN_VERSIONS = (1, 2, 3)
+SEALED_SINCE = 3
 KIND = " summary"
 FORMAT = "raterwise" + KIND
 PANEL = ("codes", "cases", "patients")
@@ -48,15 +52,22 @@ def save_digest(
     options: Mapping[str, Any] | None = None,
     *,
     anonymous: bool = False,
+    identity: str = "",
+    sources: Sequence[str] = (),
 ) -> Path:
     """Write a digest, and the options it was made with, whole or not at all.
 
     Of patients, the file holds 64 bits made of each name; an `anonymous` one only their number.
+    `identity` says which part of which run it is; `sources` are the contents of the files that were
+    added up, by which one that comes again is known.
     """
-    return write_bytes_atomically(path, _packed(digest, options, anonymous=anonymous))
+    told = {"identity": identity, "sources": list(sources)}
+    return write_bytes_atomically(path, _packed(digest, options, told, anonymous=anonymous))
 
 
-def _packed(digest: Digest, options: Mapping[str, Any] | None, *, anonymous: bool) -> bytes:
+def _packed(
+    digest: Digest, options: Mapping[str, Any] | None, told: Mapping[str, Any], *, anonymous: bool
+) -> bytes:
     """Return the content of a file; the digests of levels are such files inside of it."""
     arrays: dict[str, NDArray[Any]] = {"unit_cases": digest.unit_cases}
     if digest.weights is not None:
@@ -85,54 +96,101 @@ def _packed(digest: Digest, options: Mapping[str, Any] | None, *, anonymous: boo
         "levels": [[name, level] for name, own in digest.levels.items() for level in own],
     }
     for i, (name, level) in enumerate(header["levels"]):
-        inner = _packed(digest.levels[name][level], None, anonymous=anonymous)
+        inner = _packed(digest.levels[name][level], None, {}, anonymous=anonymous)
         arrays[f"level_{i}"] = np.frombuffer(inner, np.uint8)
+    content = hash_of(arrays)
+    header |= {**told, "sources": told.get("sources") or [content], "content": content}
     text = json.dumps(header, ensure_ascii=False)
     arrays["header"] = np.frombuffer(text.encode("utf-8"), np.uint8)
+    seal = hashlib.sha256(arrays["header"].tobytes()).digest()
+    arrays["seal"] = np.frombuffer(seal, np.uint8)  # of the header, which has that of the others
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 
-def load_digest(path: str | PathLike[str]) -> tuple[Digest, dict[str, Any]]:
-    """Return a digest that `save_digest` wrote, and the options it was made with."""
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a file holds."""
+
+    digest: Digest
+    options: dict[str, Any]
+    sources: tuple[str, ...] = ()
+    """The contents that were added up; of files of earlier versions, nothing."""
+
+
+def load_digest(path: str | PathLike[str], identity: str = "") -> tuple[Digest, dict[str, Any]]:
+    """Return a digest that `save_digest` wrote, and the options it was made with.
+
+    With an `identity`, a file of another part or run is an error.
+    """
+    found = load_saved(path, identity)
+    return found.digest, found.options
+
+
+def load_saved(path: str | PathLike[str], identity: str = "") -> Saved:
+    """Return all that `save_digest` wrote."""
     name = Path(path).name
     if not Path(path).is_file():
         raise InvalidInputError(f"{path}: there is no such file")
     with open(path, "rb") as stream:
-        return _unpacked(stream, name)
+        return _unpacked(stream, name, identity)
 
 
-def _unpacked(stream: Any, name: str) -> tuple[Digest, dict[str, Any]]:
+def _unpacked(stream: Any, name: str, identity: str = "", depth: int = 0) -> Saved:
     try:
-        with np.load(stream, allow_pickle=False) as content:
-            arrays = {key: content[key] for key in content.files}
+        arrays = read_archive(stream, name)
         header = json.loads(bytes(arrays["header"]).decode("utf-8"))
         if not str(header["format"]).endswith(KIND):  # whatever the project was called then
             raise InvalidInputError(f"{name}: is not a summary that raterwise wrote")
-    except InvalidInputError:
-        raise
-    except Exception as error:  # zlib, zipfile and NumPy's header parser have errors of their own
+        version = header["version"]
+    except (RaterwiseError, LookupError, TypeError, ValueError, RecursionError) as error:
+        if "is not a summary" in str(error):
+            raise
         raise InvalidInputError(
             f"{name}: is not a summary that raterwise wrote, or is damaged ({error})"
         ) from error
-    if header["version"] not in KNOWN_VERSIONS:
+    if version not in KNOWN_VERSIONS:
         raise InvalidInputError(
-            f"{name}: its format must be version {FORMAT_VERSION}; got {header['version']!r}"
+            f"{name}: its format must be version {FORMAT_VERSION}; got {version!r}"
         )
+    if version >= SEALED_SINCE:
+        _check_seal(arrays, header, name, identity)
+    if depth > 1:
+        raise InvalidInputError(f"{name}: is a damaged summary (levels within levels)")
     try:
         plans = [_plan_of_dict(content) for content in header["plans"]]
         found = _summaries_of(arrays, plans)
         panels = {tuple(p): found[f"panel{j}"] for j, p in enumerate(header.get("panels", ()))}
         facts = _facts_of_dict(header["facts"], arrays)
+        for tables in (found[""], *panels.values()):
+            check_tables(tables, facts, arrays["unit_cases"], name)
         units = arrays["unit_cases"], header["unit"], panels, arrays.get("unit_weights")
         levels: dict[str, dict[str, Digest]] = {}
         for i, (variable, level) in enumerate(header.get("levels", [])):
-            inner, _ = _unpacked(io.BytesIO(arrays[f"level_{i}"].tobytes()), name)
-            levels.setdefault(variable, {})[level] = inner
-        return Digest(found[""], facts, *units, levels), header["options"]
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise InvalidInputError(f"{name}: is a damaged summary ({error!r})") from error
+            inner = io.BytesIO(arrays[f"level_{i}"].tobytes())
+            own = _unpacked(inner, name, depth=depth + 1).digest
+            levels.setdefault(str(variable), {})[str(level)] = own
+        digest = Digest(found[""], facts, *units, levels)
+        return Saved(digest, dict(header["options"]), tuple(header.get("sources", ())))
+    except RaterwiseError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name}: is a damaged summary ({error!r:.200})") from error
+
+
+def _check_seal(
+    arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any], name: str, identity: str
+) -> None:
+    """Refuse a file of which something was changed, or one that is of another part or run."""
+    seal = hashlib.sha256(arrays["header"].tobytes()).digest()
+    content = hash_of(arrays, ("header", "seal"))
+    if "seal" not in arrays or arrays["seal"].tobytes() != seal or header["content"] != content:
+        raise InvalidInputError(f"{name}: was changed after it was written; its hash differs")
+    if identity and header.get("identity") != identity:
+        raise InvalidInputError(
+            f"checkpoint: {name} is not of this part of this run; remove it, or give another folder"
+        )
 
 
 def _facts_as_dict(facts: Facts) -> dict[str, Any]:
@@ -218,8 +276,6 @@ def _plan_of_dict(content: dict[str, Any]) -> Any:
 
 # Long runs --------------------------------------------------------------------------------------
 
-JOB_FILE = "job.json"
-
 
 def stamp(path: Path) -> tuple[int, int]:
     """Return size and time of a file, or of all files in a folder: they tell that it changed."""
@@ -228,8 +284,12 @@ def stamp(path: Path) -> tuple[int, int]:
     return sum(s.st_size for s in stats), max((s.st_mtime_ns for s in stats), default=0)
 
 
-def _load(path: Path) -> Digest:
-    return load_digest(path)[0]
+def _save(path: Path, digest: Digest, identity: str) -> Path:
+    return save_digest(path, digest, identity=identity)
+
+
+def _load(path: Path, identity: str) -> Digest:
+    return load_digest(path, identity)[0]
 
 
 @dataclass(frozen=True)
@@ -237,15 +297,17 @@ class Checkpoint:
     """A folder with one file per finished part, and what the run is about."""
 
     folder: Path
-    save: Callable[[Path, Any], Any] = save_digest
-    load: Callable[[Path], Any] = _load
+    job: str
+    """What the run is, in hexadecimal digits: every part has it, and its number."""
+    save: Callable[[Path, Any, str], Any] = _save
+    load: Callable[[Path, str], Any] = _load
 
     @staticmethod
     def open(
         folder: str | PathLike[str],
         job: Mapping[str, Any],
-        save: Callable[[Path, Any], Any] = save_digest,
-        load: Callable[[Path], Any] = _load,
+        save: Callable[[Path, Any, str], Any] = _save,
+        load: Callable[[Path, str], Any] = _load,
     ) -> Checkpoint:
         """Return the checkpoint of a job, new or begun; that of another job is an error."""
         place = Path(folder)
@@ -254,19 +316,23 @@ class Checkpoint:
         mark = hashlib.sha256(text.encode("utf-8")).hexdigest()
         if (place / JOB_FILE).exists():
             try:
-                known = json.loads((place / JOB_FILE).read_text(encoding="utf-8"))["job"]
-            except (ValueError, KeyError, TypeError) as error:
+                known = read_json(place / JOB_FILE, "a checkpoint's")["job"]
+            except (RaterwiseError, LookupError, TypeError) as error:
                 raise InvalidInputError(f"checkpoint: {place / JOB_FILE} is damaged") from error
             if known != mark:
                 raise InvalidInputError(
                     f"checkpoint: {place} holds parts of another run (other files, metrics or "
                     "options); give another folder, or remove it"
                 )
-        elif any(place.iterdir()):
+            return Checkpoint(place, mark, save, load)
+        # What a kill between writing and renaming leaves is nobody's.
+        begun = list(place.glob(f".{JOB_FILE}.*.part"))
+        if any(file not in begun for file in place.iterdir()):
             raise InvalidInputError(f"checkpoint: {place} must be empty or of an earlier run")
-        else:
-            write_text_atomically(place / JOB_FILE, json.dumps({"job": mark}) + "\n")
-        return Checkpoint(place, save, load)
+        write_text_atomically(place / JOB_FILE, json.dumps({"job": mark}) + "\n")
+        for file in begun:
+            file.unlink(missing_ok=True)
+        return Checkpoint(place, mark, save, load)
 
     def has(self, part: int) -> bool:
         """Tell whether a part is finished."""
@@ -274,11 +340,11 @@ class Checkpoint:
 
     def put(self, part: int, result: Any) -> None:
         """Keep the result of a part."""
-        self.save(self._file(part), result)
+        self.save(self._file(part), result, f"{self.job}:{part}")
 
     def get(self, part: int) -> Any:
         """Return the result of a finished part."""
-        return self.load(self._file(part))
+        return self.load(self._file(part), f"{self.job}:{part}")
 
     def _file(self, part: int) -> Path:
         return self.folder / f"part_{part:06d}.npz"

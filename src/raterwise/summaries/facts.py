@@ -313,6 +313,14 @@ def _counts_of_raters(predictions: Predictions) -> dict[str, Any]:
 
 
 def _raters_and_weights(predictions: Predictions) -> tuple[float, ...]:
+    with np.errstate(over="ignore"):
+        found = _sums_of_weights(predictions)
+    if predictions.weights is not None and predictions.weights.any():
+        rules.check_squared_weights("weights", found[-1])
+    return found
+
+
+def _sums_of_weights(predictions: Predictions) -> tuple[float, ...]:
     cases, given = len(predictions), predictions.weights
     if predictions.labels.classes is not None:
         sums = (cases, cases) if given is None else (given.sum(), given @ given)

@@ -236,6 +236,7 @@ def weights_of(
             raise rules.bad_weight("weights", _given(case, kept), given[case].item())
         if not bool(given.any()):
             raise rules.no_weight("weights")
+        rules.check_sum_of_weights("weights", float((given / len(like)).sum()) * len(like))
     return given
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
+import time
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,28 +13,40 @@ from typing import Any
 import torch
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.files import replaced
 
 __all__ = ["check_settings", "load_checkpoint", "load_file", "save_checkpoint"]
+
+LEFT_BEHIND = 24 * 3600.0
+"""Seconds after which nobody is writing a temporary file any more."""
 
 
 def save_checkpoint(path: str | PathLike[str], content: dict[str, Any]) -> None:
     """Write under a temporary name, to the disk, and rename: a kill leaves the old file or the new.
 
-    The temporary name is always the same, so what a kill leaves behind is overwritten next time.
+    The temporary name is random and new, and a link in the place of the checkpoint is replaced, not
+    followed: nobody else who may write into the folder chooses which file is written over. What a
+    kill left behind long ago is removed.
     """
     target = Path(path)
-    partial = target.with_name(f".{target.name}.part")
-    with open(partial, "wb") as stream:
+    with replaced(target) as partial, open(partial, "xb") as stream:
         torch.save(content, stream)
         stream.flush()
         os.fsync(stream.fileno())
-    os.replace(partial, target)
+    _remove_left_behind(target)
     if hasattr(os, "O_DIRECTORY"):  # the new name, too, must reach the disk
         folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _remove_left_behind(target: Path) -> None:
+    for file in target.parent.glob(f".{glob.escape(target.name)}.????????.part"):
+        with contextlib.suppress(OSError):  # another process may be faster
+            if time.time() - file.lstat().st_mtime > LEFT_BEHIND:
+                file.unlink()
 
 
 def load_checkpoint(path: str | PathLike[str]) -> dict[str, Any] | None:

@@ -1,0 +1,151 @@
+"""Reading what others send: depth, sizes and types are looked at before anything is believed.
+
+A file that is damaged, or made to do harm, ends in one sentence. Nothing here runs what a file
+holds, and nothing takes more memory than there is because a header says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import zipfile
+from collections.abc import Collection, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.errors import InvalidInputError, RaterwiseError
+
+__all__ = ["check_fits", "making_sense", "one_line", "read_archive", "read_json"]
+
+MOST_JSON = 1 << 30
+"""Bytes of the largest JSON file that is read."""
+MOST_DEPTH = 200
+"""How deep JSON may be nested: ours is less than 10."""
+
+
+def one_line(error: BaseException, most: int = 200) -> str:
+    """Return what an error says, short and in one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= most else text[:most] + " …"
+
+
+def check_fits(size: int, name: str) -> None:
+    """Refuse what is larger than the memory of this machine, whatever a header promises."""
+    memory = math.inf
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # not on every system
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if size > memory:
+        raise InvalidInputError(
+            f"{name}: must fit into memory ({memory / 2**30:.0f} GiB); it says that it holds "
+            f"{size / 2**30:.3g} GiB, or is damaged"
+        )
+
+
+def read_json(path: str | PathLike[str], what: str) -> Any:
+    """Return the content of a JSON file; `what` is what it should be, as "a raterwise result file".
+
+    NaN and Infinity, which no JSON has, are refused.
+
+    >>> path = getfixture("tmp_path") / "deep.json"
+    >>> _ = path.write_text("[" * 100_000)
+    >>> read_json(path, "a saved calibrator")
+    Traceback (most recent call last):
+        ...
+    raterwise.errors.InvalidInputError: ...deep.json: is not a saved calibrator (nested too deep)
+    """
+    file = Path(path)
+    if (size := file.stat().st_size) > MOST_JSON:
+        raise InvalidInputError(f"{path}: is not {what} ({size / 2**30:.1f} GiB are too many)")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        _check_depth(content)
+        return content
+    except RecursionError:
+        raise InvalidInputError(f"{path}: is not {what} (nested too deep)") from None
+    except (ValueError, MemoryError) as error:  # not UTF-8, not JSON, a number of 5000 digits
+        raise InvalidInputError(f"{path}: is not {what} ({one_line(error)})") from error
+
+
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a number of JSON")
+
+
+def _check_depth(content: Any) -> None:
+    level = [content] if isinstance(content, dict | list) else []
+    for _ in range(MOST_DEPTH):
+        parts = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [part for each in parts for part in each if isinstance(part, dict | list)]
+        if not level:
+            return
+    raise RecursionError
+
+
+@contextlib.contextmanager
+def making_sense(*names: object) -> Iterator[None]:
+    """Turn what goes wrong with the content of files into one sentence that names them.
+
+    For files whose parts were checked one by one, and yet do not fit together.
+    """
+    try:
+        yield
+    except (RaterwiseError, OSError):
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        files = ", ".join(str(name) for name in names if name is not None)
+        raise InvalidInputError(
+            f"{files}: holds values that do not fit together ({type(error).__name__}: "
+            f"{one_line(error)}); was a file edited by hand?"
+        ) from error
+
+
+def read_archive(
+    source: str | PathLike[str] | BinaryIO, name: str, wanted: Collection[str] | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an NPZ file, those `wanted` or all; every byte of them is checked.
+
+    Of each array, the header must agree with the size that the archive has, and the bytes with
+    their checksum. Pickles are not opened.
+    """
+    try:
+        with zipfile.ZipFile(source) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            if len(members) < len(archive.infolist()):
+                raise InvalidInputError(f"{name}: cannot be read as NPZ; a name is in it twice")
+            chosen = {k: m for k, m in members.items() if wanted is None or k in wanted}
+            check_fits(sum(info.file_size for info in chosen.values()), name)
+            return {key: _member(archive, info, name) for key, info in chosen.items()}
+    except (RaterwiseError, FileNotFoundError):
+        raise
+    except Exception as error:  # zlib, zipfile and NumPy's header parser have errors of their own
+        raise InvalidInputError(f"{name}: cannot be read as NPZ; {one_line(error)}") from error
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> NDArray[Any]:
+    where = f"{name}: array {info.filename.removesuffix('.npy')!r}"
+    with archive.open(info) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        elif version == (2, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+        else:
+            raise InvalidInputError(f"{where}: its format must be version 1 or 2; got {version}")
+        if dtype.hasobject:
+            raise InvalidInputError(
+                f"{name}: must hold plain arrays; Python objects are stored as a pickle, which "
+                "can run code and is not opened. Save text with np.array(values, dtype=str)"
+            )
+        size, held = math.prod(shape) * dtype.itemsize, info.file_size - stream.tell()
+        if size != held or dtype.itemsize == 0 or min(shape, default=0) < 0:
+            raise InvalidInputError(
+                f"{where}: must have {size} bytes for shape {shape} of {dtype}; it has {held}"
+            )
+        data = stream.read(held + 1)  # one more: at the end the checksum is compared
+    values = np.frombuffer(bytearray(data), dtype)  # which may be written to, unlike bytes
+    return values.reshape(shape, order="F" if fortran else "C")

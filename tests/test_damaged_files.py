@@ -1,0 +1,146 @@
+"""Damaged and hostile files: one sentence and exit 2, or the numbers of the whole file.
+
+A bounded run of tools/fuzz.py (`make fuzz` is the long one), and what it cannot come upon by
+chance.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import struct
+import sys
+import zipfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import raterwise as rw
+from raterwise.cli import app
+from raterwise.io.damaged import read_archive, read_json
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(name="fuzz", scope="module")
+def fuzz_module() -> ModuleType:
+    """Return tools/fuzz.py as a module."""
+    spec = importlib.util.spec_from_file_location("fuzz", ROOT / "tools" / "fuzz.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["fuzz"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_damage_breaks_a_command(fuzz: ModuleType) -> None:
+    """200 damaged files over every reader: refused, or the same, or another valid file."""
+    count = fuzz.fuzz(200, 7, slow=False)
+    assert count.failures == []
+    assert sum(count.by_end.values()) == 200
+    assert count.by_end["refused"] > 100  # the damage is real
+
+
+def test_the_fuzz_sees_what_it_should(fuzz: ModuleType, tmp_path: Path) -> None:
+    """A command that breaks, and one that goes on with other numbers, are failures."""
+    np.save(tmp_path / "x.npy", np.arange(50.0))
+    breaking = fuzz.Target("t", "x.npy", ("no such command",))
+    assert fuzz.try_one(tmp_path, breaking, 1, 1, None)[0] in ("exit", "noise")
+    (tmp_path / "p.csv").write_text("prob_1,y\n0.9,1\n0.2,0\n", encoding="utf-8")
+    words = ("evaluate", "p.csv", "--label-column", "y", "--out", "out.json", "--resamples", "0")
+    silent = fuzz.Target("t", "x.npy", (*words, "-q", "--metrics", "brier"), checksums=True)
+    assert fuzz.try_one(tmp_path, silent, 1, 1, {"brier": 0.5})[0] == "silent"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[" * 5000 + "]" * 5000, "nested too deep"),
+        ('{"a": ' * 300 + "1" + "}" * 300, "nested too deep"),
+        ('{"a": NaN}', "NaN is not a number of JSON"),
+        ("9" * 5000, "4300 digits"),
+        ("\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "Expecting value"),
+        ("", "Expecting value"),
+    ],
+)
+def test_json_is_read_with_care(tmp_path: Path, text: str, why: str) -> None:
+    """Depth, NaN, endless numbers and what is no JSON: one sentence with the reason."""
+    path = tmp_path / "x.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(rw.InvalidInputError, match=why):
+        read_json(path, "a raterwise result file")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"value": -5.0}, "ece: value must lie between 0 and 1; got -5.0"),
+        ({"low": 0.4, "high": 0.2}, "ece: low must not be above high; got 0.4 and 0.2"),
+        ({"value": "0.1"}, "ece: value must be a finite number; got '0.1'"),
+        ({"value": True}, "ece: value must be a finite number; got True"),
+        ({"dropped": -1}, "ece: dropped must be a count; got -1"),
+        ({"title": 3}, "ece: title must be text; got 3"),
+        ({"bound": -0.1}, "ece: bound must not be negative; got -0.1"),
+        ({"name": "brier"}, "ece: name must be 'ece'; got 'brier'"),
+    ],
+)
+def test_edited_results_are_checked_for_sense(
+    tmp_path: Path, change: dict[str, Any], why: str
+) -> None:
+    """What no evaluation gives is refused, with the file, the metric and the value."""
+    path = tmp_path / "r.json"
+    rw.evaluate([0.9, 0.8, 0.3, 0.6] * 9, [1, 0, 0, 1] * 9, "ece", resamples=20).to_json(path)
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["metrics"]["ece"] |= change
+    path.write_text(json.dumps(content), encoding="utf-8")
+    done = CliRunner().invoke(app, ["report", str(path), "-o", str(tmp_path / "r.html")])
+    assert done.exit_code == 2
+    assert why in " ".join(done.output.split())
+    assert not (tmp_path / "r.html").exists()
+
+
+def member(shape: tuple[int, ...], dtype: str, data: bytes) -> bytes:
+    """Return an NPY file whose header promises what `data` may not hold."""
+    text = repr({"descr": dtype, "fortran_order": False, "shape": shape}).encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (member((10**15,), "<f8", b"12345678"), r"must have 8000000000000000 bytes .* it has 8"),
+        (member((1,), "|O", b"12345678"), "stored as a pickle"),
+        (member((2,), "<U0", b""), "must have 0 bytes"),
+        (member((-1, -1), "<f8", b"12345678"), "must have 8 bytes"),
+        (b"no NPY file", "cannot be read as NPZ"),
+    ],
+)
+def test_an_archive_is_read_with_care(content: bytes, why: str) -> None:
+    """A header that promises more than is there takes no memory; a pickle is not opened."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("probs.npy", content)
+    with pytest.raises(rw.InvalidInputError, match=why):
+        read_archive(buffer, "x.npz")
+
+
+def test_an_archive_is_read_as_numpy_reads_it(tmp_path: Path) -> None:
+    """Every kind of array that we keep: the same values, types and shapes, and writable."""
+    kinds = {
+        "f": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "i": np.array(3), "b": np.ones(4) > 0,
+        "u": np.array(["a", "bcd"]), "e": np.empty((0, 5), np.float32), "s": np.array([b"x"]),
+    }  # fmt: skip
+    np.savez_compressed(tmp_path / "x.npz", **kinds)
+    found = read_archive(tmp_path / "x.npz", "x.npz")
+    with np.load(tmp_path / "x.npz") as content:
+        for key in kinds:
+            assert np.array_equal(found[key], content[key])
+            assert found[key].dtype == content[key].dtype
+            assert found[key].flags.writeable

@@ -1,0 +1,194 @@
+"""What other sites send: a summary is checked before it is added to one's own."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+from typer.testing import CliRunner, Result
+
+from raterwise.cli import app
+from raterwise.errors import InvalidInputError
+from raterwise.io.outputs import JOB_FILE
+from raterwise.streaming.checked import hash_of
+from raterwise.streaming.evaluation import evaluate_stream
+from raterwise.streaming.saved import Checkpoint
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@pytest.fixture(name="sites", scope="module")
+def two_sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the summaries a.npz and b.npz of two hospitals, 40 cases each."""
+    folder = tmp_path_factory.mktemp("sites")
+    random = np.random.default_rng(5)
+    for name in "ab":
+        probs = random.random(40)
+        said = {f"r{k}": (random.random(40) < probs).astype(int) for k in range(2)}
+        path = folder / f"{name}.parquet"
+        pq.write_table(pa.table({"prob_1": probs, **said}), path)
+        evaluate_stream(
+            path,
+            "all",
+            resamples=0,
+            rater_columns=["r0", "r1"],
+            save_summary=folder / f"{name}.npz",
+        )
+    return folder
+
+
+def merge(*files: Path, out: Path | None = None) -> Result:
+    """Run `raterwise merge`."""
+    more = [] if out is None else ["--save-summary", str(out)]
+    words = ["merge", *map(str, files), "--resamples", "0", "-q", *more]
+    return CliRunner().invoke(app, words)
+
+
+def changed(path: Path, to: Path, change: Callable[[Arrays, dict[str, Any]], None]) -> Path:
+    """Write a summary anew with a change in it, under a seal that fits."""
+    with np.load(path) as content:
+        arrays: Arrays = dict(content)
+    header = json.loads(bytes(arrays.pop("header")))
+    arrays.pop("seal")
+    change(arrays, header)
+    header["content"] = hash_of(arrays)
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    arrays["seal"] = np.frombuffer(hashlib.sha256(arrays["header"]).digest(), np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    to.write_bytes(buffer.getvalue())
+    return to
+
+
+def of_sums(arrays: Arrays) -> str:
+    """Return the name of a table of bins."""
+    return next(key for key, array in arrays.items() if key.endswith("_sums") and array.ndim == 4)
+
+
+def negative(arrays: Arrays, header: dict[str, Any]) -> None:
+    """Make a count negative."""
+    arrays[of_sums(arrays)] = -arrays[of_sums(arrays)]
+
+
+def not_a_number(arrays: Arrays, header: dict[str, Any]) -> None:
+    """Put a NaN into a table."""
+    arrays[of_sums(arrays)][0, 0, 0, 3] = np.nan
+
+
+def shorter(arrays: Arrays, header: dict[str, Any]) -> None:
+    """Take a bin away."""
+    arrays[of_sums(arrays)] = arrays[of_sums(arrays)][:, :, 1:]
+
+
+def single_digits(arrays: Arrays, header: dict[str, Any]) -> None:
+    """Keep a table in fewer digits."""
+    arrays[of_sums(arrays)] = arrays[of_sums(arrays)].astype(np.float32)
+
+
+def twice_the_cases(arrays: Arrays, header: dict[str, Any]) -> None:
+    """Count every case of the tables twice, and of the facts once."""
+    arrays[of_sums(arrays)] = arrays[of_sums(arrays)] * 2
+
+
+def other_units(arrays: Arrays, header: dict[str, Any]) -> None:
+    """Put more cases into the units than there are."""
+    arrays["unit_cases"] = arrays["unit_cases"] + 1
+
+
+def no_facts(arrays: Arrays, header: dict[str, Any]) -> None:
+    """Contradict the number of ratings."""
+    header["facts"]["ratings"] = 7
+
+
+def endless_bins(arrays: Arrays, header: dict[str, Any]) -> None:
+    """Promise more bins than memory holds."""
+    header["plans"][0]["bins"] = 10**12
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (negative, "counts and weights must be finite and not negative"),
+        (not_a_number, "must hold finite numbers"),
+        (shorter, "must have the shape"),
+        (single_digits, "must be of type float64; got float32"),
+        (twice_the_cases, "must have the 40 cases of its facts in its table"),
+        (other_units, "as many cases in its units as in its facts; got 41 and 40"),
+        (no_facts, "its facts contradict each other"),
+        (endless_bins, "is a damaged summary"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    sites: Path, tmp_path: Path, change: Callable[[Arrays, dict[str, Any]], None], why: str
+) -> None:
+    """Under a seal that fits, as harm would be made: exit 2, the file and the rule."""
+    bad = changed(sites / "b.npz", tmp_path / "bad.npz", change)
+    done = merge(sites / "a.npz", bad)
+    assert done.exit_code == 2, done.output
+    assert "bad.npz" in done.output
+    assert why in " ".join(done.output.split())
+
+
+def test_a_summary_that_was_changed_is_refused(sites: Path, tmp_path: Path) -> None:
+    """A digit changed in a table, the archive's own checksum made to fit: the hash inside tells."""
+    with np.load(sites / "b.npz") as content:
+        arrays: Arrays = dict(content)
+    arrays[of_sums(arrays)][0, 0, 0, 4] += 1e-9
+    np.savez(tmp_path / "c.npz", **arrays)
+    done = merge(sites / "a.npz", tmp_path / "c.npz")
+    assert done.exit_code == 2
+    assert "c.npz: was changed after it was written; its hash differs" in done.output
+
+
+def test_the_same_cases_count_once(sites: Path, tmp_path: Path) -> None:
+    """A copy under another name, and one within a sum, are refused; two sites are not."""
+    copy = Path(shutil.copy(sites / "a.npz", tmp_path / "c.npz"))
+    done = merge(sites / "a.npz", copy)
+    assert done.exit_code == 2
+    assert "a.npz and c.npz: hold the same cases; they must be counted once" in done.output
+    done = merge(sites / "a.npz", sites / "b.npz", out=tmp_path / "both.npz")
+    assert done.exit_code == 0, done.output
+    done = merge(tmp_path / "both.npz", sites / "b.npz")
+    assert done.exit_code == 2
+    assert "both.npz and b.npz: hold the same cases" in done.output
+
+
+def test_parts_of_a_checkpoint_know_what_they_are(sites: Path, tmp_path: Path) -> None:
+    """A part in the place of another, and one of another run, are refused; the right ones go on."""
+    asked: dict[str, Any] = {"resamples": 0, "rater_columns": ["r0", "r1"]}
+    for name, other in (("a", "b"), ("b", "a")):
+        files = [sites / f"{name}.parquet", sites / f"{other}.parquet"]
+        first = evaluate_stream(files, "brier", checkpoint=tmp_path / name, **asked)
+        again = evaluate_stream(files, "brier", checkpoint=tmp_path / name, **asked)
+        assert first["brier"] == again["brier"]
+    parts = [tmp_path / "a" / f"part_{i:06d}.npz" for i in range(2)]
+    shutil.copy(parts[1], parts[0])
+    files = [sites / "a.parquet", sites / "b.parquet"]
+    with pytest.raises(InvalidInputError, match="is not of this part of this run"):
+        evaluate_stream(files, "brier", checkpoint=tmp_path / "a", **asked)
+    shutil.copy(tmp_path / "b" / "part_000000.npz", parts[0])
+    with pytest.raises(InvalidInputError, match="is not of this part of this run"):
+        evaluate_stream(files, "brier", checkpoint=tmp_path / "a", **asked)
+
+
+def test_a_kill_before_the_job_is_named_is_no_harm(tmp_path: Path) -> None:
+    """What a kill between writing and renaming job.json leaves is cleared, other files stay."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / f".{JOB_FILE}.0badcafe.part").write_text("{", encoding="utf-8")
+    Checkpoint.open(kept, {"job": 1})
+    assert [file.name for file in kept.iterdir()] == [JOB_FILE]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.tex").write_text("mine", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="must be empty or of an earlier run"):
+        Checkpoint.open(tmp_path / "other", {"job": 1})
