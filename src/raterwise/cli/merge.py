@@ -11,7 +11,7 @@ import typer
 
 from raterwise.cli import options
 from raterwise.cli.show import ProgressBar
-from raterwise.cli.writing import check_json, check_outputs, deliver
+from raterwise.cli.writing import check_html, check_json, check_outputs, deliver
 from raterwise.errors import InvalidInputError, MergeError
 
 __all__ = ["EXAMPLES", "merge"]
@@ -36,6 +36,7 @@ def merge(
     ] = None,
     out: options.Out = None,
     csv_out: options.CsvOut = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Add up saved summaries and make results of them, as if all cases were in one place.
@@ -48,7 +49,8 @@ def merge(
     from raterwise.streaming.saved import save_digest
 
     check_json(out)
-    check_outputs((out, csv_out, save_summary), summaries)
+    check_html(html)
+    check_outputs((out, csv_out, html, save_summary), summaries)
     digest, about = merged_files(summaries)
     read = matching_files(summaries)
     request = request_of_header(about, resamples=resamples, level=level)
@@ -58,7 +60,8 @@ def merge(
         results = evaluate_digest(digest, request, report, chosen)
     if save_summary is not None:
         save_digest(save_summary, digest, about)
-    deliver(results, out, csv_out, quiet=quiet, written=(save_summary,), inputs=read)
+    written = (save_summary,)
+    deliver(results, out, csv_out, quiet=quiet, written=written, html=html, inputs=read)
 
 
 def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any]]:

@@ -13,7 +13,7 @@ from raterwise.cli import options
 from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.stream import client_of
-from raterwise.cli.writing import check_folder, check_json, check_outputs, deliver
+from raterwise.cli.writing import check_folder, check_html, check_json, check_outputs, deliver
 from raterwise.errors import InvalidInputError
 from raterwise.io.manifests import CaseFiles, read_manifest
 
@@ -108,6 +108,7 @@ def segment(
     checkpoint: CheckpointFolder = None,
     out: options.Out = None,
     csv_out: options.CsvOut = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Say how far the probabilities of a segmentation can be trusted, by what several raters drew.
@@ -124,7 +125,8 @@ def segment(
     from raterwise.segmentation.running import Job
 
     check_json(out)
-    check_outputs((out, csv_out), (manifest,))
+    check_html(html)
+    check_outputs((out, csv_out, html), (manifest,))
     settings = Settings(resamples, level, seed, unit.value, on_single=on_single.value)
     request = Request.of(metrics, **asked_of(bins, question, per, option), settings=settings)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
@@ -148,7 +150,7 @@ def segment(
         )
     masks = (file for each in files for file in (*each.raters, each.mask))
     inputs = (manifest, *(each.probabilities for each in files), *masks)
-    deliver(results, out, csv_out, quiet=quiet, written=(maps,), inputs=inputs)
+    deliver(results, out, csv_out, quiet=quiet, written=(maps,), html=html, inputs=inputs)
 
 
 def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> None:

@@ -17,6 +17,7 @@ from raterwise.labels import Labels
 from raterwise.metrics import disagreement, proper
 from raterwise.predictions import Predictions, check_weights, row_sum_tolerance
 from raterwise.questions import Question, ScoredCases, disagreement_frequency
+from raterwise.rules import spelled
 from raterwise.summaries import BinPlan, BinSums, BinTable
 
 __all__ = [
@@ -380,7 +381,7 @@ def _check_sums(z: NDArray[np.float64], tolerance: float) -> None:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise InvalidInputError(
-            f"predicted: rows must sum to 1 within {tolerance:.0e}, over the values of the "
+            f"predicted: rows must sum to 1 within {spelled(tolerance)}, over the values of the "
             f"statistic; row {row} sums to {z[row].sum():.6g}"
         )
 
