@@ -165,6 +165,29 @@ def test_a_stream_is_within_its_bound(seed: int, tmp_path: Path) -> None:
         assert stream[name].value == pytest.approx(value, abs=bound + 1e-9), name
 
 
+def test_a_streamed_median_error_is_within_its_bound(tmp_path: Path) -> None:
+    """Where two scores share a cell the median of the errors may fall on its neighbour."""
+    random = np.random.default_rng(114)
+    cases = (random.choice([2, 3, 5]), random.integers(60, 600))[1]
+    probs = random.dirichlet(np.ones(2) * random.choice([0.2, 1.0, 3.0]), cases)
+    ratings = (probs.cumsum(1)[:, None] < random.random((cases, 3, 1)) * 0.999999).sum(2)
+    odd = random.random(ratings.shape) < 0.2
+    ratings[odd] = random.integers(0, 2, odd.sum())
+    ratings[(random.random(ratings.shape) < 0.2) & (np.arange(3) > 0)] = -1
+    labels = rw.Labels.from_ratings(ratings, 2)
+    table = {"prob_0": probs[:, 0], "prob_1": probs[:, 1]}
+    table |= {f"count_{k}": labels.counts[:, k] for k in range(2)}
+    pl.DataFrame(table).write_parquet(tmp_path / "cases.parquet")
+    found = rw.evaluate_stream(
+        tmp_path / "cases.parquet", ["ici", "e50", "e90"], resamples=0, count_prefix="count_"
+    )
+    for name in ("ici", "e50", "e90"):
+        error = abs(float(found[name]) - getattr(rw, name)(probs, labels))
+        assert error <= (found[name].bound or 0), name
+        assert (found[name].bound or 0) < 0.01, name
+    assert abs(float(found["e50"]) - rw.e50(probs, labels)) > 1e-4
+
+
 def test_images_and_findings_say_the_same() -> None:
     """Voxels are cases, and a finding is two classes asked about the positive one."""
     random = np.random.default_rng(0)
