@@ -412,7 +412,7 @@ HALVES = [[0.5, 0.5], [0.5, 0.5]]
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: PointBelief([[0.5, 0.4]]), r"probs: rows must sum to 1 within 1e-04; row 0 sums"),
+        (lambda: PointBelief([[0.5, 0.4]]), r"probs: rows must sum to 1 within 1e-4; row 0 sums"),
         (lambda: PointBelief([[np.nan, 1]]), r"probs: must not contain NaN; 1 values are NaN"),
         (lambda: PointBelief([[3.0, -2.0]]), r"probs: must lie in \[0, 1\]; row 0 holds 3"),
         (lambda: PointBelief(np.empty((0, 2))), r"probs: must hold at least one case"),

@@ -644,7 +644,7 @@ def test_bad_probabilities_are_refused() -> None:
     """`input="probs"` is checked as probabilities are everywhere; logits are never guessed."""
     with pytest.raises(InvalidInputError, match=r"probs: must lie in \[0, 1\]; row 0 holds 2"):
         TemperatureScaling(input="probs").fit(LOGITS, CLASSES)
-    with pytest.raises(InvalidInputError, match=r"probs: rows must sum to 1 within 1e-04; row 0"):
+    with pytest.raises(InvalidInputError, match=r"probs: rows must sum to 1 within 1e-4; row 0"):
         TemperatureScaling(input="probs").fit(LOGITS / 4, CLASSES)
     with pytest.raises(InvalidTypeError, match="logits: must be an array of numbers"):
         TemperatureScaling().fit([["a", "b"]], [0])

@@ -174,7 +174,7 @@ def test_half_precision_on_a_gpu(put: Callable[..., Any]) -> None:
 
 BAD: dict[str, tuple[Callable[..., Any], str]] = {
     "NaN": (lambda p, y: (np.where(p == p[3, 2], np.nan, p), y), "must not contain NaN"),
-    "not summing to 1": (lambda p, y: (p * 0.5, y), "rows must sum to 1 within 1e-04; row 0"),
+    "not summing to 1": (lambda p, y: (p * 0.5, y), "rows must sum to 1 within 1e-4; row 0"),
     "a class that is not there": (lambda p, y: (p, np.full_like(y, 4)), "labels: must be classes"),
     "too few labels": (lambda p, y: (p, y[:10]), "labels: must"),
     "a matrix of labels": (lambda p, y: (p, np.eye(4, dtype=int)[y]), "Labels.from_counts"),

@@ -83,7 +83,7 @@ MODULES_BY_NAME = {
 
 HEAVY = [
     *("torch", "numba", "matplotlib", "dask", "pyarrow", "sklearn", "pandas"),
-    *("polars", "narwhals", "openpyxl"),
+    *("polars", "narwhals", "openpyxl", "scipy"),
 ]
 
 

@@ -61,7 +61,7 @@ def test_edges_of_bins() -> None:
         ([[0.5, 0.5, 0.0]] * 2, r"predicted: must be \(N,\) .* \(2, 2\) like the labels"),
         ([[0.5, 0.5]], r"predicted: must be \(N,\) .* got shape \(1, 2\)"),
         ([[0.5], [0.5]], r"predicted: must be \(N,\) .* got shape \(2, 1\)"),
-        ([[0.5, 0.7], [0.5, 0.5]], "predicted: rows must sum to 1 within 1e-04; row 0 sums to 1.2"),
+        ([[0.5, 0.7], [0.5, 0.5]], "predicted: rows must sum to 1 within 1e-4; row 0 sums to 1.2"),
         ([[-1.0, 2.0], [0.5, 0.5]], r"predicted: must lie in \[0, 1\]; row 0 holds -1"),
         ([0.5, 1.5], r"predicted: must lie in \[0, 1\]; case 1 has \[1.5\]"),
         ([0.5, np.nan], "predicted: must not contain NaN; 1 values"),
@@ -81,7 +81,7 @@ def test_anything_else_is_an_error(
 @pytest.mark.parametrize(
     ("predicted", "message"),
     [
-        ([[0.5, 0.7], [0.5, 0.5]], "predicted: rows must sum to 1 within 1e-04, over the values"),
+        ([[0.5, 0.7], [0.5, 0.5]], "predicted: rows must sum to 1 within 1e-4, over the values"),
         ([[0.5], [0.5]], r"predicted: must be \(N,\), or \(N, M\) for a statistic of M >= 2"),
         ([0.5, 1.5], r"predicted: must lie in \[0, 1\]"),
     ],

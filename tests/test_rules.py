@@ -54,7 +54,7 @@ BAD = {
         "probs: must lie in [0, 1]; row 0 holds inf", probs=[[INF, 0.0], [0.4, 0.6], [0.5, 0.5]]
     ),
     "rows that do not sum to 1": Bad(
-        "probs: rows must sum to 1 within 1e-04; row 1 sums to 0.75",
+        "probs: rows must sum to 1 within 1e-4; row 1 sums to 0.75",
         probs=[[0.9, 0.1], [0.25, 0.5], [0.5, 0.5]],
     ),
     "one class": Bad(

@@ -427,7 +427,7 @@ BAD_PREDICTIONS = {
     "a wrong sum": (
         TWO + "x,0.5,0.5\ny,0.5,0.25\n",
         {},
-        r"must sum to 1 within 1e-04; those of row 2 \(case 'y'\) sum to 0\.75",
+        r"must sum to 1 within 1e-4; those of row 2 \(case 'y'\) sum to 0\.75",
     ),
     "too short a row": (TWO + "x,0.5,0.5\ny,0.5\n", {}, "Row #3: Expected 3 columns, got 2: y,0.5"),
     "semicolons, told otherwise": (

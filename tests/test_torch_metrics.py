@@ -375,7 +375,7 @@ def test_two_processes_are_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("probs", "labels", "message"),
     [
-        ([[0.9, 0.3]], [0], "probs: rows must sum to 1 within 1e-04; row 0 sums to 1.2"),
+        ([[0.9, 0.3]], [0], "probs: rows must sum to 1 within 1e-4; row 0 sums to 1.2"),
         ([[0.5, 0.5], [1.5, -0.5]], [0, 0], "probs: must lie in .* row 1 holds 1.5 .logits need"),
         ([[0.5, 0.5], [float("nan"), 0.5]], [0, 0], "NaN; 1 values are NaN, the first in row 1"),
         ([[0.5, 0.5]], [2], "labels: must be classes 0 … 1; entry 0 is 2"),

@@ -193,9 +193,9 @@ GOOD = [[0.8, 0.2], [0.3, 0.7], [0.5, 0.5]]
         ([-np.inf, 1.0], r"probs: must lie in \[0, 1\]; row 1 holds -inf"),
         ([-0.1, 1.1], r"probs: must lie in \[0, 1\]; row 1 holds -0.1 \(logits need a softmax"),
         ([1.5, -0.5], r"probs: must lie in \[0, 1\]; row 1 holds 1.5"),
-        ([0.5, 0.33], r"probs: rows must sum to 1 within 1e-04; row 1 sums to 0.83"),
-        ([0.9, 0.9], r"probs: rows must sum to 1 within 1e-04; row 1 sums to 1.8"),
-        ([0.0, 0.0], r"probs: rows must sum to 1 within 1e-04; row 1 sums to 0"),
+        ([0.5, 0.33], r"probs: rows must sum to 1 within 1e-4; row 1 sums to 0.83"),
+        ([0.9, 0.9], r"probs: rows must sum to 1 within 1e-4; row 1 sums to 1.8"),
+        ([0.0, 0.0], r"probs: rows must sum to 1 within 1e-4; row 1 sums to 0"),
     ],
 )
 def test_rows_that_are_no_probabilities(row: list[float], message: str) -> None:
@@ -226,9 +226,9 @@ def test_all_nans_of_a_long_table_are_counted() -> None:
 def test_float16_rows_may_sum_to_one_within_a_hundredth() -> None:
     """Three digits are what float16 has; more than that is an error in it, too."""
     assert rw.accuracy(np.array([[0.33, 0.674]], np.float16), [1]) == 1
-    with pytest.raises(rw.InvalidInputError, match="rows must sum to 1 within 1e-02; row 0"):
+    with pytest.raises(rw.InvalidInputError, match="rows must sum to 1 within 1e-2; row 0"):
         rw.accuracy(np.array([[0.33, 0.7]], np.float16), [1])
-    with pytest.raises(rw.InvalidInputError, match="rows must sum to 1 within 1e-04; row 0"):
+    with pytest.raises(rw.InvalidInputError, match="rows must sum to 1 within 1e-4; row 0"):
         rw.accuracy(np.array([[0.33, 0.674]], np.float32), [1])
 
 

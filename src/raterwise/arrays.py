@@ -18,6 +18,7 @@ from raterwise.rules import (
     choose,
     positive,
     positive_integer,
+    spelled,
 )
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "positive",
     "positive_integer",
     "refuse_masked",
+    "spelled",
 ]
 
 Array = NDArray[Any]

@@ -118,7 +118,7 @@ class InvalidInputError(RaterwiseError, ValueError):
     >>> rw.ece([[0.9, 0.2]], [0])
     Traceback (most recent call last):
     ...
-    raterwise.errors.InvalidInputError: probs: rows must sum to 1 within 1e-04; row 0 sums to 1.1
+    raterwise.errors.InvalidInputError: probs: rows must sum to 1 within 1e-4; row 0 sums to 1.1
     """
 
 

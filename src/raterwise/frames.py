@@ -61,7 +61,12 @@ def _native(values: Any, name: str) -> Any:
         import pyarrow as pa
 
         values = pa.chunked_array([values])
-    found = nw.from_native(values, pass_through=True, allow_series=True)
+    try:
+        found = nw.from_native(values, pass_through=True, allow_series=True)
+        list(getattr(found, "columns", ()))
+    except nw.exceptions.DuplicateError as error:
+        message = f"{name}: must have columns of different names; got {list(values.columns)}"
+        raise InvalidInputError(message) from error
     if isinstance(found, nw.LazyFrame):
         raise InvalidTypeError(f"{name}: must be in memory; got a lazy frame: collect it first")
     return found if isinstance(found, nw.DataFrame | nw.Series) else None
@@ -80,7 +85,8 @@ def columns_of(values: Any, name: str) -> dict[str, Any] | None:
         return None
     if not hasattr(found, "columns"):
         return {str(found.name or ""): found}
-    return {str(column): found[column] for column in found.columns}
+    # By place: pandas takes numbers and tuples for names, narwhals takes them for rows.
+    return {str(column): found[:, place] for place, column in enumerate(found.columns)}
 
 
 def require_columns(frame: Any, names: Sequence[str], argument: str) -> list[Any]:
@@ -105,7 +111,7 @@ def require_columns(frame: Any, names: Sequence[str], argument: str) -> list[Any
                 f"{argument}: must name columns of the frame; there is no {name!r}"
                 f"{rules.did_you_mean(name, found.columns)} (columns: {known})"
             )
-    return [found[name].to_native() for name in names]
+    return [found[:, found.columns.index(name)].to_native() for name in names]
 
 
 def class_names_of(values: Any) -> tuple[str, ...] | None:

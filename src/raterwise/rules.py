@@ -239,8 +239,19 @@ def bad_row(
         text = f"{name}: must lie in [0, 1]; {place} holds {outside[0]:.6g}{hint}"
     else:
         total = math.fsum(values)
-        text = f"{name}: rows must sum to 1 within {tolerance:.0e}; {place} sums to {total:.6g}"
+        text = (
+            f"{name}: rows must sum to 1 within {spelled(tolerance)}; {place} sums to {total:.6g}"
+        )
     return InvalidInputError(text, where=place)
+
+
+def spelled(tolerance: float) -> str:
+    """Return a power of ten as people write it.
+
+    >>> spelled(1e-4)
+    '1e-4'
+    """
+    return f"{tolerance:.0e}".replace("e-0", "e-")
 
 
 # labels -------------------------------------------------------------------------------------------

@@ -239,16 +239,18 @@ def _moved_bound(cells: CellSums, value: float, q: float | None, options: Option
     """Return how far the curve of cells may be from that of the scores: measured, not proven.
 
     Eight times what moving all scores to one end of their cells does, and four mean widths of a
-    cell: half of that was passed by one in 25 sets of 400 spread or saturated scores. And where a
-    cell holds a large share of the labels, the square of that share: the curve within it cannot be
-    seen.
+    cell: half of that was passed by one in 25 sets of 400 spread or saturated scores. No less than
+    the widest cell: where few cells hold two scores the mean is next to nothing, and a quantile
+    may be the error at one of them. And where a cell holds a large share of the labels, the square
+    of that share: the curve within it cannot be seen. A quantile may also fall on its neighbour.
     """
     moved, width, hidden = [], 0.0, 0.0
     for end in (2, 4):
         each = []
         for cell in ends_of_cells(cells):
             mass, hits, low, _, high = cell
-            width = max(width, float((mass @ (high - low)) / mass.sum()))
+            widest = float(np.max((high - low)[mass > 0], initial=0.0))
+            width = max(width, 4 * float((mass @ (high - low)) / mass.sum()), widest)
             hidden = max(hidden, float(np.where(high > low, mass, 0).max() / mass.sum()))
             score = np.maximum.accumulate(cell[end])
             places = ScoreMasses.of(score, mass, hits)
@@ -256,4 +258,14 @@ def _moved_bound(cells: CellSums, value: float, q: float | None, options: Option
             gap = smoother.curve(places.hits / places.mass - places.score, places.score)
             each.append(_error(gap, places.mass, q))
         moved.append(_mean(each))
-    return 8 * max(abs(m - value) for m in moved) + 4 * width + hidden**2
+    if q is not None:
+        found = _gaps(cells.scores(), options)
+        width += _mean([_next_to(gap, mass, q, hidden) for gap, mass in found])
+    return 8 * max(abs(m - value) for m in moved) + width + hidden**2
+
+
+def _next_to(gap: Array, mass: Array, q: float, step: float) -> float:
+    """Return how far a quantile is from its neighbours, this share of the labels away."""
+    here = _error(gap, mass, q)
+    ends = (max(q - step, 0.0), min(q + step, 1.0))
+    return max(abs(_error(gap, mass, end) - here) for end in ends)

@@ -20,7 +20,7 @@ from raterwise.cli.show import (
     plain_table,
     print_table,
 )
-from raterwise.cli.writing import announce, check_json, check_outputs, write_json
+from raterwise.cli.writing import announce, check_json, check_outputs, origin_of, write_json
 from raterwise.io.rated import RatedTable, read_rated
 from raterwise.io.ratings import RatingColumns
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
@@ -124,12 +124,28 @@ def agreement(
             resamples=resamples, level=level, seed=seed, unit=unit.value,
         )  # fmt: skip
     if out is not None:
-        about = {"schema_version": SCHEMA_VERSION, "file": ratings.name}
-        write_json(out, {**about, "class_names": list(table.class_names), **found.to_dict()})
+        asked = {"resamples": resamples, "level": level, "seed": seed, "unit": unit.value}
+        write_json(out, _content(table, found, ratings, asked))
     if not quiet:
         console = new_console()
         _show(console, table, found)
         announce(console, (out,))
+
+
+def _content(
+    table: RatedTable, found: RaterAgreement, file: Path, asked: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what the JSON holds, under the names that results have."""
+    content = found.to_dict()
+    content["data"] |= {"classes": len(table.class_names), "dropped": {"single": found.single}}
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "file": file.name,
+        "class_names": list(table.class_names),
+        **content,
+        "options": asked,
+        **origin_of([file]),
+    }
 
 
 def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:

@@ -40,7 +40,7 @@ from raterwise.cli.show import (
     print_notes,
     print_table,
 )
-from raterwise.cli.writing import announce, check_outputs, with_notes, write_json
+from raterwise.cli.writing import announce, check_html, check_outputs, with_notes, write_json
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
@@ -121,6 +121,7 @@ def compare(
     unit: options.UnitDrawn = Unit.cases,
     on_single: options.OnSingle = OnProblem.error,
     out: Outs = None,
+    html: options.HtmlOut = None,
     csv_out: CsvFile = None,
     latex: LatexFile = None,
     markdown: MarkdownFile = None,
@@ -138,7 +139,9 @@ def compare(
     with --multilabel, are compared by their means and, below, finding by
     finding; results of one with --finding.
     """
-    files = (*(out or ()), csv_out, latex, markdown)
+    check_html(html)
+    pages = [] if html is None else [html]
+    files = (*(out or ()), *pages, csv_out, latex, markdown)
     check_outputs(files, (*predictions, ratings))
     for file in out or ():
         if file.suffix.lower() not in (".json", ".html"):
@@ -167,7 +170,7 @@ def compare(
                 refuse_finding_column(finding_column)
                 found, each = _of_tables(*of, asked), {}
     with making_sense(*predictions):
-        _write(found, each, out or [], csv_out, latex, markdown)
+        _write(found, each, [*(out or ()), *pages], csv_out, latex, markdown)
         console = new_console()
         if not quiet:
             _print(console, found, each)
@@ -375,7 +378,7 @@ def _write(
     from raterwise.report import as_csv, write_comparison
 
     for file in out:
-        if file.suffix.lower() == ".html":
+        if file.suffix.lower() in (".htm", ".html"):
             write_comparison(found, file, findings=each)
         elif each:
             findings = {

@@ -11,7 +11,7 @@ import typer
 
 from raterwise.cli import options
 from raterwise.cli.show import ProgressBar
-from raterwise.cli.writing import check_json, check_outputs, deliver
+from raterwise.cli.writing import check_html, check_json, check_outputs, deliver
 from raterwise.errors import InvalidInputError, MergeError
 from raterwise.io.damaged import making_sense
 
@@ -37,6 +37,7 @@ def merge(
     ] = None,
     out: options.Out = None,
     csv_out: options.CsvOut = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Add up saved summaries and make results of them, as if all cases were in one place.
@@ -49,7 +50,8 @@ def merge(
     from raterwise.streaming.saved import save_digest
 
     check_json(out)
-    check_outputs((out, csv_out, save_summary), summaries)
+    check_html(html)
+    check_outputs((out, csv_out, html, save_summary), summaries)
     read = matching_files(summaries)
     with making_sense(*summaries):
         digest, about, sources = merged_files(summaries)
@@ -60,7 +62,8 @@ def merge(
             results = evaluate_digest(digest, request, report, chosen)
     if save_summary is not None:
         save_digest(save_summary, digest, about, sources=sources)
-    deliver(results, out, csv_out, quiet=quiet, written=(save_summary,), inputs=read)
+    written = (save_summary,)
+    deliver(results, out, csv_out, quiet=quiet, written=written, html=html, inputs=read)
 
 
 def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str]]:

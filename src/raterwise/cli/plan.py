@@ -32,7 +32,7 @@ from raterwise.cli.show import (
     plain_table,
     print_table,
 )
-from raterwise.cli.writing import announce, check_json, check_outputs, write_json
+from raterwise.cli.writing import announce, check_json, check_outputs, origin_of, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
@@ -117,7 +117,8 @@ def plan(
     advice = None if budget is None else found.advice(budget, **costs)
     best = None if budget is None else found.best(budget, **costs)
     rows = [_row(design, best, costs) for design in found.designs]
-    _write(found, rows, advice, heard, each, out, csv_out)
+    about = {"options": asked, **origin_of((predictions, ratings))}
+    _write(found, rows, advice, heard, each, about, out, csv_out)
     if not quiet:
         console = new_console()
         _show(console, found, words, rows, advice, heard)
@@ -193,6 +194,7 @@ def _write(
     advice: str | None,
     heard: list[str],
     each: dict[str, StudyPlan],
+    about: dict[str, Any],
     out: Path | None,
     csv_out: Path | None,
 ) -> None:
@@ -200,7 +202,7 @@ def _write(
         content = {"schema_version": SCHEMA_VERSION, "metric": found.metric, "level": found.level}
         content |= {"designs": rows, "advice": advice, "warnings": heard}
         findings = {title: [_values(d) for d in one.designs] for title, one in each.items()}
-        write_json(out, {**content, **({"findings": findings} if findings else {})})
+        write_json(out, {**content, **({"findings": findings} if findings else {}), **about})
     if csv_out is not None:
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")

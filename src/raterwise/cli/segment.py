@@ -13,7 +13,7 @@ from raterwise.cli import options
 from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.stream import client_of
-from raterwise.cli.writing import check_folder, check_json, check_outputs, deliver
+from raterwise.cli.writing import check_folder, check_html, check_json, check_outputs, deliver
 from raterwise.errors import InvalidInputError
 from raterwise.io.manifests import CaseFiles, read_by, read_manifest
 from raterwise.io.outputs import checkpoint_files, refuse_overwriting
@@ -109,6 +109,7 @@ def segment(
     checkpoint: CheckpointFolder = None,
     out: options.Out = None,
     csv_out: options.CsvOut = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Say how far the probabilities of a segmentation can be trusted, by what several raters drew.
@@ -125,15 +126,16 @@ def segment(
     from raterwise.segmentation.running import Job
 
     check_json(out)
+    check_html(html)
     read = manifest, *checkpoint_files(checkpoint)
-    check_outputs((out, csv_out), read)
+    check_outputs((out, csv_out, html), read)
     settings = Settings(resamples, level, seed, unit.value, on_single=on_single.value)
     request = Request.of(metrics, **asked_of(bins, question, per, option), settings=settings)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     apart = list(subgroup_column or ())
     files = read_manifest(manifest, values=apart)
     drawn = [] if maps is None else _prepare_maps(maps, files)
-    refuse_overwriting((out, csv_out, *drawn), (*read, *read_by(manifest, files)))
+    refuse_overwriting((out, csv_out, html, *drawn), (*read, *read_by(manifest, files)))
     roster = roster_of(comma_list(raters) or None, files) if settings.draws_raters else ()
     images = ImageRequest(request, selection, reduction.value, roster)
     with ProgressBar(shown=not quiet) as report, client_of(cluster, workers) as client:
@@ -150,7 +152,7 @@ def segment(
         )
     masks = (file for each in files for file in (*each.raters, each.mask))
     inputs = (manifest, *(each.probabilities for each in files), *masks)
-    deliver(results, out, csv_out, quiet=quiet, written=(maps,), inputs=inputs)
+    deliver(results, out, csv_out, quiet=quiet, written=(maps,), html=html, inputs=inputs)
 
 
 def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> list[Path]:

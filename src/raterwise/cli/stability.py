@@ -32,12 +32,11 @@ from raterwise.cli.steadiness import (
     measure_findings,
     one_rater_each,
 )
-from raterwise.cli.writing import announce, check_json, check_outputs, write_json
+from raterwise.cli.writing import announce, check_json, check_outputs, origin_of, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import read_json
 from raterwise.io.files import write_bytes_atomically
 from raterwise.predictions import Predictions
-from raterwise.results import Results
 from raterwise.summaries.facts import Facts
 
 if TYPE_CHECKING:
@@ -125,7 +124,8 @@ def stability(
             data = _facts(cases)
     if out is not None:
         asked = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
-        write_json(out, _content(found, each, data, asked, notes))
+        origin = origin_of((predictions, ratings))
+        write_json(out, {**_content(found, each, data, asked, notes), **origin})
     if figure is not None:
         draw(found, figure)
     if not quiet:
@@ -222,7 +222,6 @@ def _content(
         "data": data,
         "options": asked,
         "warnings": list(notes),
-        "versions": Results({}).to_dict()["versions"],
     }
 
 

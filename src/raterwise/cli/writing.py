@@ -21,7 +21,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.files import check_can_write, replaced, write_text_atomically
 from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import file_format, open_table
-from raterwise.provenance import files_of
+from raterwise.provenance import files_of, made, versions
 from raterwise.results import Results
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "check_json",
     "check_outputs",
     "deliver",
+    "origin_of",
     "with_notes",
     "with_origin",
     "write_json",
@@ -88,6 +89,14 @@ def with_origin(results: Results, inputs: Iterable[Path | None]) -> Results:
     command = COMMAND_LINE.get()
     origin = {**results.provenance, "inputs": files_of(inputs)}
     return replace(results, provenance=origin | ({"call": command} if command else {}))
+
+
+def origin_of(inputs: Iterable[Path | None]) -> dict[str, Any]:
+    """Return what any JSON says of its making: the command, its files, the versions."""
+    return {
+        "provenance": made(COMMAND_LINE.get(), inputs=files_of(inputs)),
+        "versions": versions(),
+    }
 
 
 def announce(console: Console, files: Iterable[Path | None]) -> None:

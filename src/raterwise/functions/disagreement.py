@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import as_float_array, choose, positive_integer
+from raterwise.arrays import as_float_array, choose, positive_integer, spelled
 from raterwise.binning import bin_edges, unit_in_last_place
 from raterwise.choices import Debiasing, OnSingle, Singletons
 from raterwise.errors import InvalidInputError, InvalidTypeError
@@ -380,7 +380,7 @@ def _check_sums(z: NDArray[np.float64], tolerance: float) -> None:
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise InvalidInputError(
-            f"predicted: rows must sum to 1 within {tolerance:.0e}, over the values of the "
+            f"predicted: rows must sum to 1 within {spelled(tolerance)}, over the values of the "
             f"statistic; row {row} sums to {z[row].sum():.6g}"
         )
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc, ndtr, ndtri, stdtr
 
 from raterwise.inference.deviations import TOP, Channel
 from raterwise.summaries import DeviationTable
@@ -219,6 +218,8 @@ class Patients:
         t √((u-1) / (u-t²)) is the ratio with the scatter around the mean. Both follow from how much
         of the variance was estimated from the patients.
         """
+        from scipy.special import ndtri, stdtr
+
         share = 1 - 1 / self.effect
         with np.errstate(divide="ignore", invalid="ignore"):
             units, freedom = self.number / share**2, (self.worth - 1) / share**2
@@ -260,6 +261,8 @@ def two_sided(t: FloatArray, skewness: FloatArray) -> FloatArray:
 
     A gamma variable with shape 4/γ² has skewness γ; γ = 0 is the normal distribution.
     """
+    from scipy.special import gammainc, gammaincc, ndtr
+
     t, skewness = np.broadcast_arrays(t, skewness)
     normal = np.minimum(1, 2 * ndtr(-np.abs(t)))
     skewed = np.abs(skewness) >= 0.01

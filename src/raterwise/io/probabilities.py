@@ -13,7 +13,7 @@ from raterwise.inputs import row_sum_tolerance
 from raterwise.io.columns import unused_columns
 from raterwise.io.sources import TableFile, listed
 from raterwise.io.values import id_at
-from raterwise.rules import did_you_mean
+from raterwise.rules import did_you_mean, spelled
 
 __all__ = [
     "check_names",
@@ -150,7 +150,7 @@ def check_probabilities(
         if unused:
             hint = f"{listed(list(unused))} not among the probabilities; {hint}"
     raise InvalidInputError(
-        f"{source}: the probabilities of a case must sum to 1 within {tolerance:.0e}; "
+        f"{source}: the probabilities of a case must sum to 1 within {spelled(tolerance)}; "
         f"those of {case(row)} sum to {sums[row]:.6g} ({hint})"
     )
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
@@ -41,6 +40,8 @@ MOST_DIGITS = 4
 @lru_cache(maxsize=2)
 def _edges(step: float) -> tuple[FloatArray, NDArray[np.uint8]]:
     """Return the edges of the cells, and for each place in [0, 1) how many edges lie below it."""
+    from scipy.special import expit
+
     from raterwise.kernels._deviations import PLACES
 
     edges = expit(np.arange(-STEEPEST, STEEPEST + step / 2, step))

@@ -1,0 +1,449 @@
+"""The public vocabulary as the design states it, written from that text alone.
+
+Names, the order of arguments, defaults and what comes back; the decisions where the papers are
+silent or wrong, by hand numbers; one name, one number, wherever the cases come from.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import raterwise as rw
+from raterwise.catalog import CATALOG
+from raterwise.cli import app
+from raterwise.torch import ensembles, losses, metrics
+from strategies import OF_PROBABILITIES
+
+Array = Any
+
+SIGNATURES = {
+    "Labels.from_classes": "y num_classes=None class_names=None",
+    "Labels.from_ratings": "r num_classes=None missing=-1",
+    "Labels.from_counts": "c",
+    "Labels.from_long": "items raters classes num_classes=None",
+    "epistemic_loss": "probs labels estimator='unbiased'",
+    "irreducible_loss": "labels",
+    "calibration_loss": "probs labels bins=15 estimator='debiased' singletons='zero'",
+    "calibration_error": "probs labels bins=15 estimator='debiased' singletons='zero'",
+    "disagreement_loss": "predicted labels",
+    "statistic_loss": "statistic predicted labels order",
+    "ece": "probs labels bins=15 question='top_label' per='annotation' norm=1",
+    "robust_ece": "sigma=0.1 observed_bins_only=False",
+    "robust_ece_mixture": "probs labels samples components=3 seed=0",
+    "kde_ece": "probs labels question='top_label' p=1 bandwidth=None",
+    "auccc": "probs labels confidence=None outside=None",
+    "aurc": "probs labels confidence=None outside=None",
+    "augrc": "probs labels confidence=None outside=None",
+    "ccc_curve": "probs labels confidence=None outside=None",
+    "confidence.auccc": "confidence correct outside=None",
+    "confidence.io_auroc": "inside outside",
+    "sensitivity": "probs labels threshold=0.5",
+    "net_benefit": "probs labels threshold=0.5",
+    "calibration_curve": "probs labels smooth=True",
+    "krippendorff_alpha": "labels scale='nominal'",
+    "exchangeability_test": "labels groups=None significance=0.05",
+    "alpha_can_help": "probs labels",
+    "shift_prevalence": "probs from_ to",
+    "evaluate": (
+        "probs labels=None metrics='all' groups=None class_names=None resamples=1000 level=0.95 "
+        "seed=0 unit='cases' bins=15 question=None per=None options=None confidence=None "
+        "outside=None subgroups=None threads=None"
+    ),
+    "compare": "models labels=None",
+    "stability.total_variation": "metric probs labels start=0.2 step=0.05 repeats=100 seed=0",
+    "stability.subsample_curve": (
+        "metric probs labels fractions=(0.01, 0.05, 0.1, 0.25, 0.5, 1) repeats=20 seed=0"
+    ),
+    "planning.plan": "metric probs labels",
+    "DirichletBelief": "probs concentration",
+    "DirichletMixtureBelief": "samples concentration",
+    "TemperatureScaling": "input=None",
+    "AlphaCalibration": "l2='cv' penalty='coefficients' weighting='paper'",
+    "segmentation.Case": "probabilities masks region=None spacing=None patient=None",
+}
+
+
+def public(path: str) -> Any:
+    """Return a public object by its dotted name."""
+    found: Any = rw
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+@pytest.mark.parametrize("path", SIGNATURES)
+def test_arguments_are_those_of_the_vocabulary(path: str) -> None:
+    """The names are there, in their order, with their defaults; others may stand between."""
+    known = inspect.signature(public(path)).parameters
+    promised = SIGNATURES[path].replace(", ", ",").split()
+    names = [one.partition("=")[0] for one in promised]
+    by_place = [n for n, one in known.items() if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+    assert [n for n in by_place if n in names] == [n for n in names if n in by_place]
+    for one in promised:
+        name, _, default = one.partition("=")
+        found = known[name].default
+        assert default == ("" if found is inspect.Parameter.empty else repr(found).replace(" ", ""))
+
+
+def messy(seed: int, classes: int, raters: int, cases: int = 60) -> tuple[Array, rw.Labels]:
+    """Return probabilities with zeros, ones and ties, and ratings of which a quarter is missing."""
+    random = np.random.default_rng(seed)
+    probs = random.dirichlet(np.full(classes, 0.4), cases)
+    probs[::7] = np.eye(classes)[random.integers(0, classes, len(probs[::7]))]
+    probs[1::5] = probs[1]
+    ratings = (probs.cumsum(1)[:, None] < random.random((cases, raters, 1))).sum(2)
+    ratings = np.minimum(ratings, classes - 1)
+    odd = random.random(ratings.shape) < 0.2
+    ratings[odd] = random.integers(0, classes, odd.sum())
+    ratings[:, 1:][random.random((cases, raters - 1)) < 0.25] = -1
+    return probs, rw.Labels.from_ratings(ratings, classes)
+
+
+def by_function(name: str, probs: Array, labels: rw.Labels, weights: Array) -> float | str | None:
+    """Return what the public function says: a number, None where undefined, "refused"."""
+    function = getattr(rw, name)
+    known = inspect.signature(function).parameters
+    asked = {"weights": weights, "on_single": "drop"}
+    given = (labels,) if next(iter(known)) == "labels" else (probs, labels)
+    try:
+        value: float = function(*given, **{k: v for k, v in asked.items() if k in known})
+    except rw.UndefinedMetricError:
+        return None
+    except rw.InvalidInputError:
+        return "refused"
+    assert type(value) is float
+    return value if math.isfinite(value) else None
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("classes", "raters"), [(2, 1), (2, 4), (3, 3), (10, 5)])
+def test_a_function_says_what_evaluate_says(classes: int, raters: int, weighted: bool) -> None:
+    """One name, one number: for every metric, on messy cases, in both precisions."""
+    probs, labels = messy(classes + raters, classes, raters)
+    weights = np.random.default_rng(0).choice([0, 0.5, 1, 2.5], len(probs)) if weighted else None
+    for given in (probs, probs.astype(np.float32)):
+        results = rw.evaluate(
+            given, labels, OF_PROBABILITIES, resamples=0, weights=weights, on_single="drop"
+        )
+        compared = 0
+        for name in OF_PROBABILITIES:
+            found = by_function(name, given, labels, weights)
+            value = results[name].value
+            if found in ("refused", None):
+                assert value is None, name
+            else:
+                assert value == pytest.approx(found, rel=1e-12, abs=1e-14), name
+                compared += 1
+        assert compared > 15
+
+
+@pytest.mark.parametrize("seed", [5, 10])
+def test_a_stream_is_within_its_bound(seed: int, tmp_path: Path) -> None:
+    """Where fine cells stand for scores the error is no larger than is said."""
+    probs, labels = messy(seed, 5, 3, 500)
+    probs = 0.999 * np.random.default_rng(seed).dirichlet(np.ones(5), 500) + 0.001 * probs
+    table = {f"prob_{k}": probs[:, k] for k in range(5)}
+    table |= {f"count_{k}": labels.counts[:, k] for k in range(5)}
+    pl.DataFrame(table).write_parquet(tmp_path / "cases.parquet")
+    asked: dict[str, Any] = {"metrics": OF_PROBABILITIES, "resamples": 0, "on_single": "drop"}
+    memory = rw.evaluate(probs, labels, **asked)
+    stream = rw.evaluate_stream(tmp_path / "cases.parquet", count_prefix="count_", **asked)
+    for name in OF_PROBABILITIES:
+        value, bound = memory[name].value, stream[name].bound or 0.0
+        assert stream[name].value == pytest.approx(value, abs=bound + 1e-9), name
+
+
+def test_a_streamed_median_error_is_within_its_bound(tmp_path: Path) -> None:
+    """Where two scores share a cell the median of the errors may fall on its neighbour."""
+    random = np.random.default_rng(114)
+    cases = (random.choice([2, 3, 5]), random.integers(60, 600))[1]
+    probs = random.dirichlet(np.ones(2) * random.choice([0.2, 1.0, 3.0]), cases)
+    ratings = (probs.cumsum(1)[:, None] < random.random((cases, 3, 1)) * 0.999999).sum(2)
+    odd = random.random(ratings.shape) < 0.2
+    ratings[odd] = random.integers(0, 2, odd.sum())
+    ratings[(random.random(ratings.shape) < 0.2) & (np.arange(3) > 0)] = -1
+    labels = rw.Labels.from_ratings(ratings, 2)
+    table = {"prob_0": probs[:, 0], "prob_1": probs[:, 1]}
+    table |= {f"count_{k}": labels.counts[:, k] for k in range(2)}
+    pl.DataFrame(table).write_parquet(tmp_path / "cases.parquet")
+    found = rw.evaluate_stream(
+        tmp_path / "cases.parquet", ["ici", "e50", "e90"], resamples=0, count_prefix="count_"
+    )
+    for name in ("ici", "e50", "e90"):
+        error = abs(float(found[name]) - getattr(rw, name)(probs, labels))
+        assert error <= (found[name].bound or 0), name
+        assert (found[name].bound or 0) < 0.01, name
+    assert abs(float(found["e50"]) - rw.e50(probs, labels)) > 1e-4
+
+
+def test_images_and_findings_say_the_same() -> None:
+    """Voxels are cases, and a finding is two classes asked about the positive one."""
+    random = np.random.default_rng(0)
+    probs, ratings = random.random((2, 6, 8)), random.integers(0, 2, (2, 3, 6, 8))
+    names = ["ece", "brier", "epistemic_loss", "classwise_ece", "accuracy"]
+    each = [
+        rw.evaluate(
+            p.ravel(), rw.Labels.from_ratings(r.reshape(3, -1).T, 2), names, resamples=0
+        )
+        for p, r in zip(probs, ratings, strict=True)
+    ]  # fmt: skip
+    cases = (
+        rw.segmentation.Case(np.stack([1 - p, p]), r) for p, r in zip(probs, ratings, strict=True)
+    )
+    images = rw.segmentation.evaluate(
+        cases, metrics=names, reduction="per_case", num_classes=2, resamples=0
+    )
+    flat, said = probs.reshape(2, -1).T, ratings.transpose(1, 0, 2, 3).reshape(3, 2, -1)
+    findings = rw.evaluate_multilabel(
+        flat, said.sum(0).T, np.full(flat.shape, 3), ["a", "b"], names, resamples=0
+    )
+    for name in names:
+        mean = np.mean([float(one[name]) for one in each])
+        assert images[name].value == pytest.approx(mean, abs=1e-12), name
+    asked = rw.Labels.from_ratings(said[:, 0].T, 2)
+    own = rw.ece(flat[:, 0], asked, question="positive")
+    assert findings.findings["a"]["ece"].value == pytest.approx(own, abs=1e-12)
+
+
+COLUMNS = {
+    "names": ["a", "b"],
+    "numbers": [0, 1],
+    "pairs": pd.MultiIndex.from_tuples([("p", "a"), ("p", "b")]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "Float64", "float32"])
+@pytest.mark.parametrize("columns", COLUMNS.values(), ids=COLUMNS)
+def test_a_frame_is_its_columns_whatever_they_are_called(columns: Any, dtype: str) -> None:
+    """`pd.DataFrame(array)` has numbers for names: those are names too."""
+    frame = pd.DataFrame([[0.75, 0.25], [0.5, 0.5]], columns=columns).astype(dtype)
+    assert rw.brier(frame, [0, 1]) == pytest.approx((0.25**2 + 0.5**2) / 2)
+    counts = pd.DataFrame([[2, 1], [0, 3]], columns=columns)
+    assert rw.Labels.from_counts(counts).counts.tolist() == [[2, 1], [0, 3]]
+    assert rw.Labels.from_ratings(pd.DataFrame([[0, 1], [1, 1]], columns=columns)).counts.tolist()
+
+
+def test_columns_of_a_frame_by_number_and_twice() -> None:
+    """Raters may be numbered; two columns of one name are an error of ours."""
+    frame = pd.DataFrame([[0, 1], [1, 1]])
+    assert rw.Labels.from_frame(frame, raters=[0, 1]).counts.tolist() == [[1, 1], [0, 2]]
+    frame.columns = pd.Index(["ann", "ann"])
+    with pytest.raises(rw.InvalidInputError, match="ratings: must have columns of diff"):
+        rw.Labels.from_ratings(frame)
+
+
+def test_any_kind_of_array_gives_the_same_float() -> None:
+    """NumPy, torch, pandas, polars and lists; one column is the probability of class 1."""
+    p, y = np.array([0.9, 0.2, 0.7, 0.4]), np.array([1, 0, 0, 1])
+    both = np.stack([1 - p, p], axis=1)
+    hand = float(np.mean([0.1, 0.2, 0.7, 0.6]))
+    for probs in (both, torch.tensor(both), pd.DataFrame(both), pl.DataFrame(both), both.tolist(),
+                  p, torch.tensor(p), pd.Series(p), pl.Series(p)):  # fmt: skip
+        for labels in (y, torch.tensor(y), pd.Series(y, dtype="Int64"), pl.Series(y)):
+            found = rw.ece(probs, labels)
+            assert type(found) is float
+            assert found == pytest.approx(hand)
+
+
+def test_binary_numbers_by_hand() -> None:
+    """Four cases whose figures are worked on paper."""
+    p, y = np.array([0.9, 0.2, 0.7, 0.4]), np.array([1, 0, 0, 1])
+    hand = {
+        "accuracy": 0.5, "brier": 0.225, "expected_squared_loss": 0.45, "auroc": 0.75,
+        "ranked_probability_score": 0.225, "sensitivity": 0.5, "specificity": 0.5, "ppv": 0.5,
+        "npv": 0.5, "f1": 0.5, "observed_expected_ratio": 2 / 2.2, "ece": 0.4, "mce": 0.7,
+        "average_precision": 0.5 + 0.5 * 2 / 3, "rms_ce": math.sqrt(0.225),
+    }  # fmt: skip
+    for name, value in hand.items():
+        assert getattr(rw, name)(p, y) == pytest.approx(value), name
+    assert rw.net_benefit(p, y, 0.3) == pytest.approx(0.5 - 0.25 * 0.3 / 0.7)
+    assert rw.sensitivity(p, y, threshold=0.3, positive=1) == 1.0
+    assert rw.shift_prevalence([[0.5, 0.5]], 0.5, 0.1) == pytest.approx(np.array([[0.9, 0.1]]))
+
+
+def test_where_the_papers_are_silent() -> None:
+    """Decisions of the design's table, each by a number that the other choice would not give."""
+    # bins: [a, b), the last closed; p = 0 is in the first, p = 1 in the last
+    assert rw.ece([0.0, 1.0, 0.0], [1, 1, 0], question="positive") == pytest.approx(1 / 3)
+    edge = [2 / 15, 2 / 15 - 1e-9]
+    assert rw.ece(edge, [1, 0], question="positive") == pytest.approx(0.5)
+    # top label for two classes too
+    assert rw.ece([0.2, 0.2], [0, 0]) == pytest.approx(0.2)
+    assert rw.ece([0.3, 0.9], [1, 1]) == pytest.approx((0.7 + 0.1) / 2)
+    # fewer cases than bins of equal mass
+    assert rw.adaptive_ece([0.9, 0.6], [1, 0]) == pytest.approx((0.1 + 0.6) / 2)
+    # Brier halves for two classes only
+    assert rw.brier([0.9], [1]) == pytest.approx(0.01)
+    assert rw.brier([0.9], [1], scale_by_half=False) == pytest.approx(0.02)
+    assert rw.brier([[0.9, 0.1, 0.0]], [0]) == pytest.approx(0.02)
+    # bins with one case
+    assert rw.calibration_loss([0.05, 0.95], [0, 1]) == 0.0
+    assert rw.calibration_loss([0.05, 0.95], [0, 1], singletons="plugin") == pytest.approx(0.005)
+    # pooled annotations or cases
+    labels = rw.Labels.from_ratings([[1, 1, 1], [0, -1, -1]], 2)
+    assert rw.ece([0.9, 0.8], labels) == pytest.approx((3 * 0.1 + 0.8) / 4)
+    assert rw.ece([0.9, 0.8], labels, per="case") == pytest.approx((0.1 + 0.8) / 2)
+    # SCE among the cases predicted as k, classwise ECE among all
+    probs = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3], [0.6, 0.3, 0.1]]
+    assert rw.sce(probs, [0, 2, 1]) == pytest.approx((0.3 + 0.6 + 0.5) / 3 / 3)
+    assert rw.classwise_ece(probs, [0, 2, 1]) == pytest.approx((1.1 + 1.4 + 0.9) / 3 / 3)
+    assert math.isfinite(rw.kde_ece([0.0, 1.0, 0.5, 0.0], [0, 1, 1, 1], bandwidth=0.1))
+
+
+def test_posteriors_by_hand() -> None:
+    """Member weights are products; a Dirichlet adds counts."""
+    samples = np.array([[[0.8, 0.2]], [[0.4, 0.6]]])
+    labels = rw.Labels.from_counts([[2, 1]])
+    weights = np.array([0.8**2 * 0.2, 0.4**2 * 0.6])
+    expected = weights @ samples[:, 0] / weights.sum()
+    assert rw.EnsembleBelief(samples).posterior(labels).mean[0] == pytest.approx(expected)
+    belief = rw.DirichletBelief([[0.5, 0.5]], 4.0)
+    assert belief.posterior(labels).mean[0] == pytest.approx(np.array([4, 3]) / 7)
+    assert belief.disagreement()[0] == pytest.approx(4 / 5 * 0.5)
+    assert belief.sample(3, 0).shape == (3, 1, 2)
+    assert rw.DirichletMixtureBelief(samples, 4.0).posterior(labels).mean.shape == (1, 2)
+    assert rw.PointBelief([[0.5, 0.5]]).expected_gain()[0] == 0.0
+
+
+ERRORS = {
+    "sum": (lambda: rw.ece([[0.5, 0.33]], [0]), "probs: rows must sum to 1 within 1e-4; row 0 "
+            "sums to 0.83"),
+    "float16": (lambda: rw.ece(np.array([[0.5, 0.33]], np.float16), [0]), "within 1e-2; row 0"),
+    "logits": (lambda: rw.ece([[3.0, -2.0]], [0]), "probs: must lie in [0, 1]; row 0 holds 3"),
+    "NaN": (lambda: rw.ece([0.5, np.nan], [0, 1]), "1 values are NaN, the first in row 1"),
+    "unrated": (lambda: rw.ece([0.5], rw.Labels.from_ratings([[-1]], 2)), "every case needs a"),
+    "single": (lambda: rw.epistemic_loss([0.5], [0]), "needs at least 2 labels per case"),
+    "weights": (lambda: rw.calibration_loss([0.1, 0.2], [0, 1], weights=[1, 2]), "equal case"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors_say_the_rule_and_the_value(case: str) -> None:
+    """As the design words them, and a ValueError underneath."""
+    call, words = ERRORS[case]
+    with pytest.raises(rw.InvalidInputError, match=re.escape(words)) as caught:
+        call()
+    assert isinstance(caught.value, ValueError)
+
+
+def test_undefined_is_an_error_of_the_function_alone() -> None:
+    """AUCCC where every case is right: the other metrics of `evaluate` go on."""
+    with pytest.raises(rw.UndefinedMetricError):
+        rw.auccc([0.2, 0.9], [0, 1])
+    results = rw.evaluate([0.2, 0.9], [0, 1], ["auccc", "ece"], resamples=0)
+    assert results["auccc"].value is None
+    assert results["auccc"].undefined
+    assert float(results["ece"]) == pytest.approx(0.15)
+
+
+def test_losses_and_metrics_of_torch() -> None:
+    """All take (logits, targets); a metric in a loop says what the function says."""
+    torch.manual_seed(0)
+    logits, classes = torch.randn(40, 3, requires_grad=True), torch.randint(0, 3, (40,))
+    histogram = losses.HistogramCrossEntropy()
+    every = [losses.FocalLoss(2.0), losses.FLSD(gamma=3), losses.MDCA(), losses.DCA(),
+             losses.RCR(sigma=0.1, normalization="smooth"), losses.MMCE(), histogram,
+             losses.Regularized(histogram, losses.MDCA(), 0.5)]  # fmt: skip
+    for loss in every:
+        (slope,) = torch.autograd.grad(loss(logits, classes), logits)
+        assert torch.isfinite(slope).all()
+    entropy = torch.nn.functional.cross_entropy(logits, classes).item()
+    assert histogram(logits, classes).item() == pytest.approx(entropy)
+    one, other = (losses.RCR(sigma=s, normalization="paper")(logits, classes) for s in (0.1, 0.5))
+    assert one.item() == pytest.approx(other.item())
+    probs = logits.detach().double().softmax(1)
+    for name, function in (("ECE", rw.ece), ("Brier", rw.brier), ("NLL", rw.nll)):
+        metric = getattr(metrics, name)(num_classes=3)
+        metric.update(probs[:20], classes[:20])
+        metric.update(probs[20:], torch.nn.functional.one_hot(classes[20:], 3))
+        assert float(metric.compute()) == pytest.approx(function(probs, classes))
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(0.5))
+    drawn = ensembles.mc_dropout(net, torch.randn(4, 3), samples=5, seed=0, progress=False)
+    assert drawn.samples.shape == (5, 4, 3)
+
+
+KEYS = {"schema_version", "metrics", "data", "options", "provenance", "versions"}
+COMMON = "--metrics ece,brier --option ece.bins=10 --per annotation --resamples 10 --seed 1 -q"
+
+
+def run(command: str, code: int = 0) -> None:
+    """Run a command, which should end with this code."""
+    done = CliRunner().invoke(app, command.split())
+    assert done.exit_code == code, done.output
+
+
+def check_page_and_json(name: str, keys: set[str] = KEYS) -> None:
+    """The page is a page, the JSON has what is promised."""
+    assert "<html" in Path(f"{name}.html").read_text(encoding="utf-8")
+    content = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
+    assert keys <= set(content)
+    if keys == KEYS:
+        assert {"cases", "raters", "classes", "dropped"} <= set(content["data"])
+        assert {"value", "low", "high"} <= set(content["metrics"]["ece"])
+
+
+def test_commands_write_json_and_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--out` and `--html` of evaluate, compare, merge and segment."""
+    monkeypatch.chdir(tmp_path)
+    probs, labels = messy(1, 3, 3, 40)
+    table = {f"prob_{k}": probs[:, k] for k in range(3)}
+    table |= {f"count_{k}": labels.counts[:, k] for k in range(3)}
+    for name, order in (("a", slice(None)), ("b", slice(None, None, -1))):
+        own = {f"prob_{k}": probs[order, k] for k in range(3)}
+        pl.DataFrame(table | own).write_parquet(f"{name}.parquet")
+        run(f"evaluate {name}.parquet --count-prefix count_ {COMMON} --stream --out {name}.json "
+            f"--save-summary {name}.npz" + (" --html a.html" if name == "a" else ""))  # fmt: skip
+    check_page_and_json("a")
+    run("compare a.json b.json -q --out c.json --html c.html")
+    check_page_and_json("c", {"schema_version"})
+    run("merge a.npz b.npz --resamples 10 -q --out m.json --html m.html")
+    check_page_and_json("m")
+    np.save("p.npy", np.random.default_rng(0).dirichlet([1, 1], (4, 4)).transpose(2, 0, 1))
+    np.save("r.npy", np.random.default_rng(0).integers(0, 2, (4, 4)))
+    Path("images.csv").write_text("case,probabilities,raters\n1,p.npy,r.npy\n", encoding="utf-8")
+    run(f"segment images.csv {COMMON} --out s.json --html s.html")
+    check_page_and_json("s")
+    run("segment images.csv --html s.txt", code=2)
+    run("merge a.npz --html m.txt", code=2)
+    run("compare a.json b.json --html c.txt", code=2)
+
+
+def test_other_json_says_how_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agreement, stability and plans: the seed, the command, its files by their sums."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    p, said = random.random(60), random.integers(0, 2, (60, 2))
+    names = {"case": np.arange(60)}
+    pl.DataFrame(names | {"prob_0": 1 - p, "prob_1": p}).write_csv("p.csv")
+    pl.DataFrame(names | {"rater_a": said[:, 0], "rater_b": said[:, 1]}).write_csv("r.csv")
+    run("agreement r.csv --resamples 10 --seed 1 -q --out a.json")
+    run("stability p.csv --ratings r.csv --metrics ece --repeats 2 --seed 1 -q --out s.json")
+    run("plan brier p.csv --ratings r.csv --cases 40 --raters 1,2 --repeats 2 --resamples 10 "
+        "--seed 1 -q --out d.json")  # fmt: skip
+    for name, inputs in (("a", ["r.csv"]), ("s", ["p.csv", "r.csv"]), ("d", ["p.csv", "r.csv"])):
+        content = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
+        assert {"schema_version", "options", "provenance", "versions"} <= set(content), name
+        assert content["options"]["seed"] == 1
+        assert [file["name"] for file in content["provenance"]["inputs"]] == inputs
+    agreement = json.loads(Path("a.json").read_text(encoding="utf-8"))
+    assert agreement["data"]["classes"] == 2
+    assert agreement["data"]["dropped"] == {"single": 0}
+
+
+def test_every_metric_has_a_public_function() -> None:
+    """But for those of a belief that `evaluate` alone has."""
+    without = [name for name in CATALOG if not hasattr(rw, name)]
+    assert all(CATALOG[name].needs_belief for name in without)
+    assert hasattr(rw.confidence, "io_auroc")
