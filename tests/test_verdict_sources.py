@@ -251,19 +251,19 @@ def test_no_verdict_says_why(found: Any, why: str) -> None:
     assert said["sentence"].startswith("no verdict because ") and why in said["sentence"]
 
 
-def two_raters(seed: int) -> tuple[Any, rw.Labels]:
-    """Return probabilities, and two raters of whom the second sees much less."""
+def sceptics(seed: int, gaps: tuple[float, ...]) -> tuple[Any, rw.Labels]:
+    """Return probabilities, and raters who see less than that, each by a gap."""
     random = np.random.default_rng(seed)
     p = random.beta(2, 2, 60)
-    said = [random.random(60) < np.clip(p - gap, 0, 1) for gap in (0.05, 0.3)]
+    said = [random.random(60) < np.clip(p - gap, 0, 1) for gap in gaps]
     return p, rw.Labels.from_ratings(np.stack(said, axis=1).astype(int), num_classes=2)
 
 
 def test_red_only_where_intervals_over_raters_agree() -> None:
     """The verdict is on these raters; where others might say otherwise it is no more than amber."""
     tones = {}
-    for seed in range(6):
-        p, labels = two_raters(seed)
+    for seed in range(6):  # two who differ, or six who do not
+        p, labels = sceptics(seed, (0.05, 0.3) if seed < 4 else (0.4,) * 6)
         results = rw.evaluate(p, labels, "ece", resamples=50, unit="both", question="positive")
         judged, told = results.data["verdict"], verdict(results)
         if judged["miscalibrated"]:
@@ -291,3 +291,16 @@ def test_never_green_against_an_interval(unit: Any) -> None:
     assert (told.headline, told.tone) == ("Possibly miscalibrated", "caution")
     assert "But the interval of Expected calibration error excludes 0." in told.explanation
     assert ("these very cases for granted" in told.explanation) == (unit == "raters")
+
+
+def test_many_intervals_are_said_to_be_many() -> None:
+    """Some of twenty intervals at 95 % exclude 0 by chance: the text says so."""
+    p = np.linspace(0.02, 0.98, 400)
+    labels = (np.random.default_rng(7).random(400) < p).astype(int)
+    for metrics, many in (("all", True), ("ece,mce", False)):
+        results = rw.evaluate(p, labels, metrics, resamples=50)
+        errors = [e for e in results.values() if e.group == "Calibration"]
+        seen = _beside_intervals([replace(errors[0], low=0.01), *errors[1:]], "cases")
+        seen = {**results.data["verdict"], **seen, "miscalibrated": False}
+        told = verdict(replace(results, data={**results.data, "verdict": seen}))
+        assert ("chance alone lets some exclude 0" in told.explanation) == many
