@@ -191,8 +191,8 @@ def print_results(results: Results, console: Console | None = None) -> None:
     if corrected:
         console.print(
             Text(
-                "corrected: chance alone pushes a calibration error up; this is the value with "
-                "that taken out."
+                "corrected: the error of which half of all samples would show more, and half less; "
+                "chance mostly pushes a calibration error up."
             )
         )
     if results.findings:

@@ -332,8 +332,9 @@ def _normal(
     f = channel.coefficients
     root = f * np.sqrt(_variances(table, channel.place, agreement))
     values, vectors = np.linalg.eigh(root @ root.T)
-    half = vectors * np.sqrt(np.maximum(values, 0))
-    return np.asarray(random.standard_normal((simulations, len(f))) @ half.T)
+    # The symmetric root: eigenvectors change their signs with the last digit of a sum, it does not.
+    half = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    return np.asarray(random.standard_normal((simulations, len(f))) @ half)
 
 
 def _labels(
