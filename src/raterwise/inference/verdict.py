@@ -291,10 +291,10 @@ class _Asked:
         known = Evidence.of(tables[0], channels, patients=None).agreement
         table = self.sums.counted(1 / whole[0], -1 / whole[1])
         # Whether the model is calibrated is another question: its deviations vary as they do.
-        about = {"patients": self.about.patients, "agreement": known}
-        evidence = Evidence.of(table, channels, scattered=True, **about)
+        patients = self.about.patients
+        null = Evidence.of(table, channels, patients=patients, agreement=known)
+        evidence = Evidence.of(table, channels, patients=patients, agreement=known, scattered=True)
         p = evidence.p_values()
-        null = Evidence.of(table, channels, **about)
         chance = simulated_p_values(
             table, channels, null, self.simulations, self.seed, as_labels=False
         )
