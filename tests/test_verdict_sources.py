@@ -110,6 +110,19 @@ def test_the_same_verdict_from_every_source(shift: float, tmp_path: Path) -> Non
     agree(streamed(held, tmp_path / "cases.parquet").data["verdict"], expected, 0.1)
 
 
+def test_patients_are_patients_where_raters_are_drawn(tmp_path: Path) -> None:
+    """The verdict takes raters as they are: with any unit it is that of the patients."""
+    held = cases(shift=0.0)
+    for evaluated in (
+        lambda unit: in_memory(held, unit=unit),
+        lambda unit: streamed(held, tmp_path / "c.parquet", unit=unit),
+    ):
+        by_cases, by_raters = (evaluated(unit).data["verdict"] for unit in ("cases", "raters"))
+        assert by_cases["design_effect"] > 1.1
+        for name in ("p_value", "design_effect", "deviations"):
+            assert by_raters[name] == by_cases[name]
+
+
 def test_four_classes_in_memory_and_in_a_stream(tmp_path: Path) -> None:
     """Channels of classes, of the top label and of all classes add up over parts."""
     random = np.random.default_rng(1)
