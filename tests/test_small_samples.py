@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
+import raterwise as rw
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.intervals import (
     calibrated_noise,
