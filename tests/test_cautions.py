@@ -138,3 +138,12 @@ def test_numbers_of_raters_that_depend_on_the_case() -> None:
     assert found.data["verdict"]["counting"]["sentence"] in found.warnings
     by_case = rw.evaluate(p, labels, "ece", resamples=100, per="case").data["verdict"]
     assert not by_case["miscalibrated"]
+
+
+def test_a_metric_without_the_question_says_which_it_answers() -> None:
+    """Asked about every class, Smooth ECE has a question of its own, and a warning says so."""
+    found = rw.evaluate(
+        [0.2, 0.7, 0.4], [0, 1, 1], "ece,smooth_ece", question="per_class", resamples=0
+    )
+    told = "Smooth ECE: has no question 'per_class', and answers 'top_label'"
+    assert told in found.warnings

@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import raterwise as rw
 from raterwise.cli import app
 from raterwise.cli.show import print_results
 from raterwise.cli.stability import read_stability
+from raterwise.multilabel import _verdict_on_each
 from raterwise.report import comparison_html, report_html
 
 FINDINGS = ("edema", "mass", "pleural effusion")
@@ -135,6 +137,51 @@ def test_means_and_findings(folder: Path) -> None:
             assert by_place[name, metric] == pytest.approx(value, abs=1e-12)
             line = next(row for row in told.splitlines() if row.startswith(name))
             assert f"{value:.3f} [" in line, metric
+
+
+def test_readers_are_compared_and_the_headline_is_that_of_the_report(folder: Path) -> None:
+    """A row per rating says who said it: a reader who sees twice as much is warned of.
+
+    The terminal opens with the words of the report, of a single finding with its name.
+    """
+    random = np.random.default_rng(3)
+    said = random.random((CASES, 3)) < CHEST.truth[:, :1] * np.array([1, 1, 0.3])
+    rows = [
+        (f"n{i}", f"r{j}", "edema", "YES" if said[i, j] else "NO")
+        for i in range(CASES) for j in range(3)
+    ]  # fmt: skip
+    write(folder / "long.csv", ["case", "reader", "finding", "label"], rows)
+    options = "--ratings long.csv --multilabel --prob-columns prob_edema --resamples 100"
+    told = done(f"evaluate p.csv {options} --metrics ece,brier,fleiss_kappa --out o.json")
+    assert "the raters are not interchangeable" in told
+    results = rw.Results.from_json(folder / "o.json")
+    (name, found), = results.findings.items()  # fmt: skip
+    assert found.data["exchangeability"]["p_value"] < 0.01
+    assert f"Says “{name}” too rarely. Predicted" in told.replace("\n", " ")
+    assert f"Says “{name}” too rarely" in report_html(results)
+    assert "1 of 1" not in told + report_html(results)
+
+
+def test_an_interval_that_excludes_0_is_no_all_clear() -> None:
+    """No check stands out and an interval excludes 0: the terminal says so as the report does."""
+    results = rw.evaluate_multilabel(
+        CHEST.probs[:, 1:], CHEST.positives[:, 1:], CHEST.raters[:, 1:], names=FINDINGS[1:],
+        metrics="ece", resamples=100,
+    )  # fmt: skip
+    verdict = {**results.findings["mass"].data["verdict"], "miscalibrated": False}
+    doubtful = {"mass": {**verdict, "p_value": 0.06, "above_zero": ["ece"]}}
+    doubtful[FINDINGS[2]] = {**doubtful["mass"], "above_zero": []}
+    findings = {
+        title: replace(found, data={**found.data, "verdict": doubtful[title]})
+        for title, found in results.findings.items()
+    }
+    told = _verdict_on_each(findings)
+    assert told["possibly"] == ["mass"] and told["sentence"].endswith("exclude 0 in mass")
+    shown = io.StringIO()
+    data = {**results.data, "verdict": told}
+    print_results(replace(results, findings=findings, data=data), Console(file=shown, width=200))
+    assert "No clear answer for" in shown.getvalue()
+    assert "mass: Possibly miscalibrated." in shown.getvalue()
 
 
 def test_a_narrow_terminal_has_the_values_alone(folder: Path) -> None:

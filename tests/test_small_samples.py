@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from scipy.special import expit
 
+import raterwise as rw
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.intervals import (
     calibrated_noise,
@@ -466,3 +467,16 @@ def test_where_all_units_are_wrong_the_lower_end_allows_for_one_that_is_not():
     """No right case in 30: as far below 1 as the Poisson limit 3.689 / 30 is above 0."""
     low, high = loss_interval(linearise(1.0, [1.0] * 30), step=1, most=1)
     assert (low, high) == (pytest.approx(1 - stats.chi2.ppf(0.975, 2) / 60), 1.0)
+
+
+def test_an_unseen_error_of_a_patient_is_one_of_his_cases() -> None:
+    """Nothing wrong in 200 cases: the log loss allows for one wrong case, whoever's it is.
+
+    That all ten cases of a patient could be wrong at once would allow ten times as much.
+    """
+    p = np.random.default_rng(0).uniform(0.98, 0.999, 200)
+    right = np.ones(200, int)
+    alone = rw.evaluate(p, right, "nll", resamples=20)["nll"].high
+    grouped = rw.evaluate(p, right, "nll", np.arange(200) // 10, resamples=20)["nll"].high
+    assert alone is not None and alone > 0.05
+    assert grouped == pytest.approx(alone, rel=0.05)

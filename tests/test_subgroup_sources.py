@@ -94,6 +94,35 @@ def test_a_stream_has_the_sub_groups_of_memory(mixed: bool, tmp_path: Path) -> N
     assert off.differences["ece"].adjusted_p_value < 0.05
 
 
+def test_a_stream_draws_the_raters_of_each_level(tmp_path: Path) -> None:
+    """Three readers of whom one leans at scanner B: its levels have the intervals of memory."""
+    held = cases(60)
+    random = np.random.default_rng(5)
+    shift = np.array([0, 0.3, -0.3]) * np.where(held["scanner"] == "B", 1.0, 0.2)[:, None]
+    said = (random.random(shift.shape) < np.clip(held["p"][:, None] + shift, 0, 1)).astype(int)
+    table = pa.table({f"reader_{j}": said[:, j] for j in range(3)})
+    table = table.append_column("prob_1", pa.array(held["p"]))
+    table = table.append_column("scanner", pa.array(held["scanner"].tolist()))
+    pq.write_table(table, tmp_path / "r.parquet", row_group_size=70)
+    asked: dict[str, Any] = {"metrics": "brier,ece", "unit": "raters", "resamples": 50}
+    found = rw.evaluate_stream(
+        tmp_path / "r.parquet", rater_columns=[f"reader_{j}" for j in range(3)],
+        subgroups="scanner", **asked,
+    )  # fmt: skip
+    labels = rw.Labels.from_ratings(said, num_classes=2)
+    expected = rw.evaluate(held["p"], labels, subgroups={"scanner": held["scanner"]}, **asked)
+    widths = {}
+    for one, other in zip(found.subgroups, expected.subgroups, strict=True):
+        for name, e in other.estimates.items():
+            mine = one.estimates[name]
+            ends = mine.value, mine.low, mine.high
+            assert ends == pytest.approx((e.value, e.low, e.high), abs=1e-9), (one.level, name)
+        brier = one.estimates["brier"]
+        assert brier.low is not None and brier.high is not None
+        widths[one.level] = brier.high - brier.low
+    assert widths["B"] > 1.5 * widths["A"]
+
+
 def test_levels_are_checkpointed_and_merged(tmp_path: Path) -> None:
     """A run that goes on, and two places that save summaries, give the sub-groups of one run."""
     held = cases()

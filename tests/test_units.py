@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from raterwise.cli import app
-from raterwise.inference.raters import MAX_LEFT_OUT, Panels
+from raterwise.inference.raters import MAX_LEFT_OUT, Panels, RaterDraws
 from raterwise.inference.settings import Settings
 from raterwise.io.manifests import read_manifest
 from raterwise.labels import Labels
@@ -340,3 +340,41 @@ def test_differences_over_new_panels_are_covered() -> None:
             held[d.metric] += d.low <= truth[d.metric] <= d.high
     for metric, count in held.items():
         assert count >= 0.89 * panels, (metric, count)
+
+
+def test_raters_who_lean_one_way_prove_no_error() -> None:
+    """Three readers who lean: their panel is off, the model is not, and the interval knows it.
+
+    The probabilities are those over all readers. A test at zero that takes the three for all would
+    exclude 0 in half of the test sets; of a model that is off by much, and readers who
+    agree, it still does.
+    """
+    nodes, share = np.polynomial.hermite_e.hermegauss(21)
+    excluded = {"classwise_ece": 0, "calibration_error": 0}
+    for seed in range(12):
+        random = np.random.default_rng([21, seed])
+        z = random.normal(-0.5, 1.5, 800)
+        probs = 1 / (1 + np.exp(-z[:, None] - 0.8 * nodes)) @ share / share.sum()
+        lean = random.normal(0, 0.8, 3)
+        said = (random.random((800, 3)) < 1 / (1 + np.exp(-z[:, None] - lean))).astype(np.int64)
+        labels = Labels.from_ratings(said, num_classes=2)
+        found = rw.evaluate(probs, labels, [*excluded], unit="both", resamples=100, seed=seed)
+        for name in excluded:
+            excluded[name] += found[name].low > 0
+    assert max(excluded.values()) <= 2, excluded
+    said = (random.random((800, 3)) < 1 / (1 + np.exp(-z[:, None] - lean / 10))).astype(np.int64)
+    labels = Labels.from_ratings(said, num_classes=2)
+    off = rw.evaluate(0.98 - 0.3 * probs, labels, "classwise_ece", unit="both", resamples=100)
+    assert off["classwise_ece"].low > 0.1
+
+
+def test_values_round_the_estimate_are_as_far_apart_as_the_jackknife_says() -> None:
+    """Without each of four raters 0.4, 0.5, 0.6, 0.7: an error of sqrt(3/4 · 0.05), 3 degrees."""
+    draws = RaterDraws([{}] * 20_000, [{}] * 4, 1.0, seed=0)
+    found = draws.around(0.5, np.array([0.4, 0.5, 0.6, 0.7]))
+    quarter = 0.7648923 * np.sqrt(0.75 * 0.05)  # Student's third quartile, 3 degrees of freedom
+    assert np.quantile(found, [0.25, 0.75]) == pytest.approx(
+        [0.5 - quarter, 0.5 + quarter], abs=6e-3
+    )
+    # Student's 0.975 quantile of 3 degrees over the normal one: 3.182446 / 1.959964
+    assert draws.expansion(0.95) == pytest.approx(3.182446 / 1.959964, rel=1e-5)

@@ -440,6 +440,26 @@ def test_numbers_of_raters_that_depend_on_nothing_are_not() -> None:
     assert alarms <= 7
 
 
+def test_so_they_are_not_for_a_model_that_is_off() -> None:
+    """Over-confident about cases with one to five raters by chance: the noise is not its own.
+
+    By the model's own probabilities, which leave too little room, two in five would be alarms.
+    """
+    alarms = 0
+    for seed in range(40):
+        random = np.random.default_rng([15, seed])
+        logit, raters = random.normal(-0.5, 1.5, 300), random.integers(1, 6, 300)
+        same = random.random(300) < 0.7
+        truth = 1 / (1 + np.exp(-logit))
+        truth = np.where(same, random.random(300) < truth, truth)
+        z = 1 / (1 + np.exp(-3 * logit))
+        counted = histograms(random.binomial(raters, truth), raters)
+        counting = judge(z, counted, simulations=300, seed=seed).counting
+        assert counting is not None
+        alarms += counting.matters
+    assert alarms <= 6
+
+
 def test_refuses_what_it_cannot_use() -> None:
     """Each message names the argument, the rule and the value."""
     with pytest.raises(InvalidInputError, match="significance: must be between 0 and 1; got 5"):

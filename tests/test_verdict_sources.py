@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,10 @@ def as_finding(held: dict[str, Any]) -> rw.Results:
 
 
 def agree(found: dict[str, Any], expected: dict[str, Any], within: float) -> None:
-    """Assert that two verdicts say the same."""
-    assert found["sentence"] == expected["sentence"]
+    """Assert that two verdicts say the same; a p-value is as near as the deviations are."""
+    said, known = (re.sub(r"p = [\d.]+", "p", v["sentence"]) for v in (found, expected))
+    assert said == known
+    assert found["p_value"] == pytest.approx(expected["p_value"], abs=max(within, 1e-3) / 2)
     assert found["miscalibrated"] == expected["miscalibrated"]
     for one, other in zip(found["deviations"], expected["deviations"], strict=True):
         assert one["statistic"] == other["statistic"]
@@ -105,6 +108,19 @@ def test_the_same_verdict_from_every_source(shift: float, tmp_path: Path) -> Non
     for reduction in ("pooled", "per_case"):
         agree(as_images(held, reduction).data["verdict"], expected, 1e-6)
     agree(streamed(held, tmp_path / "cases.parquet").data["verdict"], expected, 0.1)
+
+
+def test_patients_are_patients_where_raters_are_drawn(tmp_path: Path) -> None:
+    """The verdict takes raters as they are: with any unit it is that of the patients."""
+    held = cases(shift=0.0)
+    for evaluated in (
+        lambda unit: in_memory(held, unit=unit),
+        lambda unit: streamed(held, tmp_path / "c.parquet", unit=unit),
+    ):
+        by_cases, by_raters = (evaluated(unit).data["verdict"] for unit in ("cases", "raters"))
+        assert by_cases["design_effect"] > 1.1
+        for name in ("p_value", "design_effect", "deviations"):
+            assert by_raters[name] == by_cases[name]
 
 
 def test_four_classes_in_memory_and_in_a_stream(tmp_path: Path) -> None:
@@ -251,19 +267,19 @@ def test_no_verdict_says_why(found: Any, why: str) -> None:
     assert said["sentence"].startswith("no verdict because ") and why in said["sentence"]
 
 
-def two_raters(seed: int) -> tuple[Any, rw.Labels]:
-    """Return probabilities, and two raters of whom the second sees much less."""
+def sceptics(seed: int, gaps: tuple[float, ...]) -> tuple[Any, rw.Labels]:
+    """Return probabilities, and raters who see less than that, each by a gap."""
     random = np.random.default_rng(seed)
     p = random.beta(2, 2, 60)
-    said = [random.random(60) < np.clip(p - gap, 0, 1) for gap in (0.05, 0.3)]
+    said = [random.random(60) < np.clip(p - gap, 0, 1) for gap in gaps]
     return p, rw.Labels.from_ratings(np.stack(said, axis=1).astype(int), num_classes=2)
 
 
 def test_red_only_where_intervals_over_raters_agree() -> None:
     """The verdict is on these raters; where others might say otherwise it is no more than amber."""
     tones = {}
-    for seed in range(6):
-        p, labels = two_raters(seed)
+    for seed in range(6):  # two who differ, or six who do not
+        p, labels = sceptics(seed, (0.05, 0.3) if seed < 4 else (0.4,) * 6)
         results = rw.evaluate(p, labels, "ece", resamples=50, unit="both", question="positive")
         judged, told = results.data["verdict"], verdict(results)
         if judged["miscalibrated"]:
@@ -291,3 +307,16 @@ def test_never_green_against_an_interval(unit: Any) -> None:
     assert (told.headline, told.tone) == ("Possibly miscalibrated", "caution")
     assert "But the interval of Expected calibration error excludes 0." in told.explanation
     assert ("these very cases for granted" in told.explanation) == (unit == "raters")
+
+
+def test_many_intervals_are_said_to_be_many() -> None:
+    """Some of twenty intervals at 95 % exclude 0 by chance: the text says so."""
+    p = np.linspace(0.02, 0.98, 400)
+    labels = (np.random.default_rng(7).random(400) < p).astype(int)
+    for metrics, many in (("all", True), ("ece,mce", False)):
+        results = rw.evaluate(p, labels, metrics, resamples=50)
+        errors = [e for e in results.values() if e.group == "Calibration"]
+        seen = _beside_intervals([replace(errors[0], low=0.01), *errors[1:]], "cases")
+        seen = {**results.data["verdict"], **seen, "miscalibrated": False}
+        told = verdict(replace(results, data={**results.data, "verdict": seen}))
+        assert ("chance alone lets some exclude 0" in told.explanation) == many

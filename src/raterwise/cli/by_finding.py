@@ -22,10 +22,30 @@ from raterwise.cli.show import (
 from raterwise.compare import Comparison, Difference, compare
 from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import holm
+from raterwise.report.findings import verdict_on_findings, verdicts_by_finding
 from raterwise.report.words import headline
 from raterwise.results import Results, left_out
 
-__all__ = ["compare_findings", "finding_of", "note_findings", "print_differences", "print_findings"]
+__all__ = [
+    "compare_findings",
+    "finding_of",
+    "note_findings",
+    "print_differences",
+    "print_findings",
+    "print_verdicts",
+]
+
+
+def print_verdicts(results: Results, console: Console) -> None:
+    """Say of how many findings the report says what, and of which ones that is not good."""
+    found = verdict_on_findings(results)
+    console.print(Text.assemble((f"{found.headline}. ", "bold"), found.explanation))
+    if len(results.findings) == 1:
+        return
+    for title, each in verdicts_by_finding(results).items():
+        if each.tone != "good":
+            told = Text.assemble((f"  {title}: {each.headline}. ", "bold"), each.explanation)
+            console.print(told)
 
 
 def print_findings(results: Results, console: Console) -> None:

@@ -236,7 +236,7 @@ def _of_findings(
             report(f"{title}: {what}", (i + done) / len(files))
 
         results = evaluate_multilabel(
-            **arrays_of_findings(found, unit),
+            **arrays_of_findings(found),
             **{**asked, "progress": within, "on_unrated": tables.on_unrated.value},
         )
         models[title] = with_notes(with_what_was_read(results, found), table.notes)

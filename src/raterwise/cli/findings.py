@@ -39,10 +39,7 @@ def read_findings(
     finding_column: str | None,
     unit: str = "cases",
 ) -> tuple[PredictionTable, Findings]:
-    """Return a table of findings' probabilities, and its cases joined to the raters' answers.
-
-    Where the `unit` of resampling is raters, with who said what.
-    """
+    """Return a table of findings' probabilities, and its cases joined to the raters' answers."""
     if tables.label_column is not None:
         raise InvalidInputError(
             "label_column: a finding has a label of its own, in a column label_FINDING (another "
@@ -65,7 +62,7 @@ def read_findings(
         missing=comma_list(tables.missing),
         delimiter=tables.delimiter,
         allow_unmatched=tables.allow_unmatched,
-        by_rater=unit != "cases",
+        by_rater=True,
     )
     if unit != "cases" and answers.answers is None:
         raise InvalidInputError(
@@ -93,7 +90,7 @@ def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed
         table, found = read_findings(predictions, ratings, tables, told["finding_column"], unit)
         levels = read_subgroups(predictions, told["subgroup_column"], tables, table, found.report)
         results = evaluate_multilabel(
-            **arrays_of_findings(found, unit),
+            **arrays_of_findings(found),
             metrics=told["metrics"],
             unit=unit,
             resamples=told["resamples"],
@@ -109,15 +106,15 @@ def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed
     return with_notes(with_what_was_read(results, found), table.notes)
 
 
-def arrays_of_findings(found: Findings, unit: str) -> dict[str, Any]:
-    """Return what `evaluate_multilabel` takes: who said what where raters are resampled."""
+def arrays_of_findings(found: Findings) -> dict[str, Any]:
+    """Return what `evaluate_multilabel` takes: who said what, where that is known."""
     said = {"positives": found.positives, "raters": found.raters}
     return {
         "probs": found.probs,
         "names": found.names,
         "groups": found.groups,
         "weights": found.weights,
-        **(said if unit == "cases" else {"ratings": found.answers}),
+        **(said if found.answers is None else {"ratings": found.answers}),
     }
 
 

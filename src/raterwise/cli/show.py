@@ -191,8 +191,8 @@ def print_results(results: Results, console: Console | None = None) -> None:
     if corrected:
         console.print(
             Text(
-                "corrected: chance alone pushes a calibration error up; this is the value with "
-                "that taken out."
+                "corrected: the error of which half of all samples would show more, and half less; "
+                "chance mostly pushes a calibration error up."
             )
         )
     if results.findings:
@@ -207,7 +207,11 @@ def _print_verdict(results: Results, console: Console) -> None:
     """Say whether the model is miscalibrated, or why that cannot be said."""
     judged = results.data.get("verdict")
     if judged is None:
-        return
+        return None
+    if results.findings and "findings" in judged:
+        from raterwise.cli.by_finding import print_verdicts
+
+        return print_verdicts(results, console)
     if judged["miscalibrated"] is None:
         if any(CATALOG[name].error for name in results if name in CATALOG):
             text = judged["sentence"]

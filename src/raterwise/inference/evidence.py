@@ -10,7 +10,7 @@ together (a design effect, estimated from the products of their deviations): bot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,14 @@ class Moments:
             _sums(table.apart, channels, 2),
         )
 
+    def at_least(self, variance: FloatArray) -> Moments:
+        """Return the moments of deviations that vary at least so much, whoever the raters are."""
+        return replace(
+            self,
+            variance=np.maximum(self.variance, variance),
+            variance_together=np.maximum(self.variance_together, variance),
+        )
+
     def at(self, agreement: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return variance (infinite where nothing can deviate) and skewness for an agreement."""
         variance = self.variance + agreement * (self.variance_together - self.variance)
@@ -118,13 +126,17 @@ class Evidence:
         *,
         patients: int | None = None,
         agreement: float | None = None,
+        scattered: bool = False,
     ) -> Evidence:
         """Return the evidence of a table.
 
         `patients` is their number, where cases of one go together; an `agreement` that is known
-        already is taken for that of every statistic.
+        already is taken for that of every statistic. What is `scattered` varies as much as the
+        deviations of the cases do: of a model that need not be calibrated.
         """
         moments = Moments.of(table, channels)
+        if scattered:
+            moments = moments.at_least(_sums(table.squares, channels, 2))
         listed = [s for c in channels for s in c.statistics]
         if agreement is None:
             means = np.array([s.kind == "mean" and s.channel != TOP for s in listed])
@@ -323,8 +335,9 @@ def _normal(
     f = channel.coefficients
     root = f * np.sqrt(_variances(table, channel.place, agreement))
     values, vectors = np.linalg.eigh(root @ root.T)
-    half = vectors * np.sqrt(np.maximum(values, 0))
-    return np.asarray(random.standard_normal((simulations, len(f))) @ half.T)
+    # The symmetric root: eigenvectors change their signs with the last digit of a sum, it does not.
+    half = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    return np.asarray(random.standard_normal((simulations, len(f))) @ half)
 
 
 def _labels(

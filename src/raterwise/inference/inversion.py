@@ -134,7 +134,9 @@ def _at_zero(
     ends = found.low if varies else least, max(found.high, most)
     if question in ONE_SCORE and "kernel" in row.tags:
         ends = ends[0], max(ends[1], _high_of_bins(cells, pass_))
-    if cells.plan.soft:  # its table lacks the mean score of hard bins
+    # A soft table lacks the mean score of hard bins. Where raters are a sample too, the noise at
+    # zero is not that of the model's probabilities: another panel would be off in another way.
+    if cells.plan.soft or pass_.rater_draws is not None:
         return replace(found, low=min(ends[0], value), high=max(ends[1], value))
     p = _p_of_calibration(row, own, pass_)
     low, high = noise.zero_tested_ends(ends, value, p, level, gap)

@@ -290,10 +290,13 @@ class _Asked:
         channels = [c for one in all_channels if (c := one.only(("mean",))).statistics]
         known = Evidence.of(tables[0], channels, patients=None).agreement
         table = self.sums.counted(1 / whole[0], -1 / whole[1])
-        evidence = Evidence.of(table, channels, patients=self.about.patients, agreement=known)
+        # Whether the model is calibrated is another question: its deviations vary as they do.
+        patients = self.about.patients
+        null = Evidence.of(table, channels, patients=patients, agreement=known)
+        evidence = Evidence.of(table, channels, patients=patients, agreement=known, scattered=True)
         p = evidence.p_values()
         chance = simulated_p_values(
-            table, channels, evidence, self.simulations, self.seed, as_labels=False
+            table, channels, null, self.simulations, self.seed, as_labels=False
         )
         adjusted = step_down(p, chance)
         lead = min(range(len(p)), key=lambda j: (p[j], -abs(evidence.standardised[j])))
@@ -303,10 +306,10 @@ class _Asked:
             for t, n in zip(tables, whole, strict=True)
         ]
         matters = bool(adjusted[lead] <= self.significance)
-        name = self.about.name(statistic.channel)
+        name, told = self.about.name(statistic.channel), _told_apart(both)
         sentence = (
-            f"observed minus predicted ({name}) is {100 * both[0]:+.1f} points over all ratings "
-            f"and {100 * both[1]:+.1f} over all cases: "
+            f"observed minus predicted ({name}) is {told[0]} points over all ratings and {told[1]} "
+            "over all cases: "
             + ("numbers of raters depend on the case" if matters else "no more than chance")
         )
         return Counting(matters, float(adjusted[lead]), name, both[0], both[1], sentence)
@@ -417,3 +420,16 @@ def percentages(first: float, second: float) -> tuple[str, str]:
         if first == second or abs(first - second) > 1.5 * 10.0 ** -(2 + decimals):
             break
     return texts
+
+
+def _told_apart(gaps: Sequence[float]) -> list[str]:
+    """Return gaps in percentage points, with as many digits as tell them apart, up to three.
+
+    >>> _told_apart([0.031, -0.012]), _told_apart([0.0051, 0.0047])
+    (['+3.1', '-1.2'], ['+0.51', '+0.47'])
+    """
+    for digits in (1, 2, 3):
+        told = [f"{100 * gap:+.{digits}f}" for gap in gaps]
+        if len(set(told)) > 1:
+            break
+    return told

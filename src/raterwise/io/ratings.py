@@ -331,7 +331,8 @@ def _read_long(
         again, rated = int(rated.sum() - kept.sum()), kept
         if again:
             chosen = "the last" if duplicates == "last" else "the one most often given"
-            notes = (f"{file.name}: {again} ratings repeat a rater's of the same case; "
+            repeat = "rating repeats" if again == 1 else "ratings repeat"
+            notes = (f"{file.name}: {again} {repeat} a rater's of the same case; "
                      f"{chosen} counts",)  # fmt: skip
     ratings = Ratings(items[rated], raters[rated], codes[rated], tuple(rater_ids.tolist()))
     classes = len(coding.class_names)

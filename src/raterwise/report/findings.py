@@ -12,7 +12,13 @@ from raterwise.report.verdicts import verdict
 from raterwise.report.words import Verdict, basis, headline, number
 from raterwise.results import Results
 
-__all__ = ["by_finding", "differences_by_finding", "summary_of_findings"]
+__all__ = [
+    "by_finding",
+    "differences_by_finding",
+    "summary_of_findings",
+    "verdict_on_findings",
+    "verdicts_by_finding",
+]
 
 TONES = ("bad", "caution", "good")
 JUDGED_ALONE = (
@@ -23,41 +29,56 @@ JUDGED_ALONE = (
 
 def summary_of_findings(results: Results) -> Html:
     """Return how many findings are miscalibrated, which, and what the verdicts rest on."""
-    verdicts = {title: _verdict(title, found) for title, found in results.findings.items()}
-    several = len(verdicts)
-    tones = [v.tone for v in verdicts.values()]
-    wrong = sum(_is_miscalibrated(results.findings[title], v) for title, v in verdicts.items())
-    doubtful = tones.count("caution")
-    if wrong:
-        are = "is" if wrong == 1 else "are"
-        text = f"{wrong} of {several} findings {are} miscalibrated"
-        tone = "bad" if "bad" in tones else "caution"
-    elif doubtful:
-        text, tone = f"No clear answer for {doubtful} of {several} findings", "caution"
-    else:
-        text, tone = f"No miscalibration found in {several} findings", "good"
-    told = [
-        el("li", el("strong", f"{title}: {v.headline}. "), v.explanation)
-        for title, v in sorted(verdicts.items(), key=lambda pair: TONES.index(pair[1].tone))
-    ]
+    verdicts = verdicts_by_finding(results)
+    found = verdict_on_findings(results)
+    told = [el("li", el("strong", f"{title}: {v.headline}. "), v.explanation)
+            for title, v in verdicts.items()]  # fmt: skip
+    each = el(
+        "details",
+        el("summary", "The verdict on each finding"),
+        el("ul", told),
+        el("p", JUDGED_ALONE, class_="note"),
+    )
     return section(
         "verdict",
         "Verdict",
         el(
             "div",
-            el("p", text, class_="headline"),
-            el("p", _means_in_words(results)),
+            el("p", found.headline, class_="headline"),
+            el("p", found.explanation) if found.explanation else None,
+            el("p", _means_in_words(results)) if len(verdicts) > 1 else None,
             el("p", f"Rests on {basis(results.data)}.", class_="basis"),
-            class_=f"panel {tone}",
+            class_=f"panel {found.tone}",
         ),
-        el(
-            "details",
-            el("summary", "The verdict on each finding"),
-            el("ul", told),
-            el("p", JUDGED_ALONE, class_="note"),
-        ),
+        each if len(verdicts) > 1 else None,
         warnings(results),
     )
+
+
+def verdicts_by_finding(results: Results) -> dict[str, Verdict]:
+    """Return the verdict on each finding, those first that are off."""
+    found = [(title, _verdict(title, each)) for title, each in results.findings.items()]
+    return dict(sorted(found, key=lambda pair: TONES.index(pair[1].tone)))
+
+
+def verdict_on_findings(results: Results) -> Verdict:
+    """Return what to believe of all findings: how many are off; of a single one its verdict."""
+    verdicts = verdicts_by_finding(results)
+    several = len(verdicts)
+    if several == 1:
+        title, found = next(iter(verdicts.items()))
+        named = f"“{title}”" in found.headline
+        return found if named else replace(found, headline=f"{title}: {found.headline.lower()}")
+    tones = [v.tone for v in verdicts.values()]
+    wrong = sum(_is_miscalibrated(results.findings[title], v) for title, v in verdicts.items())
+    doubtful = tones.count("caution")
+    if wrong:
+        are = "is" if wrong == 1 else "are"
+        tone = "bad" if "bad" in tones else "caution"
+        return Verdict(f"{wrong} of {several} findings {are} miscalibrated", "", tone)
+    if doubtful:
+        return Verdict(f"No clear answer for {doubtful} of {several} findings", "", "caution")
+    return Verdict(f"No miscalibration found in {several} findings", "", "good")
 
 
 def _verdict(title: str, found: Results) -> Verdict:
@@ -93,9 +114,9 @@ def by_finding(results: Results) -> Html | None:
     for title, found in results.findings.items():
         rows.append(_row(title, f"{found.data['cases']:,}", found, chosen))
     note = (
-        f"In brackets: {level} interval. “Less chance” is the value with the part taken out by "
-        "which chance alone pushes a calibration error up. The mean is over the findings in which "
-        "a metric is defined."
+        f"In brackets: {level} interval. “Less chance” is the error of which half of all samples "
+        "would show more, and half less: chance mostly pushes a calibration error up. The mean is "
+        "over the findings in which a metric is defined."
     )
     return section("findings", "Finding by finding", el("p", note, class_="note"),
                    _wide(head, rows, "Finding by finding"))  # fmt: skip

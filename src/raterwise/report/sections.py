@@ -85,11 +85,22 @@ def summary(results: Results) -> Html:
 
 def warnings(results: Results) -> Html | None:
     """Return what to know before believing the figures, where there is anything."""
-    notes = [warning[:1].upper() + warning[1:] for warning in results.warnings]
+    notes = [_as_sentence(warning) for warning in results.warnings]
     if not notes:
         return None
     title = el("h3", "Before you rely on this")
     return el("div", title, el("ul", [el("li", note) for note in notes]), class_="warnings")
+
+
+def _as_sentence(warning: str) -> str:
+    """Return a warning with a capital, unless it begins with the name of a file.
+
+    >>> _as_sentence("only 12 cases"), _as_sentence("one patient"), _as_sentence("r.csv: 2 rows")
+    ('Only 12 cases', 'One patient', 'r.csv: 2 rows')
+    """
+    first = warning.split(":")[0]
+    is_file = ":" in warning and "." in first and " " not in first
+    return warning if is_file else warning[:1].upper() + warning[1:]
 
 
 def metrics(results: Results, single: Results | None) -> Html:
@@ -109,8 +120,8 @@ def metrics(results: Results, single: Results | None) -> Html:
     head += [el("th", "Every rater" if single is not None else "Value", scope="col")]
     head += [el("th", "One rater a case", scope="col")] if single is not None else []
     note = (
-        f"In brackets: {level} interval. “Less chance” is the value with the part taken out by "
-        "which chance alone pushes a calibration error up."
+        f"In brackets: {level} interval. “Less chance” is the error of which half of all samples "
+        "would show more, and half less: chance mostly pushes a calibration error up."
     )
     table = el(
         "table",

@@ -29,6 +29,8 @@ TOP_LABEL, ALL_CLASSES = "top label", "all classes"
 NONE = "No verdict on calibration"
 MOST_MORE = 2
 """How many further deviations a verdict names."""
+MANY_INTERVALS = 5
+"""So many at 95 % let one in ten calibrated models or more have one that excludes 0."""
 
 
 def verdict(results: Results) -> Verdict:
@@ -62,7 +64,7 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         return Verdict(_headline(first), text, "caution" if doubt or gap < SLIGHT else "bad")
     tested = f"None of {checks} checks for miscalibration stands out (corrected {p})."
     if above := [results[n].title for n in found.get("above_zero", ()) if n in results]:
-        text = f"{tested} But the {_intervals_of(above)} 0.{_of_raters(found)}"
+        text = f"{tested} But the {_intervals_of(above)} 0.{_by_chance(found)}{_of_raters(found)}"
         return Verdict("Possibly miscalibrated", text, "caution")
     ece = results.get("ece")
     drawn = results.curves.get("top_label")
@@ -91,6 +93,14 @@ def _doubt(found: Mapping[str, Any], results: Results) -> str:
         f" That is by these raters: with others it might look different, for the "
         f"{_intervals_of(reach, 'includes', 'include')} 0 once raters count as a sample."
     )
+
+
+def _by_chance(found: Mapping[str, Any]) -> str:
+    """Return what many intervals, each at its own level, do to a calibrated model."""
+    number = len(found["above_zero"]) + len(found.get("reach_zero", ()))
+    if number < MANY_INTERVALS:
+        return ""
+    return f" Each of {number} intervals stands by itself, and chance alone lets some exclude 0."
 
 
 def _of_raters(found: Mapping[str, Any]) -> str:
