@@ -59,7 +59,7 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         text = " ".join((
             f"{_after_headline(first['sentence'])}.",
             *(f"It {_quoted(_without_counting(d['sentence']))}." for d in others),
-            f"Chance alone is unlikely to explain this ({p}, corrected for {checks} checks).{doubt}",
+            f"Chance is unlikely to explain this ({p}, corrected for {checks} checks).{doubt}",
         ))  # fmt: skip
         return Verdict(_headline(first), text, "caution" if doubt or gap < SLIGHT else "bad")
     tested = f"None of {checks} checks for miscalibration stands out (corrected {p})."
