@@ -362,7 +362,7 @@ def test_a_file_system_error_is_exit_code_2(folder: Path, monkeypatch: pytest.Mo
     )
     result = run(command)
     assert result.exit_code == 2
-    assert "No space left on device" in result.stderr
+    assert result.stderr == "raterwise: r.json: no space left on device\n"
 
 
 def test_control_c_is_exit_code_130(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -334,7 +334,7 @@ def test_one_case_is_one_case(folder: Path) -> None:
 @pytest.mark.parametrize("reader", ["head -1", "true"])
 def test_whoever_reads_on_may_stop(folder: Path, reader: str) -> None:
     """`raterwise … | head -1` ends with 0 or 141, and says nothing on stderr."""
-    words = f"{sys.executable} -m raterwise evaluate {RATED} --resamples 0 --metrics ece,brier"
+    words = f"'{sys.executable}' -m raterwise evaluate {RATED} --resamples 0 --metrics ece,brier"
     command = f"{words} 2> err.txt | {reader}; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert done.returncode in (0, 141)

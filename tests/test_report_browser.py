@@ -282,8 +282,8 @@ def test_everything_a_report_can_show(browser: Any, folder: Path) -> None:
     assert (folder / "full.html").stat().st_size < 3_000_000
     shown = [s.get_attribute("id") for s in browser.find_elements(By.CSS_SELECTOR, "main section")]
     assert shown == [
-        *("verdict", "metrics", "reliability", "disagreement", "thresholds", "recalibration"),
-        *("map", "stability", "raters", "worklist", "method", "provenance"),
+        *("verdict", "reliability", "metrics", "disagreement", "thresholds", "raters"),
+        *("recalibration", "map", "stability", "worklist", "method", "provenance"),
     ]
     assert "before" in drawing(browser, "recalibration-chart")
     words = text_of(browser, "recalibration")

@@ -28,7 +28,7 @@ def estimates_of(content: Mapping[str, Mapping[str, Any]]) -> dict[str, Estimate
     >>> estimates_of({"ece": {"name": "ece", "value": -5.0}})
     Traceback (most recent call last):
         ...
-    raterwise.errors.InvalidInputError: ece: value must lie between 0 and inf; got -5.0
+    raterwise.errors.InvalidInputError: ece: value must lie between 0 and 1; got -5.0
     """
     return {name: _checked(name, Estimate(**row)) for name, row in content.items()}
 
