@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -80,6 +81,12 @@ def made_from_the_code(app: Any) -> None:
     pages.write(Path(app.srcdir))
 
 
+def is_of_our_files(record: logging.LogRecord) -> bool:
+    """Drop the gallery's warning of blanks in names: it means the folder that the clone lies in."""
+    return "with spaces found" not in str(record.msg)
+
+
 def setup(app: Any) -> None:
     """Hook the pages that are made from the code into the build."""
+    logging.getLogger("sphinx.sphinx-gallery").addFilter(is_of_our_files)
     app.connect("builder-inited", made_from_the_code, priority=100)
