@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 import raterwise as rw
-from raterwise.clinical_tables import DecisionCurve
+from raterwise.curves.clinical_tables import DecisionCurve
 from raterwise.results import Results
 from raterwise.worklist import worklist
 

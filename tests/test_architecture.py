@@ -33,16 +33,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("densities",),
     ("metrics",),
     ("recipes", "tensors", "beliefs"),
-    ("event_recipes", "peer_recipes"),
-    ("weak_recipes",),
     ("metric",),
-    ("catalog", "confidence", "curve_tables", "clinical_tables"),
+    ("catalog", "confidence"),
     ("exports", "exchangeability", "sense"),
     ("results",),
     ("inference",),
-    ("clinical_points", "smooth_curve"),
-    ("curves", "clinical_curves", "request", "comparison"),
-    ("calibration_curves",),
+    ("curves", "request", "comparison"),
     ("cautions",),
     ("judging",),
     ("subgroups", "readers"),
@@ -57,8 +53,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 
-CLINICAL = ("clinical_curves", "clinical_tables")
-
 # Narrower than the order: these know nothing of raterwise but what is listed.
 KNOWS_ONLY: dict[str, set[str]] = {
     "kernels": {"errors"},
@@ -71,7 +65,6 @@ KNOWS_ONLY: dict[str, set[str]] = {
         *("confidence", "densities.mixtures"),
     },
     "plots": {
-        "smooth_curve",
         "errors",
         "arrays",
         "calibrators",
@@ -81,12 +74,10 @@ KNOWS_ONLY: dict[str, set[str]] = {
         "curves",
         "stability",
         "planning",
-        *CLINICAL,
     },
     "report": {
-        *("yardstick", "smooth_curve"),
+        "yardstick",
         *("errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"),
-        "clinical_tables",
         "exports",
     },
 }

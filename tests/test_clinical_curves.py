@@ -10,7 +10,7 @@ import pytest
 from sklearn import metrics as theirs
 
 import raterwise as rw
-from raterwise.clinical_tables import DecisionCurve
+from raterwise.curves.clinical_tables import DecisionCurve
 
 Array = Any
 

@@ -10,15 +10,9 @@ import pytest
 from scipy import stats
 
 import raterwise as rw
-from raterwise.curve_tables import MOST_THRESHOLDS
-from raterwise.curves import (
-    MOST_CLASSES,
-    ReliabilityCurve,
-    ThresholdCurve,
-    _wilson,
-    reliability_curve,
-    threshold_curve,
-)
+from raterwise.curves import ReliabilityCurve, ThresholdCurve, reliability_curve, threshold_curve
+from raterwise.curves.reliability import MOST_CLASSES, _wilson
+from raterwise.curves.tables import MOST_THRESHOLDS
 from raterwise.results import Results
 
 # Three cases, two raters. Predicted: class 0 at 0.9, class 1 at 0.8, class 0 at 0.6.

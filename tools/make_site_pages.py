@@ -22,7 +22,7 @@ GROUPS = {
     "Evaluate": ("evaluate", "multilabel", "streaming", "results", "estimate", "io", "predictions"),
     "Labels": ("labels", "exchangeability", "agreement"),
     "Metrics": ("functions",),
-    "Curves": ("clinical_curves", "calibration_curves"),
+    "Curves": ("curves",),
     "Compare": ("compare", "comparison", "inference"),
     "Beliefs": ("beliefs",),
     "Calibrators": ("calibrators",),

@@ -18,14 +18,15 @@ from raterwise.beliefs import (
     EnsembleBelief,
     PointBelief,
 )
-from raterwise.calibration_curves import calibration_curve
 from raterwise.calibration_tests import (
     CalibrationTest,
     kernel_calibration_test,
     spiegelhalter_test,
 )
-from raterwise.clinical_curves import decision_curve, precision_recall_curve, roc_curve
 from raterwise.compare import Comparison, Difference, compare
+from raterwise.curves.calibration import calibration_curve
+from raterwise.curves.clinical import decision_curve, precision_recall_curve, roc_curve
+from raterwise.curves.smooth import CalibrationCurve
 from raterwise.errors import (
     InvalidInputError,
     InvalidTypeError,
@@ -107,7 +108,6 @@ from raterwise.predictions import Predictions
 from raterwise.prevalence import shift_prevalence
 from raterwise.readers import against_readers
 from raterwise.results import Estimate, Results
-from raterwise.smooth_curve import CalibrationCurve
 from raterwise.streaming.evaluation import evaluate_stream
 from raterwise.yardstick import AgainstReaders, Reader, Yardstick
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.cautions import warnings_about, warnings_about_data
-from raterwise.curves import curves_of
+from raterwise.curves.reliability import curves_of
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.exchangeability import exchangeability_test
 from raterwise.inference.draws import Units, digest_in_memory, resampling_units

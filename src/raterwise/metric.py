@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterwise.arrays import choose, positive
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions, Rows
-from raterwise.recipes import Options, Prepare
+from raterwise.recipes.common import Options, Prepare
 from raterwise.rules import did_you_mean
 from raterwise.summaries import Summary
 

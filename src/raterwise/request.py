@@ -13,7 +13,7 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.passes import PAIRS
 from raterwise.inference.settings import Settings
 from raterwise.metric import Given
-from raterwise.recipes import Options
+from raterwise.recipes.common import Options
 from raterwise.summaries import DeviationPlan
 
 __all__ = ["Given", "Metrics", "Request", "options_of", "rows_of"]

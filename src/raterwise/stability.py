@@ -19,7 +19,7 @@ from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.recipes import Options
+from raterwise.recipes.common import Options
 from raterwise.request import Given, Request, options_of
 
 __all__ = ["SubsampleCurve", "TotalVariation", "subsample_curve", "total_variation"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from raterwise import recipes
 from raterwise.metric import Metric
 from raterwise.metrics import agreement
+from raterwise.recipes import common as recipes
 
 __all__ = ["ROWS"]
 

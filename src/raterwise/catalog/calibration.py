@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from raterwise import peer_recipes, recipes
 from raterwise.catalog import common
 from raterwise.metric import Metric
 from raterwise.metrics import calibration, cell_bounds, proper
+from raterwise.recipes import common as recipes
+from raterwise.recipes import peers as peer_recipes
 
 __all__ = ["ROWS"]
 

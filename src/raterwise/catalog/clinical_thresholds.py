@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from raterwise import event_recipes as recipes
 from raterwise.catalog import common
 from raterwise.metric import Metric
 from raterwise.metrics import cell_bounds, operating
-from raterwise.recipes import Array, Options
+from raterwise.recipes import events as recipes
+from raterwise.recipes.common import Array, Options
 from raterwise.summaries import BinTable
 
 __all__ = ["ROWS"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from raterwise import recipes
 from raterwise.catalog import common
 from raterwise.metric import Metric
 from raterwise.metrics import proper
+from raterwise.recipes import common as recipes
 
 __all__ = ["ROWS"]
 

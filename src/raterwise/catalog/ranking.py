@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from raterwise import recipes
 from raterwise.catalog import common
 from raterwise.metric import Metric
 from raterwise.metrics import cell_bounds, ranking
+from raterwise.recipes import common as recipes
 
 __all__ = ["ROWS"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from raterwise import weak_recipes as recipes
 from raterwise.catalog import common
 from raterwise.metric import Metric
+from raterwise.recipes import weak as recipes
 
 __all__ = ["ROWS"]
 

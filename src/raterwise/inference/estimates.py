@@ -31,7 +31,7 @@ from raterwise.inference.small import (
     ratio_interval,
     separation_interval,
 )
-from raterwise.recipes import Options
+from raterwise.recipes.common import Options
 from raterwise.results import Estimate
 
 __all__ = ["RaterMeans", "blank", "estimate", "mean_estimate", "mean_over_units"]

@@ -19,7 +19,7 @@ from raterwise.inference import intervals, noise
 from raterwise.inference.jackknife import linearise, noise_expansion
 from raterwise.inference.passes import Pass
 from raterwise.inference.small import gap_interval
-from raterwise.recipes import Options
+from raterwise.recipes.common import Options
 from raterwise.summaries import through
 
 __all__ = ["invert"]

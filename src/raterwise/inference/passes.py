@@ -20,7 +20,7 @@ from raterwise.inference.draws import multiplicities
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
 from raterwise.questions import Question
-from raterwise.recipes import Options
+from raterwise.recipes.common import Options
 from raterwise.summaries import BinPlan, BinTable
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.outside import takes_outside

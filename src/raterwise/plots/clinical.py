@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.clinical_curves import precision_recall_curve, roc_curve
-from raterwise.clinical_tables import PrecisionRecallCurve, RocCurve
+from raterwise.curves.clinical import precision_recall_curve, roc_curve
+from raterwise.curves.clinical_tables import PrecisionRecallCurve, RocCurve
 from raterwise.labels import Labels
 from raterwise.palette import IDEAL
 from raterwise.plots.style import axes, colour_of, identity, in_style, plain, tidy

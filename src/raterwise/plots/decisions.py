@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.clinical_curves import decision_curve
-from raterwise.clinical_tables import DecisionCurve
+from raterwise.curves.clinical import decision_curve
+from raterwise.curves.clinical_tables import DecisionCurve
 from raterwise.labels import Labels
 from raterwise.palette import IDEAL, SERIES
 from raterwise.plots.clinical import BAND

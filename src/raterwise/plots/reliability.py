@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.curves import ReliabilityCurve, reliability_curve
+from raterwise.curves.smooth import CalibrationCurve
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.palette import IDEAL
@@ -21,7 +22,6 @@ from raterwise.plots.style import (
     tidy,
 )
 from raterwise.results import Results
-from raterwise.smooth_curve import CalibrationCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

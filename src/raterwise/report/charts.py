@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
+from raterwise.curves.smooth import CalibrationCurve
 from raterwise.errors import missing_extra
 from raterwise.results import Results
-from raterwise.smooth_curve import CalibrationCurve
 
 __all__ = [
     "calibration_dispersion",

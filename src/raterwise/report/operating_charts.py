@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.clinical_tables import Band, DecisionCurve
+from raterwise.curves.clinical_tables import Band, DecisionCurve
 from raterwise.report.charts import FAINT, SERIES, Rows, Spec, altair, compiled
 
 __all__ = ["decision", "outcomes", "roc"]

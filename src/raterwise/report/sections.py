@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from raterwise.curves import ReliabilityCurve
+from raterwise.curves.smooth import CalibrationCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, findings, number, percent, span, unit_of
 from raterwise.results import Estimate, Results
-from raterwise.smooth_curve import CalibrationCurve
 
 __all__ = [
     "Charts",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from raterwise.clinical_tables import Band, DecisionCurve, OperatingPoints
+from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.report import operating_charts as charts
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, figure, section

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
-from raterwise.curves import curves_of
+from raterwise.curves.reliability import curves_of
 from raterwise.errors import InvalidInputError
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.estimates import RaterMeans, blank, mean_over_units

@@ -14,7 +14,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.recipes import Options
+from raterwise.recipes.common import Options
 from raterwise.request import Request, options_of
 from raterwise.segmentation.cases import Case, Selection, Voxels
 

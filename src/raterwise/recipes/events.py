@@ -11,7 +11,7 @@ from raterwise.arrays import between_zero_and_one
 from raterwise.binning import equal_mass_edges
 from raterwise.metrics import operating
 from raterwise.questions import Event
-from raterwise.recipes import INTERVAL_CELLS, Array, Bound, Options, by_edges, from_cells
+from raterwise.recipes.common import INTERVAL_CELLS, Array, Bound, Options, by_edges, from_cells
 from raterwise.summaries import BinPlan, ScoreMasses, SortedPlan, SortedScores
 
 __all__ = ["OPERATING_POINTS", "at_threshold", "event", "of_event_ranks", "operating_plans"]

@@ -12,7 +12,7 @@ from raterwise.arrays import at_least_one, positive
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Rows
 from raterwise.questions import Question
-from raterwise.recipes import Options, binned, cell_centres, hit_of_label
+from raterwise.recipes.common import Options, binned, cell_centres, hit_of_label
 from raterwise.summaries import (
     BinPlan,
     BinSums,

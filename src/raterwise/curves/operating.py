@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
-from raterwise.clinical_tables import Band, DecisionCurve, OperatingPoints
+from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.inference.differences import Ends, difference_interval
 from raterwise.inference.jackknife import Linearised, linearise
 from raterwise.inference.passes import Pass

@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from raterwise.arrays import as_float_array
 from raterwise.catalog import find
 from raterwise.choices import Per
-from raterwise.curves import reliability_curve
+from raterwise.curves.reliability import reliability_curve
+from raterwise.curves.smooth import CalibrationCurve, smooth_calibration
 from raterwise.errors import InvalidInputError
 from raterwise.inference.draws import digest_in_memory
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.smooth_curve import CalibrationCurve, smooth_calibration
 
 __all__ = ["calibration_curve"]
 

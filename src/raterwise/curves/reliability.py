@@ -1,10 +1,4 @@
-"""Curves: the small tables that pictures are drawn from.
-
-A reliability curve says, for each bin, what was predicted and what the raters said, with an
-interval and a count. A threshold curve says what accepting the confident predictions would cost at
-every threshold; the CCC and the risk-coverage curve are two ways to draw it. Both are plain
-numbers, come for free with the tables that the metrics share, and pass through JSON.
-"""
+"""Reliability and threshold curves, with intervals by patient."""
 
 from __future__ import annotations
 
@@ -18,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.arrays import choose
 from raterwise.catalog import Metric, find
 from raterwise.choices import OnSingle, Per
-from raterwise.clinical_points import decision_of
-from raterwise.curve_tables import ReliabilityCurve, ThresholdCurve
+from raterwise.curves.operating import decision_of
+from raterwise.curves.smooth import smooth_calibration
+from raterwise.curves.tables import ReliabilityCurve, ThresholdCurve
 from raterwise.errors import InvalidInputError
 from raterwise.inference import intervals
 from raterwise.inference.draws import digest_in_memory
@@ -29,7 +24,6 @@ from raterwise.labels import Labels
 from raterwise.metric import OF_THE_PREDICTION, Given
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
-from raterwise.smooth_curve import smooth_calibration
 from raterwise.summaries import BinTable, SortedScores
 
 __all__ = [

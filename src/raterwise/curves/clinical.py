@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.catalog import Metric, find
 from raterwise.choices import Per
-from raterwise.clinical_points import decision_of
-from raterwise.clinical_tables import DecisionCurve, PrecisionRecallCurve, RocCurve
+from raterwise.curves.clinical_tables import DecisionCurve, PrecisionRecallCurve, RocCurve
+from raterwise.curves.operating import decision_of
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.draws import digest_in_memory
 from raterwise.inference.passes import Pass

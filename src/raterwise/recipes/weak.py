@@ -16,10 +16,10 @@ from raterwise.arrays import between_zero_and_one, choose
 from raterwise.binning import equal_mass_edges
 from raterwise.densities.loess import Loess, weighted_quantile
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.event_recipes import event, in_cells_of_events
 from raterwise.metrics import calibration, weak_calibration
 from raterwise.metrics.cell_bounds import ends_of_cells
-from raterwise.recipes import Array, Options, by_edges
+from raterwise.recipes.common import Array, Options, by_edges
+from raterwise.recipes.events import event, in_cells_of_events
 from raterwise.summaries import BinSums, BinTable, CellSums, ScoreMasses, SortedPlan, SortedScores
 
 __all__ = ["of_recalibration", "of_smooth_curve", "of_totals", "smoother_of"]

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
-from raterwise.curve_tables import ReliabilityCurve
+from raterwise.curves.tables import ReliabilityCurve
 from raterwise.inference.jackknife import noise_expansion, normal_quantile
 from raterwise.inference.passes import Pass
-from raterwise.recipes import Options
-from raterwise.weak_recipes import channels_of, smoother_of
+from raterwise.recipes.common import Options
+from raterwise.recipes.weak import channels_of, smoother_of
 
 __all__ = ["CalibrationCurve", "smooth_calibration"]
 

@@ -1,0 +1,1 @@
+"""How the metrics of the catalog get from predictions to a table, by family."""
