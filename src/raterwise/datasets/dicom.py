@@ -131,8 +131,9 @@ class _Elements:
 
     def _head(self) -> tuple[int, int]:
         """Return the tag and the length of the next element, and go to its value."""
-        tag = self._peek()
         head = self._take(8)
+        group, number, _ = struct.unpack("<HHI", head)
+        tag = group << 16 | number
         if not self.explicit or tag in (ITEM, ITEM_END, SEQUENCE_END):
             return tag, int(struct.unpack_from("<I", head, 4)[0])
         if head[4:6] in LONG:
