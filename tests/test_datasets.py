@@ -232,7 +232,7 @@ def test_an_interrupted_table_is_never_seen(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     path.write_text("old")
     with pytest.raises(OSError, match="disk full"):
-        lidc_module._write_csv(path, ["name"], rows())
+        lidc_module.write_csv(path, ["name"], rows())
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -7,7 +7,6 @@ case stand beside what the estimators say of them.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.datasets import read_cifar10, read_mnist
-from raterwise.datasets.mnist import find_file, read_bytes
+from raterwise.datasets import read_cifar10, read_mixed, read_mnist
+from raterwise.datasets.mnist import find_file
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
@@ -42,7 +41,6 @@ DATA = ("mixed_mnist", "mixed_cifar10")
 VALIDATION_LABELS = (2, 5)
 """How many labels each validation case has when calibrators are fitted."""
 CLASSES = 10
-COLUMNS = ("hist", "_org_y", "_org_id", "_ratio", "partition")
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,33 +102,11 @@ class TestLabels:
 
 def read_mixed_table(path: str | PathLike[str]) -> MixedTable:
     """Return a table such as mixed_mnist.t1_v2.txt.gz: columns divided by tabs, with a head."""
-    file = Path(path)
-    rows = list(csv.DictReader(read_bytes(file).decode().splitlines(), delimiter="\t"))
-    if not rows or any(name not in rows[0] for name in COLUMNS):
-        found = ", ".join(rows[0]) if rows else "no rows"
-        raise InvalidInputError(f"{file}: must have the columns {', '.join(COLUMNS)}; got {found}")
-    try:
-        counts = np.array([[int(n) for n in row["hist"].split(",")] for row in rows], np.int64)
-        sources, classes = (
-            np.array([_pair(row[name]) for row in rows], np.int64) for name in ("_org_id", "_org_y")
-        )
-        ratio = np.array([float(row["_ratio"]) for row in rows])
-    except ValueError as error:
-        raise InvalidInputError(f"{file}: must hold numbers where they belong; {error}") from error
-    if counts.shape[1] != CLASSES or classes.min() < 0 or classes.max() >= CLASSES:
-        raise InvalidInputError(
-            f"{file}: must have the classes 0 … 9; got {counts.shape[1]} of them, "
-            f"and classes up to {classes.max()}"
-        )
-    if not ((ratio >= 0) & (ratio <= 1)).all():
-        raise InvalidInputError(f"{file}: _ratio must be 0 … 1; got {ratio.min()}, {ratio.max()}")
-    return MixedTable(counts, sources, classes, ratio, np.array([r["partition"] for r in rows]))
-
-
-def _pair(text: str) -> tuple[int, int]:
-    """Return the two numbers of "3,7", and of "3" the same twice."""
-    first, *rest = (int(part) for part in text.split(","))
-    return first, rest[0] if rest else first
+    read = read_mixed(path)
+    assert read.labels is not None and read.parts is not None
+    counts = np.asarray(read.labels.counts, np.int64)
+    sources, classes, ratio = (read.columns[name] for name in ("sources", "classes", "ratio"))
+    return MixedTable(counts, sources, classes, ratio, read.parts)
 
 
 def true_probabilities(classes: IntArray, ratio: FloatArray) -> FloatArray:

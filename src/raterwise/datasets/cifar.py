@@ -1,7 +1,9 @@
-"""CIFAR-10, and what people see in its images: CIFAR-10H and CIFAR-10N.
+"""CIFAR-10 and CIFAR-100, and what people see in the images: CIFAR-10H and CIFAR-10N.
 
 CIFAR-10 (Krizhevsky 2009, https://www.cs.toronto.edu/~kriz/cifar.html) has 60,000 colour images
-of 32 x 32 pixels in ten classes, 50,000 of them to train on.
+of 32 x 32 pixels in ten classes, 50,000 of them to train on; CIFAR-100 has as many in a hundred.
+Their "python version" is a pickle, which can run code when it is opened; the "binary version" holds
+the same images and is what is read here.
 
 CIFAR-10H (Peterson et al., ICCV 2019, https://doi.org/10.1109/ICCV.2019.00971, CC BY-NC-SA 4.0)
 has about 51 labels for each of the 10,000 test images. CIFAR-10N (Wei et al., ICLR 2022,
@@ -21,10 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import as_integer_array, choose
+from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.mnist import LabelledImages, find_file, read_bytes
 from raterwise.errors import InvalidInputError, missing_extra
 
-__all__ = ["CIFAR10_CLASSES", "Cifar10N", "read_cifar10", "read_cifar10h", "read_cifar10n"]
+__all__ = [
+    "CIFAR10_CLASSES",
+    "Cifar10N",
+    "read_cifar10",
+    "read_cifar10h",
+    "read_cifar10n",
+    "read_cifar100",
+]
 
 CIFAR10_CLASSES = (
     "airplane",
@@ -124,22 +134,72 @@ def read_cifar10(
         return LabelledImages(images, classes)
     read = [_records(file) for file in files]
     return LabelledImages(
-        np.concatenate([batch.images for batch in read]),
-        np.concatenate([batch.classes for batch in read]),
+        np.concatenate([images for _, images in read]),
+        np.concatenate(
+            [_classes(head[:, 0], f.name, ndim=1) for (head, _), f in zip(read, files, strict=True)]
+        ),
     )
 
 
-def _records(file: Path) -> LabelledImages:
-    """Return a batch of the binary version: the class, then all red, green and blue bytes."""
+def read_cifar100(folder: str | PathLike[str], part: Literal["train", "test"] = "train") -> Dataset:
+    """Return the images and classes of CIFAR-100.
+
+    Parameters
+    ----------
+    folder : str or path
+        Holds train.bin and test.bin of the "binary version" that the authors publish, plain or
+        gzip, and fine_label_names.txt, from which the classes have their names.
+    part : {"train", "test"}, default "train"
+        Which images.
+
+    Returns
+    -------
+    Dataset
+        Images (N, 32, 32, 3), one label per image; columns: `coarse`, one of 20 groups of classes.
+
+    See Also
+    --------
+    datasets.read_cifar10 : ten classes.
+
+    Examples
+    --------
+    >>> folder = getfixture("tmp_path")
+    >>> _ = (folder / "test.bin").write_bytes(bytes([4, 72]) + bytes(3072))
+    >>> _ = (folder / "fine_label_names.txt").write_text("\\n".join(f"c{i}" for i in range(100)))
+    >>> data = read_cifar100(folder, "test")
+    >>> data.labels.majority(), data.columns["coarse"]
+    (array([72]), array([4]))
+    """
+    from raterwise.labels import Labels
+
+    choose("part", part, ("train", "test"))
+    file = find_file(folder, f"{part}.bin")
+    heads, images = _records(file, heads=2)
+    names = find_file(folder, "fine_label_names.txt").read_text(encoding="utf-8").split()
+    if len(names) != 100:
+        raise InvalidInputError(f"fine_label_names.txt: must name 100 classes; got {len(names)}")
+    fine = _classes(heads[:, 1], file.name, ndim=1, most=99)
+    return Dataset(
+        "CIFAR-100",
+        tuple(str(i) for i in range(len(images))),
+        Labels.from_classes(fine, 100, class_names=names),
+        parts=np.full(len(images), part),
+        images=images,
+        columns={"coarse": _classes(heads[:, 0], file.name, ndim=1, most=19)},
+    )
+
+
+def _records(file: Path, heads: int = 1) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return a batch of the binary version: bytes of classes, then all red, green, blue bytes."""
     content = np.frombuffer(read_bytes(file), np.uint8)
-    length = 1 + COLOURS * SIDE**2
+    length = heads + COLOURS * SIDE**2
     if content.size == 0 or content.size % length:
         raise InvalidInputError(
             f"{file}: must be whole records of {length} bytes; got {content.size} bytes"
         )
     records = content.reshape(-1, length)
-    images = records[:, 1:].reshape(-1, COLOURS, SIDE, SIDE).transpose(0, 2, 3, 1)
-    return LabelledImages(np.ascontiguousarray(images), _classes(records[:, 0], file.name, ndim=1))
+    images = records[:, heads:].reshape(-1, COLOURS, SIDE, SIDE).transpose(0, 2, 3, 1)
+    return records[:, :heads], np.ascontiguousarray(images)
 
 
 def _strip(file: Path) -> NDArray[np.uint8]:
@@ -194,10 +254,11 @@ def read_cifar10h(counts_npy: str | PathLike[str]) -> IntArray:
 def read_cifar10n(npz: str | PathLike[str]) -> Cifar10N:
     """Return the labels of CIFAR-10N from an NPZ file, for `Labels.from_ratings`.
 
-    The authors publish `CIFAR-10_human.pt`, a pickled dictionary; raterwise does not open pickles.
-    Where you trust the file, ``np.savez("cifar10n.npz", **torch.load("CIFAR-10_human.pt",
-    weights_only=False))`` makes the NPZ file once, and its names are understood. So are the
-    shorter names `raters` (N, 3), `clean`, `aggre` and `worse`.
+    The authors publish `CIFAR-10_human.pt` (and the same as `CIFAR-10_human.npy`), a pickled
+    dictionary; raterwise does not open pickles, which can run code. Where you trust the file,
+    ``np.savez("cifar10n.npz", **torch.load("CIFAR-10_human.pt", weights_only=False))`` makes the
+    NPZ file once, and its names are understood. So are the shorter names `raters` (N, 3), `clean`,
+    `aggre` and `worse`.
 
     Parameters
     ----------
@@ -250,9 +311,9 @@ def _with_short_names(arrays: dict[str, NDArray[np.generic]]) -> dict[str, NDArr
     return short
 
 
-def _classes(values: NDArray[np.generic], name: str, *, ndim: int) -> IntArray:
+def _classes(values: NDArray[np.generic], name: str, *, ndim: int, most: int = 9) -> IntArray:
     classes = as_integer_array(values, name, ndim=ndim).astype(np.int64)
-    if classes.size and (classes.min() < 0 or classes.max() > 9):
+    if classes.size and (classes.min() < 0 or classes.max() > most):
         worst = classes.min() if classes.min() < 0 else classes.max()
-        raise InvalidInputError(f"{name}: must be classes 0 … 9; got {worst}")
+        raise InvalidInputError(f"{name}: must be classes 0 … {most}; got {worst}")
     return classes

@@ -29,9 +29,11 @@ __all__ = [
     "CITATION",
     "CLASS_NAMES",
     "LICENCE",
+    "RATING_LIMITS",
     "LidcDemo",
     "load_lidc_malignancy",
     "read_lidc_ratings",
+    "write_csv",
     "write_demo_tables",
 ]
 
@@ -61,7 +63,7 @@ CITATION = (
     "annotations into nodules)"
 )
 
-_RATING_LIMITS = {
+RATING_LIMITS = {
     "subtlety": 5,
     "internalStructure": 5,
     "calcification": 6,
@@ -243,12 +245,12 @@ def write_demo_tables(folder: str | PathLike[str]) -> tuple[Path, Path]:
     )
     ratings = zip(demo.ratings_item, demo.ratings_rater, demo.ratings_class, strict=True)
     return (
-        _write_csv(folder / "predictions.csv", ["case", "patient", *names], predictions),
-        _write_csv(folder / "ratings.csv", ["case", "reader", "rating"], ratings),
+        write_csv(folder / "predictions.csv", ["case", "patient", *names], predictions),
+        write_csv(folder / "ratings.csv", ["case", "reader", "rating"], ratings),
     )
 
 
-def _write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[Any]]) -> Path:
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Iterable[Any]]) -> Path:
     """Write a table under a temporary name and rename it, so that no half table is ever seen."""
     with replaced(path) as partial, open(partial, "x", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
@@ -278,14 +280,14 @@ def read_lidc_ratings(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
 
     Examples
     --------
-    >>> ratings = dict.fromkeys(_RATING_LIMITS, 3)
+    >>> ratings = dict.fromkeys(RATING_LIMITS, 3)
     >>> row = {"patient_id": "LIDC-IDRI-0001"} | dict.fromkeys((*_INTEGERS, *_DECIMALS), 1)
     >>> file = getfixture("tmp_path") / "annotations.csv"
-    >>> _ = _write_csv(file, [*row, *ratings], [[*row.values(), *ratings.values()]])
+    >>> _ = write_csv(file, [*row, *ratings], [[*row.values(), *ratings.values()]])
     >>> read_lidc_ratings(file)["malignancy"]
     array([3])
     """
-    names = ("patient_id", *_INTEGERS, *_RATING_LIMITS, *_DECIMALS)
+    names = ("patient_id", *_INTEGERS, *RATING_LIMITS, *_DECIMALS)
     with open(path, newline="", encoding="utf-8") as stream:
         reader = csv.DictReader(stream)
         if missing := [name for name in names if name not in (reader.fieldnames or ())]:
@@ -294,11 +296,11 @@ def read_lidc_ratings(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
     columns: dict[str, NDArray[Any]] = {
         "patient_id": np.array([row["patient_id"] for row in rows], np.str_)
     }
-    for name in (*_INTEGERS, *_RATING_LIMITS):
+    for name in (*_INTEGERS, *RATING_LIMITS):
         columns[name] = _numbers(path, name, rows, int)
     for name in _DECIMALS:
         columns[name] = _numbers(path, name, rows, float)
-    for name, largest in _RATING_LIMITS.items():
+    for name, largest in RATING_LIMITS.items():
         if (bad := (columns[name] < 1) | (columns[name] > largest)).any():
             row = int(np.flatnonzero(bad)[0])
             raise InvalidInputError(

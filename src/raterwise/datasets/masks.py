@@ -7,16 +7,22 @@ collect segmentations for biomedical images?", WACV 2015, https://doi.org/10.110
 
 from __future__ import annotations
 
+import io
+import re
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import InvalidInputError
+from raterwise.arrays import choose, positive_integer
+from raterwise.datasets.sheets import files_in, required, texts
+from raterwise.errors import InvalidInputError, missing_extra
+from raterwise.io.files import write_bytes_atomically
 
-__all__ = ["OutlinedImages", "read_bubil_cells", "read_lidc_nodules"]
+__all__ = ["OutlinedImages", "convert_bubil_cells", "read_bubil_cells", "read_lidc_nodules"]
 
 Array = NDArray[Any]
 
@@ -110,6 +116,7 @@ def read_lidc_nodules(path: str | PathLike[str]) -> OutlinedImages:
 
     See Also
     --------
+    datasets.convert_lidc_nodules : makes the file from the official ones.
     datasets.read_lidc_ratings : what the readers say of the nodules.
 
     Examples
@@ -159,6 +166,7 @@ def read_bubil_cells(path: str | PathLike[str]) -> OutlinedImages:
 
     See Also
     --------
+    datasets.convert_bubil_cells : makes the file from the official ones.
     datasets.read_lidc_nodules : outlines of lung nodules.
 
     Examples
@@ -181,6 +189,99 @@ def read_bubil_cells(path: str | PathLike[str]) -> OutlinedImages:
     return _checked(
         path, "BU-BIL cells", images, masks, raters, names, table["dataset"], list(names)
     )
+
+
+def convert_bubil_cells(
+    folder: str | PathLike[str],
+    out: str | PathLike[str],
+    inside: Literal["dark", "bright"],
+    *,
+    size: int = 128,
+) -> Path:
+    """Write the file that `read_bubil_cells` reads, from the folders of BU-BIL.
+
+    Parameters
+    ----------
+    folder : str or path
+        Holds BU-BIL_Dataset1, BU-BIL_Dataset3 … as published, each with RawImages and, somewhere
+        below it, a folder of masks per expert and tool, such as Person1_Amira. A mask is called as
+        its image is, with or without "seg_" before it. Images that somebody did not outline are
+        left out.
+    out : str or path
+        The NPZ file to write.
+    inside : {"dark", "bright"}
+        Which pixels of a mask are the cell. Look at one: the collections do not agree, and a
+        program that guessed would sometimes take the background for the cell.
+    size : int, default 128
+        Pixels of a side; images are shrunk to it, masks by their nearest pixel.
+
+    Returns
+    -------
+    Path
+        That file. Needs the extra "imaging".
+
+    See Also
+    --------
+    datasets.read_bubil_cells : reads it.
+
+    Examples
+    --------
+    >>> from PIL import Image
+    >>> place = getfixture("tmp_path") / "BU-BIL_Dataset1"
+    >>> for name in ("RawImages", "Person1_Amira", "Person1_ImageJ"):
+    ...     (place / name).mkdir(parents=True)
+    ...     Image.new("L", (9, 9), 255).save(place / name / "B01.png")
+    >>> file = convert_bubil_cells(place.parent, place.parent / "cells.npz", "bright", size=4)
+    >>> read_bubil_cells(file).masks.shape
+    (1, 2, 4, 4)
+    """
+    choose("inside", inside, ("dark", "bright"))
+    positive_integer("size", size)
+    sets = sorted(required(folder, "folder").glob("BU-BIL_Dataset*"))
+    images, masks, names, numbers = [], [], [], []
+    raters = sorted({p.name for own in sets for p in own.rglob("Person*_*") if p.is_dir()})
+    for own in sets:
+        drawn = [_masks_of(own, rater) for rater in raters]
+        for file in files_in(own / "RawImages"):
+            if not drawn or any(file.stem not in by_name for by_name in drawn):
+                continue
+            images.append(_grey(file, size))
+            outlined = np.stack([_grey(by_name[file.stem], size, mask=True) for by_name in drawn])
+            masks.append((outlined > 127) if inside == "bright" else (outlined <= 127))
+            names.append(file.stem)
+            numbers.append(int(re.sub(r"[^0-9]", "", own.name) or 0))
+    if not images:
+        raise InvalidInputError(
+            f"{folder}: must hold BU-BIL_Dataset… with RawImages and masks in Person1_Amira …; "
+            f"found {len(sets)} collections and {len(raters)} raters"
+        )
+    arrays: dict[str, Any] = {
+        "images": np.stack(images),
+        "masks": np.stack(masks).astype(np.uint8),
+        "name": texts(names),
+        "dataset": np.array(numbers),
+        "raters": texts(raters),
+    }
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    write_bytes_atomically(Path(out), buffer.getvalue())
+    return Path(out)
+
+
+def _masks_of(place: Path, rater: str) -> dict[str, Path]:
+    """Return a rater's masks by the name of the image, wherever the folder lies."""
+    folders = [path for path in place.rglob(rater) if path.is_dir()]
+    return {f.stem.removeprefix("seg_"): f for folder in folders for f in files_in(folder)}
+
+
+def _grey(file: Path, size: int, *, mask: bool = False) -> NDArray[np.uint8]:
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise missing_extra("convert_bubil_cells: pictures need Pillow", "imaging") from error
+    way = Image.Resampling.NEAREST if mask else Image.Resampling.BOX
+    with Image.open(file) as picture:
+        return np.asarray(picture.convert("L").resize((size, size), way))
 
 
 def _arrays(path: str | PathLike[str], names: tuple[str, ...]) -> dict[str, Array]:

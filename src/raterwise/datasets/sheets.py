@@ -1,0 +1,155 @@
+"""Tables and folders as data sets are published: read, checked, and named in the error."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterwise.datasets.mnist import read_bytes
+from raterwise.errors import InvalidInputError
+
+__all__ = [
+    "Rows",
+    "coded",
+    "column",
+    "files_in",
+    "folder_in",
+    "image_paths",
+    "lines_of",
+    "read_rows",
+    "required",
+    "texts",
+    "whole",
+]
+
+Rows = list[dict[str, str]]
+
+IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")
+
+
+def required(path: str | PathLike[str], what: str = "file") -> Path:
+    """Return a path that is there."""
+    found = Path(path)
+    if not (found.is_dir() if what == "folder" else found.is_file()):
+        raise InvalidInputError(f"{found}: no such {what}")
+    return found
+
+
+def folder_in(folder: str | PathLike[str], *names: str) -> Path:
+    """Return the first of several folders below one that is there; "." is itself."""
+    for name in names:
+        if (found := Path(folder) / name).is_dir():
+            return found
+    raise InvalidInputError(f"{folder}: must hold the folder {' or '.join(names)}; it does not")
+
+
+def read_rows(path: str | PathLike[str], columns: Iterable[str], *, delimiter: str = ",") -> Rows:
+    """Return the rows of a table with a head, plain or gzip; it must have the columns."""
+    file = required(path)
+    try:
+        text = read_bytes(file).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{file}: must be text in UTF-8; {error}") from error
+    reader = csv.DictReader(text.splitlines(), delimiter=delimiter, restkey="")
+    head = [name.strip() for name in reader.fieldnames or ()]
+    if missing := [name for name in columns if name not in head]:
+        raise InvalidInputError(
+            f"{file}: must have the columns {', '.join(missing)}; got {', '.join(head) or 'none'}"
+        )
+    reader.fieldnames = head
+    rows = list(reader)
+    if not rows:
+        raise InvalidInputError(f"{file}: must have a row below its head; it has none")
+    for name in columns:
+        if any(row[name] is None for row in rows):
+            short = next(i for i, row in enumerate(rows) if row[name] is None)
+            raise InvalidInputError(f"{file}: row {short} ends before the column {name}")
+    return rows
+
+
+def column(rows: Rows, name: str) -> list[str]:
+    """Return a column as it stands, without blanks around it."""
+    return [row[name].strip() for row in rows]
+
+
+def texts(values: Iterable[Any]) -> NDArray[np.str_]:
+    """Return an array of text."""
+    return np.array([str(value) for value in values], np.str_)
+
+
+def whole(
+    path: Any, rows: Rows, name: str, low: int, high: int, *, missing: str | None = None
+) -> NDArray[np.int64]:
+    """Return a column of whole numbers from `low` to `high`; -1 where it says `missing`."""
+    found = np.empty(len(rows), np.int64)
+    for i, value in enumerate(column(rows, name)):
+        if missing is not None and value == missing:
+            found[i] = -1
+            continue
+        try:
+            number = float(value)
+        except ValueError:
+            number = np.nan
+        if not (number.is_integer() and low <= number <= high):
+            raise InvalidInputError(
+                f"{path}: {name} must be a whole number {low} … {high}; row {i} has {value!r}"
+            )
+        found[i] = int(number)
+    return found
+
+
+def coded(path: Any, name: str, values: Sequence[str], codes: Mapping[str, int]) -> NDArray[Any]:
+    """Return the codes of words; a word that nobody knows is an error that names its row."""
+    for i, value in enumerate(values):
+        if value not in codes:
+            raise InvalidInputError(
+                f"{path}: {name} must be {', '.join(map(repr, codes))}; row {i} has {value!r}"
+            )
+    return np.array([codes[value] for value in values], np.int64)
+
+
+def lines_of(path: str | PathLike[str]) -> list[str]:
+    """Return the lines of a text file that are not blank."""
+    lines = required(path).read_text(encoding="utf-8-sig").splitlines()
+    found = [line.strip() for line in lines if line.strip()]
+    if not found:
+        raise InvalidInputError(f"{path}: must have a line; it has none")
+    return found
+
+
+def image_paths(folder: Path, names: Iterable[str], *, table: Any) -> tuple[Path, ...] | None:
+    """Return where the images of a table are; None where the folder is not there at all.
+
+    A name that leads out of the folder, and one whose file is missing, are errors.
+    """
+    if not folder.is_dir():
+        return None
+    found = []
+    for name in names:
+        inner = PurePosixPath(name.replace("\\", "/"))
+        if inner.is_absolute() or ".." in inner.parts or ":" in name:
+            raise InvalidInputError(f"{table}: images must lie in {folder}; got {name!r}")
+        path = folder / inner
+        if not path.is_file():
+            raise InvalidInputError(f"{folder}: must hold {name}, which {table} names; it does not")
+        found.append(path)
+    return tuple(found)
+
+
+def files_in(folder: Path, endings: Sequence[str] = IMAGES) -> list[Path]:
+    """Return the files of a folder by their endings, 2 before 10; hidden ones are left out."""
+
+    def key(path: Path) -> list[Any]:
+        parts = re.split(r"([0-9]+)", path.name)
+        return [int(part) if i % 2 else part.lower() for i, part in enumerate(parts)]
+
+    inside = required(folder, "folder").iterdir()
+    wanted = (p for p in inside if p.name.lower().endswith(tuple(endings)) and p.name[0] != ".")
+    return sorted((path for path in wanted if path.is_file()), key=key)
