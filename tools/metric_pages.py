@@ -19,9 +19,9 @@ chose that class. Bin $m$ holds the share $b_m/N$ of the labels, with the mean c
 the mean agreement $A_m$. LH, RECE, MR and CCC are [the four papers](../citing.md).
 """
 TUTORIALS = {
-    "Label histograms": "tutorial_2_several_raters",
-    "Calibration": "tutorial_3_small_test_sets",
-    "Disagreement": "tutorial_5_second_opinions",
+    "Label histograms": "tutorial_02_several_raters",
+    "Calibration": "tutorial_03_small_test_sets",
+    "Disagreement": "tutorial_05_second_opinions",
 }
 
 
