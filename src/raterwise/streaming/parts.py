@@ -12,9 +12,9 @@ import numpy as np
 
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
+from raterwise.io.image_files import imaging_module
 from raterwise.io.sources import existing_file, listed, matching_files
 from raterwise.io.values import as_class_codes, as_ids, as_numbers, as_whole_numbers
-from raterwise.io.volumes import imaging_module
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.variables import Variable, variables_of
