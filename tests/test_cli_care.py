@@ -154,9 +154,7 @@ def test_maps_are_not_written_over_probabilities(images: Path) -> None:
     assert done.exit_code == 2
     assert f"{name}: must not be written over; it is read as well" in done.output
     assert (images / name).read_bytes() == before
-    assert (
-        run("segment m.csv --maps maps --metrics ece --resamples 0 --on-single drop").exit_code == 0
-    )
+    assert run("segment m.csv --maps maps --metrics ece --resamples 0 --axes xyz").exit_code == 0
 
 
 def test_a_file_in_a_folder_that_is_read_is_not_written(tmp_path: Path) -> None:

@@ -13,7 +13,14 @@ CLASSES = [0, 1, 1, 1]
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-@pytest.mark.parametrize("name", ["rms_ce", "ece", "mce", "brier", "nll", "smooth_ece"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("rms_ce", "ece", "mce", "brier", "nll", "smooth_ece", "auccc", "augrc", "auroc"),
+        "canonical_ece",
+    ],
+)
+@pytest.mark.filterwarnings("error")
 def test_the_unit_of_the_weights_does_not_matter(name: str, scale: float) -> None:
     """Σ w f / Σ w, by hand for RMS-CE: sqrt((0.1² + 0.2² + 0.6² + 0.3²) / 4) in bins of one."""
     metric = getattr(rw, name)
@@ -23,6 +30,31 @@ def test_the_unit_of_the_weights_does_not_matter(name: str, scale: float) -> Non
     if name == "rms_ce":
         by_hand = np.sqrt((0.1**2 + 0.2**2 + 0.6**2 + 0.3**2) / 4)
         assert metric(PROBS, CLASSES, weights=np.full(4, scale)) == pytest.approx(by_hand)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_order_of_confidences_takes_weights_of_any_unit() -> None:
+    """AUCCC by hand: of the pairs right-wrong, weights 2 · 1, 3 · 1, one is ordered rightly."""
+    probs, said = [0.9, 0.6, 0.8], [1, 1, 0]  # the last one is wrong
+    for scale in (1e-200, 1.0, 1e200):
+        weights = scale * np.array([2.0, 3.0, 1.0])
+        assert rw.auccc(probs, said, weights=weights) == pytest.approx(2 / 5, rel=1e-12)
+        # (1 - AUCCC) a (1 - a) + (1 - a)² / 2, a = 5/6
+        by_hand = 3 / 5 * 5 / 36 + 1 / 72
+        assert rw.augrc(probs, said, weights=weights) == pytest.approx(by_hand, rel=1e-12)
+        # log 3 / log 9: 2 of 8 said yes at 0.1, 4 of 8 at 0.5, 6 of 8 at 0.9
+        labels = rw.Labels.from_counts([[6, 2], [4, 4], [2, 6]])
+        slope = rw.calibration_slope([0.1, 0.5, 0.9], labels, weights=np.full(3, scale))
+        assert slope == pytest.approx(0.5, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+@pytest.mark.parametrize("name", ["calibration_loss", "debiased_ece", "grouping_loss"])
+def test_squares_that_are_lost_do_not_pass_for_equal(name: str, scale: float) -> None:
+    """Debiased metrics tell unequal weights by their squares: where these vanish, they say so."""
+    labels = rw.Labels.from_counts([[2, 0], [1, 2], [2, 1], [0, 3]])
+    with pytest.raises(rw.InvalidInputError, match="for their squares to be added up"):
+        getattr(rw, name)(PROBS, labels, weights=scale * np.array([1.0, 2.0, 3.0, 4.0]))
 
 
 def test_weights_that_cannot_be_added_up_are_refused() -> None:

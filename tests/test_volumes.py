@@ -87,7 +87,7 @@ def test_classes_are_the_last_axis_of_nifti_and_the_first_of_others(tmp_path: Pa
     nifti = save_nifti(tmp_path / "p.nii", probs)
     np.save(tmp_path / "p.npy", np.moveaxis(probs, -1, 0))
     for path in (nifti, tmp_path / "p.npy"):
-        found = read_images(CaseFiles("c", path, (mask,)))
+        found = read_images(CaseFiles("c", path, (mask,), axes="xyz"))
         np.testing.assert_array_equal(found.probabilities, np.moveaxis(probs, -1, 0))
 
 
@@ -450,9 +450,10 @@ def test_one_channel_may_have_an_axis(tmp_path: Path) -> None:
     for name in ("p.nii.gz", "p.npy"):
         manifest = tmp_path / "one.csv"
         manifest.write_text(f"case,probabilities,raters\nc,{name},m0.nii.gz\n")
-        found = rw.segmentation.evaluate(read_manifest(manifest), "ece", resamples=0)
+        found = rw.segmentation.evaluate(read_manifest(manifest, axes="xyz"), "ece", resamples=0)
         assert found["ece"].value == plain["ece"].value
-        done = segment(manifest, "--metrics", "ece", "-q", "--maps", tmp_path / name[-3:])
+        words = ("--metrics", "ece", "-q", "--axes", "xyz", "--maps", tmp_path / name[-3:])
+        done = segment(manifest, *words)
         assert done.exit_code == 0, done.output
         written = nibabel.load(tmp_path / name[-3:] / "c_disagreement.nii.gz").get_fdata()
         np.testing.assert_allclose(written, 2 * image * (1 - image.astype(float)), atol=1e-6)

@@ -17,6 +17,7 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import Values, columns_of, values_of
 
 __all__ = [
+    "ANSWERS",
     "NO_RATING",
     "Coded",
     "as_text",
@@ -33,6 +34,11 @@ __all__ = [
 IntArray = NDArray[np.integer[Any]]
 
 NO_RATING = -1
+ANSWERS = {
+    **dict.fromkeys(("0", "no", "n", "false", "f", "negative", "absent"), 0),
+    **dict.fromkeys(("1", "yes", "y", "true", "t", "positive", "present"), 1),
+}
+"""What a rater may answer to the question whether something is there, in small letters."""
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
 
 
@@ -59,12 +65,15 @@ def codes_of_texts(
     """Return what each text means: names where they are names, codes where they can only be.
 
     Where no class has a whole number for a name, texts that are nothing but whole numbers are
-    codes: 0 is the first class.
+    codes: 0 is the first class. Where the classes are "not malignant" and "malignant", yes and no
+    (true and false, …) answer the question.
 
     >>> codes_of_texts(["malignant"], ["benign", "malignant"])
     {'malignant': 1}
     >>> codes_of_texts(["1.0", "0"], ["benign", "malignant"])
     {'1.0': 1, '0': 0}
+    >>> codes_of_texts(["YES", "no"], ["not malignant", "malignant"])
+    {'YES': 1, 'no': 0}
     """
     values = list(texts)
     names = {name: k for k, name in enumerate(class_names)}
@@ -74,6 +83,8 @@ def codes_of_texts(
     elif None in numbers or len(numbers) < len(names):  # "1" and "01" are different names
         numbers = {}
     found = {value: names.get(value, numbers.get(_number(value))) for value in values}
+    if len(class_names) == 2 and class_names[0] == f"not {class_names[1]}":
+        found = {v: ANSWERS.get(v.lower()) if k is None else k for v, k in found.items()}
     if ignore_case:
         folded = {_folded(name): k for name, k in names.items()}
         if len(folded) < len(names):

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
-from raterwise.cli.options import Layout, Unit, comma_list
+from raterwise.cli.options import Duplicates, Layout, Unit, comma_list
+from raterwise.cli.reading import NOTES
 from raterwise.cli.show import (
     ProgressBar,
     cases,
@@ -62,7 +63,7 @@ MOST_CLASSES = 6
 """Up to how many classes the table of raters has a column for each."""
 
 RatingsTable = Annotated[
-    Path, typer.Argument(help="CSV, Parquet or Arrow file of ratings; no model is needed.")
+    Path, typer.Argument(help="CSV, Excel, Parquet or Arrow file of ratings; no model is needed.")
 ]
 CaseColumn = Annotated[
     str | None, typer.Option("--id-column", help="The column of the case. Default: case.")
@@ -83,6 +84,7 @@ def agreement(
     class_names: Classes = None,
     group_column: options.GroupColumn = None,
     delimiter: options.Delimiter = None,
+    encoding: options.Encoding = None,
     ratings_layout: options.RatingsLayout = None,
     rater_columns: options.RaterColumns = None,
     rater_prefix: options.RaterPrefix = None,
@@ -91,6 +93,8 @@ def agreement(
     count_columns: options.CountColumns = None,
     count_prefix: options.CountPrefix = None,
     missing: options.Missing = None,
+    ignore_case: options.IgnoreCase = False,
+    duplicates: options.RepeatedRatings = Duplicates.error,
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
@@ -117,7 +121,9 @@ def agreement(
         table = read_rated(
             ratings, columns, class_names=comma_list(class_names), id_column=id_column,
             group_column=group_column, missing=comma_list(missing), delimiter=delimiter,
+            encoding=encoding, ignore_case=ignore_case, duplicates=duplicates.value,
         )  # fmt: skip
+        NOTES.set((*NOTES.get(), *table.ratings.notes))
         report("resampling", 0.2)
         found = rater_agreement(
             table.ratings.labels, table.groups, scales=SCALES[table.scale],
@@ -143,6 +149,7 @@ def _content(
         "file": file.name,
         "class_names": list(table.class_names),
         **content,
+        "warnings": list(table.ratings.notes),
         "options": asked,
         **origin_of([file]),
     }

@@ -33,7 +33,7 @@ from raterwise.cli.report import EXAMPLES as REPORT_EXAMPLES
 from raterwise.cli.report import report
 from raterwise.cli.segment import EXAMPLES as SEGMENT_EXAMPLES
 from raterwise.cli.segment import segment
-from raterwise.cli.show import as_options
+from raterwise.cli.spelling import as_options
 from raterwise.cli.stability import EXAMPLES as STABILITY_EXAMPLES
 from raterwise.cli.stability import stability
 from raterwise.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES

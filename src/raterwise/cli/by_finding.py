@@ -11,7 +11,6 @@ from rich.text import Text
 
 from raterwise.cli.show import (
     ROOM_FOR_MEANINGS,
-    as_options,
     cases,
     interval,
     number,
@@ -19,6 +18,7 @@ from raterwise.cli.show import (
     print_table,
     titles_by,
 )
+from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison, Difference, compare
 from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import holm

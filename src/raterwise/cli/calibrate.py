@@ -25,12 +25,12 @@ from raterwise.cli.reading import (
 )
 from raterwise.cli.show import (
     ProgressBar,
-    as_options,
     difference_table,
     new_console,
     print_notes,
     print_table,
 )
+from raterwise.cli.spelling import as_options
 from raterwise.cli.writing import announce, check_folder, write_json, write_like
 from raterwise.compare import Comparison, compare
 from raterwise.errors import InvalidInputError

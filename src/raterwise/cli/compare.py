@@ -31,7 +31,6 @@ from raterwise.cli.reading import (
 )
 from raterwise.cli.show import (
     ProgressBar,
-    as_options,
     comparison_table,
     facts_in_words,
     new_console,
@@ -40,6 +39,7 @@ from raterwise.cli.show import (
     print_notes,
     print_table,
 )
+from raterwise.cli.spelling import as_options
 from raterwise.cli.writing import announce, check_html, check_outputs, with_notes, write_json
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import making_sense

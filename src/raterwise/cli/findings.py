@@ -45,10 +45,15 @@ def read_findings(
             "label_column: a finding has a label of its own, in a column label_FINDING (another "
             f"beginning: rater_prefix); got {tables.label_column!r}"
         )
+    if tables.normalize:
+        raise InvalidInputError(
+            "normalize: findings may occur together, so their probabilities need not sum to 1"
+        )
     table = read_predictions(
         predictions,
         prob_prefix=tables.prob_prefix,
         prob_columns=comma_list(tables.prob_columns),
+        percent=tables.percent,
         exclusive=False,
         **tables.columns,
     )
@@ -61,6 +66,8 @@ def read_findings(
         id_column=(tables.ratings_id_column if ratings else None) or tables.id_column,
         missing=comma_list(tables.missing),
         delimiter=tables.delimiter,
+        encoding=tables.encoding,
+        duplicates=tables.duplicates.value,
         allow_unmatched=tables.allow_unmatched,
         by_rater=True,
     )
@@ -73,7 +80,7 @@ def read_findings(
         table, answers, same_file=ratings is None, allow_unmatched=tables.allow_unmatched
     )
     joined.require_ratings(answers.source, tables.on_unrated.value)
-    return table, joined
+    return replace(table, notes=(*table.notes, *answers.notes)), joined
 
 
 def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed: bool) -> Results:

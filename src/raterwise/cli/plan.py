@@ -25,13 +25,13 @@ from raterwise.cli.reading import (
 )
 from raterwise.cli.show import (
     ProgressBar,
-    as_options,
     facts_in_words,
     new_console,
     number,
     plain_table,
     print_table,
 )
+from raterwise.cli.spelling import as_options
 from raterwise.cli.writing import announce, check_json, check_outputs, origin_of, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.files import write_text_atomically

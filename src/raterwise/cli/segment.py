@@ -51,7 +51,7 @@ Manifest = Annotated[
     Path,
     typer.Argument(
         help="CSV with the columns case, probabilities, raters (paths or patterns joined by ;) "
-        "and, if you like, mask, patient, spacing and rater_names (joined by ;). Paths are "
+        "and, if you like, mask, patient, spacing, rater_names (joined by ;) and axes. Paths are "
         "relative to it."
     ),
 ]
@@ -78,8 +78,20 @@ def segment(
     boundary_mm: Annotated[
         float | None, _option(IMAGES, "Voxels within so many mm of a rater's boundary.")
     ] = None,
+    axes: Annotated[
+        str | None,
+        _option(
+            IMAGES,
+            "Order of the axes of NPY, NPZ, Zarr, PNG and TIFF images beside NIfTI files: zyx or "
+            "xyz. nnU-Net's NPZ files are recognised.",
+        ),
+    ] = None,
     spacing: Annotated[
-        str | None, _option(IMAGES, "Size of a voxel in mm, x,y,z, where files do not say.")
+        str | None,
+        _option(
+            IMAGES,
+            "Size of a voxel in mm along each axis, where files do not say; with --axes: x,y,z.",
+        ),
     ] = None,
     ignore_label: Annotated[int | None, _option(IMAGES, "Label of voxels left out.")] = None,
     skip_bad: Annotated[
@@ -133,7 +145,7 @@ def segment(
     request = Request.of(metrics, **asked_of(bins, question, per, option), settings=settings)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     apart = list(subgroup_column or ())
-    files = read_manifest(manifest, values=apart)
+    files = read_manifest(manifest, values=apart, axes=axes)
     drawn = [] if maps is None else _prepare_maps(maps, files)
     refuse_overwriting((out, csv_out, html, *drawn), (*read, *read_by(manifest, files)))
     roster = roster_of(comma_list(raters) or None, files) if settings.draws_raters else ()

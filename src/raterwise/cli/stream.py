@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raterwise.cli.options import asked_of, comma_list
+from raterwise.cli.options import Duplicates, asked_of, comma_list
 from raterwise.cli.show import ProgressBar
 from raterwise.errors import InvalidInputError
 from raterwise.results import Results
@@ -127,6 +127,7 @@ def outside_of(told: Mapping[str, Any]) -> Any:
     return read_outside(
         told["outside"], told["confidence_column"], prob_prefix=told["prob_prefix"],
         prob_columns=comma_list(told["prob_columns"]), delimiter=told["delimiter"],
+        encoding=told["encoding"],
     )  # fmt: skip
 
 
@@ -137,10 +138,16 @@ def stream_columns(told: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidInputError(
                 f"{name}: a stream has its labels in the file of the probabilities, one row a case"
             )
+    if told["duplicates"] is not Duplicates.error:
+        raise InvalidInputError(
+            f"duplicates: a stream has one row a case, so no rater says anything twice; got "
+            f"{told['duplicates'].value!r}"
+        )
     single = ("prob_prefix", "label_column", "rater_prefix", "count_prefix")
+    read = ("normalize", "percent", "ignore_case")
     lists = ("prob_columns", "class_names", "rater_columns", "count_columns", "missing")
     return {
-        **{name: told[name] for name in (*single, "group_column", "weight_column")},
+        **{name: told[name] for name in (*single, *read, "group_column", "weight_column")},
         "confidence_column": told["confidence_column"],
         **{name: comma_list(told[name]) for name in lists},
     }

@@ -11,12 +11,32 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.sources import TableFile
 from raterwise.io.values import id_at
 
-__all__ = ["DUPLICATES", "one_of_each", "refuse_repeated"]
+__all__ = ["DUPLICATES", "WAYS_OUT", "chosen_of_each", "one_of_each", "refuse_repeated"]
 
 Array = NDArray[Any]
 
 DUPLICATES = ("error", "keep", "average", "last")
 """What may become of them."""
+WAYS_OUT = '(duplicates="last" takes the last one, "average" the one most often given, "keep" all)'
+
+
+def chosen_of_each(
+    pairs: NDArray[np.int64], codes: NDArray[np.int64], duplicates: str, file: TableFile
+) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+    """Return which ratings count, and a note where a rater's other ones do not.
+
+    Codes below 0 are no ratings; `pairs` tells which ones are of the same rater and case.
+    """
+    rated = codes >= 0
+    if duplicates not in ("last", "average"):
+        return rated, ()
+    kept = one_of_each(pairs, codes, duplicates)
+    again = int(rated.sum() - kept.sum())
+    if not again:
+        return kept, ()
+    chosen = "the last" if duplicates == "last" else "the one most often given"
+    repeat = "rating repeats" if again == 1 else "ratings repeat"
+    return kept, (f"{file.name}: {again} {repeat} a rater's of the same case; {chosen} counts",)
 
 
 def one_of_each(
@@ -57,6 +77,5 @@ def refuse_repeated(
         item, who = divmod(int(again[0]), len(rater_ids))
         raise InvalidInputError(
             f"{file.name}: a rater must rate a case once; {id_at(rater_ids, who)!r} has more "
-            f'than one row for case {id_at(ids, item)!r} (duplicates="last" takes the last one, '
-            '"average" the one most often given, "keep" all)'
+            f"than one row for case {id_at(ids, item)!r} {WAYS_OUT}"
         )

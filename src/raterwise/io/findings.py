@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError
+from raterwise.io.duplicates import DUPLICATES, WAYS_OUT, chosen_of_each
 from raterwise.io.npz import is_npz, read_npz
 from raterwise.io.ratings import (
     LAYOUT_ARGUMENTS,
@@ -57,6 +58,8 @@ class FindingRatings:
     """Findings, or columns, that have ratings and no probability; left out because allowed."""
     answers: Answers | None = None
     """(M, L, R): what each rater said, -1 for nothing, where that is wanted and known."""
+    notes: tuple[str, ...] = ()
+    """What to know about how it was read."""
 
 
 class Findings(NamedTuple):
@@ -72,6 +75,7 @@ class Findings(NamedTuple):
     report: JoinReport
     unread: tuple[str, ...]
     answers: Answers | None = None
+    notes: tuple[str, ...] = ()
 
     def take(self, rows: Array) -> Findings:
         """Return the findings of the chosen cases, in the order chosen."""
@@ -103,15 +107,17 @@ def read_finding_ratings(
     id_column: str | None = None,
     missing: Collection[str] = (),
     delimiter: str | None = None,
+    encoding: str | None = None,
+    duplicates: str = "error",
     allow_unmatched: bool = False,
     by_rater: bool = False,
 ) -> FindingRatings:
     """Return the raters' answers on the findings `names` of a CSV, Parquet, Arrow or NPZ file.
 
     Each finding has either counts or answers of raters. Answers are 1 or 0, yes or no, true or
-    false; empty cells, and whatever `missing` lists, are no rating. What is rated and not among
-    `names` is an error, unless `allow_unmatched`. `by_rater` keeps who said what, where that is
-    known.
+    false; empty cells, and whatever `missing` lists, are no rating. `duplicates` says what becomes
+    of several answers of a rater, as in `read_ratings`. What is rated and not among `names` is an
+    error, unless `allow_unmatched`. `by_rater` keeps who said what, where that is known.
 
     >>> path = getfixture("tmp_path") / "ratings.csv"
     >>> _ = path.write_text("case,reader_1_mass,reader_2_mass\\nn1,yes,no\\nn2,no,\\n")
@@ -136,10 +142,11 @@ def read_finding_ratings(
                 "its ids the array ids"
             )
         return _of_npz(path, tuple(names))
-    file = open_table(path, delimiter=delimiter)
+    choose("duplicates", duplicates, DUPLICATES)
+    file = open_table(path, delimiter=delimiter, encoding=encoding)
     if _is_long(file, columns, finding_column):
         found = _read_long(
-            file, tuple(names), columns, finding_column, id_column, missing, by_rater
+            file, tuple(names), columns, finding_column, id_column, missing, by_rater, duplicates
         )
     else:
         found = _read_wide(file, tuple(names), columns, id_column, missing)
@@ -189,6 +196,7 @@ def join_findings(
         report,
         ratings.unread,
         None if ratings.answers is None else ratings.answers[index],
+        ratings.notes,
     )
 
 
@@ -214,6 +222,7 @@ def _read_long(
     id_column: str | None,
     missing: Collection[str],
     by_rater: bool,
+    duplicates: str,
 ) -> FindingRatings:
     case = find_id_column(file, id_column)
     finding = usual_column(file, finding_column, FINDING_COLUMNS, "finding_column")
@@ -225,44 +234,42 @@ def _read_long(
         return encoded(as_ids(table.column(name), f"{file.name}: column {name!r}"))
 
     (items, ids), (raters, rater_ids), (found, titles) = map(codes_of, (case, rater, finding))
-    _refuse_second_answers((items, ids), (raters, rater_ids), (found, titles), file)
+    of_one = (items * len(rater_ids) + raters) * len(titles) + found
+    repeated = len(np.unique(of_one)) < len(of_one)
+    if repeated and duplicates == "error":
+        _refuse_second_answers(of_one, ids, rater_ids, titles, file)
     position = {name: i for i, name in enumerate(names)}
     places = np.array([position.get(str(title), -1) for title in titles.tolist()], np.int64)
     unread = tuple(str(t) for t, i in zip(titles.tolist(), places, strict=True) if i < 0)
     _require_every(file, names, set(map(str, titles.tolist())), f"its name in {finding!r}")
     answers = as_yes_or_no(table.column(rating), f"{file.name}: column {rating!r}", missing)
-    use = (answers >= 0) & (places[found] >= 0)
+    chosen, notes = chosen_of_each(of_one, answers, duplicates, file)
+    use = chosen & (places[found] >= 0)
     cells = items[use] * len(names) + places[found[use]]
     shape = (len(ids), len(names))
     size = shape[0] * shape[1]
     positives = np.bincount(cells[answers[use] == 1], minlength=size).reshape(shape)
     said = None
-    if by_rater:
+    if by_rater and not (repeated and duplicates == "keep"):
         said = np.full((*shape, len(rater_ids)), -1, np.int8)
         said[items[use], places[found[use]], raters[use]] = answers[use]
-    return FindingRatings(
-        ids, positives, np.bincount(cells, minlength=size).reshape(shape), file.name, unread, said
-    )
+    looked = np.bincount(cells, minlength=size).reshape(shape)
+    return FindingRatings(ids, positives, looked, file.name, unread, said, notes)
 
 
 def _refuse_second_answers(
-    items: tuple[Counts, Array],
-    raters: tuple[Counts, Array],
-    findings: tuple[Counts, Array],
-    file: TableFile,
+    of_one: Counts, ids: Array, rater_ids: Array, titles: Array, file: TableFile
 ) -> None:
-    """Raise an error if a rater answers twice for a finding of a case."""
-    (item, ids), (who, rater_ids), (what, titles) = items, raters, findings
-    answers = (item * len(rater_ids) + who) * len(titles) + what
-    ordered = np.sort(answers)
+    """Name the first rater who answers twice for a finding of a case."""
+    ordered = np.sort(of_one)
     again = ordered[1:][ordered[1:] == ordered[:-1]]
-    if again.size:
-        rest, title = divmod(int(again[0]), len(titles))
-        case, rater = divmod(rest, len(rater_ids))
-        raise InvalidInputError(
-            f"{file.name}: a rater must rate a finding of a case once; {id_at(rater_ids, rater)!r} "
-            f"has more than one row for {id_at(titles, title)!r} of case {id_at(ids, case)!r}"
-        )
+    rest, title = divmod(int(again[0]), len(titles))
+    case, rater = divmod(rest, len(rater_ids))
+    raise InvalidInputError(
+        f"{file.name}: a rater must rate a finding of a case once; {id_at(rater_ids, rater)!r} "
+        f"has more than one row for {id_at(titles, title)!r} of case {id_at(ids, case)!r} "
+        f"{WAYS_OUT}"
+    )
 
 
 def _read_wide(

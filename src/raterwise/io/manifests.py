@@ -8,14 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.axes import check_axes
+from raterwise.io.csv_files import recognise
+from raterwise.rules import did_you_mean
 
 __all__ = ["CaseFiles", "read_by", "read_manifest"]
 
 REQUIRED = ("case", "probabilities", "raters")
-KNOWN = (*REQUIRED, "mask", "patient", "spacing", "rater_names")
+KNOWN = (*REQUIRED, "mask", "patient", "spacing", "rater_names", "axes")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class CaseFiles:
         Who drew each of the masks.
     values : tuple of (str, str), default ()
         What else the manifest says of the image, such as ("scanner", "A").
+    axes : str, default None
+        The order of the axes of arrays, which have no geometry: "zyx" or "xyz". They are brought
+        into the order x, y, z, which `spacing` then has. It must be told where other files of the
+        image have a geometry (NIfTI); nnU-Net's NPZ files are known to be "zyx".
 
     See Also
     --------
@@ -60,6 +66,7 @@ class CaseFiles:
     spacing: tuple[float, ...] | None = None
     rater_names: tuple[str, ...] | None = None
     values: tuple[tuple[str, str], ...] = ()
+    axes: str | None = None
 
     def absolute(self) -> CaseFiles:
         """Return the same files under names that hold in every folder.
@@ -81,22 +88,27 @@ class CaseFiles:
 
 
 def read_manifest(
-    path: str | PathLike[str], delimiter: str = ",", values: Sequence[str] = ()
+    path: str | PathLike[str],
+    delimiter: str | None = None,
+    values: Sequence[str] = (),
+    axes: str | None = None,
 ) -> list[CaseFiles]:
     r"""Return the images that a table lists: case, probabilities, raters and what else is known.
 
     `raters` are paths or patterns (`masks/c1_*.png`) joined by ";". Paths are relative to the
     manifest. `mask`, `patient`, `spacing` (mm along each axis, joined by ";", where the files do
-    not say) and `rater_names` (who drew each mask, joined by ";") may be missing.
+    not say), `rater_names` (who drew each mask, joined by ";") and `axes` may be missing.
 
     Parameters
     ----------
     path : str or path
         The table.
-    delimiter : str, default ","
-        What separates its columns.
+    delimiter : str, default None
+        What separates its columns; by default it is recognised.
     values : sequence of str, default ()
         Further columns whose values are kept, such as the scanner.
+    axes : str, default None
+        The order of the axes of arrays, such as "zyx", where the table does not tell it.
 
     Returns
     -------
@@ -106,7 +118,8 @@ def read_manifest(
     Raises
     ------
     InvalidInputError
-        If the table cannot be read, lacks a column or has an unknown one, or names a case twice.
+        If `axes` names no axes; if the table cannot be read, lacks a column or has an unknown one,
+        or names a case twice.
 
     See Also
     --------
@@ -120,39 +133,17 @@ def read_manifest(
     >>> files.case, [rater.name for rater in files.raters]
     ('c1', ['c1_ann.png', 'c1_bob.png'])
     """
+    axes = None if axes is None else check_axes(axes)
     file = Path(path)
     if not file.is_file():
         raise InvalidInputError(f"{file}: there is no such file")
-    try:
-        with open(file, encoding="utf-8-sig", newline="") as stream:
-            table = csv.DictReader(stream, delimiter=delimiter)
-            rows, columns = list(table), list(table.fieldnames or ())
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInputError(f"{file.name}: cannot be read as CSV; {error}") from error
-    if len(set(columns)) < len(columns):
-        raise InvalidInputError(f"{file.name}: columns must differ; got {', '.join(columns)}")
-    missing = [name for name in REQUIRED if name not in columns]
-    if missing or not rows:
-        raise InvalidInputError(
-            f"{file.name}: must have rows and the columns {', '.join(REQUIRED)}; "
-            f"{', '.join(missing) or 'a row'} is not there "
-            f"(columns: {', '.join(columns) or 'none'})"
-        )
-    absent = [name for name in values if name not in columns]
-    if absent:
-        raise InvalidInputError(
-            f"values: must be columns of {file.name}; there is no {', '.join(absent)} "
-            f"(columns: {', '.join(columns)})"
-        )
-    unknown = [name for name in columns if name not in (*KNOWN, *values)]
-    if unknown:
-        raise InvalidInputError(
-            f"{file.name}: columns must be {', '.join(KNOWN)}; got {', '.join(unknown)}"
-        )
-    found = [
-        replace(_case_of(row, i, file), values=tuple((name, row[name]) for name in values))
-        for i, row in enumerate(rows, start=1)
-    ]
+    columns, *lines = _lines(file, delimiter) or [[]]
+    _check_columns(file, columns, bool(lines), values)
+    found = []
+    for i, line in enumerate(lines, start=1):
+        if len(line) != len(columns):
+            raise InvalidInputError(f"{file.name}: row {i} has too many or too few columns")
+        found.append(_case_of(dict(zip(columns, line, strict=True)), i, file, values, axes))
     names = [case.case for case in found]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -163,16 +154,59 @@ def read_manifest(
 def read_by(path: str | PathLike[str], files: Sequence[CaseFiles]) -> list[Path]:
     """Return every file and folder that a manifest names, and the patterns it names them by."""
     found = [path for f in files for path in (f.probabilities, *f.raters, f.mask) if path]
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        # A row was taken by read_manifest before, so it has its columns, whatever parts them.
-        cells = {part.strip() for row in csv.reader(stream) for c in row for part in c.split(";")}
+    lines = _lines(Path(path), None)
+    cells = {part.strip() for line in lines for cell in line for part in cell.split(";")}
     folder = Path(glob.escape(str(Path(path).parent)))
     return [*found, *(folder / part for part in cells if glob.has_magic(part))]
 
 
-def _case_of(row: dict[str, Any], number: int, manifest: Path) -> CaseFiles:
-    if None in row or any(value is None for value in row.values()):
-        raise InvalidInputError(f"{manifest.name}: row {number} has too many or too few columns")
+def _lines(file: Path, delimiter: str | None) -> list[list[str]]:
+    """Return the cells of a table, that of the column names first, without empty lines."""
+    if not file.stat().st_size:
+        return []
+    form, _ = recognise(file, delimiter, None)
+    encoding = "utf-8-sig" if form.encoding == "utf-8" else form.encoding
+    try:
+        with open(file, encoding=encoding, newline="") as stream:
+            lines = [line for line in csv.reader(stream, delimiter=form.delimiter) if line]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInputError(f"{file.name}: cannot be read as CSV; {error}") from error
+    return lines[form.skipped :]
+
+
+def _check_columns(file: Path, columns: Sequence[str], rows: bool, values: Sequence[str]) -> None:
+    """Refuse a manifest whose columns are not those that are known, or asked for."""
+    there = f"(columns: {', '.join(columns) or 'none'})"
+    if len(set(columns)) < len(columns):
+        raise InvalidInputError(f"{file.name}: columns must differ; got {', '.join(columns)}")
+    missing = [name for name in REQUIRED if name not in columns]
+    if missing or not rows:
+        meant = did_you_mean(missing[0], columns) if missing else ""
+        raise InvalidInputError(
+            f"{file.name}: must have rows and the columns {', '.join(REQUIRED)}; "
+            f"{', '.join(missing) or 'a row'} is not there{meant} {there}"
+        )
+    for name in values:
+        if name not in columns:
+            meant = did_you_mean(name, columns)
+            raise InvalidInputError(
+                f"values: must be columns of {file.name}; there is no {name!r}{meant} {there}"
+            )
+    unknown = [name for name in columns if name not in (*KNOWN, *values)]
+    if unknown:
+        raise InvalidInputError(
+            f"{file.name}: columns must be {', '.join(KNOWN)}; got {', '.join(unknown)}"
+            f"{did_you_mean(unknown[0], KNOWN)}"
+        )
+
+
+def _case_of(
+    row: dict[str, str],
+    number: int,
+    manifest: Path,
+    kept: Sequence[str],
+    axes: str | None,
+) -> CaseFiles:
     values = {key: value.strip() for key, value in row.items()}
     if any("\0" in value for value in values.values()):
         raise InvalidInputError(f"{manifest.name}: row {number} has a zero byte in it")
@@ -195,6 +229,8 @@ def _case_of(row: dict[str, Any], number: int, manifest: Path) -> CaseFiles:
         values.get("patient") or None,
         _spacing(values.get("spacing", ""), number, manifest),
         _names(values.get("rater_names", ""), raters, number, manifest),
+        tuple((name, row[name]) for name in kept),
+        check_axes(values["axes"]) if values.get("axes") else axes,
     )
 
 

@@ -41,11 +41,15 @@ def read_rated(
     group_column: str | None = None,
     missing: Collection[str] = (),
     delimiter: str | None = None,
+    encoding: str | None = None,
+    ignore_case: bool = False,
+    duplicates: str = "error",
 ) -> RatedTable:
-    """Return the ratings of a CSV, Parquet or Arrow file whose classes nobody has listed.
+    """Return the ratings of a CSV, Excel, Parquet or Arrow file whose classes nobody has listed.
 
     Whole numbers are steps of a scale, those between the smallest and the largest that nobody used
-    among them; other values are names without an order, unless `class_names` gives one.
+    among them; other values are names without an order, unless `class_names` gives one. The other
+    options are those of `read_ratings`.
 
     >>> path = getfixture("tmp_path") / "ratings.csv"
     >>> _ = path.write_text("case,reader_1,reader_2\\na,1,2\\nb,4,4\\n")
@@ -55,9 +59,10 @@ def read_rated(
     """
     if is_npz(path):
         raise InvalidInputError(
-            "ratings: must be a table with columns (CSV, Parquet or Arrow); an NPZ file has none"
+            "ratings: must be a table with columns (CSV, Excel, Parquet or Arrow); an NPZ file "
+            "has none"
         )
-    file = open_table(path, delimiter=delimiter)
+    file = open_table(path, delimiter=delimiter, encoding=encoding)
     names, scale = tuple(class_names), "ordinal"
     if not names:
         layout, found = columns_of(file, columns)
@@ -65,6 +70,8 @@ def read_rated(
             names, scale = tuple(found), "nominal"
         else:
             texts = different_texts([file.read([c]).column(c) for c in found.values()], missing)
+            if ignore_case:  # the first spelling is the name
+                texts = list({text.casefold(): text for text in reversed(texts)}.values())
             names, scale = _classes(texts)
     if len(names) < 2:
         raise InvalidInputError(
@@ -72,8 +79,10 @@ def read_rated(
             " List all that could have been said with class_names"
         )
     ratings = read_ratings(
-        path, names, columns, id_column=id_column, missing=missing, delimiter=delimiter
-    )
+        path, names, columns, id_column=id_column, missing=missing, delimiter=delimiter,
+        encoding=encoding, ignore_case=ignore_case, duplicates=duplicates,
+        beside=() if group_column is None else (group_column,),
+    )  # fmt: skip
     groups = None
     if group_column is not None:
         groups = _patients(file, find_id_column(file, id_column), group_column, ratings)

@@ -15,7 +15,7 @@ from raterwise.arrays import choose
 from raterwise.classes import is_whole
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_notes
-from raterwise.io.duplicates import DUPLICATES, one_of_each, refuse_repeated
+from raterwise.io.duplicates import DUPLICATES, chosen_of_each, refuse_repeated
 from raterwise.io.npz import is_npz, labels_of_npz, read_npz
 from raterwise.io.sources import TableFile, listed, open_table
 from raterwise.io.values import as_class_codes, as_ids, as_whole_numbers, refuse_repeats
@@ -25,6 +25,7 @@ from raterwise.rules import did_you_mean
 __all__ = [
     "RatingColumns",
     "RatingTable",
+    "columns_beside",
     "encoded",
     "find_id_column",
     "has_ids",
@@ -151,7 +152,10 @@ def read_ratings(
         found, used = _read_long(file, case, columns, coding, duplicates)
     else:
         found, used = _read_counts(file, case, columns, coding)
-    notes = (*unused_notes(file, {case or "", *used, *beside}, of_ratings=not beside), *found.notes)
+    notes = (
+        *unused_notes(file, {case or "", *used, *beside}, of_ratings=not number_rows),
+        *found.notes,
+    )
     return replace(found, notes=(file.note, *notes) if file.note else notes)
 
 
@@ -292,6 +296,22 @@ def rating_columns(file: TableFile, columns: RatingColumns) -> tuple[str, dict[s
     return layout, {name.removeprefix(prefix): name for name in names}
 
 
+def columns_beside(
+    file: TableFile, columns: RatingColumns, class_names: tuple[str, ...]
+) -> tuple[str | None, list[str]]:
+    """Return the layout of ratings beside probabilities, one row a case, and their columns.
+
+    None where neither the options nor the usual names tell it.
+    """
+    usual = usual_layouts(file)
+    if not columns.named and not (usual["wide"] or usual["counts"]):
+        return None, []
+    layout = _layout(file, columns)
+    if layout == "wide":
+        return layout, _wide_columns(file, columns)
+    return layout, _count_columns(file, columns, class_names)
+
+
 def _read_wide(
     file: TableFile, case: str | None, columns: RatingColumns, coding: Coding
 ) -> tuple[RatingTable, list[str]]:
@@ -322,18 +342,10 @@ def _read_long(
     raters, rater_ids = encoded(as_ids(table.column(rater), f"{file.name}: column {rater!r}"))
     codes = coding.codes(table.column(rating), f"{file.name}: column {rating!r}")
     pairs = items * len(rater_ids) + raters
-    notes: tuple[str, ...] = ()
     if duplicates == "error":
         refuse_repeated(pairs, ids, rater_ids, file)
-    rated = codes >= 0  # a case whose only ratings are empty stays, unrated
-    if duplicates in ("last", "average"):
-        kept = one_of_each(pairs, codes, duplicates)
-        again, rated = int(rated.sum() - kept.sum()), kept
-        if again:
-            chosen = "the last" if duplicates == "last" else "the one most often given"
-            repeat = "rating repeats" if again == 1 else "ratings repeat"
-            notes = (f"{file.name}: {again} {repeat} a rater's of the same case; "
-                     f"{chosen} counts",)  # fmt: skip
+    # A case whose only ratings are empty stays, unrated.
+    rated, notes = chosen_of_each(pairs, codes, duplicates, file)
     ratings = Ratings(items[rated], raters[rated], codes[rated], tuple(rater_ids.tolist()))
     classes = len(coding.class_names)
     counts = np.bincount(ratings.case * classes + ratings.label, minlength=len(ids) * classes)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.classes import NO_RATING, as_text, codes_of_texts, is_whole, same_text
+from raterwise.classes import ANSWERS, NO_RATING, as_text, codes_of_texts, is_whole, same_text
 from raterwise.errors import InvalidInputError
 from raterwise.io.sources import listed
 from raterwise.labels import Labels
@@ -40,8 +40,6 @@ MEANS_NONE = re.compile(r"n/?an?|null|none|missing|unknown|[.?-]+|-[0-9]+", re.I
 DECIMAL_COMMA = r"^[+-]?([0-9]+|[0-9]*,[0-9]+)([eE][+-]?[0-9]+)?$"
 MAYBE_THOUSANDS = r"^[+-]?([0-9]{1,3}|[1-9][0-9]{0,2},[0-9]{3})$"
 """A column of nothing else could hold 1,234 for one thousand and more."""
-ANSWERS = {"0": 0, "no": 0, "false": 0, "1": 1, "yes": 1, "true": 1}
-"""What a rater may answer to the question whether something is there."""
 
 
 def as_numbers(column: pa.ChunkedArray, where: str, *, percent: bool = False) -> Array:
@@ -143,7 +141,7 @@ def as_class_codes(
         text = texts[rows[row]]
         raise InvalidInputError(
             f"{where}: must hold classes; row {row + 1} is {text!r}, and the classes are "
-            f"{_classes_in_words(class_names, rated)}{_way_out(text, rated, class_names)}"
+            f"{_classes_in_words(class_names, rated)}{_way_out(text, rated, class_names, known)}"
         )
     return found
 
@@ -155,8 +153,10 @@ def different_texts(columns: Sequence[pa.ChunkedArray], missing: Collection[str]
     return list(dict.fromkeys(text.strip() for text in texts if same_text(text) not in absent))
 
 
-def _way_out(text: str, rated: Sequence[str], class_names: Sequence[str]) -> str:
-    """Return which option takes a text that is no class, where one does."""
+def _way_out(
+    text: str, rated: Sequence[str], class_names: Sequence[str], known: Collection[str]
+) -> str:
+    """Return which option takes a text that is no class, where one does; others are `known`."""
     if none := _if_no_rating(text):
         return none
     if text.casefold() in {name.casefold() for name in class_names}:
@@ -165,7 +165,7 @@ def _way_out(text: str, rated: Sequence[str], class_names: Sequence[str]) -> str
     answers = sorted(
         (word for word in words if word.lower() in ANSWERS), key=lambda w: ANSWERS[w.lower()]
     )
-    if len(class_names) == len(answers) == 2 and not set(answers) & set(class_names):
+    if len(class_names) == len(answers) == 2 and not {*answers} & {*class_names, *known}:
         others = ",".join(word for word in words if word not in answers)
         neither = f', missing="{others}" leaves out the others' if others else ""
         named = f'class_names="{",".join(answers)}" names the classes as the ratings do'
@@ -176,7 +176,7 @@ def _way_out(text: str, rated: Sequence[str], class_names: Sequence[str]) -> str
             "the order of the probabilities: put them right)"
         )
     meant = did_you_mean(text, class_names)
-    alone = all(word == text or word in class_names for word in rated)
+    alone = all(word == text or word in known for word in rated)
     if not meant and alone and not is_whole(text) and " " not in text:
         return f' (if that is no rating: missing="{text}")'
     return meant
@@ -187,8 +187,8 @@ def as_yes_or_no(
 ) -> NDArray[np.int64]:
     """Return 1 for yes, 0 for no and -1 where there is no rating, row by row.
 
-    Yes is 1, yes or true and no is 0, no or false, in letters of any case. Empty cells, NaN and
-    whatever `missing` lists are no rating.
+    Yes is 1, yes or true (y, t, positive, present) and no is 0, no or false (n, f, negative,
+    absent), in letters of any case. Empty cells, NaN and whatever `missing` lists are no rating.
     """
     texts, rows = _texts_by_row(column)
     absent = {"", *map(same_text, missing)}

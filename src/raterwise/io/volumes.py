@@ -6,16 +6,9 @@ is resampled; a mismatch is an error that names both files.
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import logging
-import math
 import re
-import threading
-import zipfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from importlib import import_module
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -23,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import InvalidInputError, RaterwiseError, missing_extra
-from raterwise.io.damaged import check_fits, read_archive
+from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.io import image_files
+from raterwise.io.axes import check_axes, order_of, ordered
 from raterwise.io.files import check_can_write, replaced
 from raterwise.io.manifests import CaseFiles
 
 __all__ = [
     "ImageSet",
     "Volume",
-    "imaging_module",
     "read_images",
     "read_volume",
     "write_nifti",
@@ -39,13 +32,7 @@ __all__ = [
 
 Array = NDArray[Any]
 
-PACKAGES = {"PIL": "pillow"}
-"""Modules whose package is called otherwise."""
 SLICES = (".png", ".tif", ".tiff")
-IN_MM = {"meter": 1000.0, "micron": 0.001}
-"""Units of NIfTI files other than millimetres."""
-ROUNDING = 2.0**-22
-"""How far beyond 0 or 1 the float32 slope of a NIfTI file may put a probability of 0 or 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +43,8 @@ class Volume:
     array: Array
     affine: NDArray[np.float64] | None = None
     """(4, 4): from voxel to millimetres, of NIfTI files."""
+    axes: str | None = None
+    """The order of its axes, where an array's name tells it: nnU-Net's are z, y, x."""
 
     @property
     def name(self) -> str:
@@ -85,15 +74,6 @@ class ImageSet:
     affine: NDArray[np.float64] | None
 
 
-def imaging_module(name: str) -> Any:
-    """Return a module that reads images, or say how to install it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        package = PACKAGES.get(name, name)
-        raise missing_extra(f"this kind of image needs {package}", "imaging") from error
-
-
 def read_volume(path: str | PathLike[str]) -> Volume:
     """Return the image in a file, a Zarr store, or a folder of PNG or TIFF slices.
 
@@ -109,19 +89,14 @@ def read_volume(path: str | PathLike[str]) -> Volume:
         raise InvalidInputError(f"{file}: there is no such file")
     kind = _kind(file)
     try:
-        array, affine = _READERS[kind](file)
+        array, affine, *axes = _READERS[kind](file)
     except RaterwiseError:
         raise
     except Exception as error:  # there is no end to what readers raise on damaged files
-        raise _unreadable(file, error) from error
+        raise image_files.unreadable(file, error) from error
     if array.dtype.kind not in "biuf":
         raise InvalidInputError(f"{file.name}: must hold numbers; got dtype {array.dtype}")
-    return Volume(file, array, affine)
-
-
-def _unreadable(file: Path, error: Exception) -> InvalidInputError:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return InvalidInputError(f"{file}: cannot be read, it may be damaged ({text[:200]})")
+    return Volume(file, array, affine, *axes)
 
 
 def _kind(file: Path) -> str:
@@ -139,122 +114,6 @@ def _kind(file: Path) -> str:
         f"{file.name}: the name must end in .nii, .nii.gz, .npy, .npz, .zarr, .png, .tif or .tiff, "
         "or be a folder of PNG or TIFF slices"
     )
-
-
-def _read_nifti(file: Path) -> tuple[Array, NDArray[np.float64]]:
-    nibabel = imaging_module("nibabel")
-    if file.name.lower().endswith(".gz"):
-        with gzip.open(file) as stream:
-            newer = stream.peek(4)[:4] in (b"\x1c\x02\x00\x00", b"\x00\x00\x02\x1c")  # 540
-            image = (nibabel.Nifti2Image if newer else nibabel.Nifti1Image).from_stream(stream)
-            check_fits(math.prod(image.shape) * image.get_data_dtype().itemsize, file.name)
-            array = np.asanyarray(image.dataobj)
-            while stream.read(1 << 20):  # the checksum is at the end, behind the image
-                pass
-    else:
-        image = nibabel.load(file)
-        array = np.asanyarray(image.dataobj)
-    if array.ndim == 5 and array.shape[3] == 1:  # vectors are stored along the fifth axis
-        array = array[:, :, :, 0]
-    if array.dtype.kind == "f" and image.get_data_dtype().kind in "iu":
-        array[(array > 1) & (array <= 1 + ROUNDING)] = 1
-        array[(array < 0) & (array >= -ROUNDING)] = 0
-    affine = np.array(image.affine, np.float64)
-    if not np.isfinite(affine).all():
-        raise InvalidInputError(f"{file.name}: its affine must be finite; it may be damaged")
-    affine[:3] *= IN_MM.get(image.header.get_xyzt_units()[0], 1.0)
-    return array, affine
-
-
-def _read_npy(file: Path) -> tuple[Array, None]:
-    return np.load(file, mmap_mode="r", allow_pickle=False), None
-
-
-def _read_npz(file: Path) -> tuple[Array, None]:
-    if not zipfile.is_zipfile(file):
-        raise _unreadable(file, ValueError("it is not a ZIP archive"))
-    content = read_archive(file, file.name)
-    if len(content) != 1:
-        raise InvalidInputError(
-            f"{file.name}: must hold one array; it holds {', '.join(content) or 'none'}"
-        )
-    return next(iter(content.values())), None
-
-
-def _read_zarr(file: Path) -> tuple[Array, None]:
-    zarr = imaging_module("zarr")
-    store = zarr.open(file, mode="r")
-    if not isinstance(store, zarr.Array):
-        raise InvalidInputError(f"{file.name}: must be a Zarr array, not a group")
-    check_fits(math.prod(store.shape) * store.dtype.itemsize, file.name)
-    return np.asarray(store[...]), None
-
-
-def _read_png(file: Path) -> tuple[Array, None]:
-    imaging_module("PIL")
-    pillow = import_module("PIL.Image")
-    with pillow.open(file) as image:
-        image.verify()  # the checksum of every chunk; an image that is verified cannot be decoded
-    with pillow.open(file) as image:
-        if image.mode == "P" and _has_grey_palette(image):
-            image = image.convert("L")
-        if image.mode not in ("1", "L", "I;16", "I", "F"):
-            raise InvalidInputError(
-                f"{file.name}: must have one channel of grey values; its mode is {image.mode!r}"
-            )
-        array = np.array(image)
-        return (array.view(np.uint8) != 0 if image.mode == "1" else array), None  # bytes of 255
-
-
-def _has_grey_palette(image: Any) -> bool:
-    """Tell whether every colour that an image uses is a grey."""
-    used = np.unique(np.asarray(image))
-    colours = np.array(image.getpalette("RGB"), np.int64).reshape(-1, 3)
-    return bool(used.max() < len(colours) and (np.ptp(colours[used], axis=1) == 0).all())
-
-
-def _read_tiff(file: Path) -> tuple[Array, None]:
-    """Read an image whose every strip is there; what the reader would only log is an error."""
-    tifffile = imaging_module("tifffile")
-    with _heard("tifffile") as complaints, tifffile.TiffFile(file) as tiff:
-        size = file.stat().st_size
-        for page in tiff.pages:
-            pieces = list(zip(page.dataoffsets, page.databytecounts, strict=True))
-            cut_off = any(at <= 0 or long <= 0 or at + long > size for at, long in pieces)
-            if cut_off or math.prod(page.chunked) != len(pieces):  # a million strips are promised
-                raise InvalidInputError(f"{file}: cannot be read, it may be damaged (cut off)")
-            whole = math.prod(page.shape) * page.dtype.itemsize
-            check_fits(whole, file.name)
-            if page.compression == 1 and page.bitspersample % 8 == 0 and not page.is_tiled:
-                held = sum(long for _, long in pieces)
-                if held != whole:
-                    raise InvalidInputError(
-                        f"{file}: cannot be read, it may be damaged ({held} bytes for {whole})"
-                    )
-        array = np.asarray(tiff.asarray(maxworkers=1))
-    if complaints:
-        raise InvalidInputError(f"{file}: cannot be read, it may be damaged ({complaints[0]:.200})")
-    return array, None
-
-
-@contextlib.contextmanager
-def _heard(name: str) -> Iterator[list[str]]:
-    """Gather what a reader says to its log in this thread: it goes on with zeros after damage."""
-    logger, heard, here = logging.getLogger(name), [], threading.get_ident()
-
-    class _Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            if record.thread == here:
-                heard.append(" ".join(record.getMessage().split()))
-
-    listener, before = _Listener(logging.WARNING), logger.propagate
-    logger.addHandler(listener)
-    logger.propagate = False  # one sentence, not two
-    try:
-        yield heard
-    finally:
-        logger.removeHandler(listener)
-        logger.propagate = before
 
 
 def _read_slices(folder: Path) -> tuple[Array, None]:
@@ -279,12 +138,12 @@ def _natural_order(file: Path) -> tuple[list[tuple[int, str]], str]:
 
 
 _READERS: dict[str, Any] = {
-    "nifti": _read_nifti,
-    "npy": _read_npy,
-    "npz": _read_npz,
-    "zarr": _read_zarr,
-    "png": _read_png,
-    "tiff": _read_tiff,
+    "nifti": image_files.read_nifti,
+    "npy": image_files.read_npy,
+    "npz": image_files.read_npz,
+    "zarr": image_files.read_zarr,
+    "png": image_files.read_png,
+    "tiff": image_files.read_tiff,
     "slices": _read_slices,
 }
 
@@ -295,15 +154,37 @@ def read_images(files: CaseFiles) -> ImageSet:
     The classes of probabilities are the last axis in a NIfTI file and the first in the others.
     Masks with the shape of the probabilities, both with classes that sum to 1, are one-hot. Grey
     values of PNG and TIFF files, and unsigned integers of NPY and NPZ files, are fractions of the
-    largest their type can hold; masks of 0 and that largest value are 0 and 1.
+    largest their type can hold; masks of 0 and that largest value are 0 and 1. Beside files that
+    have a geometry, and wherever `files.axes` tells their order, the axes of arrays are brought
+    into the order x, y, z.
     """
     try:
         probabilities = read_volume(files.probabilities)
         raters = [read_volume(path) for path in files.raters]
         region = None if files.mask is None else read_volume(files.mask)
-        return _checked(files, probabilities, raters, region)
+        return _checked(files, *_in_one_order(files.axes, probabilities, raters, region))
     except RaterwiseError as error:
         raise type(error)(f"case {files.case}: {error}") from error
+
+
+def _in_one_order(
+    told: str | None, probabilities: Volume, raters: Sequence[Volume], region: Volume | None
+) -> tuple[Volume, list[Volume], Volume | None]:
+    """Return the images of a case with their axes in one order; it is not guessed from shapes."""
+    told = None if told is None else check_axes(told)
+    every = [probabilities, *raters, *([] if region is None else [region])]
+    located = [volume.path for volume in every if volume.affine is not None]
+
+    def in_order(volume: Volume) -> Volume:
+        if volume.affine is not None:
+            return volume
+        axes = order_of(volume.path, volume.axes, told, located)
+        if axes is None:
+            return volume
+        return replace(volume, array=ordered(volume.array, axes, volume.path))
+
+    first, *others = (in_order(volume) for volume in every)
+    return first, others[: len(raters)], None if region is None else others[-1]
 
 
 def _checked(
@@ -384,7 +265,7 @@ def _check_affines(volumes: Sequence[Volume]) -> None:
 
 
 def _orientation(affine: NDArray[np.float64]) -> str:
-    codes = imaging_module("nibabel").aff2axcodes(affine)
+    codes = image_files.imaging_module("nibabel").aff2axcodes(affine)
     return "".join(str(code) for code in codes)
 
 
@@ -421,7 +302,7 @@ def write_nifti(
     path: str | PathLike[str], array: Array, affine: NDArray[np.float64] | None
 ) -> Path:
     """Write an image as NIfTI with an affine, whole or not at all."""
-    nibabel = imaging_module("nibabel")
+    nibabel = image_files.imaging_module("nibabel")
     target = check_can_write(path)
     if not target.name.endswith((".nii", ".nii.gz")):
         raise InvalidInputError(f"{target.name}: the name must end in .nii or .nii.gz")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.rules import check_squared_weights
 from raterwise.summaries.bin_table import BinTable
 
 __all__ = [
@@ -84,6 +85,7 @@ def calibration_loss(
     The debiased estimator subtracts |I|/N σ̄²/(|I|-1) in each bin. A bin with one case has no σ̄²:
     it contributes 0 (appendix B.3), or its plugin value with `singletons="plugin"`.
     """
+    _require_squares(table)
     weight = table.weight
     occupied = np.where(weight > 0, weight, 1)
     plugin = table.deviation**2 / occupied
@@ -101,10 +103,19 @@ def calibration_loss(
 
 def require_equal_weights(table: BinTable, what: str = "calibration loss") -> None:
     """Cases of unequal weight have no debiased calibration loss in LH: say so."""
+    _require_squares(table)
     cases, weight = table.cases[..., 0, :].sum(axis=-1), table.weight[..., 0, :].sum(axis=-1)
     squared = table.squared_weight[..., 0, :].sum(axis=-1)
     if not np.allclose(cases * squared, weight**2, rtol=1e-9, atol=0):
         raise unequal_weights(what)
+
+
+def _require_squares(table: BinTable) -> None:
+    """Refuse weights whose squares were lost: unequal ones would pass for equal."""
+    weight, squared = (x[..., 0, :].sum(axis=-1) for x in (table.weight, table.squared_weight))
+    lost = (weight > 0) & ~((squared > 0) & (squared < np.inf))
+    if lost.any():
+        check_squared_weights("weights", float(squared[lost].flat[0]))
 
 
 def unequal_weights(what: str) -> InvalidInputError:
@@ -148,6 +159,7 @@ def grouping_loss(table: BinTable, *, estimator: str = "debiased") -> FloatArray
     Plugin: Σ_kb 1/N Σ_i (μ_ik - c̄_kb)². Debiased: the unbiased variance over the cases of a bin,
     less the part that is within cases, μ(1-μ)/(n-1); a bin of one case has none and adds 0.
     """
+    _require_squares(table)
     occupied = np.where(table.weight > 0, table.weight, 1)
     spread = np.maximum(table.squared_positive - table.positive**2 / occupied, 0)
     if estimator == "plugin":

@@ -22,6 +22,7 @@ __all__ = [
     "excess_aurc",
     "failure_average_precision",
     "fpr_at_tpr",
+    "near_one",
 ]
 
 FloatArray = NDArray[Any]
@@ -123,8 +124,21 @@ def ccc_curve(score: FloatArray, mass: FloatArray, hits: FloatArray) -> CCCCurve
     )
 
 
+def near_one(mass: FloatArray, hits: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return both in a unit, a power of 2, in which the masses sum to about 1.
+
+    No digit changes, and products of masses of 1e200 or 1e-200 stay within the numbers.
+
+    >>> near_one(np.array([1e-200, 3e-200]), np.array([0.0, 3e-200]))[0].round(2).tolist()
+    [0.19, 0.57]
+    """
+    unit = np.ldexp(1.0, -np.frexp(mass.sum(axis=-1, keepdims=True))[1])
+    return mass * unit, hits * unit
+
+
 def auccc(mass: FloatArray, hits: FloatArray) -> FloatArray:
     """AUCCC = P(conf of a right case > that of a wrong one), ties half (CCC section 2.2)."""
+    mass, hits = near_one(mass, hits)
     wrong = mass - hits
     all_right, all_wrong = hits.sum(axis=-1), wrong.sum(axis=-1)
     below = np.cumsum(wrong, axis=-1) - 0.5 * wrong

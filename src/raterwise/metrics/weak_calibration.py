@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.densities.loess import weighted_quantile
+from raterwise.metrics.ranking import near_one
 from raterwise.summaries.bin_table import BinTable
 
 __all__ = [
@@ -139,6 +140,7 @@ def recalibration(
     >>> float(a.round(6)), float(b.round(6))  # log 3 / log 9
     (0.0, 0.5)
     """
+    mass, hits = near_one(mass, hits)
     total = mass.sum(axis=-1)
     defined = ~separated(mass, hits) & (total > 0)
     with np.errstate(invalid="ignore", divide="ignore"):

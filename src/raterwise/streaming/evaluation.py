@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,9 @@ def evaluate_stream(
     **columns : str or sequence of str
         Which column is what, as options of `raterwise evaluate`: `prob_prefix` or `prob_columns`,
         `label_column`, `rater_columns` or `rater_prefix`, `count_columns` or `count_prefix`,
-        `group_column`, `weight_column`, `class_names`, `missing`, `confidence_column`.
+        `group_column`, `weight_column`, `class_names`, `missing`, `confidence_column`; and how the
+        values are read: `normalize`, `percent`, `ignore_case`. Columns called reader_…, rater_… or
+        count_… are found without being named.
 
     Returns
     -------
@@ -164,7 +167,7 @@ def evaluate_stream(
         raise InvalidInputError(
             f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
         )
-    found = StreamColumns.of(names, subgroups=apart, **columns)
+    found = StreamColumns.of(names, subgroups=apart, source=Path(parts[0].path).name, **columns)
     given = Given(confidence=found.confidence is not None, outside=outside is not None)
     request = Request.of(
         metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,

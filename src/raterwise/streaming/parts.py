@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -12,9 +12,16 @@ import numpy as np
 
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
-from raterwise.io.sources import existing_file, listed, matching_files
-from raterwise.io.values import as_class_codes, as_ids, as_numbers, as_whole_numbers
-from raterwise.io.volumes import imaging_module
+from raterwise.io.image_files import imaging_module
+from raterwise.io.probabilities import (
+    check_probabilities,
+    class_names_of,
+    normalized,
+    probability_columns,
+)
+from raterwise.io.ratings import Coding, RatingColumns, columns_beside
+from raterwise.io.sources import TableFile, existing_file, listed, matching_files
+from raterwise.io.values import as_ids, as_numbers, as_whole_numbers
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.variables import Variable, variables_of
@@ -41,6 +48,9 @@ class StreamColumns:
     subgroups: tuple[str, ...] = ()
     """What tells cases apart."""
     confidence: str | None = None
+    normalize: bool = False
+    percent: bool = False
+    ignore_case: bool = False
 
     @staticmethod
     def of(
@@ -59,51 +69,43 @@ class StreamColumns:
         missing: Sequence[str] = (),
         subgroups: Sequence[str] = (),
         confidence_column: str | None = None,
+        normalize: bool = False,
+        percent: bool = False,
+        ignore_case: bool = False,
+        source: str = "the files",
     ) -> StreamColumns:
-        """Return the columns by the names and prefixes that `raterwise evaluate` takes."""
-        probs = tuple(prob_columns) or tuple(c for c in columns if c.startswith(prob_prefix))
-        if not probs:
-            raise InvalidInputError(
-                f"prob_prefix: must be the beginning of a column's name; none begins with "
-                f"{prob_prefix!r} (columns: {listed(columns)})"
-            )
-        if class_names:
-            names = tuple(class_names)
-        elif len(probs) == 1:
-            names = ("0", "1")
-        else:
-            names = tuple(c.removeprefix(prob_prefix) for c in probs)
-        if len(names) != max(len(probs), 2):
-            raise InvalidInputError(
-                f"class_names: must be {max(len(probs), 2)} names; got {listed(names)}"
-            )
-        raters = tuple(rater_columns)
-        if rater_prefix:
-            raters = tuple(c for c in columns if c.startswith(rater_prefix))
-        counts = tuple(count_columns)
-        if count_prefix:
-            counts = tuple(f"{count_prefix}{name}" for name in names)
-        told = [bool(label_column), bool(raters), bool(counts)]
-        if sum(told) != 1:
+        """Return the columns by the names and prefixes that `raterwise evaluate` takes.
+
+        `source` is what messages call the files that have these `columns`.
+        """
+        file = TableFile(Path(source), "parquet", tuple(columns))
+        probs = tuple(probability_columns(file, prob_prefix, prob_columns))
+        names = class_names_of(probs, prob_prefix, class_names, exclusive=True)
+        told = RatingColumns(
+            rater_columns=rater_columns, rater_prefix=rater_prefix,
+            count_columns=count_columns, count_prefix=count_prefix,
+        )  # fmt: skip
+        layout, held = None, []
+        if label_column is None or told.named:
+            layout, held = columns_beside(file, told, names)
+        given = (label_column is not None) + (layout is not None)
+        if given != 1:
             raise InvalidInputError(
                 "label_column, rater_columns or count_columns: a stream needs the labels in the "
-                f"same file as the probabilities, given by one of them; got {sum(told)}"
+                f"same file as the probabilities, given by one of them; got {given}"
             )
-        if counts and len(counts) != len(names):
-            raise InvalidInputError(
-                f"count_columns: must be one per class, {len(names)}; got {len(counts)}"
-            )
-        found = StreamColumns(
+        one = {"label_column": label_column, "group_column": group_column}
+        one |= {"weight_column": weight_column, "confidence_column": confidence_column}
+        for argument, name in one.items():
+            if name is not None:
+                file.require(name, argument)
+        for name in subgroups:
+            file.require(name, "subgroups")
+        raters, counts = (tuple(held) if layout == of else () for of in ("wide", "counts"))
+        return StreamColumns(
             probs, names, label_column, raters, counts, group_column, weight_column,
-            tuple(missing), tuple(subgroups), confidence_column,
+            tuple(missing), tuple(subgroups), confidence_column, normalize, percent, ignore_case,
         )  # fmt: skip
-        absent = [name for name in found.needed if name not in columns]
-        if absent:
-            raise InvalidInputError(
-                f"columns: must be in the file; there is no {listed(absent)} "
-                f"(columns: {listed(columns)})"
-            )
-        return found
 
     @property
     def needed(self) -> list[str]:
@@ -245,15 +247,14 @@ def read_part(
     def where(name: str) -> str:
         return f"{part.name}, column {name!r}"
 
-    probs = [as_numbers(held[name], where(name)) for name in columns.probs]
+    probs = _probabilities(held, columns, part)
     if columns.counts:
         counts = [as_whole_numbers(held[name], where(name)) for name in columns.counts]
         labels = Labels.from_counts(np.stack(counts, axis=1), class_names=names)
     else:
         sources = (columns.label,) if columns.label is not None else columns.raters
-        codes = [
-            as_class_codes(held[name], names, where(name), columns.missing) for name in sources
-        ]
+        coding = Coding(names, columns.missing, columns.ignore_case)
+        codes = [coding.codes(held[name], where(name)) for name in sources]
         if len(codes) == 1 and (codes[0] >= 0).all() and not by_rater:
             labels = Labels.from_classes(codes[0], num_classes=len(names), class_names=names)
         else:
@@ -274,7 +275,7 @@ def read_part(
     if columns.group is not None:
         groups = as_ids(held[columns.group], where(columns.group))
     whole = Predictions.of(
-        probs[0] if len(probs) == 1 else np.stack(probs, axis=1),
+        probs,
         labels,
         weights=weights,
         groups=groups,
@@ -285,6 +286,18 @@ def read_part(
     told = {name: held[name].to_pylist() for name in columns.subgroups}
     variables = variables_of(told, part.rows) if told else ()
     return whole, groups, tuple(variable.take(whole.kept) for variable in variables)
+
+
+def _probabilities(held: Mapping[str, Any], columns: StreamColumns, part: Part) -> Any:
+    """Return the probabilities (N, K), or (N,) of one column, as a table in memory has them."""
+    values = [
+        as_numbers(held[name], f"{part.name}, column {name!r}", percent=columns.percent)
+        for name in columns.probs
+    ]
+    probs = values[0] if len(values) == 1 else np.stack(values, axis=1)
+    probs = normalized(probs) if columns.normalize else probs
+    check_probabilities(probs, part.name, columns.probs, None, exclusive=True)
+    return probs
 
 
 def check_in_cells(confidence: Any, where: str) -> None:

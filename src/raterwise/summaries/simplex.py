@@ -143,7 +143,9 @@ class SimplexSums:
         edges = edges_for(bin_edges(_as_bins(self.plan.bins)), scored.rounding)
         cell = locate(scored.z.astype(np.float64), edges).astype(np.int64)
         w = np.broadcast_to(scored.weights[:, None], scored.z.shape)
-        fields = (np.ones_like(w), w, w * w, w * scored.z, w * scored.mu)
+        with np.errstate(over="ignore"):  # of squares nobody may need
+            squares = w * w
+        fields = (np.ones_like(w), w, squares, w * scored.z, w * scored.mu)
         unit = scored.units if len(scored.units) else np.zeros(len(cell), np.int64)
         chunk = self._of(unit, cell, np.stack(fields, axis=-1))
         object.__setattr__(self, "pending", (*self.pending, chunk))

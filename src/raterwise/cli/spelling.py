@@ -1,0 +1,85 @@
+"""Messages of the library in the words of the command line: its arguments are options there."""
+
+from __future__ import annotations
+
+import shlex
+
+from raterwise.errors import argument_of
+
+__all__ = ["as_options"]
+
+OPTIONS = frozenset(
+    (
+        *("allow_unmatched", "class_names", "on_single", "on_unrated", "ratings_layout"),
+        *("skip_bad", "ignore_case", "normalize", "percent"),
+        *("features_prefix", "logit_prefix", "prob_prefix", "rater_prefix", "count_prefix"),
+        *("prob_columns", "rater_columns", "count_columns", "subgroup_column", "subgroup_metrics"),
+        *(
+            f"{of}_column"
+            for of in ("id", "label", "group", "weight", "rater", "rating", "alpha", "finding")
+        ),
+    )
+)
+"""Arguments of the library that are options here, wherever a message speaks of them."""
+OPTIONS_WITH_VALUES = frozenset(("axes", "delimiter", "duplicates", "encoding", "missing"))
+"""Those that are also common words, and so must come with a value: delimiter=";"."""
+OPTIONS_IN_FRONT = frozenset(
+    (
+        *(
+            "axes",
+            "values",
+            "bins",
+            "boundary_mm",
+            "budget",
+            "cases",
+            "data",
+            "delimiter",
+            "fractions",
+            "level",
+        ),
+        *("maps", "metrics", "num_classes", "options", "out", "per", "question", "raters"),
+        *("ratings", "repeats", "resamples", "seed", "spacing", "subgroups", "top", "unit"),
+    )
+)
+"""Those that are common words too, and so only count as the argument of an error."""
+SPELT_OTHERWISE = {"options": "option", "subgroups": "subgroup_column", "values": "subgroup_column"}
+
+
+def as_options(message: str, argument: str | None = None) -> str:
+    """Return a message of the library with its arguments as options of the command line.
+
+    `argument` is the one that an error is about, `error.argument`; by default the name that the
+    message begins with.
+
+    >>> as_options('id_column: must name …; on_single="drop" leaves them out; delimiter=";" …')
+    "--id-column: must name …; --on-single drop leaves them out; --delimiter ';' …"
+    >>> as_options("bins: must be at least 1; got 0"), as_options("subgroups: 'site' has one level")
+    ('--bins: must be at least 1; got 0', "--subgroup-column: 'site' has one level")
+    """
+    argument = argument_of(message) if argument is None else argument
+    if argument in OPTIONS_IN_FRONT and message.startswith(f"{argument}: "):
+        message = _option(argument) + message.removeprefix(argument)
+    return " ".join(_word_as_option(word) for word in message.split(" "))
+
+
+def _option(argument: str) -> str:
+    return f"--{SPELT_OTHERWISE.get(argument, argument).replace('_', '-')}"
+
+
+def _word_as_option(word: str) -> str:
+    """Return a word such as (on_single="drop"), as an option with its value."""
+    before = word[: len(word) - len(word.lstrip("("))]
+    name, equals, value = word[len(before) :].partition("=")
+    bare = name.rstrip(",;:.)")
+    if bare in OPTIONS and (not equals or bare == name):
+        after = name[len(bare) :]
+    elif name in OPTIONS_WITH_VALUES and value.startswith('"'):
+        after = ""
+    else:
+        return word
+    if equals:
+        inner, quote, rest = value.removeprefix('"').partition('"')
+        # A value of several words keeps its quotes: the second one is in another word.
+        plain = f" {shlex.quote(inner)}{rest}" if quote else f" {value}"
+        after = value.removeprefix("True") if value.startswith("True") else plain
+    return f"{before}{_option(bare)}{after}"
