@@ -224,15 +224,18 @@ def robust_ece(
 
 @app.command("multi_rater")
 def multi_rater(
-    data: Annotated[Path, typer.Option(help="Folder with lidc_nodules.npz and bubil_cells.npz.")],
+    data: Annotated[
+        Path,
+        typer.Option(help="Folder with lidc_nodules.npz, bubil_cells.npz, qubiq_brain_growth.npz."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for predictions, values and tables.md.")],
     studies: Annotated[
-        str, typer.Option(help="Which of the data sets: lidc,bubil.")
-    ] = "lidc,bubil",
+        str, typer.Option(help="Which of the data sets: lidc,bubil,qubiq.")
+    ] = "lidc,bubil,qubiq",
     networks: Annotated[int, typer.Option(min=1, help="Networks per split.")] = 3,
     epochs: Annotated[
         int | None,
-        typer.Option(min=1, help="Default: 60 for lidc, 150 for bubil.", show_default=False),
+        typer.Option(min=1, help="Default: 60 for lidc, 150 for the others.", show_default=False),
     ] = None,
     device: Device = "cpu",
     part: Part = None,
@@ -241,7 +244,7 @@ def multi_rater(
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Stability of calibration errors in segmented images: MR Table 2 with LIDC and BU-BIL.
+    """Stability of calibration errors in segmented images: MR Table 2 with LIDC, BU-BIL, QUBIQ.
 
     Networks learn from one rater of each image, and are judged by one rater and by
     all of other patients' images.
@@ -275,11 +278,15 @@ def confidence_curves(
     ],
     out: Annotated[Path, typer.Option(help="Folder for a file per cascade and tables.md.")],
     problems: Annotated[
-        str, typer.Option(help="What to learn, of cifar10,cifar8,mnist.")
-    ] = "cifar10,cifar8,mnist",
+        str, typer.Option(help="What to learn, of cifar10,cifar8,mnist,pneumonia.")
+    ] = "cifar10,cifar8,pneumonia",
+    network: Annotated[
+        str, typer.Option(help="Which kind of networks: densenet, vgg, resnet9.")
+    ] = "densenet",
     seeds: Annotated[int, typer.Option(min=1, help="Cascades of each problem.")] = 3,
-    members: Annotated[int, typer.Option(min=1, help="Networks in an ensemble.")] = 5,
-    epochs: Annotated[int, typer.Option(min=1, help="Of each member.")] = 24,
+    members: Annotated[int, typer.Option(min=1, help="Networks in an ensemble.")] = 4,
+    epochs: Annotated[int, typer.Option(min=1, help="Of each member.")] = 100,
+    weight_decay: Annotated[float, typer.Option(min=0, help="Of the members.")] = 0.0,
     held_out: Annotated[
         int, typer.Option(min=1, help="Training images that the members never see.")
     ] = 5000,
@@ -306,14 +313,22 @@ def confidence_curves(
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             _need_torch()
-            from experiments.confidence_curves.distillation import Settings, train_all
+            from experiments.confidence_curves.distillation import NETWORKS, Settings, train_all
 
+            settings = Settings(
+                network=choose("--network", network, NETWORKS),
+                members=members,
+                epochs=epochs,
+                weight_decay=weight_decay,
+                held_out=held_out,
+                limit=limit,
+            )
             train_all(
                 data,
                 out,
                 problems=[name.strip() for name in problems.split(",")],
                 seeds=range(seed, seed + seeds),
-                settings=Settings(members=members, epochs=epochs, held_out=held_out, limit=limit),
+                settings=settings,
                 device=device,
                 shard=shard,
                 report=report,

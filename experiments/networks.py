@@ -1,4 +1,4 @@
-"""The networks of the experiments, from random weights: three of classes, one of outlines.
+"""The networks of the experiments, from random weights: five of classes, one of outlines.
 
 This module needs PyTorch alone.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["ResNet8", "ResNet9", "ResNet18", "UNet"]
+__all__ = ["VGG", "DenseNet", "ResNet8", "ResNet9", "ResNet18", "UNet"]
 
 
 class ResNet8(nn.Module):
@@ -93,8 +93,8 @@ class ResNet9(nn.Module):
     """Eight convolutions, four of them in two residual blocks, for images in any colours.
 
     Quick to train on a GPU: convolutions whose images are halved by pooling, as in the shortest
-    entries of DAWNBench. In training on a GPU it computes in bfloat16; what it says in eval mode is
-    in float32, because scores of eight bits would tie.
+    entries of DAWNBench. In training on a GPU, and within `torch.autocast`, it is in bfloat16;
+    what it says in eval mode otherwise is in float32, because scores of eight bits would tie.
 
     >>> ResNet9(channels=3, outputs=10, width=2)(torch.zeros(1, 3, 32, 32)).shape
     torch.Size([1, 10])
@@ -114,11 +114,103 @@ class ResNet9(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return (N, outputs) logits."""
-        quick = self.training and images.is_cuda
-        with torch.autocast(images.device.type, dtype=torch.bfloat16, enabled=quick):
+        with _quick(self, images):
             features = self.body(images.contiguous(memory_format=torch.channels_last))
             scores: Tensor = self.head(features.amax(dim=(2, 3)))
         return scores.float()
+
+
+class VGG(nn.Module):
+    """Plain convolutions, two at each resolution, as in Simonyan and Zisserman 2015.
+
+    Four resolutions of 1, 2, 4 and 6 times the width, each halved by pooling, with batch norm:
+    0.8 million weights at width 32, about the size of CCC section 4.1. In training on a GPU, and
+    within `torch.autocast`, it computes in bfloat16.
+
+    >>> VGG(channels=3, outputs=10, width=2)(torch.zeros(1, 3, 32, 32)).shape
+    torch.Size([1, 10])
+    """
+
+    def __init__(self, channels: int, outputs: int, width: int = 32) -> None:
+        super().__init__()
+        layers, before = [], channels
+        for times in (1, 2, 4, 6):
+            after = times * width
+            layers += [_convolution(before, after), _convolution(after, after, pool=True)]
+            before = after
+        self.body = nn.Sequential(*layers)
+        self.head = nn.Linear(before, outputs)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return (N, outputs) logits."""
+        with _quick(self, images):
+            features = self.body(images.contiguous(memory_format=torch.channels_last))
+            scores: Tensor = self.head(features.mean(dim=(2, 3)))
+        return scores.float()
+
+
+class DenseNet(nn.Module):
+    """Three dense blocks, of Huang et al. 2017, section 3: each layer sees all before it.
+
+    Every layer (batch norm, ReLU, convolution) adds `growth` channels; between blocks the channels
+    and the resolution are halved. CCC section 4.1 has 16 layers a block and 12 channels a layer.
+    With `halved`, the first convolution halves the resolution too, which makes a training step
+    four times as quick. Computes in bfloat16 where `VGG` does.
+
+    >>> DenseNet(channels=3, outputs=10, layers=2, growth=4)(torch.zeros(1, 3, 32, 32)).shape
+    torch.Size([1, 10])
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        outputs: int,
+        layers: int = 16,
+        growth: int = 12,
+        *,
+        halved: bool = False,
+    ) -> None:
+        super().__init__()
+        width = 2 * growth
+        stride = 2 if halved else 1
+        body: list[nn.Module] = [nn.Conv2d(channels, width, 3, stride, padding=1, bias=False)]
+        for block in range(3):
+            if block:
+                norm, changed = nn.BatchNorm2d(width), nn.Conv2d(width, width // 2, 1, bias=False)
+                body += [norm, nn.ReLU(), changed, nn.AvgPool2d(2)]
+                width //= 2
+            for _ in range(layers):
+                body.append(_Dense(width, growth))
+                width += growth
+        self.body = nn.Sequential(*body, nn.BatchNorm2d(width), nn.ReLU())
+        self.head = nn.Linear(width, outputs)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return (N, outputs) logits."""
+        with _quick(self, images):
+            features = self.body(images.contiguous(memory_format=torch.channels_last))
+            scores: Tensor = self.head(features.mean(dim=(2, 3)))
+        return scores.float()
+
+
+class _Dense(nn.Module):
+    """A convolution whose channels are put beside those that it is of."""
+
+    def __init__(self, before: int, growth: int) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(before)
+        self.convolution = nn.Conv2d(before, growth, 3, padding=1, bias=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        more = self.convolution(torch.relu_(self.norm(images)))
+        return torch.cat((images.to(more.dtype), more), dim=1)
+
+
+def _quick(network: nn.Module, images: Tensor) -> torch.autocast:
+    """Return where to compute: in bfloat16 when training on a GPU, or when the caller does."""
+    kind = images.device.type
+    wanted = (network.training and images.is_cuda) or torch.is_autocast_enabled(kind)
+    return torch.autocast(kind, dtype=torch.bfloat16, enabled=wanted)
 
 
 class _Residual(nn.Module):

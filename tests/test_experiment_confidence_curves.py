@@ -25,21 +25,25 @@ from raterwise.errors import InvalidInputError
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from experiments.confidence_curves import distillation  # noqa: E402
-from experiments.confidence_curves.data import load_problem, shaped  # noqa: E402
+from experiments.confidence_curves.data import coloured, load_problem, shaped  # noqa: E402
 from experiments.confidence_curves.distillation import (  # noqa: E402
+    DISTILLED,
+    NETWORKS,
     Settings,
     crop_and_flip,
+    parts_of,
     predictions_file,
     train_all,
+    train_part,
 )
-from experiments.networks import ResNet9  # noqa: E402
+from experiments.networks import DenseNet  # noqa: E402
 
 torch.set_num_threads(1)
 
 ROOT = Path(__file__).parents[1]
 TINY = Settings(
-    members=2, width=2, epochs=1, distillation_epochs=1, batch_size=16, held_out=20,
-    test_temperatures=(1.0, 3.0),
+    network="resnet9", members=2, width=2, epochs=1, distillation_epochs=1, batch_size=16,
+    held_out=20, test_temperatures=(1.0, 3.0),
 )  # fmt: skip
 
 
@@ -223,7 +227,9 @@ def test_other_data_sets_are_used_where_they_are_there(data: Path, tmp_path: Pat
     assert set(load_problem("mnist", data, held_out=20).outside) == {
         "chest X-rays", "CIFAR-10 in grey"
     }  # fmt: skip
-    assert set(load_problem("cifar10", data, held_out=20).outside) == {"digits", "chest X-rays"}
+    assert set(load_problem("cifar10", data, held_out=20).outside) == {
+        "digits", "digits in colour", "chest X-rays"
+    }  # fmt: skip
     for file in data.glob("*idx*"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     assert load_problem("mnist", tmp_path, held_out=20).outside == {}
@@ -251,11 +257,49 @@ def test_crops_are_shifted_and_flipped_whole() -> None:
     assert np.mean([flipped for _, _, flipped in seen]) == pytest.approx(0.5, abs=0.05)
 
 
-def test_the_network_takes_any_channels() -> None:
-    """(N, C, 28, 28) or 32: (N, outputs), in float32."""
+@pytest.mark.parametrize("network", NETWORKS)
+def test_the_networks_take_any_channels(network: str) -> None:
+    """(N, C, 28, 28) or 32: (N, outputs), in float32, within autocast too."""
+    settings = replace(TINY, network=network, layers=2)
     for channels, side in ((1, 28), (13, 32)):
-        scores = ResNet9(channels, 5, 2)(torch.zeros(3, channels, side, side))
+        made = distillation._network(settings, channels, 5).eval()
+        scores = made(torch.zeros(3, channels, side, side))
         assert scores.shape == (3, 5) and scores.dtype == torch.float32
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            rounded = made(torch.zeros(3, channels, side, side))
+        assert rounded.dtype == torch.float32
+        assert (rounded - rounded.bfloat16().float()).abs().max() == 0  # it did use it
+
+
+def test_a_dense_layer_keeps_what_it_is_given() -> None:
+    """Huang et al. 2017: 24 channels, 12 more a layer, halved between blocks; counted by hand."""
+    weights = sum(p.numel() for p in DenseNet(3, 10, layers=2).parameters())
+    # Stem 3·24·9. Blocks begin with 24, 24, 24 channels: layers see 24 and 36 of them.
+    block = 12 * 9 * (24 + 36) + 2 * (24 + 36)
+    between = 2 * 48 + 48 * 24
+    assert weights == 3 * 24 * 9 + 3 * block + 2 * between + 2 * 48 + 48 * 10 + 10
+
+
+def test_digits_in_colour_are_ink_on_a_ground() -> None:
+    """0 is the ground's colour everywhere, 255 the ink's, and half of it half-way."""
+    digits = np.zeros((50, 2, 2), np.uint8)
+    digits[:, 0, 0], digits[:, 0, 1] = 255, 51
+    found = coloured(digits).astype(float)
+    assert np.array_equal(found[:, 1, 0], found[:, 1, 1])
+    ground, ink = found[:, 1, 0], found[:, 0, 0]
+    assert np.abs(found[:, 0, 1] - (0.8 * ground + 0.2 * ink)).max() <= 0.5
+    assert len(np.unique(ink, axis=0)) > 45 and np.abs(ink - ground).mean() > 50
+
+
+def test_chest_x_rays_are_a_problem_of_two_classes(data: Path) -> None:
+    """The official parts; what is in colour comes in grey, and so many of each kind."""
+    problem = load_problem("pneumonia", data, held_out=2, outside_cases=5)
+    assert problem.classes == 2 and len(problem.test.classes) == 4
+    assert problem.train.images.shape == (6, 1, 28, 28)
+    assert {kind: images.shape for kind, images in problem.outside.items()} == {
+        "digits": (5, 1, 28, 28), "CIFAR-10 in grey": (5, 1, 28, 28)
+    }  # fmt: skip
+    assert not TINY.of("pneumonia").augment and TINY.of("pneumonia").held_out == 2
 
 
 # Training ----------------------------------------------------------------------------------------
@@ -271,19 +315,26 @@ def folder_of_predictions(data: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 def test_predictions_hold_all_that_judging_needs(trained: Path) -> None:
     """Members' logits and confidences at each temperature, for every part; no checkpoints left."""
-    with np.load(predictions_file(trained, "mnist", 0), allow_pickle=False) as file:
+    with np.load(predictions_file(trained, "mnist", "resnet9", 0), allow_pickle=False) as file:
         shapes = {name: file[name].shape for name in file.files}
         assert json.loads(str(file["made_of"]))["members"] == 2
-    parts = {"test": 24, "held_out": 20, "out.chest X-rays": 16, "out.CIFAR-10 in grey": 12}
+    parts = {
+        "test": 24,
+        "train": 40,
+        "held_out": 20,
+        "out.chest X-rays": 16,
+        "out.CIFAR-10 in grey": 12,
+    }
     for part, cases in parts.items():
         assert shapes[f"logits.{part}"] == (2, cases, 10)
-        assert shapes[f"udist.{part}"] == shapes[f"udist_held_out.{part}"] == (2, cases)
+        for kind in DISTILLED:
+            assert shapes[f"{kind}.{part}"] == (2, cases)
     assert not list(trained.glob("checkpoints*"))
 
 
 def test_each_temperature_gives_a_confidence(trained: Path) -> None:
     """Two temperatures, two confidences, both between 0 and 1."""
-    with np.load(predictions_file(trained, "mnist", 1)) as file:
+    with np.load(predictions_file(trained, "mnist", "resnet9", 1)) as file:
         found = file["udist.test"]
     assert ((found > 0) & (found < 1)).all()
     assert not np.array_equal(found[0], found[1])
@@ -300,7 +351,7 @@ def test_what_is_done_is_not_done_again(
     monkeypatch.setattr(distillation, "cascade", refuse)
     options: dict[str, Any] = {"problems": ("mnist",), "seeds": (0, 1)}
     files = train_all(data, trained, settings=TINY, **options)
-    assert files == [predictions_file(trained, "mnist", seed) for seed in (0, 1)]
+    assert files == [predictions_file(trained, "mnist", "resnet9", seed) for seed in (0, 1)]
     assert train_all(data, trained, settings=TINY, **options, shard=(1, 2)) == files[1:]
     with pytest.raises(AssertionError, match="trained again"):
         train_all(data, trained, settings=replace(TINY, learning_rate=0.1), **options)
@@ -328,14 +379,32 @@ def test_a_killed_cascade_gives_the_digits_of_one_that_was_not(
     options: dict[str, Any] = {"problems": ("mnist",), "seeds": (0,), "settings": TINY}
     with pytest.raises(KeyboardInterrupt):
         train_all(data, tmp_path, **options)
-    assert not predictions_file(tmp_path, "mnist", 0).exists()
+    assert not predictions_file(tmp_path, "mnist", "resnet9", 0).exists()
     monkeypatch.setattr(distillation, "_distilled", whole_distilled)
     (file,) = train_all(data, tmp_path, **options)
     assert trained_members == [True, True, False, False]
-    with np.load(file) as resumed, np.load(predictions_file(trained, "mnist", 0)) as whole:
+    with (
+        np.load(file) as resumed,
+        np.load(predictions_file(trained, "mnist", "resnet9", 0)) as whole,
+    ):
         assert set(resumed.files) == set(whole.files)
         for name in whole.files:
             assert np.array_equal(resumed[name], whole[name]), name
+
+
+def test_parts_trained_alone_give_the_digits_of_the_whole(
+    data: Path, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each network in a call of its own, then the cascade, which trains nothing again."""
+    for part in parts_of(TINY):
+        train_part(data, tmp_path, "mnist", 0, part, TINY)
+    monkeypatch.setattr("experiments.training._epoch", None)
+    (file,) = train_all(data, tmp_path, problems=("mnist",), seeds=(0,), settings=TINY)
+    before = predictions_file(trained, "mnist", "resnet9", 0)
+    with np.load(file) as found, np.load(before) as whole:
+        assert all(np.array_equal(found[name], whole[name]) for name in whole.files)
+    with pytest.raises(InvalidInputError, match="part: must be"):
+        train_part(data, tmp_path, "mnist", 0, "member-2", TINY)
 
 
 def test_training_needs_pytorch_numpy_and_scipy_alone() -> None:
@@ -442,12 +511,18 @@ def test_resamples_are_cases_repeated() -> None:
 def test_intervals_are_of_the_mean_over_cascades() -> None:
     """Percentiles of the resampled mean; what each cascade has stands beside."""
     first, second = np.linspace(0, 1, 101), np.linspace(0, 1, 101) + 0.2
-    found = judging._estimate(np.array([[0.5, *first], [0.7, *second]]), 0.9)
+    both = np.array([[0] * 101, [1] * 101])
+    found = judging._estimate(np.array([[0.5, *first], [0.7, *second]]), 0.9, both)
     # The mean of the resamples runs from 0.1 to 1.1; its 5th and 95th percentiles:
     assert (found["value"], found["low"], found["high"]) == pytest.approx((0.6, 0.15, 1.05))
     assert found["each"] == [0.5, 0.7]
-    beyond = judging._estimate(np.array([[1.0, 0.2, 0.3]]), 0.9)
+    beyond = judging._estimate(np.array([[1.0, 0.2, 0.3]]), 0.9, np.zeros((1, 2), int))
     assert beyond["high"] == 1.0  # the interval holds the value
+    # Images that change nothing: what is left is which of the two cascades was drawn.
+    fixed = np.repeat([[0.5], [0.7]], 101, axis=1)
+    drawn = np.random.default_rng(0).integers(2, size=(2, 100))
+    found = judging._estimate(fixed, 0.9, drawn)
+    assert (found["low"], found["high"]) == pytest.approx((0.5, 0.7))
 
 
 def test_files_of_other_images_are_refused() -> None:
@@ -473,7 +548,9 @@ def test_judging_a_folder(trained: Path, tmp_path: Path) -> None:
     assert value["each"] == pytest.approx(expected, abs=1e-12)
     text = (trained / "tables.md").read_text(encoding="utf-8")
     assert text == as_markdown(found)
-    assert all(f"| {name} |" in text for name in METHODS.values())
+    shown = [METHODS[name] for name in METHODS if "T = 10" not in name]  # TINY has no such T
+    assert all(f"| {name} |" in text for name in shown)
+    assert "images it was trained on" in text
     with pytest.raises(InvalidInputError, match="must hold predictions to judge; it has none"):
         judge(tmp_path)
 
@@ -486,7 +563,7 @@ def test_command_line_trains_and_judges(data: Path, tmp_path: Path) -> None:
     command = [
         *("confidence_curves", "--data", str(data), "--out", str(tmp_path / "out")),
         *("--problems", "cifar8", "--seeds", "1", "--members", "1", "--epochs", "1"),
-        *("--held-out", "20", "--resamples", "20"),
+        *("--held-out", "20", "--resamples", "20", "--network", "vgg"),
     ]
     np.save(data / "cifar10h_counts.npy", np.ones((12, 10), int))
     settings = Settings(width=2, distillation_epochs=1, batch_size=16)
@@ -497,7 +574,7 @@ def test_command_line_trains_and_judges(data: Path, tmp_path: Path) -> None:
         shown = CliRunner().invoke(app, command)
     assert shown.exit_code == 0, shown.output
     assert "### CIFAR-10 without cats and trucks" in shown.stdout
-    assert predictions_file(tmp_path / "out", "cifar8", 0).is_file()
+    assert predictions_file(tmp_path / "out", "cifar8", "vgg", 0).is_file()
     again = CliRunner().invoke(app, [*command, "--judge-only"])
     assert again.exit_code == 0 and "UDist" in again.stdout
 

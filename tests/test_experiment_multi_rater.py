@@ -487,7 +487,10 @@ def test_command_line_says_what_is_wrong(data: Path, tmp_path: Path) -> None:
     """A missing file, an unknown study or predictions that are not there: one line, code 2."""
     for options, message in (
         (["--data", str(tmp_path)], "must hold lidc_nodules.npz"),
-        (["--data", str(data), "--studies", "lungs"], "studies: must be of lidc, bubil; got"),
+        (
+            ["--data", str(data), "--studies", "lungs"],
+            "studies: must be of lidc, bubil, qubiq; got",
+        ),
         (["--data", str(data)], "must hold the predictions of a network"),
     ):
         command = ["multi_rater", "--judge-only", "--out", str(tmp_path / "o")]

@@ -1,12 +1,15 @@
 """The problems of the distillation experiment: images to learn, to judge by, and from elsewhere.
 
-- *cifar10*: CIFAR-10, as in CCC section 4.1; from elsewhere come digits, clothes and chest X-rays.
+- *cifar10*: CIFAR-10, as in CCC section 4.1; from elsewhere come digits, in grey and in colour,
+  clothes, chest X-rays and ultrasound.
 - *cifar8*: CIFAR-10 without cats and trucks, which are from elsewhere then: the hard kind of
   out-of-distribution case, because a dog and an automobile, which are learnt, look much like them.
 - *mnist*: digits; from elsewhere come clothes, chest X-rays and the images of CIFAR-10 in grey.
+- *pneumonia*: chest X-rays with and without pneumonia (PneumoniaMNIST), in the place of
+  ChestX-ray14; from elsewhere come ultrasound, digits, clothes and CIFAR-10 in grey.
 
-The paper's SVHN is not among them. Files that the folder does not hold are left out, but for those
-that are learnt.
+The paper's SVHN and OCT2017 are not among them. Files that the folder does not hold are left out,
+but for those that are learnt.
 """
 
 from __future__ import annotations
@@ -31,13 +34,20 @@ from raterwise.datasets.cifar import CIFAR10_CLASSES
 from raterwise.datasets.mnist import find_file, has_file
 from raterwise.errors import InvalidInputError
 
-__all__ = ["PROBLEMS", "Part", "Problem", "load_problem", "shaped"]
+__all__ = ["PROBLEMS", "Part", "Problem", "coloured", "load_problem", "shaped"]
 
-PROBLEMS = ("cifar10", "cifar8", "mnist")
+PROBLEMS = ("cifar10", "cifar8", "mnist", "pneumonia")
 UNKNOWN_CLASSES = (CIFAR10_CLASSES.index("cat"), CIFAR10_CLASSES.index("truck"))
 LUMINANCE = (0.299, 0.587, 0.114)
 """Of red, green and blue (ITU-R BT.601)."""
 FASHION = ("fashion-images-idx3-ubyte", "fashion-t10k-images-idx3-ubyte")
+
+ELSEWHERE = {
+    "cifar10": ("digits", "digits in colour", "clothes", "chest X-rays", "ultrasound"),
+    "cifar8": (),
+    "mnist": ("clothes", "chest X-rays", "CIFAR-10 in grey"),
+    "pneumonia": ("ultrasound", "digits", "clothes", "CIFAR-10 in grey"),
+}
 
 IntArray = NDArray[np.int64]
 
@@ -104,19 +114,26 @@ def load_problem(
     *,
     seed: int = 0,
     held_out: int = 5000,
+    outside_cases: int | None = None,
     limit: int | None = None,
 ) -> Problem:
     """Read a problem from a folder with the files of its data sets.
 
-    `held_out` of the training images, drawn with `seed`, are kept from the members. `limit` takes
-    no more than so many cases of each part, for a trial.
+    `held_out` of the training images, drawn with `seed`, are kept from the members. Of each kind
+    of images from elsewhere the first `outside_cases` are taken. `limit` takes no more than so
+    many cases of each part, for a trial.
     """
     choose("name", name, PROBLEMS)
+    classes = 10
     if name == "mnist":
         train, test = (_part(*read_mnist(folder, part), 28, 1) for part in ("train", "test"))
+    elif name == "pneumonia":
+        chests = read_medmnist(Path(folder) / "pneumoniamnist.npz")
+        train, test = (_part(*part, 28, 1) for part in (chests.train, chests.test))
+        classes = 2
     else:
         train, test = (_part(*read_cifar10(folder, part), 32, 3) for part in ("train", "test"))
-    outside, classes = _from_elsewhere(name, Path(folder)), 10
+    outside = _from_elsewhere(name, Path(folder))
     if name == "cifar8":
         unknown = np.isin(test.classes, UNKNOWN_CLASSES)
         outside = {"cats and trucks": test.images[torch.from_numpy(np.flatnonzero(unknown))]}
@@ -131,7 +148,7 @@ def load_problem(
         train=train.take(order[held_out:][few]),
         held_out=train.take(order[:held_out][few]),
         test=test.take(np.arange(len(test.classes))[few]),
-        outside={kind: images[few] for kind, images in outside.items()},
+        outside={kind: images[:outside_cases][few] for kind, images in outside.items()},
     )
 
 
@@ -148,25 +165,37 @@ def _known(part: Part) -> Part:
 
 def _from_elsewhere(name: str, folder: Path) -> dict[str, Tensor]:
     """Return the images that are not what the networks learn, as far as the folder has them."""
-    chests = folder / "pneumoniamnist.npz"
     digits = ("t10k-images-idx3-ubyte",)
     cifar = ("test_batch.bin", "test_batch.png")
     readers: dict[str, tuple[tuple[str, ...], Callable[[], NDArray[np.uint8]]]] = {
         "digits": (digits, lambda: read_mnist(folder, "test").images),
+        "digits in colour": (digits, lambda: coloured(read_mnist(folder, "test").images)),
         "clothes": (FASHION, lambda: read_idx(find_file(folder, *FASHION))),
-        "chest X-rays": (
-            (chests.name,),
-            lambda: np.concatenate([part.images for part in read_medmnist(chests)]),
-        ),
+        "chest X-rays": (("pneumoniamnist.npz",), lambda: _medical(folder / "pneumoniamnist.npz")),
+        "ultrasound": (("breastmnist.npz",), lambda: _medical(folder / "breastmnist.npz")),
         "CIFAR-10 in grey": (cifar, lambda: read_cifar10(folder, "test").images),
     }
-    del readers["digits" if name == "mnist" else "CIFAR-10 in grey"]
-    side, colours = (28, 1) if name == "mnist" else (32, 3)
+    side, colours = (32, 3) if name.startswith("cifar") else (28, 1)
     return {
-        kind: shaped(read(), side, colours)
-        for kind, (names, read) in readers.items()
-        if has_file(folder, *names)
+        kind: shaped(readers[kind][1](), side, colours)
+        for kind in ELSEWHERE[name]
+        if has_file(folder, *readers[kind][0])
     }
+
+
+def _medical(file: Path) -> NDArray[np.uint8]:
+    return np.concatenate([part.images for part in read_medmnist(file)])
+
+
+def coloured(digits: NDArray[np.uint8], seed: int = 0) -> NDArray[np.uint8]:
+    """Return (N, H, W) grey images in colours: each of one colour on a ground of another.
+
+    House numbers (SVHN) are digits of any colour on any ground; these stand in for them.
+    """
+    random = np.random.default_rng([seed, 2])
+    ground, ink = random.integers(0, 256, (2, len(digits), 1, 1, 3))
+    share = digits[..., None] / 255.0
+    return np.rint(ground + share * (ink - ground)).astype(np.uint8)
 
 
 def shaped(images: NDArray[np.uint8], side: int, colours: int) -> Tensor:

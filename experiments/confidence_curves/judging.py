@@ -1,13 +1,14 @@
 """Judges the predictions of `distillation`: does a confidence know when the class is wrong?
 
-Five kinds of confidence are compared, as in CCC Tables 1 and 3: the largest softmax output of a
-single network (the mean over the members), that of their ensemble, that of the ensemble softened
-with a temperature T (CCC eq 2), and the confidence network's, distilled on the training images or
-on images that the members never saw. T is the paper's 3, or chosen on the held-out images.
+These confidences are compared, as in CCC Tables 1 and 3: the largest softmax output of a single
+network (the mean over the members), that of their ensemble, that of the ensemble softened with a
+temperature T (CCC eq 2), and the confidence network's, distilled from all members on the training
+images or on images that the members never saw, or from one member alone. T is the paper's 3 or 10,
+or chosen on the held-out images.
 
-A value is the mean over cascades (seeds), and its interval that of the test images, which are
-drawn again for all methods alike: other images, the same networks. How far training alone moves a
-value is seen in those of the single cascades, which are given too.
+A value is the mean over cascades (seeds). Its interval is that of test images and cascades, both
+drawn again, for all methods alike; those of the single cascades are given too. Over-confidence is
+what the members say of images that they were trained on, beside what they say of test images.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.confidence_curves.tables import METHODS, PAIRS, TEMPERED, as_markdown
+from experiments.confidence_curves.tables import KINDS, METHODS, PAIRS, TEMPERED, as_markdown
 from experiments.kept import fingerprint, kept, write_json
 from raterwise.confidence import auccc
 from raterwise.datasets import read_cifar10h
 from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.functions.calibration import ece
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.intervals import percentile_interval
 from raterwise.inference.settings import Progress
@@ -39,8 +41,10 @@ FloatArray = NDArray[Any]
 Arrays = Mapping[str, FloatArray]
 Formula = Callable[[FloatArray, FloatArray], FloatArray]
 
-VERSION = 1
+VERSION = 2
 PAPER_TEMPERATURE = 3.0
+OUTSIDE_TEMPERATURE = 10.0
+"""Of CCC Tables 2 and 3."""
 TILE = 16
 """Resamples at a time: as many as a processor's cache holds."""
 
@@ -77,29 +81,40 @@ class Cascade:
         self.arrays, self.made_of = arrays, made_of
         self.classes = arrays["classes"]
         self.temperatures: list[float] = list(made_of["test_temperatures"])
+        self.group = (made_of["problem"], made_of.get("network", "resnet9"))
+        """What its seeds are averaged over."""
         self.outside = [
             name.removeprefix("logits.out.") for name in arrays if name.startswith("logits.out.")
         ]
 
     def methods(self) -> dict[str, list[Judgement]]:
-        """Return the judgements of each method: one, or those of all members."""
+        """Return the judgements of each method that the file has: one, or those of all members."""
         chosen = self.chosen_temperatures()
         members = range(len(self.arrays["logits.test"]))
-        return {
+        found = {
             "max softmax": [self._softmax(1.0, member) for member in members],
             "ensemble": [self._softmax(1.0)],
-            "softened": [self.tempered("softened", PAPER_TEMPERATURE)],
             "softened, chosen": [self.tempered("softened", chosen["softened"])],
-            "udist": [self.tempered("udist", PAPER_TEMPERATURE)],
-            "udist, chosen": [self.tempered("udist", chosen["udist"])],
-            "udist, held out": [self.tempered("udist, held out", PAPER_TEMPERATURE)],
         }
+        if "udist" in chosen:
+            found["udist, chosen"] = [self.tempered("udist", chosen["udist"])]
+        for method in self.tempered_methods():
+            for ending, temperature in (("", PAPER_TEMPERATURE), (", T = 10", OUTSIDE_TEMPERATURE)):
+                if method + ending in METHODS and temperature in self.temperatures:
+                    found[method + ending] = [self.tempered(method, temperature)]
+        return {name: found[name] for name in METHODS if name in found}
+
+    def tempered_methods(self) -> list[str]:
+        """Return those of `TEMPERED` that the file has."""
+        return [
+            name for name in TEMPERED if name == "softened" or f"{KINDS[name]}.test" in self.arrays
+        ]
 
     def tempered(self, method: str, temperature: float) -> Judgement:
         """Return the judgement of one of `TEMPERED` at a temperature."""
         if method == "softened":
             return self._softmax(temperature)
-        return self._udist("udist" if method == "udist" else "udist_held_out", temperature)
+        return self._udist(KINDS[method], temperature)
 
     def chosen_temperatures(self) -> dict[str, float]:
         """Return the temperatures with the best AUCCC on the held-out images, or the paper's."""
@@ -112,10 +127,38 @@ class Cascade:
             except UndefinedMetricError:  # every held-out image is classified right
                 return PAPER_TEMPERATURE
 
-        return {
-            "softened": best(lambda t: softened(self.arrays["logits.held_out"], t).max(axis=1)),
-            "udist": best(lambda t: self._confidence("udist", "held_out", t)),
+        found = {
+            "softened": best(lambda t: softened(self.arrays["logits.held_out"], t).max(axis=1))
         }
+        if "udist.held_out" in self.arrays:
+            found["udist"] = best(lambda t: self._confidence("udist", "held_out", t))
+        return found
+
+    def over_confidence(self) -> dict[str, dict[str, float | None]]:
+        """Return what one network (the mean over them) says of images it was trained on, and not.
+
+        Accuracy, mean confidence, ECE and AUCCC of the train, held_out and test images; AUCCC is
+        None where a network makes no error.
+        """
+        out: dict[str, dict[str, float | None]] = {}
+        for part, key in (("train", "train_classes"), ("held_out", "held_out_classes"),
+                          ("test", "classes")):  # fmt: skip
+            if f"logits.{part}" not in self.arrays or key not in self.arrays:
+                continue
+            rows: dict[str, list[float]] = {}
+            for member in self.arrays[f"logits.{part}"]:
+                probs = softened(member[None])
+                correct = probs.argmax(axis=1) == self.arrays[key]
+                rows.setdefault("accuracy", []).append(float(correct.mean()))
+                rows.setdefault("confidence", []).append(float(probs.max(axis=1).mean()))
+                rows.setdefault("ece", []).append(ece(probs, self.arrays[key]))
+                if 0 < correct.mean() < 1:
+                    rows.setdefault("auccc", []).append(auccc(probs.max(axis=1), correct))
+            out[part] = {
+                name: float(np.mean(rows[name])) if name in rows else None
+                for name in ("accuracy", "confidence", "ece", "auccc")
+            }
+        return out
 
     def _softmax(self, temperature: float, member: int | None = None) -> Judgement:
         rows = slice(None) if member is None else slice(member, member + 1)
@@ -132,7 +175,10 @@ class Cascade:
     def _udist(self, kind: str, temperature: float) -> Judgement:
         return Judgement(
             self._confidence(kind, "test", temperature),
-            softened(self.arrays["logits.test"]).argmax(axis=1),
+            # what a network was distilled from: all members, or the first
+            softened(self.arrays["logits.test"][: 1 if kind == "udist_single" else None]).argmax(
+                axis=1
+            ),
             {name: self._confidence(kind, f"out.{name}", temperature) for name in self.outside},
         )
 
@@ -148,7 +194,7 @@ def load_cascades(folder: str | PathLike[str]) -> list[Cascade]:
             arrays = {name: stored[name] for name in stored.files if name != "made_of"}
             made_of = json.loads(str(stored["made_of"]))
         found.append(Cascade(arrays, made_of))
-    return sorted(found, key=lambda c: (c.made_of["problem"], c.made_of["seed"]))
+    return sorted(found, key=lambda c: (*c.group, c.made_of["seed"]))
 
 
 # metrics and their resamples ---------------------------------------------------------------------
@@ -245,23 +291,29 @@ def judged(
                 f"seeds {first.made_of['seed']} and {other.made_of['seed']} differ"
             )
     tables = _tables(cascades, counts, resamples, seed)
+    chosen = np.random.default_rng([seed, 1]).integers(
+        len(cascades), size=(len(cascades), resamples)
+    )
     return {
-        "problem": first.made_of["problem"],
+        "problem": first.group[0],
+        "network": first.group[1],
         "seeds": [cascade.made_of["seed"] for cascade in cascades],
         "cases": {"test": len(first.classes)}
         | {kind: len(first.arrays[f"logits.out.{kind}"][0]) for kind in first.outside},
         "settings": {k: v for k, v in first.made_of.items() if k not in ("data", "seed")},
         "temperatures": [cascade.chosen_temperatures() for cascade in cascades],
         "by_temperature": _by_temperature(cascades),
+        "over_confidence": [cascade.over_confidence() for cascade in cascades],
         "level": level,
         "values": {
-            name: {metric: _estimate(table, level) for metric, table in own.items()}
+            name: {metric: _estimate(table, level, chosen) for metric, table in own.items()}
             for name, own in tables.items()
         },
         "differences": [
             {"metric": metric, "first": a, "second": b}
-            | _estimate(tables[a][metric] - tables[b][metric], level)
+            | _estimate(tables[a][metric] - tables[b][metric], level, chosen)
             for a, b in PAIRS
+            if a in tables and b in tables
             for metric in tables[a]
             if metric != "accuracy"
         ],
@@ -274,14 +326,15 @@ def _tables(
     """Return (seeds, 1 + resamples) of each method and metric; first, the cases as they are."""
     first, methods = cascades[0], [cascade.methods() for cascade in cascades]
     inside = _drawn(len(first.classes), resamples, seed)
-    tables: dict[str, dict[str, FloatArray]] = {name: {} for name in METHODS}
+    common = [name for name in METHODS if all(name in own for own in methods)]
+    tables: dict[str, dict[str, FloatArray]] = {name: {} for name in common}
     for i, kind in enumerate((None, *first.outside)):
         times = inside
         if kind is not None:
             cases = first.arrays[f"logits.out.{kind}"].shape[1]
             times = np.hstack((inside, _drawn(cases, resamples, seed + 1000 * i)))
         questions = list(_questions(kind, counts, first.classes))
-        for name in METHODS:
+        for name in common:
             found = np.stack([_mean(own[name], questions, kind, times) for own in methods], axis=1)
             tables[name] |= {q.metric: part for q, part in zip(questions, found, strict=True)}
     return tables
@@ -308,7 +361,9 @@ def _by_temperature(
     cascades: Sequence[Cascade],
 ) -> dict[str, dict[str, list[float]]]:
     """Return AUCCC at each temperature, alone and beside other images: the mean over seeds."""
-    out: dict[str, dict[str, list[float]]] = {name: {} for name in TEMPERED}
+    out: dict[str, dict[str, list[float]]] = {
+        name: {} for name in TEMPERED if all(name in c.tempered_methods() for c in cascades)
+    }
     for name, own in out.items():
         for temperature in cascades[0].temperatures:
             found = [cascade.tempered(name, temperature) for cascade in cascades]
@@ -325,9 +380,13 @@ def _by_temperature(
     return out
 
 
-def _estimate(table: FloatArray, level: float) -> dict[str, Any]:
-    """Return the mean over seeds of (seeds, 1 + resamples) with its interval, and each seed's."""
-    each, resampled = table[:, 0], table[:, 1:].mean(axis=0)
+def _estimate(table: FloatArray, level: float, chosen: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the mean over seeds of (seeds, 1 + resamples) with its interval, and each seed's.
+
+    `chosen` (seeds, resamples) are the seeds that each resample of the images takes.
+    """
+    each = table[:, 0]
+    resampled = np.take_along_axis(table[:, 1:], chosen, axis=0).mean(axis=0)
     value = float(each.mean())
     ends = percentile_interval(resampled, level)
     # The percentiles need not contain the value, where the metric is near its bound.
@@ -346,7 +405,7 @@ def judge(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """Judge every cascade in `out`, and write a JSON file per problem, summary.json and tables.md.
+    """Judge the cascades in `out`; write a JSON file per problem and network, and tables.md.
 
     `ratings` is cifar10h_counts.npy; predictions on CIFAR-10 are then judged by its raters too.
     """
@@ -355,13 +414,14 @@ def judge(
     if not cascades:
         raise InvalidInputError(f"out: {folder} must hold predictions to judge; it has none")
     counts = None if ratings is None else read_cifar10h(ratings)
-    problems = sorted({c.made_of["problem"] for c in cascades})
+    groups = sorted({c.group for c in cascades})
     found = []
-    for i, problem in enumerate(problems):
+    for i, group in enumerate(groups):
+        name = "-".join(group)
         if progress:
-            progress(f"judging {problem}", i / len(problems))
-        own = [c for c in cascades if c.made_of["problem"] == problem]
-        found.append(_judged_once(folder / f"{problem}.json", own, counts, resamples, seed))
+            progress(f"judging {name}", i / len(groups))
+        own = [c for c in cascades if c.group == group]
+        found.append(_judged_once(folder / f"{name}.json", own, counts, resamples, seed))
     if progress:
         progress("done", 1.0)
     write_json(folder / "summary.json", found)

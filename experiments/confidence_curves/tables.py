@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.markdown import table_head, table_row
 
-__all__ = ["METHODS", "PAIRS", "TEMPERED", "as_markdown"]
+__all__ = ["KINDS", "METHODS", "PAIRS", "TEMPERED", "as_markdown"]
 
 Found = Mapping[str, Any]
 
@@ -15,30 +15,41 @@ METHODS = {
     "max softmax": "max softmax, one network",
     "ensemble": "ensemble",
     "softened": "softened ensemble, T = 3",
+    "softened, T = 10": "softened ensemble, T = 10",
     "softened, chosen": "softened ensemble, T chosen",
     "udist": "UDist, T = 3",
+    "udist, T = 10": "UDist, T = 10",
     "udist, chosen": "UDist, T chosen",
     "udist, held out": "UDist on held-out images, T = 3",
+    "udist, single": "UDist of one network, T = 3",
 }
 TEMPERED = {
     "softened": "softened ensemble",
     "udist": "UDist",
     "udist, held out": "UDist on held-out images",
+    "udist, single": "UDist of one network",
 }
 """Those that depend on a temperature."""
+KINDS = {"udist": "udist", "udist, held out": "udist_held_out", "udist, single": "udist_single"}
+"""What the files call those that are distilled."""
 PAIRS = (
     ("udist", "max softmax"),
     ("udist", "ensemble"),
     ("udist", "softened"),
+    ("udist, T = 10", "softened, T = 10"),
     ("udist, chosen", "softened, chosen"),
-    ("udist, held out", "softened, chosen"),
+    ("udist, held out", "softened"),
+    ("udist, single", "max softmax"),
+    ("softened", "ensemble"),
 )
 """What is compared: first minus second."""
 TITLES = {
     "cifar10": "CIFAR-10",
     "cifar8": "CIFAR-10 without cats and trucks",
     "mnist": "MNIST",
+    "pneumonia": "PneumoniaMNIST",
 }
+NETWORKS = {"densenet": "DenseNets", "vgg": "VGGs", "resnet9": "small residual networks"}
 INSIDE = {
     "accuracy": "accuracy",
     "auccc": "AUCCC",
@@ -58,12 +69,13 @@ def _section(part: Found) -> list[str]:
     inside = [metric for metric in INSIDE if metric in values["ensemble"]]
     kinds = [kind for kind in part["cases"] if kind != "test"]
     lines = [
-        f"### {TITLES[part['problem']]}",
+        f"### {TITLES[part['problem']]}, {NETWORKS[part['network']]}",
         "",
         f"Cascades: {len(part['seeds'])} of {settings['members']} members; "
         f"{part['cases']['test']} test images; from elsewhere: {', '.join(cases) or 'none'}. "
         f"T chosen on {settings['held_out']} held-out images: {_temperatures(part)}.",
         "",
+        *_over_confidence(part["over_confidence"]),
         *table_head(("confidence", *(INSIDE[metric] for metric in inside))),
         *_rows(values, inside),
         "",
@@ -89,7 +101,26 @@ def _rows(values: Mapping[str, Any], metrics: Sequence[str]) -> list[str]:
     return [
         table_row((name, *(_cell(values[method][metric], ".4f") for metric in metrics)))
         for method, name in METHODS.items()
+        if method in values
     ]
+
+
+def _over_confidence(each: Sequence[Found]) -> list[str]:
+    """Return what one network says of images that it was trained on and of others."""
+    if "train" not in each[0]:
+        return []
+    lines = table_head(("one network, of", "accuracy", "mean confidence", "ECE", "AUCCC"))
+    for part, name in (
+        ("train", "images it was trained on"),
+        ("held_out", "images held out"),
+        ("test", "test images"),
+    ):
+        cells = []
+        for metric in ("accuracy", "confidence", "ece", "auccc"):
+            known = [one[part][metric] for one in each if one[part][metric] is not None]
+            cells.append(", ".join(f"{value:.4f}" for value in known) or "no errors")
+        lines.append(table_row((name, *cells)))
+    return [*lines, ""]
 
 
 def _differences(part: Found, kinds: Sequence[str]) -> list[str]:
@@ -98,6 +129,8 @@ def _differences(part: Found, kinds: Sequence[str]) -> list[str]:
     found = {(row["first"], row["second"], row["metric"]): row for row in part["differences"]}
     lines = table_head(("difference in AUCCC", "in distribution", *(f"with {k}" for k in kinds)))
     for first, second in PAIRS:
+        if (first, second, metrics[0]) not in found:
+            continue
         rows = [found[first, second, metric] for metric in metrics]
         cells = [f"{_cell(row, '+.4f')} ({_each(row)})" for row in rows]
         lines.append(table_row((f"{METHODS[first]} − {METHODS[second]}", *cells)))
@@ -108,6 +141,8 @@ def _by_temperature(part: Found, kinds: Sequence[str]) -> list[str]:
     temperatures = part["settings"]["test_temperatures"]
     lines = table_head(("AUCCC", "", *(f"T = {t:g}" for t in temperatures)))
     for method, name in TEMPERED.items():
+        if method not in part["by_temperature"]:
+            continue
         for kind in ("test", *kinds):
             areas = [f"{value:.4f}" for value in part["by_temperature"][method][kind]]
             where = "in distribution" if kind == "test" else f"with {kind}"

@@ -1,7 +1,8 @@
 """The images of the segmentation experiment: who is trained on, who is tested, and by whom.
 
 LIDC is split by patient into 60 % to train on, 15 % to choose the epoch by and 25 % to test; the
-82 cells of BU-BIL are tested in five folds. Each network's predictions lie in a file of their own.
+82 cells of BU-BIL and the 39 brains of QUBIQ are tested in five folds. Each network's predictions
+lie in a file of their own.
 """
 
 from __future__ import annotations
@@ -41,6 +42,25 @@ RATER, ORDER, NETWORK = 1, 2, 3
 """What a seed is for; each draws numbers of its own."""
 
 
+def read_qubiq_slices(path: str | PathLike[str]) -> OutlinedImages:
+    """Return the slices of an NPZ of QUBIQ brain growth, each of a patient of its own.
+
+    The file has the arrays images (N, H, W) uint8, masks (N, R, H, W) of 0 and 1, case (N,).
+    """
+    with np.load(path, allow_pickle=False) as file:
+        images, masks, names = (file[name] for name in ("images", "masks", "case"))
+    cases = len(images)
+    return OutlinedImages(
+        "QUBIQ brain growth",
+        images,
+        masks.astype(np.uint8),
+        np.full(cases, masks.shape[1]),
+        names.astype(np.str_),
+        np.zeros(cases, np.int64),
+        tuple(str(name) for name in names),
+    )
+
+
 @dataclass(frozen=True)
 class Study:
     """A data set, and how its images are divided and learnt."""
@@ -61,6 +81,7 @@ class Study:
 STUDIES = {
     "lidc": Study("lidc", "lidc_nodules.npz", read_lidc_nodules, 20, 5, 3, 1, 60, 16),
     "bubil": Study("bubil", "bubil_cells.npz", read_bubil_cells, 5, 1, 1, 5, 150, 8),
+    "qubiq": Study("qubiq", "qubiq_brain_growth.npz", read_qubiq_slices, 5, 1, 1, 5, 150, 8),
 }
 
 
