@@ -27,7 +27,7 @@ ROWS = (
         "lower", "LH eqs 9-10",
         plan=recipes.binned("per_class", "case", 2), formula=proper.epistemic_loss,
         options={"estimator": "unbiased"}, formula_options=("estimator",), least_raters=2,
-        tags=common.BY_CLASS,
+        tags=common.BY_CLASS, shape="signed_loss",
     ),
     Metric(
         "irreducible_loss", "Irreducible loss", "Label histograms",

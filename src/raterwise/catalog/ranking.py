@@ -11,6 +11,10 @@ from raterwise.recipes import common as recipes
 
 __all__ = ["ROWS"]
 
+ERROR_ANYWHERE = {"step": 1.0, "squared_step": 2.0, "dear": 3 / 2, "squared_dear": 7 / 2}
+"""What an error at any rank adds to AURC, log(N / rank), is exponential: its mean and mean square,
+and those of the dearer one of two such errors."""
+
 ROWS = (
     Metric(
         "auccc", "AUCCC", "Ranking",
@@ -26,7 +30,7 @@ ROWS = (
         "aurc", "AURC", "Ranking",
         "Mean error rate among the most confident cases, over all coverages.",
         "lower", "Geifman & El-Yaniv 2017", **recipes.of_ranks(ranking.aurc, cell_bounds.aurc),
-        shape="loss", step=lambda table: {"step": 1.0, "squared_step": 2.0}, bounds=common.UNIT,
+        shape="loss", step=lambda table: dict(ERROR_ANYWHERE), bounds=common.UNIT,
         ranks=True,
         meaning_of_event="Mean share of no among the highest probabilities, over all coverages.",
     ),

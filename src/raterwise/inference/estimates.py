@@ -30,6 +30,7 @@ from raterwise.inference.small import (
     proportion_interval,
     ratio_interval,
     separation_interval,
+    signed_loss_interval,
 )
 from raterwise.recipes.common import Options
 from raterwise.results import Estimate
@@ -216,6 +217,8 @@ def _ends(
         each = [p.step(row, o) for p, o in zip(passes, own, strict=True)]
         steps = {k: float(np.mean([step[k] for step in each])) for k in each[0]}
         return loss_interval(found, level, most=row.bounds[1], **steps)
+    if row.shape == "signed_loss":
+        return signed_loss_interval(found, level)
     return student_interval(found, level)
 
 

@@ -281,14 +281,16 @@ class Pass:
         """
         if row.step is None:
             return {}
-        if row.step_plan is None:
-            return row.step(self.table(row, own))
-        kept = self.digest.summaries.get(row.step_plan)
-        if kept is None:
-            return {}
-        found = row.step(kept.table)
         part = len(self.digest.unit_cases) / max(float(self.digest.unit_cases.sum()), 1.0)
-        powers = {"step": 1, "squared_step": 2}
+        powers = {"dear": 1, "squared_dear": 2}
+        if row.step_plan is None:
+            found = row.step(self.table(row, own))
+        else:
+            kept = self.digest.summaries.get(row.step_plan)
+            if kept is None:
+                return {}
+            found = row.step(kept.table)
+            powers |= {"step": 1, "squared_step": 2}
         return {name: value * part ** powers.get(name, 0) for name, value in found.items()}
 
     def replicates(

@@ -30,6 +30,7 @@ __all__ = [
     "proportion_interval",
     "ratio_interval",
     "separation_interval",
+    "signed_loss_interval",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -37,10 +38,12 @@ Ends = tuple[float, float]
 
 FEW_EVENTS = 2.0
 """With more events than that, one that was not seen is taken to be like those that were."""
+SOME_EVENTS = 5.0
+"""The same of an error that costs more than most: so few say little about those."""
 ALIKE = 1e-9
 """The part of a loss below which its standard error is rounding."""
-FEW_ERRORS = 5.0
-"""From so many wrong units on, what the data say of their correlation is believed."""
+FEW_ERRORS = 15.0
+"""From so many wrong units on, what the data say of the error of a separation is believed."""
 
 
 def proportion_interval(found: Linearised, level: float = 0.95) -> Ends:
@@ -123,6 +126,8 @@ def loss_interval(
     *,
     step: float | None = None,
     squared_step: float | None = None,
+    dear: float = 0.0,
+    squared_dear: float = 0.0,
     spread: float = 0.0,
     most: float = math.inf,
 ) -> Ends:
@@ -143,6 +148,8 @@ def loss_interval(
     step: what one more error would add to the loss of a case, on average: 1 for an error rate. In
         one of G units it adds w = step / G to the mean. By default that of the events seen, V / θ.
     squared_step: the mean of its square, step² by default: w₂ = squared_step Σ h² / G.
+    dear, squared_dear: the same of an error in one case that costs more than most. Where some cost
+        far more than others, those that were not seen are the dear ones.
     spread: the variance of a case's loss if the model were calibrated, where the losses of right
         cases would hide that no error was seen.
     most: the largest value that the loss can have.
@@ -171,15 +178,40 @@ def loss_interval(
     if step is not None:
         # The loss is as if of θ² / V equal events; with many of them, one more is as those seen.
         events = found.value**2 / max(variance, spread / found.worth, 1e-300)
-        fewer = min(1.0, FEW_EVENTS / events) if events > 0 else 1.0
+        fewer, some = (
+            min(1.0, number / events) if events > 0 else 1.0
+            for number in (FEW_EVENTS, SOME_EVENTS)
+        )
         mean_square = step**2 if squared_step is None else squared_step
-        more = max(seen, fewer * step / found.units)
-        squared = max(seen**2, fewer**2 * mean_square / (found.units * found.worth))
+        more = max(seen, fewer * step / found.units, some * dear / found.units)
+        unseen = max(fewer**2 * mean_square, some**2 * squared_dear)
+        squared = max(seen**2, unseen / (found.units * found.worth))
         if variance <= (ALIKE * found.value) ** 2:
             one, of_one = step / found.units, mean_square / (found.units * found.worth)
             low = max(found.value - _gamma(one, of_one, 1 - tail), 0.0)
     high = _gamma(found.value + more, variance + squared, 1 - tail)
     return min(low, found.value), max(min(high, most), found.value)
+
+
+def signed_loss_interval(found: Linearised, level: float = 0.95) -> Ends:
+    """Return the interval of a loss of which few cases may make up most, and noise the rest.
+
+    An unbiased estimate of a loss may be below 0, so that it has Student's interval. Where it is
+    above, few dear cases may be what it is made of: the upper end is at least that of
+    `loss_interval`, and the event that was not seen adds V / θ, but no more than one standard error
+    where noise is most of it.
+
+    >>> from raterwise.inference.jackknife import linearise
+    >>> few = linearise(0.1, [4 / 39] * 36 + [3 / 39] * 4)  # the mean of 36 cases of 0 and 4 of 1
+    >>> [round(end, 3) for end in student_interval(few)], round(signed_loss_interval(few)[1], 3)
+    ([0.003, 0.197], 0.254)
+    """
+    low, high = student_interval(found, level)
+    if found.value <= 0:
+        return low, high
+    variance = (found.error * student_quantile(found, level) / normal_quantile(level)) ** 2
+    more = min(variance / found.value, math.sqrt(variance))
+    return low, max(high, _gamma(found.value + more, variance + more**2, (1 + level) / 2))
 
 
 def separation_interval(
