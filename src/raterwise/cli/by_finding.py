@@ -9,12 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from raterwise.cli.numbers import interval, number
 from raterwise.cli.show import (
     ROOM_FOR_MEANINGS,
     as_options,
     cases,
-    interval,
-    number,
     plain_table,
     print_table,
     titles_by,
