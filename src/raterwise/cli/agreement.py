@@ -10,14 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
+from raterwise.cli.numbers import interval, number, p_value
 from raterwise.cli.options import Duplicates, Layout, Unit, comma_list
 from raterwise.cli.reading import NOTES
 from raterwise.cli.show import (
     ProgressBar,
     cases,
-    interval,
     new_console,
-    number,
     plain_table,
     print_table,
 )
@@ -208,7 +207,7 @@ def _raters_table(table: RatedTable, found: RaterAgreement) -> Any:
             two = list(one.excess)[1] if len(one.excess) == 2 else None
             most = two or max(one.excess, key=lambda k: abs(one.excess[k]))
             by = f"{100 * one.excess[most]:+.1f} points"
-        p = "" if one.adjusted_p_value is None else f"{one.adjusted_p_value:.3f}"
+        p = "" if one.adjusted_p_value is None else p_value(one.adjusted_p_value)
         cells = [str(one.rater), str(one.ratings), agree]
         cells += [f"{one.shares[name]:.1%}" for name in columns]
         shown.add_row(*map(Text, (*cells, most, by, p)))

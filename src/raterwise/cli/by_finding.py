@@ -9,11 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from raterwise.cli.numbers import interval, number
 from raterwise.cli.show import (
     ROOM_FOR_MEANINGS,
     cases,
-    interval,
-    number,
     plain_table,
     print_table,
     titles_by,

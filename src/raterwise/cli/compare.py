@@ -21,6 +21,7 @@ from raterwise.cli.findings import (
     refuse_finding_column,
     with_what_was_read,
 )
+from raterwise.cli.numbers import number, p_value
 from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list
 from raterwise.cli.reading import (
     Cases,
@@ -34,7 +35,6 @@ from raterwise.cli.show import (
     comparison_table,
     facts_in_words,
     new_console,
-    number,
     plain_table,
     print_notes,
     print_table,
@@ -410,8 +410,8 @@ def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) 
         share = f"{best} ({shares[best]:.0%})" if shares else ""
         cells = [first[d.metric].title, f"{d.first} - {d.second}", number(d.difference)]
         cells += [number(d.debiased) if d.debiased is not None else ""]
-        cells += [f"[{number(d.low)}, {number(d.high)}]", number(d.p_value, 3)]
-        cells += [number(d.adjusted_p_value, 3), share]
+        cells += [f"[{number(d.low)}, {number(d.high)}]", p_value(d.p_value)]
+        cells += [p_value(d.adjusted_p_value), share]
         table.add_row(*map(Text, cells))
     print_table(table, console)
     console.print()

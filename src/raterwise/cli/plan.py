@@ -15,6 +15,7 @@ from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
+from raterwise.cli.numbers import number
 from raterwise.cli.options import asked_of, integers, own_options
 from raterwise.cli.reading import (
     Cases,
@@ -27,7 +28,6 @@ from raterwise.cli.show import (
     ProgressBar,
     facts_in_words,
     new_console,
-    number,
     plain_table,
     print_table,
 )

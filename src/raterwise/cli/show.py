@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from raterwise.catalog import CATALOG
+from raterwise.cli.numbers import interval, number, p_value, signed
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison
 from raterwise.report.verdicts import verdict
@@ -28,9 +29,7 @@ __all__ = [
     "comparison_table",
     "difference_table",
     "facts_in_words",
-    "interval",
     "new_console",
-    "number",
     "plain_table",
     "print_notes",
     "print_results",
@@ -51,26 +50,6 @@ def new_console(*, stderr: bool = False) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = max(console.width, PIPED_WIDTH)
     return console
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """Return a value with as many decimals, or in powers of ten where those would all be 0.
-
-    >>> number(0.12345), number(0.0), number(0.00001), number(None)
-    ('0.1235', '0.0000', '1.0e-05', '-')
-    """
-    if value is None:
-        return "-"
-    if value and abs(value) < 0.5 * 10**-digits:
-        return f"{value:.1e}"
-    return f"{value:.{digits}f}"
-
-
-def interval(estimate: Estimate, digits: int = 4) -> str:
-    """Return the interval in brackets, or nothing where there is none."""
-    if estimate.low is None or estimate.high is None:
-        return ""
-    return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
 
 
 def cases(count: int) -> str:
@@ -216,11 +195,11 @@ def _subgroup_table(results: Results, variable: str) -> Table:
             value = "undefined" if e.value is None else number(e.less_chance)
             row = [f"  {found.level}", str(found.cases), value, interval(e)]
             if d is not None:
-                row += [("+" if d.difference > 0 else "") + number(d.difference)]
+                row += [signed(d.difference)]
             if d is not None and d.low is not None and d.high is not None:
                 row += [f"[{number(d.low)}, {number(d.high)}]"]
             p = None if d is None else d.adjusted_p_value
-            row += [""] * (6 - len(row)) + ["" if p is None else f"{p:.3f}"]
+            row += [""] * (6 - len(row)) + ["" if p is None else p_value(p)]
             clear = p is not None and p <= 1 - results.options.get("level", 0.95)
             table.add_row(*map(Text, row), style="bold" if clear else None)
     return table
@@ -288,9 +267,7 @@ def difference_table(comparison: Comparison, first: str, second: str) -> Table:
             d = made[name]
             # What two equal models differ by is the last digit of their sums, which is nothing.
             gap, low, high = (round(value, 12) + 0.0 for value in (d.difference, d.low, d.high))
-            sign = "+" if gap > 0 else ""
-            cells += [f"{sign}{number(gap)}", f"[{number(low)}, {number(high)}]"]
-            cells += [f"{d.p_value:.3f}"]
+            cells += [signed(gap), f"[{number(low)}, {number(high)}]", p_value(d.p_value)]
         else:
             cells += ["", "", ""]
         better = estimate.direction if estimate.direction != "none" else ""

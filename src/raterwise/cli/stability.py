@@ -14,16 +14,10 @@ from rich.text import Text
 from raterwise.catalog import find
 from raterwise.cli import options
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
+from raterwise.cli.numbers import number
 from raterwise.cli.options import OUTPUT, OnProblem, asked_of, comma_list
 from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_options
-from raterwise.cli.show import (
-    ProgressBar,
-    facts_in_words,
-    new_console,
-    number,
-    plain_table,
-    print_table,
-)
+from raterwise.cli.show import ProgressBar, facts_in_words, new_console, plain_table, print_table
 from raterwise.cli.steadiness import (
     EVERY,
     ONE,

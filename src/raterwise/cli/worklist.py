@@ -11,9 +11,10 @@ from rich.text import Text
 
 from raterwise.cli import draw_options, options
 from raterwise.cli.members import Members
+from raterwise.cli.numbers import number
 from raterwise.cli.options import Order
 from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_options
-from raterwise.cli.show import new_console, number, plain_table, print_table
+from raterwise.cli.show import new_console, plain_table, print_table
 from raterwise.cli.writing import check_outputs
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive

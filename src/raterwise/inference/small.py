@@ -179,8 +179,7 @@ def loss_interval(
         # The loss is as if of θ² / V equal events; with many of them, one more is as those seen.
         events = found.value**2 / max(variance, spread / found.worth, 1e-300)
         fewer, some = (
-            min(1.0, number / events) if events > 0 else 1.0
-            for number in (FEW_EVENTS, SOME_EVENTS)
+            min(1.0, number / events) if events > 0 else 1.0 for number in (FEW_EVENTS, SOME_EVENTS)
         )
         mean_square = step**2 if squared_step is None else squared_step
         more = max(seen, fewer * step / found.units, some * dear / found.units)

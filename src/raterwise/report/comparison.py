@@ -16,7 +16,7 @@ from raterwise.report.markup import Html, data_table, el
 from raterwise.report.page import page
 from raterwise.report.sections import Charts, figure, section
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import basis, classes_in_words, number, percent
+from raterwise.report.words import basis, classes_in_words, number, p_value, percent
 from raterwise.results import Estimate, Results
 
 __all__ = ["comparison_html", "write_comparison"]
@@ -192,10 +192,10 @@ def _pair(
     rows = [
         el("tr",
            el("th", _estimate(comparison, d.metric).title, scope="row"),
-           el("td", number(d.difference, 4),
-              el("small", f"[{number(d.low, 4)}, {number(d.high, 4)}]")),
-           el("td", "" if d.debiased is None else number(d.debiased, 4)) if corrected else None,
-           el("td", "< 0.001" if d.adjusted_p_value < 0.001 else number(d.adjusted_p_value, 3)),
+           el("td", number(d.difference),
+              el("small", f"[{number(d.low)}, {number(d.high)}]")),
+           el("td", "" if d.debiased is None else number(d.debiased)) if corrected else None,
+           el("td", p_value(d.adjusted_p_value)),
            class_="clear" if d.adjusted_p_value <= LEVEL else None)
         for d in found
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from raterwise.exchangeability import ExchangeabilityTest
 from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, figure, section
-from raterwise.report.words import counted_in_words, number, percent, points, unit_of
+from raterwise.report.words import counted_in_words, number, p_value, percent, points, unit_of
 from raterwise.results import Results, left_out
 
 __all__ = ["method", "raters", "stability", "worklist"]
@@ -95,7 +95,7 @@ def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
         content += [el("p", line) for line in _interchangeable(test)]
         content += [el("p", note, class_="note")] if note else []
         rows = [
-            (r.rater_id, r.ratings, _difference(r), number(r.adjusted_p_value, 3),
+            (r.rater_id, r.ratings, _difference(r), p_value(r.adjusted_p_value),
              "stands out" if r.breaks else "–")
             for r in test.raters
         ]  # fmt: skip
@@ -112,7 +112,7 @@ def _interchangeable(test: Any) -> list[str]:
         f"labels differ on {test.divided_cases:,} of {test.cases:,} cases with two or more; "
         f"{test.permutations:,} permutations"
     )
-    p = f"p\u00a0=\u00a0{number(test.p_value, 4)}"
+    p = p_value(test.p_value, "p")
     if test.p_value > test.significance:
         return [f"The raters look interchangeable: {p} ({rests})."]
     lines = [
@@ -124,7 +124,7 @@ def _interchangeable(test: Any) -> list[str]:
         lines.append(
             f"Rater {rater.rater_id} says “{klass}” {points(abs(most))} percentage points "
             f"{'more' if most > 0 else 'less'} often than the others do of the same "
-            f"{rater.ratings:,} cases (adjusted p\u00a0=\u00a0{number(rater.adjusted_p_value, 4)})."
+            f"{rater.ratings:,} cases (adjusted {p_value(rater.adjusted_p_value, 'p')})."
         )
     if len(lines) == 1:
         lines.append("No single rater stands out.")

@@ -9,7 +9,7 @@ from typing import Any
 from raterwise.report.markup import Html, el
 from raterwise.report.sections import section, value_of, warnings
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import Verdict, basis, headline, number
+from raterwise.report.words import Verdict, basis, headline, number, p_value
 from raterwise.results import Results
 
 __all__ = [
@@ -163,5 +163,5 @@ def _difference(d: Any) -> list[Any]:
         return ["–"]
     gap = number(d.difference if d.debiased is None else d.debiased)
     parts = [el("strong", gap), el("small", f"[{number(d.low)}, {number(d.high)}]"),
-             el("small", f"p\u00a0=\u00a0{number(d.adjusted_p_value)}")]  # fmt: skip
+             el("small", p_value(d.adjusted_p_value, "p"))]  # fmt: skip
     return [el("div", parts, class_="value")]

@@ -10,7 +10,7 @@ from raterwise.report import charts
 from raterwise.report.markup import Html, el
 from raterwise.report.sections import Charts, bins_table, figure, section, value_of
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import number
+from raterwise.report.words import number, signed
 from raterwise.results import Estimate, Results
 
 __all__ = ["recalibration"]
@@ -67,20 +67,16 @@ def _row(before: Estimate, after: Estimate, pair: Any) -> Html:
     change: list[Any] = ["–"]
     if before.value is not None and after.value is not None:
         gap = after.value - before.value if pair is None else pair.difference
-        change = [el("strong", _signed(gap))]
+        change = [el("strong", signed(gap))]
         if pair is not None:
             change.append(el("small", f"[{number(pair.low)}, {number(pair.high)}]"))
             if pair.debiased is not None:
-                change.append(el("small", f"less chance {_signed(pair.debiased)}"))
+                change.append(el("small", f"less chance {signed(pair.debiased)}"))
             change.append(el("small", _in_words(before.direction, pair)))
     cells = [el("td", value_of(e)) for e in (before, after)]
     better = el("small", f"{before.direction} is better")
     name = el("th", el("span", before.title), better, scope="row")
     return el("tr", name, cells, el("td", change))
-
-
-def _signed(gap: float) -> str:
-    return f"+{number(gap)}" if gap > 0 else number(gap)
 
 
 def _in_words(direction: str, pair: Any) -> str:

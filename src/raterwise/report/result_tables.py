@@ -10,7 +10,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.palette import SERIES
 from raterwise.report.markup import Html, el
 from raterwise.report.tables import latex_text, markdown_text
-from raterwise.report.words import basis, number
+from raterwise.report.words import basis, number, p_value
 from raterwise.results import Estimate
 
 __all__ = [
@@ -98,7 +98,7 @@ def differences_html(comparison: Any) -> Html:
 
 
 def _p_value(p: float | None) -> str:
-    return "" if p is None else "< 0.001" if p < 0.001 else f"{p:.2g}"
+    return "" if p is None else p_value(p)
 
 
 def table_html(heads: Sequence[str], rows: Sequence[Row], caption: str = "") -> Html:

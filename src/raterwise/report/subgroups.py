@@ -8,7 +8,7 @@ from typing import Any
 from raterwise.report.charts import FAINT, SERIES, altair, compiled
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, figure, section
-from raterwise.report.words import number
+from raterwise.report.words import number, p_value
 from raterwise.results import Estimate, LevelDifference, Results, Subgroup
 
 __all__ = ["clear_differences", "subgroups"]
@@ -116,8 +116,8 @@ def _in_words(s: Subgroup, d: LevelDifference) -> str:
     which = "" if better is None else f" ({'better' if better else 'worse'})"
     ends = sorted(abs(end) for end in (d.low, d.high) if end is not None)
     span = f" [{number(ends[0])} to {number(ends[1])}]" if len(ends) == 2 else ""
-    gap, p = number(abs(d.difference)), number(d.adjusted_p_value)
-    return f"{e.title} {gap} {way} than in the other cases{which}{span}, p\u00a0=\u00a0{p}"
+    gap, p = number(abs(d.difference)), p_value(d.adjusted_p_value, "p")
+    return f"{e.title} {gap} {way} than in the other cases{which}{span}, {p}"
 
 
 def _span(d: LevelDifference | Estimate) -> str:
@@ -134,7 +134,7 @@ def _table(results: Results, metrics: dict[str, Estimate]) -> Html:
                 (f"{s.variable}: {s.level}", f"{s.cases:,}",
                  "–" if s.patients is None else f"{s.patients:,}", e.title, value,
                  "–" if d is None else f"{number(d.difference)}{_span(d)}",
-                 "–" if d is None else number(d.adjusted_p_value))
+                 "–" if d is None else p_value(d.adjusted_p_value))
             )  # fmt: skip
     header = ("Level", "Cases", "Patients", "Metric", "Value, less chance",
               "Minus the other cases", "Adjusted p")  # fmt: skip
@@ -223,7 +223,7 @@ def _rows(
                     "high": e.high,
                     "shown": f"{number(e.less_chance)}{_span(e)}",
                     "difference": "–" if d is None else f"{number(d.difference)}{_span(d)}",
-                    "p": number(p),
+                    "p": p_value(p),
                     "differs": p is not None and p <= most,
                 }
             )

@@ -152,7 +152,9 @@ def markdown_text(text: str) -> str:
 def latex_text(text: str) -> str:
     """Return text in which nothing is taken for LaTeX; a minus becomes one of mathematics."""
     text = "".join(LATEX.get(mark, mark) for mark in " ".join(text.split()))
-    return text.replace("\u2212", "$-$")
+    for mark, command in (("\u2212", "$-$"), ("<", "$<$"), (">", "$>$"), ("\u00a0", "~")):
+        text = text.replace(mark, command)
+    return text
 
 
 def _cells(

@@ -15,6 +15,7 @@ from raterwise.report.words import (
     SLIGHT,
     Verdict,
     estimated,
+    p_value,
     percent,
     points,
     unit_of,
@@ -51,7 +52,7 @@ def verdict(results: Results) -> Verdict:
 
 def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
     """Return the verdict of all statistics together, in two lines."""
-    p = f"p\u00a0{'<' if found['p_value'] < 0.001 else '='}\u00a0{max(found['p_value'], 0.001):.2g}"
+    p = p_value(found["p_value"], "p")
     checks = len(found["deviations"])
     if found["miscalibrated"]:
         first, others = _most_telling(found)

@@ -20,8 +20,10 @@ __all__ = [
     "findings",
     "headline",
     "number",
+    "p_value",
     "percent",
     "points",
+    "signed",
     "span",
     "unit_of",
     "verdict_on_confidence",
@@ -98,15 +100,46 @@ def span(low: float | None, high: float | None) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a number with so many decimals, or in powers of ten where those would all be 0.
+    r"""Return a number with so many decimals; what would round to 0 is told from 0 itself.
 
-    >>> number(0.1234), number(-0.5), number(2e-5), number(None)
-    ('0.123', '−0.500', '2.0e−05', '–')
+    >>> number(0.1234), number(-0.5), number(2e-5), number(-2e-5), number(0.0), number(None)
+    ('0.123', '−0.500', '<\xa00.001', '>\xa0−0.001', '0.000', '–')
+    >>> number(123.456), number(12345.6)
+    ('123.5', '12,346')
     """
-    if value is None:
+    if value is None or np.isnan(value):
         return "–"
-    small = value and abs(value) < 0.5 * 10**-digits
-    return (f"{value:.1e}" if small else f"{value:.{digits}f}").replace("-", "−")
+    least = 10.0**-digits
+    if value and abs(value) < 0.5 * least:
+        return f"<\u00a0{least:.{digits}f}" if value > 0 else f">\u00a0−{least:.{digits}f}"
+    large = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else digits
+    return f"{value:,.{min(large, digits)}f}".replace("-", "−")
+
+
+def signed(value: float, digits: int = 3) -> str:
+    r"""Return a difference with its sign.
+
+    >>> signed(0.1234), signed(-0.1234), signed(2e-5), signed(0.0)
+    ('+0.123', '−0.123', '<\xa0+0.001', '0.000')
+    """
+    text = number(value, digits)
+    if not value > 0:
+        return text
+    return f"<\u00a0+{text[2:]}" if text.startswith("<") else f"+{text}"
+
+
+def p_value(p: float | None, name: str = "") -> str:
+    r"""Return a p-value for people, after its name and a sign where it is named.
+
+    >>> p_value(0.0005), p_value(0.0213), p_value(0.2), p_value(0.0005, "p"), p_value(1.0, "p")
+    ('<\xa00.001', '0.021', '0.20', 'p\xa0<\xa00.001', 'p\xa0=\xa01.00')
+    """
+    if p is None or np.isnan(p):
+        return "–"
+    shown = "<\u00a00.001" if p < 0.001 else f"{p:.3f}" if p < 0.0995 else f"{p:.2f}"
+    if not name:
+        return shown
+    return f"{name}\u00a0{shown}" if p < 0.001 else f"{name}\u00a0=\u00a0{shown}"
 
 
 def basis(data: Any) -> str:
