@@ -349,15 +349,16 @@ def confidence_curves(
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Uncertainty distillation: CCC Tables 1 and 3 with CIFAR-10 and MNIST.
+    """Uncertainty distillation: CCC Tables 1 and 3, and Table 2 with CheXNet's outputs.
 
     Max softmax, ensemble, softened ensemble and UDist, on test images and on images
-    from elsewhere.
+    from elsewhere. With cxr14_chexnet_test.npz in --data, findings.md is Table 2.
     """
+    from experiments.confidence_curves.findings import judge_findings
     from experiments.confidence_curves.judging import judge
 
     shard = _prepared(out, part, judge_only)
-    ratings = data / "cifar10h_counts.npy"
+    ratings, findings = data / "cifar10h_counts.npy", data / "cxr14_chexnet_test.npz"
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             _need_torch()
@@ -384,6 +385,8 @@ def confidence_curves(
         if part is None:
             counts = ratings if ratings.is_file() else None
             judge(out, counts, resamples=resamples, seed=seed, progress=report)
+            if findings.is_file():
+                judge_findings(findings, out, resamples, seed)
     if not quiet:
         _show(out, part)
 
