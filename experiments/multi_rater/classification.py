@@ -6,7 +6,8 @@ cases for each. Beside the factor SR / MR stands what the raters' agreement pred
 
 **The effective number of raters.** A label of case i is an event with probability q_i, predicted
 as z_i. What n raters of a case say differs from the prediction by μ_i - z_i, whose variance over
-cases (within a bin) is A + B / n: A = Var(q - z), which no further rater lowers, and
+cases (within a bin) is A + B / n: A = Var(q - z), which no further rater lowers (and in which the
+cases of one patient hang together, where patients are drawn), and
 B = E[q (1 - q)], in which raters differ about one case. With ρ = A / (A + B), the correlation of
 two raters' errors of one case,
 
@@ -36,7 +37,7 @@ __all__ = ["Column", "Settings", "agreement", "drawn_raters", "effective_raters"
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-VERSION = 1
+VERSION = 2
 METRICS = ("ece", "kde_ece", "classwise_ece", "robust_ece")
 BINS = 15
 
@@ -90,10 +91,13 @@ def drawn_raters(counts: IntArray, number: int, seed: Sequence[int]) -> IntArray
 # What agreement predicts -------------------------------------------------------------------------
 
 
-def agreement(z: FloatArray, mu: FloatArray, raters: IntArray) -> tuple[float, float]:
+def agreement(
+    z: FloatArray, mu: FloatArray, raters: IntArray, patients: NDArray[Any] | None = None
+) -> tuple[float, float]:
     """Return (A, B) of an event: what more raters do not lower, and what they do.
 
     `z` (N,) predicts the share `mu` of the raters who say so; of `raters`, at least two a case.
+    Where patients are drawn, what their cases have in common is part of A.
 
     The variance of mu - z within bins, of their own means, is A + B mean(1 / n).
 
@@ -105,7 +109,10 @@ def agreement(z: FloatArray, mu: FloatArray, raters: IntArray) -> tuple[float, f
     place = np.minimum((z * BINS).astype(int), BINS - 1)
     cases = np.bincount(place, minlength=BINS)
     gap = np.bincount(place, mu - z, BINS) / np.maximum(cases, 1)
-    spread = ((mu - z - gap[place]) ** 2).sum() / max(len(z) - np.count_nonzero(cases), 1)
+    own = np.arange(len(z)) if patients is None else np.unique(patients, return_inverse=True)[1]
+    _, unit = np.unique(own * BINS + place, return_inverse=True)
+    sums = np.bincount(unit, mu - z - gap[place])
+    spread = (sums**2).sum() / max(len(z) - np.count_nonzero(cases), 1)
     return max(float(spread - within * np.mean(1 / raters)), 0.0), within
 
 
@@ -130,7 +137,7 @@ def predicted_factor(column: Column, metric: str) -> float:
         events = [(column.probs[:, 1], shares[:, 1])]
     else:
         events = [(column.probs[rows, top], shares[rows, top])]
-    found = [agreement(z, mu, raters) for z, mu in events]
+    found = [agreement(z, mu, raters, column.patients) for z, mu in events]
     # The error is the sum over classes: what is noise in it adds up class by class.
     one = sum(math.sqrt(a + b) for a, b in found)
     several = sum(math.sqrt((a + b) / effective_raters(a, b, raters)) for a, b in found)
