@@ -267,6 +267,54 @@ def multi_rater(
         _show(out, part)
 
 
+@app.command("rater_stability")
+def rater_stability(
+    out: Annotated[Path, typer.Option(help="Folder for a file per model and tables.md.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with cifar10h_counts.npy, cifar10_test_outputs.npz, lidc_nodules.npz, "
+            "cxr14_chexnet_test.npz, cxr14_readers. Without it, what --out has makes the tables.",
+            show_default=False,
+        ),
+    ] = None,
+    nodules: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the networks that rate nodules; trained there with --train.",
+            show_default=False,
+        ),
+    ] = None,
+    train: Annotated[bool, typer.Option("--train", help="Train those networks first.")] = False,
+    device: Device = "cpu",
+    draws: Annotated[int, typer.Option(min=1, help="Of the raters.")] = 10,
+    repeats: Annotated[int, typer.Option(min=1, help="Bootstraps for each draw.")] = 10,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Stability of calibration errors of classes, by one rater and by all: MR Table 1.
+
+    CIFAR-10H, nodules of LIDC-IDRI and chest X-rays, beside what the agreement of
+    the raters predicts.
+    """
+    from experiments.multi_rater.classification import Settings
+    from experiments.multi_rater.rater_stability import run
+
+    check_folder(out)
+    if train:
+        _need_torch()
+        from experiments.multi_rater.nodule_networks import train_ratings
+
+        if data is None or nodules is None:
+            raise InvalidInputError("--train: needs --data and --nodules")
+        train_ratings(data / "lidc_nodules.npz", nodules, device=device)
+    with ProgressBar(shown=not quiet) as report:
+        settings = Settings(draws=draws, repeats=repeats, seed=seed)
+        run(data, out, nodules, settings, report)
+    if not quiet:
+        _show(out)
+
+
 @app.command("confidence_curves")
 def confidence_curves(
     data: Annotated[
@@ -301,15 +349,16 @@ def confidence_curves(
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Uncertainty distillation: CCC Tables 1 and 3 with CIFAR-10 and MNIST.
+    """Uncertainty distillation: CCC Tables 1 and 3, and Table 2 with CheXNet's outputs.
 
     Max softmax, ensemble, softened ensemble and UDist, on test images and on images
-    from elsewhere.
+    from elsewhere. With cxr14_chexnet_test.npz in --data, findings.md is Table 2.
     """
+    from experiments.confidence_curves.findings import judge_findings
     from experiments.confidence_curves.judging import judge
 
     shard = _prepared(out, part, judge_only)
-    ratings = data / "cifar10h_counts.npy"
+    ratings, findings = data / "cifar10h_counts.npy", data / "cxr14_chexnet_test.npz"
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             _need_torch()
@@ -336,6 +385,8 @@ def confidence_curves(
         if part is None:
             counts = ratings if ratings.is_file() else None
             judge(out, counts, resamples=resamples, seed=seed, progress=report)
+            if findings.is_file():
+                judge_findings(findings, out, resamples, seed)
     if not quiet:
         _show(out, part)
 

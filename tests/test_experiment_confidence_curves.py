@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import raterwise as rw
 from experiments.commands import app
 from experiments.confidence_curves import judging
+from experiments.confidence_curves.findings import judge_findings
 from experiments.confidence_curves.judging import Cascade, judge, judged, load_cascades
 from experiments.confidence_curves.tables import METHODS, as_markdown
 from raterwise.datasets import read_cifar10, read_idx, read_mnist
@@ -553,6 +554,26 @@ def test_judging_a_folder(trained: Path, tmp_path: Path) -> None:
     assert "images it was trained on" in text
     with pytest.raises(InvalidInputError, match="must hold predictions to judge; it has none"):
         judge(tmp_path)
+
+
+def test_auccc_of_a_finding_that_nobody_calls_is_its_auroc(tmp_path: Path) -> None:
+    """Below 1/2 every answer is no; and one temperature ranks as another (CCC Table 2)."""
+    random = np.random.default_rng(0)
+    probs = random.uniform(0, 0.5, (200, 2))
+    probs[:, 1] *= 2  # of this finding, half of the cases are called
+    labels = (random.random((200, 2)) < 0.2).astype(np.uint8)
+    np.savez(
+        tmp_path / "cxr14_chexnet_test.npz", probs=probs, labels=labels,
+        classes=["Mass", "Pleural_Thickening"], image=[f"{i // 2:04d}_000.png" for i in range(200)],
+    )  # fmt: skip
+    found = judge_findings(tmp_path / "cxr14_chexnet_test.npz", tmp_path, resamples=20)
+    first, second = found["findings"]
+    assert first["auccc"] == pytest.approx(first["auroc"], abs=1e-12)
+    assert abs(second["auccc"] - second["auroc"]) > 0.01
+    assert found["auccc_at"]["1"] == pytest.approx(found["auccc_at"]["10"], abs=1e-12)
+    assert found["mean"]["auccc"]["value"] == pytest.approx(found["auccc_at"]["1"], abs=1e-12)
+    assert found["patients"] == 100
+    assert "| paper: DenseNet | 82.37 | 82.07 | -0.30 |" in (tmp_path / "findings.md").read_text()
 
 
 # The command line --------------------------------------------------------------------------------

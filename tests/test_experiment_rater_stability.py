@@ -1,0 +1,120 @@
+"""MR Table 1 with made-up raters: the formula of the effective number of raters, and the tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from experiments.commands import app
+from experiments.multi_rater.classification import (
+    Column,
+    Settings,
+    agreement,
+    drawn_raters,
+    effective_raters,
+    factor,
+    judged_column,
+)
+from experiments.multi_rater.columns import columns_of
+
+QUICK = Settings(draws=10, repeats=5)
+
+
+def two_classes(z: np.ndarray, positive: np.ndarray, raters: int, **more: object) -> Column:
+    """A column of two classes with as many raters of every case."""
+    return Column(
+        "made up",
+        np.stack((1 - z, z), axis=1),
+        np.stack((raters - positive, positive), axis=1),
+        question="positive",
+        metrics=("ece",),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_raters_are_drawn_without_replacement() -> None:
+    """Never more of a class than there are; on average their share; fewer raters stay whole."""
+    counts = np.array([[3, 1, 0], [0, 2, 8], [1, 0, 0]])
+    drawn = np.stack([drawn_raters(counts, 4, (0, i)) for i in range(2000)])
+    assert (drawn <= counts).all()
+    assert (drawn.sum(axis=2) == [4, 4, 1]).all()
+    # Hypergeometric: 4 of 10 raters, 8 of whom say class 2: 3.2 of them.
+    assert drawn[:, 1, 2].mean() == pytest.approx(3.2, abs=0.05)
+    assert (drawn[:, 0] == [3, 1, 0]).all()
+
+
+def test_agreement_is_found_where_it_is_known() -> None:
+    """q = z + noise of deviation 0.1: A = 0.01, and B = E q(1 - q); any number of raters."""
+    random = np.random.default_rng(0)
+    z = random.uniform(0.3, 0.7, 200_000)
+    q = z + random.choice([-0.1, 0.1], len(z))
+    for raters in (2, 9):
+        mu = random.binomial(raters, q) / raters
+        a, b = agreement(z, mu, np.full(len(z), raters))
+        assert a == pytest.approx(0.01, abs=0.0015)
+        assert b == pytest.approx(np.mean(q * (1 - q)), abs=0.001)
+    # Kish: with ρ = A / (A + B), n / (1 + (n - 1) ρ).
+    rho = 0.01 / 0.24
+    assert effective_raters(0.01, 0.23, np.array([9])) == pytest.approx(9 / (1 + 8 * rho))
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.25, 0.45])
+def test_the_effective_number_of_raters_predicts_the_factor(spread: float) -> None:
+    """Nine raters who agree little, somewhat, and almost always."""
+    random = np.random.default_rng(1)
+    z = random.uniform(0.45, 0.55, 1500)
+    q = np.clip(z + random.choice([-spread, spread], len(z)), 0, 1)
+    column = two_classes(z, random.binomial(9, q), 9)
+    found = judged_column(column, QUICK)
+    variation = found["variation"]["ece"]
+    measured = factor(variation["1"], variation["all"])["value"]
+    assert measured == pytest.approx(found["predicted"]["ece"], rel=0.2)
+    expected = np.sqrt(effective_raters(spread**2, np.mean(q * (1 - q)), np.array([9])))
+    assert found["predicted"]["ece"] == pytest.approx(expected, rel=0.1)
+    # Where labels are drawn in the place of cases, agreement does not matter: √9.
+    drawn = factor(variation["1"], variation["all, labels drawn"])["value"]
+    assert drawn == pytest.approx(3, rel=0.2)
+
+
+def test_the_command_reads_raters_and_makes_tables(tmp_path: Path) -> None:
+    """CheXNet's findings and CIFAR-10H as they lie in their files; again without the data."""
+    random = np.random.default_rng(0)
+    data, out = tmp_path / "data", tmp_path / "out"
+    (data / "cxr14_readers").mkdir(parents=True)
+    np.save(data / "cifar10h_counts.npy", random.multinomial(9, np.full(10, 0.1), 200))
+    np.savez(
+        data / "cifar10_test_outputs.npz",
+        probs_vgg16_keras=random.dirichlet(np.ones(10), 200),
+        logits_resnet50_psr=random.normal(size=(200, 10)),
+        probs_lenet5_netcal=random.dirichlet(np.ones(10), 200),
+    )
+    names = [f"{i:08d}_000.png" for i in range(60)]
+    np.savez(
+        data / "cxr14_chexnet_test.npz",
+        probs=random.random((60, 2)),
+        image=names[:50],
+        classes=["Mass", "Pleural_Thickening"],
+    )
+    lines = ["Image ID,Patient ID,Reader ID,Mass,Pleural Thickening"]
+    for i, name in enumerate(names):
+        for reader in range(3):
+            lines.append(f"{name},{i // 2},{reader},{'YES' if reader < 2 else 'NO'},NO")
+    (data / "cxr14_readers" / "all_findings_individual_readers.csv").write_text("\n".join(lines))
+    (_, (mass,)) = list(columns_of(data))[-1]  # nobody saw the other finding
+    assert mass.name == "Mass" and mass.counts.tolist() == [[1, 2]] * 50
+    assert mass.patients is not None and len(set(mass.patients)) == 25
+    command = ["rater_stability", "--out", str(out)]
+    quick = ["--data", str(data), "--draws", "2", "--repeats", "2"]
+    first = CliRunner().invoke(app, [*command, *quick])
+    assert first.exit_code == 0, first.output
+    assert "| CheXNet × radiologists | 50 | 3.0 | ECE |" in first.stdout
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert {row["metric"] for row in summary} == {"ece", "kde_ece", "classwise_ece", "robust_ece"}
+    again = CliRunner().invoke(app, command)
+    assert again.stdout.split("Written")[0] == first.stdout.split("Written")[0]
+    none = CliRunner().invoke(app, ["rater_stability", "--out", str(tmp_path / "none")])
+    assert none.exit_code == 2 and "must hold what was judged" in none.stderr
