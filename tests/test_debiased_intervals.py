@@ -43,3 +43,20 @@ def test_the_width_of_the_dispersion_loss_is_that_of_the_jackknife() -> None:
     assert found.value is not None and found.low is not None and found.high is not None
     assert (found.high - found.low) / (2 * 1.976) == pytest.approx(error, rel=0.15)
     assert (found.low + found.high) / 2 == pytest.approx(found.value, abs=0.4 * error)
+
+
+@pytest.mark.parametrize("unit", ["cases", "both"])
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+def test_the_p_value_of_zero_and_the_interval_are_one_statement(unit, factor) -> None:
+    """p ≤ 0.05 exactly where the interval of a calibration error excludes 0; others have no p."""
+    random = np.random.default_rng(3)
+    logits = random.normal(0, 1.5, 120)
+    said = (random.random((120, 3)) < 1 / (1 + np.exp(-logits))[:, None]).astype(int)
+    found = rw.evaluate(
+        1 / (1 + np.exp(-factor * logits)), rw.Labels.from_ratings(said, num_classes=2),
+        resamples=60, unit=unit,
+    )  # fmt: skip
+    errors = [e for name, e in found.items() if find(name).error and e.value is not None]
+    assert len(errors) > 8 and {e.low > 0 for e in errors} >= {factor > 1}
+    assert all((e.p_value <= 0.05) == (e.low > 0) for e in errors)
+    assert all(e.p_value is None for name, e in found.items() if not find(name).error)

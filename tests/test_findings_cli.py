@@ -162,21 +162,21 @@ def test_readers_are_compared_and_the_headline_is_that_of_the_report(folder: Pat
     assert "1 of 1" not in told + report_html(results)
 
 
-def test_an_interval_that_excludes_0_is_no_all_clear() -> None:
-    """No check stands out and an interval excludes 0: the terminal says so as the report does."""
+def test_a_finding_that_is_open_is_no_all_clear() -> None:
+    """No finding is called, one is open: the terminal says so as the report does."""
     results = rw.evaluate_multilabel(
         CHEST.probs[:, 1:], CHEST.positives[:, 1:], CHEST.raters[:, 1:], names=FINDINGS[1:],
         metrics="ece", resamples=100,
     )  # fmt: skip
     verdict = {**results.findings["mass"].data["verdict"], "miscalibrated": False}
-    doubtful = {"mass": {**verdict, "p_value": 0.06, "above_zero": ["ece"]}}
-    doubtful[FINDINGS[2]] = {**doubtful["mass"], "above_zero": []}
+    doubtful = {"mass": {**verdict, "p_value": 0.06, "possibly": True}}
+    doubtful[FINDINGS[2]] = {**verdict, "p_value": 0.6, "possibly": False}
     findings = {
         title: replace(found, data={**found.data, "verdict": doubtful[title]})
         for title, found in results.findings.items()
     }
     told = _verdict_on_each(findings)
-    assert told["possibly"] == ["mass"] and told["sentence"].endswith("exclude 0 in mass")
+    assert told["possibly"] == ["mass"] and told["sentence"].endswith("; possibly mass")
     shown = io.StringIO()
     data = {**results.data, "verdict": told}
     print_results(replace(results, findings=findings, data=data), Console(file=shown, width=200))

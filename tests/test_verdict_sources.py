@@ -291,32 +291,83 @@ def test_red_only_where_intervals_over_raters_agree() -> None:
     assert set(tones) == {"caution", "bad"}
 
 
-@pytest.mark.parametrize("unit", ["cases", "raters"])
-def test_never_green_against_an_interval(unit: Any) -> None:
-    """An interval of a calibration error that excludes 0 stands against a green headline."""
+def calibrated(unit: Any = "cases", metrics: str = "ece,mce") -> rw.Results:
+    """Return the results of a calibrated model of 3,000 cases and three raters."""
     p = np.linspace(0.02, 0.98, 3000)
     labels = rw.Labels.from_ratings(
         (np.random.default_rng(7).random((3000, 3)) < p[:, None]).astype(int), num_classes=2
     )
-    results = rw.evaluate(p, labels, "ece,mce", resamples=50, unit=unit, question="positive")
+    return rw.evaluate(p, labels, metrics, resamples=50, unit=unit, question="positive")
+
+
+def with_intervals(results: rw.Results, **p_values: float) -> Any:
+    """Return what is told where calibration errors have these p-values of zero."""
+    found = results.data["verdict"]
+    errors = [
+        replace(results[name], p_value=p, low=0.004 if p <= 0.05 else 0.0)
+        for name, p in p_values.items()
+    ]
+    seen = {**found, **_beside_intervals(errors, found["unit"], found)}
+    return verdict(replace(results, data={**results.data, "verdict": seen}))
+
+
+@pytest.mark.parametrize("unit", ["cases", "raters"])
+def test_never_green_against_the_intervals(unit: Any) -> None:
+    """Intervals that exclude 0 beyond chance, all together, stand against a green headline."""
+    results = calibrated(unit)
     assert verdict(results).tone == "good"
     assert results.data["verdict"]["above_zero"] == []
-    errors = [replace(results["ece"], low=0.004), replace(results["mce"], low=0.0)]
-    seen = {**results.data["verdict"], **_beside_intervals(errors, unit)}
-    told = verdict(replace(results, data={**results.data, "verdict": seen}))
+    told = with_intervals(results, ece=0.02, mce=0.8)  # twice 0.02 is below 0.05
     assert (told.headline, told.tone) == ("Possibly miscalibrated", "caution")
-    assert "But the interval of Expected calibration error excludes 0." in told.explanation
-    assert ("these very cases for granted" in told.explanation) == (unit == "raters")
+    assert "But the interval of Expected calibration error excludes 0, and chance is unlikely" in (
+        told.explanation
+    )
+    assert "corrected for 2 intervals" in told.explanation
+    assert ("these cases read by other raters" in told.explanation) == (unit == "raters")
 
 
-def test_many_intervals_are_said_to_be_many() -> None:
-    """Some of twenty intervals at 95 % exclude 0 by chance: the text says so."""
-    p = np.linspace(0.02, 0.98, 400)
-    labels = (np.random.default_rng(7).random(400) < p).astype(int)
-    for metrics, many in (("all", True), ("ece,mce", False)):
-        results = rw.evaluate(p, labels, metrics, resamples=50)
-        errors = [e for e in results.values() if e.group == "Calibration"]
-        seen = _beside_intervals([replace(errors[0], low=0.01), *errors[1:]], "cases")
-        seen = {**results.data["verdict"], **seen, "miscalibrated": False}
-        told = verdict(replace(results, data={**results.data, "verdict": seen}))
-        assert ("chance alone lets some exclude 0" in told.explanation) == many
+def test_intervals_are_counted_together_as_simes_does() -> None:
+    """Two of 0.04 are significant together where one of them is not (Simes 1986)."""
+    assert with_intervals(calibrated(), ece=0.04, mce=0.04).tone == "caution"
+    assert with_intervals(calibrated(), ece=0.04, mce=0.06).tone == "good"
+
+
+def test_a_single_interval_that_chance_explains_is_explained() -> None:
+    """One of several intervals excludes 0, as one of twenty does: green, and the text says why."""
+    told = with_intervals(calibrated(), ece=0.03, mce=0.8)  # twice 0.03 is above 0.05
+    assert told.tone == "good"
+    assert "excludes 0 when looked at alone; with 2 intervals chance does" in told.explanation
+
+
+@pytest.mark.parametrize(("p", "headline"), [(0.08, "Possibly"), (0.11, "No miscalibration")])
+def test_amber_follows_from_the_p_value_of_all_checks(p: float, headline: str) -> None:
+    """Up to 0.1 the checks leave it open, and the text names the clearest of them."""
+    results = calibrated()
+    found = {**results.data["verdict"], "p_value": p, "miscalibrated": False}
+    found |= _beside_intervals([], "cases", found)
+    told = verdict(replace(results, data={**results.data, "verdict": found}))
+    assert told.headline.startswith(headline)
+    assert ("The clearest of 8: it says “class 1”" in told.explanation) == (p < 0.1)
+
+
+@pytest.mark.parametrize(("out", "tone"), [(1, "good"), (2, "good"), (4, "caution")])
+def test_bins_outside_their_intervals_are_counted(out: int, tone: str) -> None:
+    """One or two of 15 bins are there by chance (16 %), four are not (0.5 %)."""
+    results = calibrated(metrics="ece")
+    curve = {**results.curves["top_label"], "low": [0.0] * 15, "high": [1.0] * 15}
+    curve["high"] = [0.01] * out + [1.0] * (15 - out)
+    told = verdict(replace(results, curves={"top_label": curve}))
+    assert told.tone == tone
+    assert f" {out} of 15 bins" in told.explanation
+    assert ("more than chance explains" in told.explanation) == (tone == "caution")
+
+
+@pytest.mark.parametrize(
+    ("unit", "words"), [("both", "take these raters as they are"), ("raters", "read by these")]
+)
+def test_the_headline_says_that_it_takes_the_raters_as_they_are(unit: Any, words: str) -> None:
+    """Red or green: the checks do not take raters for a sample where the intervals do."""
+    assert words in verdict(calibrated(unit)).explanation
+    p, labels = sceptics(5, (0.4,) * 6)
+    off = rw.evaluate(p, labels, "ece", resamples=50, unit=unit, question="positive")
+    assert verdict(off).tone == "bad" and words in verdict(off).explanation

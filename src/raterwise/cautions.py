@@ -93,7 +93,7 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
     patients, cases = facts.patients, facts.images or facts.cases
     if patients is None:
         if 1 < facts.images < FEW_PATIENTS and settings.resamples:
-            yield f"only {facts.images} images: intervals are too short below about {FEW_PATIENTS}"
+            yield f"only {facts.images} images: the intervals allow for so few, and are wide"
         return
     if patients.lists + (len(patients.hashes) > 0) > 1:
         yield (
@@ -101,10 +101,7 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
             "not name them: one who is in two of them counts as two"
         )
     if 1 < patients.number < FEW_PATIENTS:  # of one patient there are no intervals at all
-        yield (
-            f"only {patients.number} patients: intervals by patient are too short below about "
-            f"{FEW_PATIENTS}"
-        )
+        yield f"only {patients.number} patients: the intervals allow for so few, and are wide"
     if settings.resamples and len(digest.unit_cases) > 1:
         known = patients.shares  # a stream resamples blocks of patients, and knows each of them
         shares = digest.unit_cases / digest.unit_cases.sum() if known is None else known

@@ -42,6 +42,9 @@ class Estimate:
         The part of the variance that is between raters, where cases and raters are resampled.
     defined : int, default None
         Images that the mean is of: those on which the metric has a value.
+    p_value : float, default None
+        Of a calibration error: how often chance alone makes the error of a calibrated model so
+        large. With an interval of 95 % it is at most 0.05 exactly where the interval excludes 0.
 
     See Also
     --------
@@ -73,6 +76,7 @@ class Estimate:
     std: float | None = None
     rater_share: float | None = None
     defined: int | None = None
+    p_value: float | None = None
 
     @property
     def less_chance(self) -> float | None:

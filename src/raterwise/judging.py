@@ -48,6 +48,9 @@ FloatArray = NDArray[np.float64]
 
 SIMULATIONS = 1000
 """Calibrated models that the verdict is judged by."""
+POSSIBLY = 0.1
+"""Up to this p-value, of all checks together, a model is possibly miscalibrated: not called so at
+0.05, and not cleared either."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +179,7 @@ def verdict_on(judged: Judged, names: tuple[str, ...] | None = None) -> dict[str
         simulations=SIMULATIONS, seed=request.settings.seed,
     ).to_dict()  # fmt: skip
     errors = [judged.estimates[row.name] for row, _ in judged.asked.values() if row.error]
-    return {**found, **_beside_intervals(errors, request.settings.unit)}
+    return {**found, **_beside_intervals(errors, request.settings.unit, found)}
 
 
 def _no_verdict(facts: Facts, summed: bool) -> str:
@@ -189,14 +192,26 @@ def _no_verdict(facts: Facts, summed: bool) -> str:
     return "all voxels are of one image" if facts.images == 1 else ""
 
 
-def _beside_intervals(errors: list[Estimate], unit: str) -> dict[str, Any]:
-    """Return the calibration errors whose intervals exclude 0, or, of raters, do not.
+def _beside_intervals(
+    errors: list[Estimate], unit: str, found: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what the intervals of calibration errors say beside the checks of the verdict.
 
-    The verdict takes the cases for a sample and the raters as they are. An interval that takes the
-    raters for a sample asks something else, and may answer otherwise; both are then said.
+    Each interval has a level of its own, so some exclude 0 by chance. All m together have the
+    p-value min_k m p_(k) / k of Simes (1986), which holds for tests that go together (Sarkar 1998),
+    as those of several errors of one model do. Where it is significant the model is `possibly`
+    miscalibrated, as it is where the checks have a p-value up to `POSSIBLY`. The checks take the cases for a sample and the raters as they are; an interval that
+    takes the raters for a sample asks something else, and may answer otherwise.
     """
     shown = [e for e in errors if e.low is not None]
+    each = sorted(e.p_value for e in shown if e.p_value is not None)
+    together = min((len(each) * p / k for k, p in enumerate(each, 1)), default=None)
+    doubted = together is not None and together <= found["significance"]
+    doubted |= found["p_value"] <= POSSIBLY
     return {
+        "possibly": bool(doubted and not found["miscalibrated"]),
+        "possibly_up_to": POSSIBLY,
+        "intervals_p_value": together,
         "above_zero": [e.name for e in shown if e.low is not None and e.low > 0],
         "reach_zero": [e.name for e in shown if e.low == 0],
         "unit": unit,

@@ -89,9 +89,9 @@ class Metric:
     shape: str = "student"
     """Of its interval: "student", "proportion", "loss" (few cases may make up most of it),
     "signed_loss" (the same, but its estimate may be below 0), "separation" (an area over pairs of
-    a right and a wrong case), "difference" (of two proportions, its `parts`), "ratio" (of what was
-    observed to what was expected) or "resampled" (it jumps from case to
-    case, so that leaving one out says nothing)."""
+    a right and a wrong case), "difference" (of two proportions, its
+    `parts`), "ratio" (of what was observed to what was expected) or "resampled" (it jumps from case
+    to case, so that leaving one out says nothing)."""
     denominator: Callable[[Any, Options], NDArray[Any]] | None = None
     """Of a ratio: what it is divided by, from a table with leading axes; the weight by default."""
     counts_positives: bool = False

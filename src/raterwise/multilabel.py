@@ -349,11 +349,11 @@ def _verdict_on_each(findings: Mapping[str, Results]) -> dict[str, Any]:
     if not judged:
         return next(iter(verdicts.values()))
     off = [title for title in judged if verdicts[title]["miscalibrated"]]
-    possibly = [t for t in judged if t not in off and verdicts[t].get("above_zero")]
+    possibly = [title for title in judged if verdicts[title].get("possibly")]
     named = f": {', '.join(off)}" if off else ""
     sentence = f"{len(off)} of {len(judged)} findings are miscalibrated{named}"
     if possibly:
-        sentence += f"; intervals of calibration errors exclude 0 in {', '.join(possibly)}"
+        sentence += f"; possibly {', '.join(possibly)}"
     return {"miscalibrated": None, "sentence": sentence, "findings": off, "possibly": possibly}
 
 

@@ -94,7 +94,7 @@ def _with_interval(
         low, high = row.within_bounds(found.low, found.high)
         # A debiased loss may be below 0, where the truth cannot be.
         low, high = min(low, point.value), max(high, point.value)
-        return replace(point, low=low, high=high, debiased=found.debiased)
+        return replace(point, low=low, high=high, debiased=found.debiased, p_value=found.p_value)
     if settings.interval == "auto":
         shaped = _shaped(row, own, point, passes)
         if shaped is not None:

@@ -49,6 +49,8 @@ class CalibrationInterval:
     low: float
     high: float
     debiased: float
+    p_value: float = 1.0
+    """Of perfect calibration: at most 1 − level exactly where low is above 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def calibration_interval(
         low=min(low, reported),
         high=max(high, reported),
         debiased=float(np.clip(test.debiased(), low, max(high, test.observed))),
+        p_value=test.p_value(),
     )
 
 
@@ -233,6 +236,11 @@ class _Inversion:
         """Return the largest truth under which the observed metric is not too small."""
         metric = max(self.observed, _quantile(self.calibrated, 0.5))
         return max((self._truth(u, tail, metric) for u in self.shapes), default=0.0)
+
+    def p_value(self) -> float:
+        """Return twice how often a calibrated model shows so large an error, as `low` has it."""
+        as_large = np.count_nonzero(self.calibrated >= self.observed)
+        return min(2 * float(1 + as_large) / (1 + len(self.calibrated)), 1.0)
 
     def debiased(self) -> float:
         """Return the truth under which the observed metric is the median."""

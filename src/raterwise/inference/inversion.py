@@ -68,8 +68,20 @@ def invert(
     )
     if len(passes) == 1 and passes[0].units is not None:
         found = _at_zero(found, row, plugin[0], value, passes[0])
+    found = replace(found, p_value=_as_the_interval_says(found, level))
     already = all(o.get("estimator") == "debiased" for o in own)
     return replace(found, debiased=value) if already else found
+
+
+def _as_the_interval_says(found: intervals.CalibrationInterval, level: float) -> float:
+    """Return the p-value of zero, on the side of 1 − level where the interval's end puts it.
+
+    They are one test; what few errors cannot exclude, and a value below 0, move the end alone.
+    """
+    limit = round(1 - level, 12)  # 0.05 and not 0.05000000000000004
+    if found.low > 0:
+        return min(found.p_value, limit)
+    return found.p_value if found.p_value > limit else min(limit + 1e-9, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +152,7 @@ def _at_zero(
         return replace(found, low=min(ends[0], value), high=max(ends[1], value))
     p = _p_of_calibration(row, own, pass_)
     low, high = noise.zero_tested_ends(ends, value, p, level, gap)
-    return replace(found, low=low, high=high)
+    return replace(found, low=low, high=high, p_value=p)
 
 
 def _asked(cells: Any) -> str:

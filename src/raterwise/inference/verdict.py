@@ -307,9 +307,10 @@ class _Asked:
         ]
         matters = bool(adjusted[lead] <= self.significance)
         name, told = self.about.name(statistic.channel), _told_apart(both)
+        what = f"“{name}”" if statistic.channel >= 0 else f"the {name}"
         sentence = (
-            f"observed minus predicted ({name}) is {told[0]} points over all ratings and {told[1]} "
-            "over all cases: "
+            f"for {what}, observed minus predicted is {told[0]} points over all ratings and "
+            f"{told[1]} over all cases: "
             + ("numbers of raters depend on the case" if matters else "no more than chance")
         )
         return Counting(matters, float(adjusted[lead]), name, both[0], both[1], sentence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,17 +31,19 @@ TOP_LABEL, ALL_CLASSES = "top label", "all classes"
 NONE = "No verdict on calibration"
 MOST_MORE = 2
 """How many further deviations a verdict names."""
-MANY_INTERVALS = 5
-"""So many at 95 % let one in ten calibrated models or more have one that excludes 0."""
+BEYOND_CHANCE = 0.01
+"""So seldom are as many bins of a calibrated model outside their intervals: no longer by chance."""
 
 
 def verdict(results: Results) -> Verdict:
     """Return what to believe of the probabilities: the verdict of all statistics together.
 
     Where there is none the confidence in the predicted class is described, unless the cases cannot
-    tell chance from anything (one patient, one image). The stated rule where intervals are shown
-    beside it: green only if none of a calibration error excludes 0; and where raters are taken for
-    a sample, red only if one of them does.
+    tell chance from anything (one patient, one image). The stated rule: red where all checks
+    together have p ≤ 0.05; amber up to 0.1, or where the intervals of calibration errors, counted
+    together, or more bins than chance explains speak against a model; otherwise green, with a
+    sentence on single intervals that do. Where raters are taken for a sample, red only if the
+    interval of a calibration error excludes 0.
     """
     judged = results.data.get("verdict")
     if judged and judged["miscalibrated"] is not None:
@@ -60,13 +63,18 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         text = " ".join((
             f"{_after_headline(first['sentence'])}.",
             *(f"It {_quoted(_without_counting(d['sentence']))}." for d in others),
-            f"Chance is unlikely to explain this ({p}, corrected for {checks} checks).{doubt}",
+            f"Chance is unlikely to explain this ({p}, corrected for {checks} checks)."
+            f"{doubt or _of_raters(found)}",
         ))  # fmt: skip
         return Verdict(_headline(first), text, "caution" if doubt or gap < SLIGHT else "bad")
-    tested = f"None of {checks} checks for miscalibration stands out (corrected {p})."
-    if above := [results[n].title for n in found.get("above_zero", ()) if n in results]:
-        text = f"{tested} But the {_intervals_of(above)} 0.{_by_chance(found)}{_of_raters(found)}"
+    outside = _outside(results)
+    if found.get("possibly") or outside.beyond_chance:
+        text = f"{_open(found, results, p, checks)}{outside.told}{_of_raters(found)}"
         return Verdict("Possibly miscalibrated", text, "caution")
+    tested = (
+        f"None of {checks} checks for miscalibration stands out (corrected {p})."
+        f"{_single_intervals(found, results)}{outside.told}{_of_raters(found)}"
+    )
     ece = results.get("ece")
     drawn = results.curves.get("top_label")
     curve = None if drawn is None else ReliabilityCurve.from_dict(drawn)
@@ -87,7 +95,7 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
 
 def _doubt(found: Mapping[str, Any], results: Results) -> str:
     """Return what an interval over raters says against a verdict that takes them as they are."""
-    reach = [results[n].title for n in found.get("reach_zero", ()) if n in results]
+    reach = _titles(found, results, "reach_zero")
     if found.get("unit", "cases") == "cases" or found.get("above_zero") or not reach:
         return ""
     return (
@@ -96,18 +104,96 @@ def _doubt(found: Mapping[str, Any], results: Results) -> str:
     )
 
 
-def _by_chance(found: Mapping[str, Any]) -> str:
-    """Return what many intervals, each at its own level, do to a calibrated model."""
-    number = len(found["above_zero"]) + len(found.get("reach_zero", ()))
-    if number < MANY_INTERVALS:
+def _open(found: Mapping[str, Any], results: Results, p: str, checks: int) -> str:
+    """Return what speaks against a model that is not called miscalibrated."""
+    together = found.get("intervals_p_value")
+    if found["p_value"] <= found.get("possibly_up_to", 0.0):
+        lead = next(d for d in found["deviations"] if d["statistic"] == found["statistic"])
+        does = "" if lead["sentence"].startswith("says ") else "is "
+        return (
+            f"The checks leave it open. The clearest of {checks}: it {does}"
+            f"{_quoted(_without_counting(lead['sentence']))}; "
+            f"chance makes as much of it in {percent(found['p_value'])} of calibrated models "
+            f"(corrected {p})."
+        )
+    text = f"None of {checks} checks for miscalibration stands out (corrected {p})."
+    above = _titles(found, results, "above_zero")
+    if not above or together is None or together > found["significance"]:
+        return text
+    return (
+        f"{text} But the {_intervals_of(above)} 0, and chance is unlikely to explain it "
+        f"(p\u00a0=\u00a0{max(together, 0.001):.2g}, corrected for "
+        f"{_number_of_intervals(found)} intervals)."
+    )
+
+
+def _single_intervals(found: Mapping[str, Any], results: Results) -> str:
+    """Return why intervals that exclude 0, each at its own level, do not make a model suspect."""
+    above, number = _titles(found, results, "above_zero"), _number_of_intervals(found)
+    if not above:
         return ""
-    return f" Each of {number} intervals stands by itself, and chance alone lets some exclude 0."
+    many = f"; with {number} intervals chance does that" if number > 1 else "; chance may do that"
+    return f" The {_intervals_of(above)} 0 when looked at alone{many}."
+
+
+def _number_of_intervals(found: Mapping[str, Any]) -> int:
+    return len(found.get("above_zero", ())) + len(found.get("reach_zero", ()))
+
+
+def _titles(found: Mapping[str, Any], results: Results, which: str) -> list[str]:
+    return [results[name].title for name in found.get(which, ()) if name in results]
+
+
+@dataclass(frozen=True)
+class _Outside:
+    """Bins of the reliability charts whose intervals do not hold the prediction."""
+
+    told: str = ""
+    beyond_chance: bool = False
+
+
+def _outside(results: Results) -> _Outside:
+    """Count them: of every 20 bins of a calibrated model one is outside its interval at 95 %.
+
+    More than chance explains is what a calibrated model shows in fewer than `BEYOND_CHANCE`, all
+    charts together. Of two classes the other says the same.
+    """
+    from scipy.special import bdtrc
+
+    drawn, by_class = [], results.curves.get("per_class", [])
+    if (first := results.curves.get("top_label")) is not None:
+        drawn.append(first)
+    if len(by_class) == 2:
+        by_class = [] if drawn and first["name"] == "positive" else by_class[1:]
+    drawn += by_class
+    number = out = 0
+    smallest, level = 1.0, 0.95
+    for curve in map(ReliabilityCurve.from_dict, drawn):
+        seen = (curve.cases > 0) & np.isfinite(curve.low)
+        beyond = seen & ((curve.predicted < curve.low) | (curve.predicted > curve.high))
+        many, few, level = int(seen.sum()), int(beyond.sum()), curve.level
+        number, out = number + many, out + few
+        if few:
+            smallest = min(smallest, float(bdtrc(few - 1, many, 1 - level)))
+    if not out:
+        return _Outside()
+    lies = "lies outside its own interval" if out == 1 else "lie outside their own intervals"
+    if smallest * len(drawn) <= BEYOND_CHANCE:
+        return _Outside(f" {out} of {number} bins {lies}, more than chance explains.", True)
+    expected = f"about {number * (1 - level):.0f}" if number * (1 - level) >= 1.5 else "one or so"
+    return _Outside(f" {out} of {number} bins {lies}; chance alone puts {expected} there.")
 
 
 def _of_raters(found: Mapping[str, Any]) -> str:
-    if found.get("unit") != "raters":
+    """Return in words that the checks do not take the raters for a sample, where intervals do."""
+    if found.get("unit", "cases") == "cases":
         return ""
-    return " It takes these very cases for granted; other cases might look different."
+    if found["unit"] == "raters":
+        return (
+            " The checks allow for other cases read by these raters; the intervals, for these "
+            "cases read by other raters."
+        )
+    return " The checks take these raters as they are; the intervals allow for others."
 
 
 def _intervals_of(titles: Sequence[str], one: str = "excludes", many: str = "exclude") -> str:
@@ -181,6 +267,6 @@ def _agreeing_example(curve: ReliabilityCurve, results: Results) -> str:
     if share[b] < 0:
         return ""
     return (
-        f" When it says {percent(curve.predicted[b])}, {who_agrees(results)[1]} "
+        f" When it says {percent(curve.predicted[b])}, {who_agrees(results, curve)[1]} "
         f"{estimated(curve.observed[b], curve.low[b], curve.high[b])}."
     )

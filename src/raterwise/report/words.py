@@ -205,7 +205,7 @@ def verdict_on_confidence(results: Results) -> Verdict:
             "caution",
         )
     curve = ReliabilityCurve.from_dict(content)
-    example, (bear, _) = _example(curve, results), who_agrees(results)
+    example, (bear, _) = _example(curve, results), who_agrees(results, curve)
     known = not np.isnan(curve.gap_low)
     low, high = (curve.gap_low, curve.gap_high) if known else (curve.gap, curve.gap)
     slightly = "Slightly " if abs(curve.gap) < SLIGHT else ""
@@ -277,7 +277,7 @@ def _cannot_tell(curve: ReliabilityCurve, results: Results) -> Verdict:
 def _on_average(curve: ReliabilityCurve, results: Results) -> str:
     confident = float(np.nansum(curve.share * curve.predicted))
     return (
-        f"On average it says {percent(confident)}, and {who_agrees(results)[1]} "
+        f"On average it says {percent(confident)}, and {who_agrees(results, curve)[1]} "
         f"{percent(abs(confident - curve.gap))} of the time."
     )
 
@@ -310,11 +310,18 @@ def _nothing_found(curve: ReliabilityCurve, results: Results, ece: Estimate | No
     return Verdict("No miscalibration found", f"{text}{ceiling}", tone)
 
 
-def who_agrees(results: Results) -> tuple[str, str]:
-    """Return that the raters bear something (out), and that they agree; or that one rater does."""
+def who_agrees(results: Results, curve: ReliabilityCurve) -> tuple[str, str]:
+    """Return that the raters bear something (out), and that they agree; or that one rater does.
+
+    Where the question is about a class there is nothing to agree with: they say yes.
+    """
     one = results.data.get("raters", {}).get("max") == 1
+    agree = "agree" if curve.name == "top label" else "say"
+    more = "" if agree == "agree" else " yes"
     return (
-        ("the rater bears", "the rater agrees") if one else ("the raters bear", "the raters agree")
+        ("the rater bears", f"the rater {agree}s{more}")
+        if one
+        else ("the raters bear", f"the raters {agree}{more}")
     )
 
 
@@ -333,7 +340,7 @@ def _example(curve: ReliabilityCurve, results: Results, *, typical: bool = False
     weight = np.where(enough, weight, -1) if enough.any() else np.where(curve.cases > 0, weight, -1)
     b = int(np.argmax(weight))
     return (
-        f"When it says {percent(curve.predicted[b])}, {who_agrees(results)[1]} "
+        f"When it says {percent(curve.predicted[b])}, {who_agrees(results, curve)[1]} "
         f"{estimated(curve.observed[b], curve.low[b], curve.high[b])}."
     )
 
