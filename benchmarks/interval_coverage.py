@@ -67,26 +67,36 @@ def simulate(design: Design, truths: Sequence[Truth], settings: Settings) -> dic
     asked = settings.asked(design)
     ends: dict[str, list[tuple[float, float, float]]] = {metric: [] for metric in asked}
     for replication in range(settings.data_sets(design)):
-        # Seeded by name: designs do not share test sets, so neither do they share bad luck.
-        random = np.random.default_rng([settings.seed, replication, *design.name.encode()])
-        data = draw(design, random)
-        labels = rw.Labels.from_counts(data.counts) if design.raters > 1 else data.counts.argmax(1)
-        results = rw.evaluate(
-            data.probs, labels, metrics=asked, groups=data.patients,
-            resamples=settings.resamples, seed=replication, interval=settings.interval, threads=1,
-        )  # fmt: skip
-        for metric in asked:
-            found = results[metric]
-            if found.value is not None:
-                true = truth.of(metric, data.occupied)
-                assert found.low is not None and found.high is not None
-                ends[metric].append((found.low - true, found.value - true, found.high - true))
+        for metric, row in one(design, truth, settings, replication).items():
+            ends[metric].append(row)
     return {
         "design": design.name,
         "settings": asdict(settings),
         "seconds": round(time.perf_counter() - start, 1),
         "metrics": {metric: counted(np.array(rows)) for metric, rows in ends.items() if rows},
     }
+
+
+def one(
+    design: Design, truth: Truth, settings: Settings, replication: int
+) -> dict[str, tuple[float, float, float]]:
+    """Return, of one test set, low, value and high of every metric minus the truth."""
+    # Seeded by name: designs do not share test sets, so neither do they share bad luck.
+    random = np.random.default_rng([settings.seed, replication, *design.name.encode()])
+    data, asked = draw(design, random), settings.asked(design)
+    labels = rw.Labels.from_counts(data.counts) if design.raters > 1 else data.counts.argmax(1)
+    results = rw.evaluate(
+        data.probs, labels, metrics=asked, groups=data.patients,
+        resamples=settings.resamples, seed=replication, interval=settings.interval, threads=1,
+    )  # fmt: skip
+    ends = {}
+    for metric in asked:
+        found = results[metric]
+        if found.value is not None:
+            true = truth.of(metric, data.occupied)
+            assert found.low is not None and found.high is not None
+            ends[metric] = found.low - true, found.value - true, found.high - true
+    return ends
 
 
 def counted(ends: np.ndarray) -> dict[str, float]:

@@ -148,26 +148,40 @@ def asked(design: Design, full: Full) -> tuple[str, ...]:
     return METRICS + ERRORS + (OF_SEVERAL if fewest > 1 else ())
 
 
+def known_truth(design: Design) -> dict[str, float]:
+    """Return the metrics of the full set."""
+    full = design.full(design.which)
+    metrics, labels = asked(design, full), rw.Labels.from_counts(full.counts)
+    everyone = rw.evaluate(full.probs, labels, metrics=metrics, resamples=0)
+    return {name: float(everyone[name]) for name in metrics}
+
+
+def one(
+    design: Design, truth: dict[str, float], replication: int, seed: int, resamples: int
+) -> dict[str, tuple[float, float, float]]:
+    """Return, of one sample, low, value and high of every metric minus the truth."""
+    full = design.full(design.which)
+    random = np.random.default_rng([seed, replication, *design.name.encode()])
+    probs, labels, patients = sample(design, full, random)
+    found = rw.evaluate(
+        probs, labels, metrics=list(truth), resamples=resamples, seed=replication, threads=1,
+        groups=None if full.patients is None else patients,
+    )  # fmt: skip
+    ends = {}
+    for name, true in truth.items():
+        e = found[name]
+        if e.value is not None and e.low is not None and e.high is not None:
+            ends[name] = e.low - true, e.value - true, e.high - true
+    return ends
+
+
 def simulate(design: Design, replications: int, seed: int, resamples: int) -> dict[str, Any]:
     """Return coverage, side of misses and width of every metric."""
-    start, full = time.perf_counter(), design.full(design.which)
-    metrics = asked(design, full)
-    everyone = rw.evaluate(
-        full.probs, rw.Labels.from_counts(full.counts), metrics=metrics, resamples=0
-    )
-    truth = {name: everyone[name].value for name in metrics}
+    start, truth = time.perf_counter(), known_truth(design)
     ends: dict[str, list[tuple[float, float, float]]] = {}
     for replication in range(replications):
-        random = np.random.default_rng([seed, replication, *design.name.encode()])
-        probs, labels, patients = sample(design, full, random)
-        found = rw.evaluate(
-            probs, labels, metrics=metrics, resamples=resamples, seed=replication, threads=1,
-            groups=None if full.patients is None else patients,
-        )  # fmt: skip
-        for name in metrics:
-            e, true = found[name], truth[name]
-            if None not in (e.value, e.low, e.high):
-                ends.setdefault(name, []).append((e.low - true, e.value - true, e.high - true))
+        for name, row in one(design, truth, replication, seed, resamples).items():
+            ends.setdefault(name, []).append(row)
     return {
         "design": design.name, "seed": seed, "replications": replications, "resamples": resamples,
         "ways": ["evaluate"], "seconds": round(time.perf_counter() - start, 1),

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -174,7 +174,11 @@ def of_cases(
     if name == "accuracy":
         return small.proportion_interval(found)
     own, squared, spread = STEPS[name](probs)
-    return small.loss_interval(found, step=own, squared_step=squared, spread=spread)
+    dear = {}
+    if name == "aurc":  # the dearer of two errors anywhere, in one case
+        part = found.units / len(probs)
+        dear = {"dear": 1.5 * part, "squared_dear": 3.5 * part**2}
+    return small.loss_interval(found, step=own, squared_step=squared, spread=spread, **dear)
 
 
 def brier_step(probs: Array) -> tuple[float, float, float]:
@@ -280,28 +284,46 @@ DESIGNS = (
 )
 
 
+def known_truth(design: Design) -> dict[str, float]:
+    """Return the metrics of the design's population."""
+    return truth_of(design.make, POPULATION if design.make is not heavy else POPULATION // 5)
+
+
+def one(
+    design: Design,
+    truth: dict[str, float],
+    replication: int,
+    seed: int,
+    ways: Sequence[str],
+    resamples: int,
+) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """Return, of one test set, low, value and high minus the truth, by way and metric."""
+    random = np.random.default_rng([seed, replication, *design.name.encode()])
+    data = design.make(random, design.size, design.raters)
+    known = truth_in(data) if design.unit == "raters" else truth  # of these cases, over all raters
+    ends = {}
+    for way in [way for way in ways if way in design.ways]:
+        made = (
+            evaluated(data, design.unit, replication, resamples)
+            if way == "evaluate"
+            else small_intervals(data, design.unit)
+        )
+        for name, (value, low, high) in made.items():
+            true = float(known[name])
+            ends[way, name] = low - true, value - true, high - true
+    return ends
+
+
 def simulate(
     design: Design, replications: int, seed: int, ways: list[str], resamples: int = 300
 ) -> dict[str, Any]:
     """Return coverage, side of misses and width of every metric and way."""
     start = time.perf_counter()
-    truth = truth_of(design.make, POPULATION if design.make is not heavy else POPULATION // 5)
+    truth = known_truth(design)
     ends: dict[tuple[str, str], list[tuple[float, float, float]]] = {}
     for replication in range(replications):
-        random = np.random.default_rng([seed, replication, *design.name.encode()])
-        data = design.make(random, design.size, design.raters)
-        known = truth
-        if design.unit == "raters":  # of these cases, over all raters
-            known = truth_in(data)
-        for way in [way for way in ways if way in design.ways]:
-            made = (
-                evaluated(data, design.unit, replication, resamples)
-                if way == "evaluate"
-                else small_intervals(data, design.unit)
-            )
-            for name, (value, low, high) in made.items():
-                true = float(known[name])
-                ends.setdefault((way, name), []).append((low - true, value - true, high - true))
+        for key, row in one(design, truth, replication, seed, ways, resamples).items():
+            ends.setdefault(key, []).append(row)
     return {
         "design": design.name, "seed": seed, "replications": replications, "ways": ways,
         "resamples": resamples,

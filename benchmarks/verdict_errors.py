@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from interval_coverage import run
-from raterwise.inference.verdict import judge
+from raterwise.inference.verdict import Verdict, judge
 from raterwise.labels import Labels
 
 Array = NDArray[np.float64]
@@ -140,17 +140,22 @@ class Settings:
     seed: int
 
 
+def one(design: Design, simulations: int, replication: int, seed: int) -> Verdict:
+    """Return the verdict on one test set."""
+    random = np.random.default_rng([seed, replication, *design.name.encode()])
+    probs, counts, patients = draw(design, random)
+    return judge(
+        probs, Labels.from_counts(counts), groups=patients, per=design.per,
+        simulations=simulations, seed=replication,
+    )  # fmt: skip
+
+
 def simulate(design: Design, _: Any, settings: Settings) -> dict[str, Any]:
     """Return how often the design was called miscalibrated, by which kind of statistic."""
     start, called, matter = time.perf_counter(), 0, 0
     by: dict[str, int] = {}
     for replication in range(settings.replications):
-        random = np.random.default_rng([settings.seed, replication, *design.name.encode()])
-        probs, counts, patients = draw(design, random)
-        verdict = judge(
-            probs, Labels.from_counts(counts), groups=patients, per=design.per,
-            simulations=settings.simulations, seed=replication,
-        )  # fmt: skip
+        verdict = one(design, settings.simulations, replication, settings.seed)
         called += verdict.miscalibrated
         matter += verdict.counting is not None and verdict.counting.matters
         if verdict.miscalibrated:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import lzma
 import subprocess
 import sys
 from pathlib import Path
@@ -32,3 +34,24 @@ def test_an_unknown_benchmark_is_named() -> None:
     command = [sys.executable, "benchmarks", "spede"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "no benchmark is called spede" in done.stderr
+
+
+def test_every_figure_is_drawn_once_and_told(tmp_path: Path) -> None:
+    """A second run finds everything drawn, and the table counts what the verdicts said."""
+    command = [
+        sys.executable, "benchmarks/every_figure.py", "--workers", "1", "--out", str(tmp_path),
+        "--seed", "3", "--sets", "3", "--parts", "verdict", "--designs", "n50-k2-r1-plain-*",
+    ]  # fmt: skip
+    runs = [
+        subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, check=True)
+        for more in ([], ["--seconds", "60"], ["--report"])
+    ]
+    assert "drew 4 of 4 portions" in runs[0].stderr
+    assert "drew 0 of 0 portions" in runs[1].stderr
+    lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    called = {line["design"]: sum(row["called"] for row in line["rows"]) for line in lines}
+    assert called["n50-k2-r1-plain-overconfident-annotation"] > 0
+    for model in ("calibrated", "overconfident"):
+        share = 100 * called[f"n50-k2-r1-plain-{model}-annotation"] / 3
+        assert f"| {model} | plain | 50 | {share:.1f} | –" in runs[2].stdout
+    assert lzma.decompress((tmp_path / "rows.jsonl.xz").read_bytes()).count(b"\n") == 4
