@@ -2,7 +2,8 @@
 
     python benchmarks/null_rates.py --replications 200 --seed 0 --out nulls.jsonl
 
-Every design but the last has no effect, so at most five of a hundred test sets may show one. Of
+Designs called *power* or *off* have an effect; of the others at most five of a hundred test sets
+may show one. Of
 `rw.compare` the p-values are also held against their intervals, which they must not contradict. One
 line of JSON is written per finished design; a run that was stopped goes on.
 """
@@ -43,8 +44,9 @@ def compared(random: Any, seed: int, patients: int, unequal: bool) -> Counter[st
     }
     labels = rw.Labels.from_classes(data.ratings[:, 0], num_classes=2)
     found = rw.compare(
-        models, labels, metrics=COMPARED, groups=data.patients, resamples=RESAMPLES, seed=seed
-    )
+        models, labels, metrics=COMPARED, groups=data.patients, resamples=RESAMPLES, seed=seed,
+        threads=1,
+    )  # fmt: skip
     counts: Counter[str] = Counter()
     for d in found.differences:
         counts[f"{d.metric}: of"] += 1
@@ -54,12 +56,17 @@ def compared(random: Any, seed: int, patients: int, unequal: bool) -> Counter[st
     return counts
 
 
-def levels(random: Any, seed: int, patients: bool) -> Counter[str]:
-    """Look at five unequal levels that have nothing to do with how good the model is."""
+def levels(random: Any, seed: int, patients: str, off: float = 0.0) -> Counter[str]:
+    """Look at five unequal levels that have nothing to do with how good the model is.
+
+    In the second of them the part `off` of the labels is turned round, so that the model is worse.
+    """
     if patients:
-        data = heavy(random, 80)
+        data = (heavy if patients == "heavy" else equal_patients)(random, 80)
         who, probs, labels = data.patients, data.probs, data.ratings[:, 0]
         level = random.choice(5, size=who.max() + 1, p=SIZES)[who]
+        turned = (level == 1) & (random.random(len(level)) < off)
+        labels = np.where(turned, 1 - labels, labels)
     else:
         probs = two(expit(random.normal(0, 2, 400)))
         who, labels = None, labels_of(random, probs, 1)[:, 0]
@@ -70,11 +77,15 @@ def levels(random: Any, seed: int, patients: bool) -> Counter[str]:
     )  # fmt: skip
     told = [d for group in found.subgroups for d in group.differences.values()]
     raw = [d.p_value for d in told if d.p_value is not None]
+    second = [g.differences["brier"] for g in found.subgroups if g.level == "1"]
     adjusted = [d.adjusted_p_value for d in told if d.adjusted_p_value is not None]
     return Counter(
         {
             "any adjusted p <= 0.05: of": 1,
             "any adjusted p <= 0.05": min(adjusted, default=1.0) <= LEVEL,
+            "brier of the second level, adjusted p <= 0.05": sum(
+                d.adjusted_p_value is not None and d.adjusted_p_value <= LEVEL for d in second
+            ),
             "any raw p <= 0.05": min(raw, default=1.0) <= LEVEL,
             "adjusted below raw p": sum(
                 d.adjusted_p_value < d.p_value - 1e-12
@@ -138,8 +149,11 @@ def at_zero_of_patients(
 DESIGNS: dict[str, Callable[[Any, int], Counter[str]]] = {
     "compare-8-patients": partial(compared, patients=8, unequal=False),
     "compare-20-unequal": partial(compared, patients=20, unequal=True),
-    "levels-cases": partial(levels, patients=False),
-    "levels-patients": partial(levels, patients=True),
+    "levels-cases": partial(levels, patients=""),
+    "levels-patients": partial(levels, patients="heavy"),
+    "levels-equal-patients": partial(levels, patients="equal"),
+    "levels-patients-off": partial(levels, patients="heavy", off=0.5),
+    "levels-equal-patients-off": partial(levels, patients="equal", off=0.3),
     "zero-50-k2-r1": partial(at_zero, cases=50, classes=2, raters=1, by=1.5),
     "zero-100-k2-r1": partial(at_zero, cases=100, classes=2, raters=1, by=1.5),
     "zero-100-k2-r3": partial(at_zero, cases=100, classes=2, raters=3, by=1.5),

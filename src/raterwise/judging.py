@@ -200,8 +200,9 @@ def _beside_intervals(
     Each interval has a level of its own, so some exclude 0 by chance. All m together have the
     p-value min_k m p_(k) / k of Simes (1986), which holds for tests that go together (Sarkar 1998),
     as those of several errors of one model do. Where it is significant the model is `possibly`
-    miscalibrated, as it is where the checks have a p-value up to `POSSIBLY`. The checks take the cases for a sample and the raters as they are; an interval that
-    takes the raters for a sample asks something else, and may answer otherwise.
+    miscalibrated, as it is where the checks have a p-value up to `POSSIBLY`. The checks take the
+    cases for a sample and the raters as they are; an interval that takes the raters for a sample
+    asks something else, and may answer otherwise.
     """
     shown = [e for e in errors if e.low is not None]
     each = sorted(e.p_value for e in shown if e.p_value is not None)
