@@ -164,7 +164,8 @@ def _outside(results: Results) -> _Outside:
     if (first := results.curves.get("top_label")) is not None:
         drawn.append(first)
     if len(by_class) == 2:
-        by_class = [] if drawn and first["name"] == "positive" else by_class[1:]
+        mirrored = first is not None and first["name"] == "positive"
+        by_class = [] if mirrored else by_class[1:]
     drawn += by_class
     number = out = 0
     smallest, level = 1.0, 0.95
