@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from experiments.commands import app
-from experiments.confidence_curves import judging
+from experiments.confidence_curves import findings, judging
 from experiments.confidence_curves.findings import judge_findings
 from experiments.confidence_curves.judging import Cascade, judge, judged, load_cascades
 from experiments.confidence_curves.tables import METHODS, as_markdown
@@ -574,6 +574,14 @@ def test_auccc_of_a_finding_that_nobody_calls_is_its_auroc(tmp_path: Path) -> No
     assert found["mean"]["auccc"]["value"] == pytest.approx(found["auccc_at"]["1"], abs=1e-12)
     assert found["patients"] == 100
     assert "| paper: DenseNet | 82.37 | 82.07 | -0.30 |" in (tmp_path / "findings.md").read_text()
+
+
+def test_kept_findings_make_the_table_of_the_docs() -> None:
+    """Every row of CCC Table 2 on the page follows from the file beside the experiments."""
+    file = ROOT / "experiments" / "outputs" / "confidence_curves" / "findings.json"
+    page = (ROOT / "docs" / "reproduction" / "confidence_curves.md").read_text(encoding="utf-8")
+    lines = findings.as_markdown(json.loads(file.read_text(encoding="utf-8"))).splitlines()
+    assert len(lines) > 20 and all(line in page for line in lines)
 
 
 # The command line --------------------------------------------------------------------------------

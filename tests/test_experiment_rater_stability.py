@@ -20,6 +20,7 @@ from experiments.multi_rater.classification import (
     judged_column,
 )
 from experiments.multi_rater.columns import columns_of
+from experiments.multi_rater.rater_stability import as_markdown, run
 
 QUICK = Settings(draws=10, repeats=5)
 
@@ -118,3 +119,15 @@ def test_the_command_reads_raters_and_makes_tables(tmp_path: Path) -> None:
     assert again.stdout.split("Written")[0] == first.stdout.split("Written")[0]
     none = CliRunner().invoke(app, ["rater_stability", "--out", str(tmp_path / "none")])
     assert none.exit_code == 2 and "must hold what was judged" in none.stderr
+
+
+def test_kept_outputs_make_the_table_of_the_docs(tmp_path: Path) -> None:
+    """Every row of the page follows from the files beside the experiments."""
+    root = Path(__file__).parents[1]
+    for file in (root / "experiments" / "outputs" / "rater_stability").glob("*.json"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    rows = run(None, tmp_path)
+    page = (root / "docs" / "reproduction" / "multi_rater.md").read_text(encoding="utf-8")
+    lines = [line for line in as_markdown(rows).splitlines() if line.startswith("|")]
+    assert len(lines) > 20
+    assert all(line in page for line in lines)

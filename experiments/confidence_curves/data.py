@@ -195,7 +195,7 @@ def coloured(digits: NDArray[np.uint8], seed: int = 0) -> NDArray[np.uint8]:
     random = np.random.default_rng([seed, 2])
     ground, ink = random.integers(0, 256, (2, len(digits), 1, 1, 3))
     share = digits[..., None] / 255.0
-    return np.rint(ground + share * (ink - ground)).astype(np.uint8)
+    return np.asarray(np.rint(ground + share * (ink - ground)), dtype=np.uint8)
 
 
 def shaped(images: NDArray[np.uint8], side: int, colours: int) -> Tensor:

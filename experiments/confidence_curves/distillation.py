@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import product
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -64,7 +64,8 @@ class Settings:
     layers a block at full resolution there) and the images that are held out (none there).
     """
 
-    network: Literal["densenet", "vgg", "resnet9"] = "densenet"
+    network: str = "densenet"
+    """One of `NETWORKS`."""
     members: int = 4
     width: int = 32
     """Of the VGG and the residual network."""
@@ -320,7 +321,7 @@ def train_part(
     So that several processes can work on one cascade: the members first, then what is distilled.
     """
     chosen = settings.of(problem)
-    choose("part", part, parts_of(chosen))
+    choose("part", part, tuple(parts_of(chosen)))
     work = _checkpoints(out, problem, chosen.network, seed)
     work.mkdir(parents=True, exist_ok=True)
     loaded = _loaded(problem, data, chosen, seed)

@@ -153,9 +153,10 @@ def _logits(
 
 def _turned(images: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
     """Mirror and transpose each image at random."""
-    for change in (lambda t: t.flip(-1), lambda t: t.flip(-2), lambda t: t.transpose(-1, -2)):
+    for axes in ((-1,), (-2,), None):
         here = torch.rand(len(images), 1, 1, 1, device=images.device) < 0.5
-        images = torch.where(here, change(images), images)
+        other = images.transpose(-1, -2) if axes is None else images.flip(axes)
+        images = torch.where(here, other, images)
     return images, wanted
 
 
