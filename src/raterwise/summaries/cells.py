@@ -228,7 +228,12 @@ class CellSums:
         return row.of_cells(self, options)
 
     def by_unit(self) -> SortedScores:
-        """Return one score per unit and coarse cell, for the resamples of an interval."""
+        """Return one score per unit and coarse cell, for the resamples of an interval.
+
+        A single unit, of which raters are resampled, has the fine cells.
+        """
+        if len(self.per_unit) == 1:
+            return self.scores()
         unit, channel, cell = np.nonzero(self.per_unit[..., 1] > 0)
         mass, score, hits = (self.per_unit[unit, channel, cell, field] for field in (1, 2, 3))
         piece = _scored(score / mass, hits, mass, channel, unit)
