@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scipy.stats import norm
+from scipy.stats import binomtest, norm
 from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
@@ -428,3 +428,14 @@ def test_the_report_says_how_many_and_draws_both(tmp_path: Path) -> None:
     page = (tmp_path / "without.html").read_text(encoding="utf-8")
     assert "from elsewhere" not in page
     assert '"of_shares": true' in page or '"of_shares":true' in page
+
+
+def test_the_band_of_the_risk_is_of_all_cases_that_are_accepted() -> None:
+    """Of 100 cases, 20 of them wrong, and 300 from elsewhere: Wilson's interval of 320 of 400."""
+    confidence = np.linspace(0.7, 0.9, 100)
+    labels = (np.arange(100) % 5 > 0).astype(int)
+    found = rw.evaluate(confidence, labels, "auccc", outside=np.linspace(0.5, 0.7, 300))
+    curve = rw.curves.ThresholdCurve.from_dict(found.curves["thresholds"])
+    known = binomtest(320, 400).proportion_ci(method="wilson")
+    assert curve.risk_low is not None and curve.risk_high is not None
+    assert (curve.risk_low[-1], curve.risk_high[-1]) == pytest.approx((known.low, known.high))

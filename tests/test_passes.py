@@ -46,6 +46,18 @@ def test_cases_that_resample_to_nothing_have_the_noise_of_a_calibrated_model() -
     assert high == pytest.approx(0.01 + 1.96 * 0.00704, rel=0.03)
 
 
+@pytest.mark.parametrize("name", ["classwise_ece", "robust_ece"])
+def test_every_class_has_the_noise_of_a_calibrated_model(name: str) -> None:
+    """The same of both classes, in bins and in soft bins too narrow to be soft.
+
+    The mean of two deviations with a standard error of 0.007 each has one of 0.007 / sqrt(2).
+    """
+    own = {"sigma": 1e-4, "question": "per_class"} if name == "robust_ece" else {}
+    low, high = ends(rw.evaluate(np.full(200, 0.01), [0] * 200, name, options={name: own}), name)
+    assert low == 0
+    assert high == pytest.approx(0.01 + 1.96 * 0.00704 / np.sqrt(2), rel=0.02)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.005, 0.01, 0.02, 0.03])
 def test_rare_positives_are_covered(share: float) -> None:
     """p = 0.01 for 200 cases of which `share` are positive: the true error |share - 0.01| is in.

@@ -511,6 +511,18 @@ def test_what_cannot_be_streamed_is_refused(
     assert message in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("argument", "meant"),
+    [("label_colum", "label_column"), ("resample", "resamples"), ("rater_columnn", "rater_column")],
+)
+def test_an_unknown_argument_is_named(tmp_path: Path, argument: str, meant: str) -> None:
+    """A slip of the pen gets the name that is nearest, of a column or of another argument."""
+    pq.write_table(table(20), tmp_path / "t.parquet")
+    match = rf"^{argument}: is no argument of evaluate_stream \(did you mean '{meant}"
+    with pytest.raises(TypeError, match=match):
+        rw.evaluate_stream(tmp_path / "t.parquet", "ece", **{argument: "r0"})
+
+
 def test_a_bad_part_is_named(tmp_path: Path) -> None:
     """A probability outside [0, 1] names the file and its row group; so does a damaged file."""
     frame = table(60)

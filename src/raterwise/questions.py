@@ -23,6 +23,7 @@ each class against the rest, or class k and higher of ordered classes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -62,8 +63,8 @@ class ScoredCases:
 
     z: NDArray[Any]
     """(n, C): predicted probability of the event."""
-    mu: FloatArray
-    """(n, C): observed frequency of the event among the raters."""
+    observed: FloatArray
+    """(n, C): observed frequency of the event among the raters; empty where `said` tells it."""
     weights: FloatArray
     """(n,)."""
     v: FloatArray = field(default_factory=lambda: NO_COLUMNS)
@@ -76,10 +77,19 @@ class ScoredCases:
     """How near below an edge a score counts as on it: see `raterwise.binning`."""
     share: FloatArray = field(default_factory=lambda: NO_COLUMNS)
     """(n, bins): how much of the case is in each soft bin, where that is its own (RECE eq 7)."""
+    said: NDArray[Any] = field(default_factory=lambda: NO_INDEX)
+    """(n,): of cases of weight 1 with one label each, the column it names; no column if none."""
+
+    @property
+    def mu(self) -> FloatArray:
+        """(n, C): observed frequency of the event among the raters."""
+        if not self.said.size:
+            return self.observed
+        return np.asarray(self.said[:, None] == np.arange(self.z.shape[1]), np.float64)
 
     def take(self, rows: NDArray[Any], units: NDArray[np.int64] = NO_INDEX) -> ScoredCases:
         """Return the chosen cases, in the resampling units given."""
-        names = ("z", "mu", "weights", "v", "channel", "share")
+        names = ("z", "observed", "weights", "v", "channel", "share", "said")
         columns = {name: getattr(self, name) for name in names}
         taken = {name: column[rows] for name, column in columns.items() if column.size}
         return replace(self, **taken, units=units)
@@ -114,7 +124,12 @@ class Question:
 
     def score(self, rows: Rows) -> ScoredCases:
         """Return the scored cases of a chunk."""
-        z, mu = _ASK[self.name](rows)
+        said = NO_INDEX
+        if rows.classes is not None and rows.weights is None and self.name in _SAID:
+            z, said = _SAID[self.name](rows)
+            mu = NO_COLUMNS
+        else:
+            z, mu = _ASK[self.name](rows)
         v = NO_COLUMNS
         if rows.num_raters is not None and self.per == "case" and rows.num_raters.min() >= 2:
             v = mu * (1 - mu) / (rows.num_raters - 1)[:, None]
@@ -126,6 +141,7 @@ class Question:
             channel=rows.predicted if self.name == "predicted_class" else NO_INDEX,
             units=NO_INDEX if rows.units is None else rows.units,
             rounding=rows.rounding,
+            said=said,
         )
 
 
@@ -377,6 +393,13 @@ _ASK = {
     "with_outside": _ranked,
     "inside": _inside,
 }
+_SAID: dict[str, Callable[[Rows], tuple[NDArray[Any], NDArray[Any]]]] = {
+    # Of one column, 0 (False) is the column of a hit.
+    "top_label": lambda rows: (rows.confidence[:, None], rows.predicted != rows.classes),
+    "predicted_class": lambda rows: (rows.confidence[:, None], rows.predicted != rows.classes),
+    "per_class": lambda rows: (rows.probs, rows.classes),
+}
+"""The same of single labels of weight 1: z, and the column that the label names."""
 
 
 def _frequencies(rows: Rows) -> FloatArray:

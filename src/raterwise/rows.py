@@ -54,8 +54,9 @@ class Rows:
         """Return the cases that at least `least` raters labelled."""
         if least <= 1:
             return self
-        raters = np.ones(len(self.probs), int) if self.num_raters is None else self.num_raters
-        keep = raters >= least
+        if self.num_raters is None:
+            return self.take(slice(0))
+        keep = self.num_raters >= least
         return self if keep.all() else self.take(keep)
 
     def take(self, rows: Any, units: NDArray[np.int64] | None = None) -> Rows:

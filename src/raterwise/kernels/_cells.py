@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
-__all__ = ["FINE_FIELDS", "UNIT_FIELDS", "add_cell_sums"]
+from raterwise.kernels._four import add_four
+
+__all__ = ["FINE_FIELDS", "UNIT_FIELDS", "add_cell_sums", "add_single_labels"]
 
 Array = Any
 
@@ -15,31 +18,29 @@ FINE_FIELDS = 10
 1, w, w², w μ, w μ², w² μ, w d, w d², w μ d, w μ d²."""
 UNIT_FIELDS = 4
 """Sums kept per coarse cell and resampling unit: 1, w, w z, w μ."""
+SUMS = 8
+"""Of single labels of weight 1, what differs: 1, μ, d, d², μ d, μ d², least d, largest d."""
 
 
 @njit(inline="always")
-def _cell_of(score: float, edges: Array, first: Array) -> int:
+def _cell_of(score: float, edges: Array, first: Array) -> Any:
     """Return the fine cell of a score: its equal cell by a product, then by halving within.
 
-    `edges` are those that scores of its type are compared with.
+    `edges` are those that scores of its type are compared with; the product may be beside the cell
+    by one. There are no branches: the processor would guess wrong in every other case.
     """
-    last = len(edges) - 2
-    if score >= edges[last]:  # where saturated confidences are
-        return last
-    equal = len(first) - 1
-    i = min(max(int(score * equal), 0), equal - 1)
-    while i > 0 and score < edges[first[i]]:
-        i -= 1
-    while i + 1 < equal and score >= edges[first[i + 1]]:
-        i += 1
-    low, high = int(first[i]), int(first[i + 1])
-    while high - low > 1:
-        middle = (low + high) // 2
-        if score >= edges[middle]:
-            low = middle
-        else:
-            high = middle
-    return low
+    one, equal = np.uint64(1), np.uint64(len(first) - 2)
+    z = min(max(score, 0.0), 1.0)
+    i = np.uint64(z * equal)
+    i -= np.uint64(i >= equal)
+    i += np.uint64(z >= edges[first[i + one]]) - np.uint64(z < edges[first[i]])
+    low = np.uint64(first[i])
+    size = np.uint64(first[i + one]) - low
+    while size > one:
+        half = size >> one
+        low += half * np.uint64(z >= edges[low + half])
+        size -= half
+    return min(low, np.uint64(len(edges) - 2))
 
 
 @njit(nogil=True, cache=True)
@@ -85,3 +86,45 @@ def add_cell_sums(
             per_unit[u, c, k, 1] += w
             per_unit[u, c, k, 2] += w * score
             per_unit[u, c, k, 3] += wm
+
+
+@njit(nogil=True, cache=True)
+def add_single_labels(
+    z: Array, said: Array, channel: Array, unit: Array, edges: Array, compared: Array,
+    first: Array, coarse_of: Array, fine: Array, lowest: Array, highest: Array, per_unit: Array,
+) -> None:  # fmt: skip
+    """Add cases of weight 1 whose event is that of the column `said` (n,), if that is a column.
+
+    The same as `add_cell_sums` with each sum kept once, and all of a cell in one cache line.
+    """
+    rows, columns = z.shape
+    channels, cells, _ = fine.shape
+    coarse = per_unit.shape[2]
+    has_channel, has_unit = channel.size > 0, unit.size > 0
+    by_unit, sums = per_unit.reshape(-1), np.zeros(channels * cells * SUMS)
+    for j in range(channels * cells):
+        sums[j * SUMS + 6], sums[j * SUMS + 7] = np.inf, -np.inf
+    for i in range(rows):
+        u = unit[i] if has_unit else 0
+        for column in range(columns):
+            c = channel[i] if has_channel else column
+            score, hit = float(z[i, column]), 1.0 if said[i] == column else 0.0
+            cell = _cell_of(score, compared, first)
+            d = score - edges[cell]
+            at = (np.uint64(c * cells) + cell) * np.uint64(SUMS)
+            add_four(sums, at, 1.0, hit, d, d * d)
+            sums[at + np.uint64(4)] += hit * d
+            sums[at + np.uint64(5)] += hit * d * d
+            sums[at + np.uint64(6)] = min(sums[at + np.uint64(6)], d)
+            sums[at + np.uint64(7)] = max(sums[at + np.uint64(7)], d)
+            to = np.uint64((u * channels + c) * coarse) + np.uint64(coarse_of[cell])
+            add_four(by_unit, to * np.uint64(UNIT_FIELDS), 1.0, 1.0, score, hit)
+    for j in range(channels * cells):
+        one, c, cell = sums[j * SUMS : (j + 1) * SUMS], j // cells, j % cells
+        for f in range(3):
+            fine[c, cell, f] += one[0]
+            fine[c, cell, 3 + f] += one[1]
+        for f in range(4):
+            fine[c, cell, 6 + f] += one[2 + f]
+        lowest[c, cell] = min(lowest[c, cell], one[6])
+        highest[c, cell] = max(highest[c, cell], one[7])

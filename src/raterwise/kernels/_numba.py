@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from raterwise.kernels._four import add_four
+
 __all__ = [
     "FIELDS",
     "add_bin_sums",
+    "add_single_labels",
     "add_soft_bin_sums",
     "concordance",
     "gaussian_shares",
@@ -25,6 +28,8 @@ Array = Any
 
 FIELDS = 8
 """Sums kept per bin: cases, w, w², w z, w μ, w (μ-z)², w μ², w v. One cache line."""
+SUMS = 4
+"""Of single labels of weight 1, what differs: cases, z, (μ-z)², μ."""
 COPIES = 4
 MOST_COPIED = 8192
 """Sums in a table of which copies still fit the cache."""
@@ -109,6 +114,40 @@ def add_bin_sums(
                 sums[at + np.uint64(7)] += w * v[i, c]
     if copied:
         _add_copies(sums, table.reshape(-1))
+
+
+@njit(nogil=True, cache=True)
+def add_single_labels(
+    z: Array, said: Array, channel: Array, unit: Array, edges: Array, table: Array
+) -> None:
+    """Add cases of weight 1 whose event is that of the column `said` (n,), if that is a column.
+
+    The same as `add_bin_sums` in half the time: sums that are equal are kept once, which pays
+    where the cases are more than the cells of the table.
+    """
+    rows, columns = z.shape
+    units, channels, bins, _ = table.shape
+    has_channel, has_unit = channel.size > 0, unit.size > 0
+    cells = units * channels * bins
+    copies = COPIES if columns == 1 and not has_unit else 1  # see `add_bin_sums`
+    sums = np.zeros(copies * cells * SUMS)
+    for i in range(rows):
+        first = (unit[i] if has_unit else i % copies) * channels
+        for c in range(columns):
+            score, hit = float(z[i, c]), 1.0 if said[i] == c else 0.0
+            gap = hit - score
+            row = first + (channel[i] if has_channel else c)
+            at = (np.uint64(row * bins) + _bin_of(score, bins, edges)) * np.uint64(SUMS)
+            add_four(sums, at, 1.0, score, gap * gap, hit)
+    out = table.reshape(-1)
+    for j in range(copies * cells):
+        to, at = j % cells * FIELDS, j * SUMS
+        for f in range(3):
+            out[to + f] += sums[at]
+        out[to + 3] += sums[at + 1]
+        out[to + 4] += sums[at + 3]
+        out[to + 5] += sums[at + 2]
+        out[to + 6] += sums[at + 3]
 
 
 @njit(nogil=True, cache=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.divided import subgroups_of_digests
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.raters import Panels
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.io.files import check_can_write
@@ -22,6 +23,7 @@ from raterwise.kernels._threads import with_threads
 from raterwise.predictions import Predictions
 from raterwise.request import Given, Metrics, Request
 from raterwise.results import Results
+from raterwise.rules import did_you_mean
 from raterwise.streaming.digests import PartJob, digest_of_parts
 from raterwise.streaming.parts import StreamColumns, check_in_cells, parts_of
 from raterwise.streaming.saved import save_digest
@@ -167,6 +169,7 @@ def evaluate_stream(
         raise InvalidInputError(
             f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
         )
+    _check_arguments(columns)
     found = StreamColumns.of(names, subgroups=apart, source=Path(parts[0].path).name, **columns)
     given = Given(confidence=found.confidence is not None, outside=outside is not None)
     request = Request.of(
@@ -179,7 +182,9 @@ def evaluate_stream(
     job = _job(found, request, on_unrated, chosen)
     if save_summary is not None and job.panels:
         raise InvalidInputError(
-            f'unit: a saved summary does not tell raters apart, so it must be "cases"; got {unit!r}'
+            'unit: must be "cases" for a saved summary, since the raters of the places that are '
+            "merged are different persons, and adding up would take the first of each for one; "
+            f"got {unit!r}"
         )
     report = progress or silent
     with with_threads(threads):
@@ -196,6 +201,18 @@ def evaluate_stream(
             digest, request, lambda what, done: report(what, READING + (1 - READING) * done),
             chosen, outside=elsewhere,
         )  # fmt: skip
+
+
+def _check_arguments(columns: Mapping[str, Any]) -> None:
+    """Refuse what is neither an argument nor a way to name a column."""
+    known = [name for name in signature(StreamColumns.of).parameters if name != "columns"]
+    for name in columns:
+        if name not in known:
+            own = [own for own in signature(evaluate_stream).parameters if own != "columns"]
+            raise InvalidTypeError(
+                f"{name}: is no argument of evaluate_stream{did_you_mean(name, [*known, *own])}; "
+                f"columns are named by {', '.join(sorted({*known} - {*own}))}"
+            )
 
 
 def _outside(values: Any, columns: StreamColumns, save_summary: Any) -> Any:

@@ -362,6 +362,12 @@ class BinSums:
                     self.sums[:, c],
                 )  # fmt: skip
             return
+        cells = self.sums.size // self.sums.shape[-1]
+        if scored.said.size and scored.z.size >= cells:
+            kernels.add_single_labels(
+                scored.z, scored.said, scored.channel, scored.units, compared, self.sums
+            )
+            return
         kernels.add_bin_sums(
             scored.z, scored.mu, scored.v, scored.weights, scored.channel, scored.units,
             compared, self.sums,

@@ -78,7 +78,7 @@ def fine_cells_for(rounding: float) -> FloatArray:
     fine = fine_cells()
     if rounding > 0.5 / EQUAL_CELLS:
         return fine
-    equal = _tables()[0]
+    equal = _tables()[0][:-1]
     edges = fine.copy()
     edges[equal] = edges_for(fine, rounding)[equal]
     edges.setflags(write=False)
@@ -110,9 +110,12 @@ def coarse_cells() -> FloatArray:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each equal cell begins among the fine ones, and the coarse cell of each."""
+    """Return where each equal cell begins among the fine ones, and the coarse cell of each.
+
+    Beyond the last equal cell there is one without fine ones, for a score of exactly 1.
+    """
     fine, coarse = fine_cells(), coarse_cells()
-    first = np.searchsorted(fine, np.arange(EQUAL_CELLS + 1) / EQUAL_CELLS)
+    first = np.searchsorted(fine, np.arange(EQUAL_CELLS + 2) / EQUAL_CELLS).clip(0, len(fine) - 1)
     coarse_of = np.searchsorted(coarse, fine[:-1], side="right") - 1
     return first.astype(np.int64), coarse_of.astype(np.int64)
 
@@ -225,7 +228,12 @@ class CellSums:
         return row.of_cells(self, options)
 
     def by_unit(self) -> SortedScores:
-        """Return one score per unit and coarse cell, for the resamples of an interval."""
+        """Return one score per unit and coarse cell, for the resamples of an interval.
+
+        A single unit, of which raters are resampled, has the fine cells.
+        """
+        if len(self.per_unit) == 1:
+            return self.scores()
         unit, channel, cell = np.nonzero(self.per_unit[..., 1] > 0)
         mass, score, hits = (self.per_unit[unit, channel, cell, field] for field in (1, 2, 3))
         piece = _scored(score / mass, hits, mass, channel, unit)
@@ -254,12 +262,12 @@ class CellSums:
         """Add scored cases in place."""
         from raterwise.kernels import _cells as kernels
 
-        first, coarse_of = _tables()
-        kernels.add_cell_sums(
-            scored.z, scored.mu, scored.weights, scored.channel, scored.units, fine_cells(),
-            fine_cells_for(scored.rounding), first, coarse_of, self.fine, self.lowest,
-            self.highest, self.per_unit,
-        )  # fmt: skip
+        where = scored.channel, scored.units, fine_cells(), fine_cells_for(scored.rounding)
+        sums = self.fine, self.lowest, self.highest, self.per_unit
+        if scored.said.size and scored.z.size >= self.lowest.size:
+            kernels.add_single_labels(scored.z, scored.said, *where, *_tables(), *sums)
+            return
+        kernels.add_cell_sums(scored.z, scored.mu, scored.weights, *where, *_tables(), *sums)
 
     @property
     def tied(self) -> NDArray[np.bool_]:

@@ -39,14 +39,15 @@ MOST_DIGITS = 4
 
 @lru_cache(maxsize=2)
 def _edges(step: float) -> tuple[FloatArray, NDArray[np.uint8]]:
-    """Return the edges of the cells, and for each place in [0, 1) how many edges lie below it."""
+    """Return the edges of the cells and, last, 1; and how many lie below each place in [0, 1]."""
     from scipy.special import expit
 
     from raterwise.kernels._deviations import PLACES
 
     edges = expit(np.arange(-STEEPEST, STEEPEST + step / 2, step))
     edges[len(edges) // 2] = np.nextafter(0.5, 1)  # of two classes, a tie is predicted as the first
-    below = np.searchsorted(edges, np.arange(PLACES + 1) / PLACES, side="right")
+    edges = np.append(edges, 1.0)
+    below = np.searchsorted(edges[:-1], np.arange(PLACES + 1) / PLACES, side="right")
     return edges, below.astype(np.uint8)  # small, to stay in the cache
 
 
@@ -83,7 +84,7 @@ class DeviationPlan:
 
         named = num_classes if num_classes <= MOST_NAMED else 0
         channels = 1 if num_classes == 2 else named + 2
-        cells = len(_edges(STEP if num_classes <= FINE else COARSE_STEP)[0]) + 3
+        cells = len(_edges(STEP if num_classes <= FINE else COARSE_STEP)[0]) + 2
         if self.grouped:
             by_unit = np.zeros((min(units, BLOCKS), channels, cells, UNIT_FIELDS))
         else:
@@ -266,8 +267,8 @@ class DeviationTable:
     @property
     def edges(self) -> FloatArray:
         """(cells + 1,): the probabilities between which the cells lie."""
-        fine = len(_edges(STEP)[0]) + 3 == self.weight.shape[1]
-        return np.concatenate(([0, 0], _edges(STEP if fine else COARSE_STEP)[0], [1, 1]))
+        fine = len(_edges(STEP)[0]) + 2 == self.weight.shape[1]
+        return np.concatenate(([0, 0], _edges(STEP if fine else COARSE_STEP)[0], [1]))
 
     @property
     def deviation(self) -> FloatArray:

@@ -20,6 +20,9 @@ STRIPES = 8
 TILE = 16
 CHUNKS_AT_ONCE = 64
 """How many chunks are held in memory where the summaries, not the cases, are shared out."""
+TOGETHER = 8
+"""How many of them are read as one where cases have one label: nothing is made of these but sums,
+in tables of their own that are added to those of all cases once per read."""
 
 
 def summarise(
@@ -99,14 +102,16 @@ def _by_summary(
 
     Chunks are read by all threads, then each summary takes them in, in their order, in a thread.
     """
-    cases, step = len(predictions), predictions.chunk_rows
+    single = predictions.labels.classes is not None and predictions.weights is None
+    at_once = CHUNKS_AT_ONCE // TOGETHER if single else CHUNKS_AT_ONCE
+    cases, step = len(predictions), predictions.chunk_rows * (CHUNKS_AT_ONCE // at_once)
 
     def read(start: int) -> Rows:
         stop = min(start + step, cases)
         return replace(predictions.read(start, stop), units=units[start:stop])
 
-    for first in range(0, cases, step * CHUNKS_AT_ONCE):
-        starts = range(first, min(first + step * CHUNKS_AT_ONCE, cases), step)
+    for first in range(0, cases, step * at_once):
+        starts = range(first, min(first + step * at_once, cases), step)
         chunks = in_threads(read, starts, threads)
 
         def take_in(i: int, chunks: list[Rows] = chunks) -> None:
