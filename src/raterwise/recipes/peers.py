@@ -81,7 +81,7 @@ def exact_kuiper(summary: SortedScores, options: Options) -> tuple[float, None]:
     """Return Kuiper's statistic over every distinct score, not over cells."""
     reach = total = 0.0
     for c in range(summary.channels):
-        scores = summary.channel(c).pooled()
+        scores = summary.pooled(c)
         gap = np.cumsum(scores.hits - scores.mass * scores.score)
         reach += float(gap.max(initial=0) - gap.min(initial=0))
         total += float(scores.mass.sum())
