@@ -42,6 +42,8 @@ class Estimate:
         The part of the variance that is between raters, where cases and raters are resampled.
     defined : int, default None
         Images that the mean is of: those on which the metric has a value.
+    p_value : float, default None
+        Of a metric that is the statistic of a test: how often a calibrated model shows as much.
 
     See Also
     --------
@@ -73,6 +75,7 @@ class Estimate:
     std: float | None = None
     rater_share: float | None = None
     defined: int | None = None
+    p_value: float | None = None
 
     @property
     def less_chance(self) -> float | None:
@@ -87,9 +90,10 @@ class Estimate:
     def __str__(self) -> str:
         if self.value is None:
             return f"{self.title}: undefined ({self.undefined})"
+        tested = "" if self.p_value is None else f", p = {self.p_value:.2g}"
         if self.low is None or self.high is None:
-            return f"{self.title}: {self.value:.4f}"
-        return f"{self.title}: {self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+            return f"{self.title}: {self.value:.4f}{tested}"
+        return f"{self.title}: {self.value:.4f} [{self.low:.4f}, {self.high:.4f}]{tested}"
 
 
 @dataclass(frozen=True)

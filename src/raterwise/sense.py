@@ -15,7 +15,7 @@ from raterwise.estimate import Estimate, Subgroup
 
 __all__ = ["check_parts", "estimates_of", "subgroup_of"]
 
-NUMBERS = ("value", "low", "high", "debiased", "bound", "std", "rater_share")
+NUMBERS = ("value", "low", "high", "debiased", "bound", "std", "rater_share", "p_value")
 COUNTS = ("dropped", "defined")
 WORDS = ("name", "title", "group", "meaning", "direction", "reference")
 ROUNDING = 1e-9

@@ -198,7 +198,8 @@ def _results(results: Results) -> Iterator[str]:
 def _sentence(e: Any, results: Results) -> str:
     title, level = markdown_text(e.title), f"{100 * results.options.get('level', 0.95):g} % CI"
     ends = "" if e.low is None else f" ({level} {_figure(e.low)} to {_figure(e.high)})"
-    return f"{title} was {_figure(e.value)}{ends}."
+    tested = "" if e.p_value is None else f", p {_p(e.p_value)}"
+    return f"{title} was {_figure(e.value)}{ends}{tested}."
 
 
 def _about_subgroups(results: Results) -> str:
