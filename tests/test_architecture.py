@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("exports", "exchangeability", "sense"),
     ("results",),
     ("inference",),
-    ("curves", "request", "comparison"),
+    ("curves", "request", "comparison", "finding_inputs"),
     ("cautions",),
     ("judging",),
     ("subgroups", "readers"),
