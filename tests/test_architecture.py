@@ -41,7 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("curves", "request", "comparison", "finding_inputs"),
     ("cautions",),
     ("judging",),
-    ("subgroups", "readers"),
+    ("subgroups", "readers", "growing_parts"),
     ("divided",),
     ("evaluate", "functions"),
     ("multilabel", "compare", "alpha_check", "calibration_tests", "rater_agreement"),
