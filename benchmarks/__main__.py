@@ -14,6 +14,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "speed": ("Calibration errors, resampling, ranks", ()),
     "kde": ("Kernel-density calibration errors", ()),
     "calibrators": ("Post-hoc calibrators", ("netcal", "probmetrics")),
+    "memory": ("Everything at once: time, and memory beyond the predictions", ()),
     "segmentation": ("Volumes that several raters outlined", ()),
 }
 

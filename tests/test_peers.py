@@ -13,6 +13,7 @@ from sklearn import metrics as sklearn_metrics
 
 import raterwise as rw
 from golden import LABEL_HISTOGRAMS, GoldenValue, golden_set, values
+from raterwise.catalog import find
 from raterwise.predictions import Predictions
 from raterwise.questions import Question
 from raterwise.summaries import SimplexPlan, summarise
@@ -304,6 +305,58 @@ def test_the_kernel_test_keeps_its_level_and_finds_errors() -> None:
     alarms = np.mean([p_value(0.0) <= 0.05 for _ in range(300)])
     assert abs(alarms - 0.05) < 3.5 * math.sqrt(0.05 * 0.95 / 300)
     assert np.mean([p_value(0.25) <= 0.05 for _ in range(40)]) > 0.5
+
+
+def test_the_kernel_error_of_every_class_is_the_mean_over_pairs() -> None:
+    """Three classes, two raters, worked out pair by pair; so from cells, within their bound."""
+    random = np.random.default_rng(3)
+    probs = random.dirichlet([1, 2, 3], 40)
+    ratings = random.integers(0, 3, (40, 2))
+    labels = rw.Labels.from_ratings(ratings, num_classes=3)
+    off = labels.frequencies - probs
+    each = [
+        off[i, k] * off[j, k] * math.exp(-abs(probs[i, k] - probs[j, k]) / 0.4)
+        for k in range(3)
+        for i in range(40)
+        for j in range(40)
+        if i != j
+    ]
+    found = rw.kernel_calibration_error(probs, labels, "per_class")
+    assert found == pytest.approx(np.sum(each) / (3 * 40 * 39), abs=1e-14)
+    asked: Any = {"kernel_calibration_error": {"question": "per_class"}}
+    results = rw.evaluate(probs, labels, "kernel_calibration_error", options=asked, resamples=200)
+    assert results["kernel_calibration_error"].value == pytest.approx(found, abs=1e-15)
+    tested = rw.kernel_calibration_test(probs, labels, question="per_class", draws=200)
+    assert tested.statistic == pytest.approx(found, abs=1e-15)
+    row = find("kernel_calibration_error")
+    own = row.with_defaults({"question": "per_class"})
+    cells = row.plan(own).bounded()
+    summary = summarise(Predictions.of(probs, labels), [cells])[cells]
+    value, bound = summary.value(row, own)
+    assert bound is not None and abs(value - found) <= bound + 1e-15
+
+
+def test_results_have_the_p_values_of_tests() -> None:
+    """Those of the functions: exactly of Spiegelhalter's, by the same draws of the kernel's."""
+    random = np.random.default_rng(1)
+    p = random.beta(2, 2, 300)
+    y = (random.random(300) < 1 / (1 + ((1 - p) / p) ** 1.6)).astype(int)
+    patients = random.integers(0, 60, 300)
+    for groups in (None, patients):
+        results = rw.evaluate(
+            p, y, "spiegelhalter_z,kernel_calibration_error,ece", groups=groups, resamples=400,
+            options={"kernel_calibration_error": {"question": "positive"}},
+        )  # fmt: skip
+        assert results["spiegelhalter_z"].p_value == pytest.approx(
+            rw.spiegelhalter_test(p, y, groups).p_value, rel=1e-9
+        )
+        other = rw.kernel_calibration_test(p, y, groups, question="positive", draws=400).p_value
+        assert results["kernel_calibration_error"].p_value == pytest.approx(other, abs=0.08)
+        assert results["ece"].p_value is None
+        back = rw.Results.from_dict(results.to_dict())
+        assert back["spiegelhalter_z"] == results["spiegelhalter_z"]
+    assert ", p < 0.001." in results.to_text()
+    assert str(results["spiegelhalter_z"]).endswith(", p = 0.0008")
 
 
 def test_the_kernel_test_reports_the_kernel_error() -> None:

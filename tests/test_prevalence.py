@@ -126,6 +126,82 @@ def test_several_raters_are_rows_of_one_unit() -> None:
     assert found.subgroups
 
 
+def test_a_stream_has_the_results_of_memory(tmp_path: Path) -> None:
+    """Three files of labels that differ; how frequent the classes are is that of all of them."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    problem = ordinary(90, num_classes=2)
+    for i in range(3):
+        rows = slice(30 * i, 30 * (i + 1))
+        columns = {"prob_1": problem.probs[rows, 1]}
+        columns |= {f"n_{k}": problem.counts[rows, k] for k in range(2)}
+        pq.write_table(pa.table(columns), tmp_path / f"{i}.parquet")
+    told = {"target_prevalence": 0.2, "source_prevalence": 0.3, "resamples": 20}
+    names = ["brier", "nll", "ece", "auroc", "sensitivity"]
+    here = rw.evaluate(problem.probs[:, 1], problem.labels, names, **told)
+    found = rw.evaluate_stream(
+        str(tmp_path / "*.parquet"), names, count_columns=["n_0", "n_1"], **told
+    )
+    for name in names:
+        bound = 1e-12 + (found[name].bound or 0)
+        assert found[name].value == pytest.approx(here[name].value, abs=bound), name
+    assert found.data["target_prevalence"]["weights"] == pytest.approx(
+        here.data["target_prevalence"]["weights"]
+    )
+    assert found.warnings[0].startswith("Results at the prevalence of use: ")
+    for extra in ({"save_summary": tmp_path / "s.npz"}, {"outside": [0.3, 0.5]}):
+        with pytest.raises(rw.InvalidInputError, match="target_prevalence: "):
+            rw.evaluate_stream(
+                str(tmp_path / "*.parquet"), "auccc", count_columns=["n_0", "n_1"], **told, **extra
+            )
+
+
+def test_each_finding_is_taken_to_its_own_prevalence() -> None:
+    """A finding's results are those of `evaluate` on it; a case that nobody rated is left out."""
+    random = np.random.default_rng(4)
+    probs = random.uniform(0.05, 0.95, (60, 2))
+    ratings = (random.random((60, 2, 3)) < probs[..., None]).astype(int)
+    ratings[5, 0] = -1
+    found = rw.evaluate_multilabel(
+        probs, ratings=ratings, names=["mass", "edema"], metrics="brier,nll,sensitivity",
+        target_prevalence=[0.1, 0.3], on_unrated="drop", resamples=30,
+    )  # fmt: skip
+    for i, (name, target) in enumerate((("mass", 0.1), ("edema", 0.3))):
+        rated = ratings[:, i, 0] >= 0
+        alone = rw.evaluate(
+            probs[rated, i], rw.Labels.from_ratings(ratings[rated, i], num_classes=2),
+            "brier,nll,sensitivity", target_prevalence=target, resamples=0,
+        )  # fmt: skip
+        for metric in alone:
+            assert found.findings[name][metric].value == pytest.approx(alone[metric].value)
+        assert found.findings[name].data["target_prevalence"]["to"] == [1 - target, target]
+    assert "mass: Results at the prevalence of use: no mass" in "\n".join(found.warnings)
+    with pytest.raises(rw.InvalidInputError, match="target_prevalence: must be one, or one for"):
+        rw.evaluate_multilabel(
+            probs, ratings=ratings, target_prevalence=[0.1] * 3, on_unrated="drop"
+        )
+
+
+def test_every_draw_of_an_ensemble_is_shifted() -> None:
+    """The probability is the mean of shifted draws, by hand; a concentration is refused."""
+    draws = np.array([[[0.5, 0.5], [0.2, 0.8]], [[0.9, 0.1], [0.4, 0.6]]])
+    labels = rw.Labels.from_classes([0, 1], 2)
+    found = rw.evaluate(
+        rw.EnsembleBelief(draws), labels, "brier,robust_ece_mixture", target_prevalence=0.1,
+        resamples=0, options={"robust_ece_mixture": {"components": 1}},
+    )  # fmt: skip
+    odds = draws[..., 1] / draws[..., 0] / 9
+    yes = (odds / (1 + odds)).mean(axis=0)
+    expected = 0.9 * yes[0] ** 2 + 0.1 * (1 - yes[1]) ** 2
+    assert found["brier"].value == pytest.approx(expected)
+    assert found["robust_ece_mixture"].value is not None
+    with pytest.raises(rw.InvalidInputError, match="a belief with a concentration cannot"):
+        rw.evaluate(
+            rw.DirichletBelief(draws[0], [3.0, 3.0]), labels, "brier", target_prevalence=0.1
+        )
+
+
 @pytest.mark.parametrize(
     ("told", "message"),
     [

@@ -377,6 +377,27 @@ def test_the_comparison_as_a_page() -> None:
     }
 
 
+def test_the_comparison_draws_the_decision_curves_of_all_models() -> None:
+    """Two classes: a curve per model, one more rater and everybody; a table with dcurves' numbers.
+
+    At one half the net benefit is (true - false positives) / N: 4 cases, 3 raters who agree.
+    """
+    labels = rw.Labels.from_counts([[0, 3], [3, 0], [0, 3], [3, 0]] * 5)
+    models = {"all right": [0.9, 0.2, 0.8, 0.1] * 5, "one off": [0.9, 0.6, 0.8, 0.1] * 5}
+    page = comparison_html(rw.compare(models, labels, "auroc,brier", resamples=30))
+    assert "What does acting on them do?" in page
+    row = page[page.index('<th scope="row">50') :].split("</tr>")[0]
+    assert [float(cell) for cell in re.findall(r"<td[^>]*>([^<]+)</td>", row)] == [
+        0.5,
+        0.25,
+        0.5,
+        0,
+    ]
+    three = rw.compare({"a": np.full((6, 3), 1 / 3), "b": np.eye(3)[[0, 1, 2] * 2] * 0.8 + 0.2 / 3},
+                       [0, 1, 2] * 2, "brier", resamples=10)  # fmt: skip
+    assert "What does acting on them do?" not in comparison_html(three)
+
+
 def test_the_comparison_as_tables() -> None:
     """CSV has every digit; Markdown and LaTeX escape what they must and mark the best in bold."""
     estimates = {

@@ -158,7 +158,7 @@ def test_sorted_scores_by_unit_pool_to_the_same() -> None:
     assert by_unit.score.tolist() == [0.2, 0.5, 0.5]
     assert by_unit.unit is not None and by_unit.unit.tolist() == [0, 0, 1]
     assert by_unit.mass.tolist() == [2, 5, 3]
-    pooled = by_unit.pooled()
+    pooled = ScoreMasses.of(by_unit.score, by_unit.mass, by_unit.hits)
     assert pooled.score.tolist() == [0.2, 0.5]
     assert pooled.mass.tolist() == [2, 8] and pooled.hits.tolist() == [0, 4]
 

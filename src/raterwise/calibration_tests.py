@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import choose, positive, positive_integer
 from raterwise.catalog import find
-from raterwise.choices import OneScore, OnUnrated
+from raterwise.choices import KernelQuestion, OnUnrated
 from raterwise.densities.laplace import laplace_pairs, squared_kernel_error
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.functions.measure import value_of
@@ -120,7 +120,7 @@ def kernel_calibration_test(
     labels: ArrayLike,
     groups: ArrayLike | None = None,
     *,
-    question: OneScore = "top_label",
+    question: KernelQuestion = "top_label",
     bandwidth: float = 0.4,
     draws: int = 1000,
     seed: int = 0,
@@ -141,8 +141,9 @@ def kernel_calibration_test(
         What the raters said, or one class per case.
     groups : array-like of shape (N,), default None
         The patient of each case; the cases of a patient keep together.
-    question : {"top_label", "positive"}, default "top_label"
-        Is the predicted class right; or, of two classes, is it class 1.
+    question : {"top_label", "positive", "per_class"}, default "top_label"
+        Is the predicted class right; of two classes, is it class 1; is it class k, the mean over
+        all classes.
     bandwidth : float, default 0.4
         Of the Laplace kernel.
     draws : int, default 1000
@@ -177,7 +178,7 @@ def kernel_calibration_test(
     >>> round(found.statistic, 4), found.p_value < 0.01
     (0.1468, True)
     """
-    choose("question", question, ("top_label", "positive"))
+    choose("question", question, ("top_label", "positive", "per_class"))
     positive("bandwidth", bandwidth)
     positive_integer("draws", draws)
     positive_integer("seed", seed, least=0)
@@ -185,21 +186,33 @@ def kernel_calibration_test(
     asked = Question(question, "case")
     asked.channels(predictions.num_classes)
     scored = asked.score(predictions.read(0, len(predictions)))
-    z, residual = scored.z[:, 0].astype(np.float64), (scored.mu - scored.z)[:, 0].astype(np.float64)
-    unit = np.arange(len(z)) if predictions.groups is None else predictions.groups
+    z, residual = (a.T.astype(np.float64) for a in (scored.z, scored.mu - scored.z))
+    cases = z.shape[1]
+    unit = np.arange(cases) if predictions.groups is None else predictions.groups
     units = int(unit.max()) + 1
     if units < 2:
         raise UndefinedMetricError(
             "kernel_calibration_test: undefined, it needs two cases of different patients"
         )
     # Pairs within a patient keep their sign in every draw, so they shift all of them alike.
-    pairs = float(laplace_pairs(z, residual[None], bandwidth)[0])
-    random = np.random.default_rng([seed, len(z)])
+    pairs = float(_pairs(z, residual[:, None], bandwidth)[0])
+    random = np.random.default_rng([seed, cases])
     as_large = 0
     for first in range(0, draws, DRAWS_TOGETHER):
         rows = min(DRAWS_TOGETHER, draws - first)
         signs = random.integers(0, 2, (rows, units)) * 2.0 - 1
-        by_chance = laplace_pairs(z, signs[:, unit] * residual, bandwidth)
+        by_chance = _pairs(z, signs[:, unit] * residual[:, None], bandwidth)
         as_large += int((by_chance >= pairs - 1e-12 * abs(pairs)).sum())
-    statistic = squared_kernel_error(z, residual, np.ones(len(z)), bandwidth, "debiased")
-    return CalibrationTest(statistic, (as_large + 1) / (draws + 1))
+    each = [
+        squared_kernel_error(score, off, np.ones(cases), bandwidth, "debiased")
+        for score, off in zip(z, residual, strict=True)
+    ]
+    return CalibrationTest(float(np.mean(each)), (as_large + 1) / (draws + 1))
+
+
+def _pairs(
+    scores: NDArray[np.float64], residuals: NDArray[np.float64], bandwidth: float
+) -> NDArray[np.float64]:
+    """Return the sums over pairs of each draw, over all classes (classes, draws, N)."""
+    each = [laplace_pairs(z, off, bandwidth) for z, off in zip(scores, residuals, strict=True)]
+    return np.asarray(np.sum(each, axis=0))

@@ -5,6 +5,7 @@ from typing import Literal
 __all__ = [
     "Debiasing",
     "Interval",
+    "KernelQuestion",
     "OnSingle",
     "OnUnrated",
     "OneScore",
@@ -18,6 +19,8 @@ __all__ = [
 
 Questions = Literal["top_label", "positive", "per_class", "predicted_class"]
 """What a calibration error asks of a case."""
+KernelQuestion = Literal["top_label", "positive", "per_class"]
+"""What the squared kernel error asks of a case."""
 OneScore = Literal["top_label", "positive"]
 """The questions with one score per case."""
 Per = Literal["annotation", "case"]

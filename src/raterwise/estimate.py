@@ -45,6 +45,7 @@ class Estimate:
     p_value : float, default None
         Of a calibration error: how often chance alone makes the error of a calibrated model so
         large. With an interval of 95 % it is at most 0.05 exactly where the interval excludes 0.
+        Of a metric that is the statistic of a test: how often a calibrated model shows as much.
 
     See Also
     --------
@@ -91,9 +92,10 @@ class Estimate:
     def __str__(self) -> str:
         if self.value is None:
             return f"{self.title}: undefined ({self.undefined})"
+        tested = "" if self.p_value is None else f", p = {self.p_value:.2g}"
         if self.low is None or self.high is None:
-            return f"{self.title}: {self.value:.4f}"
-        return f"{self.title}: {self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+            return f"{self.title}: {self.value:.4f}{tested}"
+        return f"{self.title}: {self.value:.4f} [{self.low:.4f}, {self.high:.4f}]{tested}"
 
 
 @dataclass(frozen=True)

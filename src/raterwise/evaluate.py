@@ -18,9 +18,8 @@ from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.judging import judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
-from raterwise.metric import Metric
 from raterwise.predictions import Predictions
-from raterwise.prevalence import AtPrevalence, at_prevalence
+from raterwise.prevalence import Prior, in_use, in_words, refuse_source_alone
 from raterwise.provenance import files_of, left_out_record, raters_record
 from raterwise.readers import judge_readers
 from raterwise.request import Given, Metrics, Request
@@ -135,8 +134,8 @@ def evaluate(
     target_prevalence : float or array-like of shape (K,), default None
         How frequent the classes are in use (of two, class 1), where disease is enriched in these
         cases: every label is weighted by its class, probabilities are shifted alike
-        (`shift_prevalence`), and the results say how. Metrics of how raters of a case differ are
-        left out.
+        (`shift_prevalence`; of an ensemble, every draw), and the results say how. Metrics of how
+        raters of a case differ are left out.
     source_prevalence : float or array-like of shape (K,), default None
         With `target_prevalence`, where the probabilities are right: by default with these labels;
         give the target again where they are right in use already.
@@ -185,48 +184,18 @@ def evaluate(
         given=Given.of(predictions), classes=predictions.num_classes,
     )  # fmt: skip
     asked = subgroups, subgroup_metrics
-    if target_prevalence is None and source_prevalence is not None:
-        raise InvalidInputError(
-            f"source_prevalence: goes with target_prevalence; got {source_prevalence!r} alone"
-        )
+    refuse_source_alone(target_prevalence, source_prevalence)
     if target_prevalence is not None:
-        found = _in_use(predictions, target_prevalence, source_prevalence)
-        if metrics == "all":
-            request = request.only([row.name for row in request.rows if _carries_over(row)])
-        results = _with_subgroups(found[0], request, *asked, predictions.given, progress)
-        told = found[1]
+        prior = Prior.of_cases(predictions, target_prevalence, source_prevalence)
+        moved, found = in_use(predictions, prior)
+        request = request.at_other_prevalence(metrics, Given.of(moved))
+        results = _with_subgroups(moved, request, *asked, predictions.given, progress)
         return replace(
             results,
-            data={**results.data, "target_prevalence": told.told},
-            warnings=(told.in_words(predictions.class_names), *results.warnings),
+            data={**results.data, "target_prevalence": found.told},
+            warnings=(in_words(found.told, predictions.class_names), *results.warnings),
         )
     return _with_subgroups(predictions, request, *asked, predictions.given, progress)
-
-
-def _in_use(predictions: Predictions, target: Any, source: Any) -> tuple[Predictions, AtPrevalence]:
-    """Return an enriched test set as it counts at the prevalence of use, and what was done."""
-    if predictions.belief is not None:
-        raise InvalidInputError(
-            "target_prevalence: is for probabilities; a belief cannot be shifted yet"
-        )
-    for name in ("confidence", "outside"):
-        if getattr(predictions, name) is not None:
-            raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")
-    told = at_prevalence(
-        predictions.probs, predictions.labels, target, source,
-        weights=predictions.weights, groups=predictions.groups,
-    )  # fmt: skip
-    moved = Predictions.of(
-        told.probs, told.labels, weights=told.weights, groups=told.groups,
-        class_names=predictions.class_names,
-    )  # fmt: skip
-    kept = np.arange(len(predictions)) if predictions.kept is None else predictions.kept
-    return replace(moved, kept=kept[told.rows], dropped=predictions.dropped), told
-
-
-def _carries_over(row: Metric) -> bool:
-    """Tell whether a metric can be carried over to another prevalence by weights of labels."""
-    return not row.of_pairs and row.options.get("estimator") != "debiased"
 
 
 def _with_subgroups(

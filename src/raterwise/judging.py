@@ -64,17 +64,15 @@ class Judged:
     """Those that the raters suffice for, with their options."""
     pass_: Pass | None
     own_replicates: Mapping[str, FloatArray] = field(default_factory=dict)
-    """Resampled values that were made elsewhere, such as means over images."""
+    """Resampled values that were made already, such as means over images."""
+    curves: Mapping[str, Any] | None = None
+    """The curves, where they were made already."""
 
     def replicates(self) -> dict[str, FloatArray]:
         """Return every metric on every resample, where it has a value."""
-        if self.own_replicates or self.pass_ is None or not self.pass_.resampled:
+        if self.own_replicates or self.pass_ is None:
             return dict(self.own_replicates)
-        return {
-            name: self.pass_.replicates(row, own, value, paired=True)
-            for name, (row, own) in self.asked.items()
-            if (value := self.estimates[name].value) is not None and self.pass_.tabled(row)
-        }
+        return _replicates(self.pass_, self.asked, self.estimates)
 
 
 def judge(
@@ -84,11 +82,12 @@ def judge(
     rater_draws: RaterDraws | None = None,
     require: Callable[[int, str], int] | None = None,
     progress: Progress | None = None,
+    in_full: bool = False,
 ) -> Judged:
     """Return the estimates of every metric asked for on a digest.
 
     `require(least, on_single)` returns how many cases have too few raters, or raises; by default
-    that of the facts.
+    that of the facts. Where results follow (`in_full`), so do curves and resampled values.
     """
     report = progress or silent
     require = require or digest.facts.require_raters
@@ -115,10 +114,37 @@ def judge(
         panels = Panels.of(persons, settings)
         rater_draws = RaterDraws.of_panels(panels, digest.panels, settings.seed)
     pass_ = Pass(digest, rated, request.settings, rater_draws=rater_draws)
-    for i, (name, (row, own)) in enumerate(rated.items()):
-        report(row.title, i / len(rated))
-        estimates[name] = estimate(row, own, estimates[name], pass_)
-    return Judged(request, digest, estimates, rated, pass_)
+    turns, done = pass_.in_turns(), 0
+    drawn: dict[str, FloatArray] = {}
+    curves: dict[str, Any] = {}
+    for names in turns:
+        for name in names:
+            row, own = rated[name]
+            report(row.title, done / len(rated))
+            estimates[name] = estimate(row, own, estimates[name], pass_)
+            done += 1
+            if len(turns) > 1:  # what all this is made of will not be there any more later
+                if in_full:
+                    alone = {name: rated[name]}
+                    drawn |= _replicates(pass_, alone, estimates)
+                    curves |= curves_of(pass_, alone, digest.facts.class_names)
+                pass_.let_go([name], part=True)
+        pass_.let_go(() if names is turns[-1] else names)
+    made = curves if in_full and len(turns) > 1 else None
+    return Judged(request, digest, estimates, rated, pass_, drawn, made)
+
+
+def _replicates(
+    pass_: Pass, asked: Asked, estimates: Mapping[str, Estimate]
+) -> dict[str, FloatArray]:
+    """Return metrics on every resample, where they have a value."""
+    if not pass_.resampled:
+        return {}
+    return {
+        name: pass_.replicates(row, own, value, paired=True)
+        for name, (row, own) in asked.items()
+        if (value := estimates[name].value) is not None and pass_.tabled(row)
+    }
 
 
 def judge_predictions(
@@ -156,6 +182,7 @@ def judge_predictions(
         rater_draws=drawn,
         require=predictions.labels.require_raters,
         progress=lambda what, done: report(what, begin + (1 - begin) * done),
+        in_full=verdict,
     )
 
 
@@ -288,7 +315,9 @@ def results_of(
         about |= _panel_compared(request, facts)
     if "verdict" not in about:
         about["verdict"] = verdict_on(judged, names)
-    curves = {} if pass_ is None else curves_of(pass_, judged.asked, facts.class_names)
+    curves = judged.curves
+    if curves is None:
+        curves = {} if pass_ is None else curves_of(pass_, judged.asked, facts.class_names)
     warnings = warnings_about(digest, judged.asked, settings, judged.estimates)
     if pass_ is not None:
         warnings += tuple(pass_.notices(judged.asked))

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import as_float_array, as_integer_array, choose
+from raterwise.arrays import choose
 from raterwise.catalog import Metric
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.divided import subgroups_of
 from raterwise.errors import InvalidInputError
+from raterwise.finding_inputs import answers_of, checked, counted, prevalence_of_each, titles_of
 from raterwise.inference.draws import Units, resampling_units
 from raterwise.inference.estimates import blank, mean_estimate
 from raterwise.inference.settings import Progress, Settings, silent
@@ -21,6 +22,7 @@ from raterwise.judging import Judged, judge_predictions, raters_compared, result
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.prevalence import Prior, in_use, in_words, refuse_source_alone
 from raterwise.request import Metrics, Request
 from raterwise.results import Estimate, Results
 from raterwise.subgroups import metrics_by_level, with_subgroups
@@ -57,6 +59,8 @@ def evaluate_multilabel(
     on_single: OnSingle = "error",
     subgroups: Mapping[str, ArrayLike] | ArrayLike | None = None,
     subgroup_metrics: Metrics | None = None,
+    target_prevalence: float | ArrayLike | None = None,
+    source_prevalence: float | ArrayLike | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
@@ -115,6 +119,9 @@ def evaluate_multilabel(
         What tells cases apart: {"scanner": values}, as in `evaluate`.
     subgroup_metrics : str or sequence of str, default None
         Of the metrics asked for, those to make in every level.
+    target_prevalence, source_prevalence : float or array-like of shape (L,), default None
+        How frequent each finding is in use, and where its probabilities are right, as in
+        `evaluate`; one number is for all of them.
     threads : int, default None
         How many to use; by default as many as the machine has cores.
     progress : callable, default None
@@ -163,11 +170,15 @@ def evaluate_multilabel(
     )
     if question is None:
         request = request.about_the_positive_class()
-    answers = _answers(ratings, positives, raters, settings)
+    answers = answers_of(ratings, positives, raters, settings)
     findings = _Findings.of(
-        probs, *_counted(answers, positives, raters), names, weights, groups, on_unrated
+        probs, *counted(answers, positives, raters), names, weights, groups, on_unrated
     )
     findings = replace(findings, answers=answers)
+    refuse_source_alone(target_prevalence, source_prevalence)
+    if target_prevalence is not None:
+        findings = findings.at_prevalence(target_prevalence, source_prevalence)
+        request = request.at_other_prevalence(metrics)
     report = progress or silent
     with with_threads(threads):
         whole, each = findings.judged(findings.cases, request, None, report, verdict=True)
@@ -195,6 +206,8 @@ class _Findings:
     positives: Array
     raters: Array
     titles: tuple[str, ...]
+    priors: tuple[Prior, ...] = ()
+    """Of each finding, where it is to count as in use."""
     answers: Array | None = None
     """(N, L, R): what each rater said, where that is known; negative is no rating."""
 
@@ -202,8 +215,8 @@ class _Findings:
     def of(
         probs: Any, positives: Any, raters: Any, names: Any, weights: Any, groups: Any, on: str
     ) -> _Findings:
-        array, counts, labelled = _checked(probs, positives, raters)
-        titles = _titles(names, array.shape[1])
+        array, counts, labelled = checked(probs, positives, raters)
+        titles = titles_of(names, array.shape[1])
         choose("on_unrated", on, ("error", "drop"))
         nobody = np.argwhere(labelled == 0)
         if on == "error" and len(nobody):
@@ -217,8 +230,8 @@ class _Findings:
         cases = Predictions.of(array[:, 0], said, weights=weights, groups=groups)
         return _Findings(cases, array, counts, labelled, tuple(titles))
 
-    def finding(self, i: int, cases: Predictions) -> tuple[Predictions, NDArray[np.bool_]]:
-        """Return one finding of some of the cases, and which of them somebody rated."""
+    def finding(self, i: int, cases: Predictions) -> tuple[Predictions, NDArray[np.int64]]:
+        """Return one finding of some of the cases, and which of them they are: those rated."""
         rows = np.arange(len(cases)) if cases.kept is None else cases.kept
         raters, positives = self.raters[rows, i], self.positives[rows, i]
         seen = raters > 0
@@ -227,7 +240,21 @@ class _Findings:
             labels = Labels.from_ratings(self.answers[rows, i], num_classes=2)
         dropped = {} if seen.all() else {"unrated": int((~seen).sum())}
         whole = replace(cases, probs=self.probs[rows, i], labels=labels, kept=None)
-        return whole.take(seen, dropped=dropped), seen
+        part = whole.take(seen, dropped=dropped)
+        if not self.priors:
+            return part, np.flatnonzero(seen)
+        moved, found = in_use(part, self.priors[i])
+        return moved, np.flatnonzero(seen)[found.rows]
+
+    def at_prevalence(self, target: Any, source: Any) -> _Findings:
+        """Return the findings as they count in use: of each its prevalence, or one for all."""
+        number = len(self.titles)
+        to = prevalence_of_each("target_prevalence", target, number)
+        before = prevalence_of_each("source_prevalence", source, number)
+        priors = (
+            Prior.of_cases(self.finding(i, self.cases)[0], to[i], before[i]) for i in range(number)
+        )
+        return replace(self, priors=tuple(priors))
 
     def judged(
         self,
@@ -312,7 +339,12 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
     for i, (title, judged) in enumerate(each.items()):
         part, _ = findings.finding(i, findings.cases)
         about = raters_compared(judged.request, part.labels, part.groups)
-        of_each[title] = results_of(judged, data=about, names=(f"no {title}", title))
+        names = f"no {title}", title
+        notes = ()
+        if findings.priors:
+            about["target_prevalence"] = findings.priors[i].told(judged.digest.facts.worth)
+            notes = (in_words(about["target_prevalence"], names),)
+        of_each[title] = results_of(judged, data=about, names=names, notes=notes)
     said = [set(results.warnings) for results in of_each.values()]
     common = set.intersection(*said)
     first = next(iter(of_each.values()))
@@ -377,59 +409,3 @@ def _with_levels(
     titled = zip(findings.titles, made[1:], strict=True)
     found = {t: replace(results.findings[t], subgroups=levels) for t, levels in titled}
     return replace(with_subgroups(results, variables, made[0], chosen), findings=found)
-
-
-def _answers(ratings: Any, positives: Any, raters: Any, settings: Settings) -> Array | None:
-    """Return what each rater said, -1 for no rating; None where only counts are known."""
-    if ratings is None:
-        if positives is None or raters is None:
-            raise InvalidInputError("positives and raters, or ratings: must be given; got neither")
-        if settings.draws_raters:
-            raise InvalidInputError(
-                f"unit: {settings.unit!r} needs to know who said what, and counts do not say it; "
-                'give ratings, (cases, findings, raters), or resample "cases"'
-            )
-        return None
-    if positives is not None or raters is not None:
-        raise InvalidInputError("ratings: take the place of positives and raters; got both")
-    given = as_float_array(ratings, "ratings", ndim=3)
-    given = np.where(np.isnan(given), -1, given)
-    if wrong := [value for value in np.unique(given) if value not in (-1, 0, 1)]:
-        raise InvalidInputError(f"ratings: must be 1, 0, or -1 for none; got {wrong[0]:g}")
-    return given.astype(np.int64)
-
-
-def _counted(answers: Array | None, positives: Any, raters: Any) -> tuple[Any, Any]:
-    if answers is None:
-        return positives, raters
-    return (answers == 1).sum(axis=2), (answers >= 0).sum(axis=2)
-
-
-def _checked(probs: Any, positives: Any, raters: Any) -> tuple[Array, Array, Array]:
-    array = as_float_array(probs, "probs", ndim=2)
-    if 0 in array.shape:
-        raise InvalidInputError(f"probs: must hold cases and findings; got shape {array.shape}")
-    counts = as_integer_array(positives, "positives", ndim=2)
-    labelled = as_integer_array(raters, "raters", ndim=2)
-    for name, values in (("positives", counts), ("raters", labelled)):
-        if values.shape != array.shape:
-            raise InvalidInputError(
-                f"{name}: must have the shape of probs, {array.shape}; got {values.shape}"
-            )
-    wrong = (counts < 0) | (counts > labelled)
-    if wrong.any():
-        case, finding = np.argwhere(wrong)[0]
-        raise InvalidInputError(
-            "positives: must be between 0 and raters; case "
-            f"{case}, finding {finding} has {counts[case, finding]} of {labelled[case, finding]}"
-        )
-    return array, counts, labelled
-
-
-def _titles(names: Sequence[str] | None, number: int) -> list[str]:
-    titles = [f"finding {i}" for i in range(number)] if names is None else [str(n) for n in names]
-    if len(titles) != number or len(set(titles)) != number:
-        raise InvalidInputError(
-            f"names: must be {number} different names, one per finding; got {titles}"
-        )
-    return titles

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import as_float_array
+from raterwise.densities.mixtures import Draws
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 
-__all__ = ["AtPrevalence", "at_prevalence", "shift_prevalence"]
+__all__ = [
+    "AtPrevalence",
+    "Prior",
+    "at_prevalence",
+    "in_use",
+    "in_words",
+    "refuse_source_alone",
+    "shift_prevalence",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -101,6 +110,73 @@ def _prior(name: str, value: Any, classes: int) -> FloatArray:
     return np.asarray(prior / prior.sum())
 
 
+@dataclass(frozen=True)
+class Prior:
+    """How frequent classes are among labels, where the probabilities are right, and in use."""
+
+    seen: tuple[float, ...]
+    before: tuple[float, ...]
+    to: tuple[float, ...]
+
+    @staticmethod
+    def of(shares: FloatArray, target: Any, source: Any = None) -> Prior:
+        """Return the prior of labels whose classes have these sums of weight, every case once."""
+        classes = len(shares)
+        to = _prior("target_prevalence", target, classes)
+        if (absent := np.flatnonzero(shares == 0)).size:
+            raise InvalidInputError(
+                f"target_prevalence: no label is of class {absent[0]}, so that no weight can make "
+                f"it {to[absent[0]]:g} of all"
+            )
+        seen = shares / shares.sum()
+        before = seen if source is None else _prior("source_prevalence", source, classes)
+        return Prior(*(tuple(each.tolist()) for each in (seen, before, to)))
+
+    @staticmethod
+    def of_cases(predictions: Predictions, target: Any, source: Any = None) -> Prior:
+        """Return the prior of the labels of these cases."""
+        return Prior.of(
+            _shares(predictions.labels, predictions.weights).sum(axis=0), target, source
+        )
+
+    @property
+    def ratios(self) -> FloatArray:
+        """(K,): how much a label of each class weighs."""
+        return np.array(self.to) / np.array(self.seen)
+
+    def told(self, worth: float) -> dict[str, Any]:
+        """Return what results say of it; `worth` is that of the weighted cases."""
+        return {
+            "labels": list(self.seen), "from": list(self.before), "to": list(self.to),
+            "weights": self.ratios.tolist(), "worth": worth,
+        }  # fmt: skip
+
+
+def refuse_source_alone(target: Any, source: Any) -> None:
+    """Refuse where probabilities are right without where they are to be used."""
+    if target is None and source is not None:
+        raise InvalidInputError(
+            f"source_prevalence: goes with target_prevalence; got {source!r} alone"
+        )
+
+
+def in_words(told: Mapping[str, Any], class_names: Sequence[str] | None) -> str:
+    """Return what was done, in a sentence or two."""
+    names = class_names or [f"class {k}" for k in range(len(told["to"]))]
+    each = ", ".join(
+        f"{name} {before:.3g} → {after:.3g} (weight {weight:.3g})"
+        for name, before, after, weight in zip(
+            names, told["labels"], told["to"], told["weights"], strict=True
+        )
+    )
+    moved = "" if told["from"] == told["to"] else " Probabilities are shifted alike."
+    return (
+        f"Results at the prevalence of use: {each}.{moved} Every label is weighted by its "
+        f"class and every case counts once; the weights leave {told['worth']:.0f} cases' "
+        "worth of information. How raters of one case differ is not carried over."
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class AtPrevalence:
     """A test set as it counts where classes are as frequent as in use."""
@@ -116,23 +192,6 @@ class AtPrevalence:
     told: dict[str, Any]
     """What results say of it."""
 
-    def in_words(self, class_names: Sequence[str] | None) -> str:
-        """Return what was done, in a sentence or two."""
-        told = self.told
-        names = class_names or [f"class {k}" for k in range(len(told["to"]))]
-        each = ", ".join(
-            f"{name} {before:.3g} → {after:.3g} (weight {weight:.3g})"
-            for name, before, after, weight in zip(
-                names, told["labels"], told["to"], told["weights"], strict=True
-            )
-        )
-        moved = "" if told["from"] == told["to"] else " Probabilities are shifted alike."
-        return (
-            f"Results at the prevalence of use: {each}.{moved} Every label is weighted by its "
-            f"class and every case counts once; the weights leave {told['worth']:.0f} cases' "
-            "worth of information. How raters of one case differ is not carried over."
-        )
-
 
 def at_prevalence(
     probs: Any,
@@ -142,44 +201,76 @@ def at_prevalence(
     *,
     weights: FloatArray | None = None,
     groups: Any = None,
+    prior: Prior | None = None,
 ) -> AtPrevalence:
     """Return a test set in which some classes are enriched as it would count in use.
 
     A label of class k weighs to_k / (its share of all labels), for images of a class look the same
     everywhere; a case whose raters differ becomes a row for each class that they chose, together
     of the weight of its labels. `source` is where the probabilities are right: with these labels
-    by default, or already in use where it equals `target`.
+    by default, or already in use where it equals `target`. `prior` has all that already, where
+    these cases are a part.
 
     >>> found = at_prevalence([0.2, 0.6], Labels.from_counts([[3, 1], [0, 2]]), 0.25)
     >>> found.rows.tolist(), found.weights.round(3).tolist()  # 5 of 8 are positive, per case
     ([0, 0, 1], [1.5, 0.1, 0.4])
     """
-    frequencies, classes = labels.frequencies, labels.counts.shape[1]
-    each = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64)
-    each = np.where(labels.num_raters > 0, each, 0)
-    shares = np.nan_to_num(frequencies) * each[:, None]
-    seen = shares.sum(axis=0) / shares.sum()
-    to = _prior("target_prevalence", target, classes)
-    if (absent := np.flatnonzero(seen == 0)).size:
-        raise InvalidInputError(
-            f"target_prevalence: no label is of class {absent[0]}, so that no weight can make it "
-            f"{to[absent[0]]:g} of all"
-        )
-    before = seen if source is None else _prior("source_prevalence", source, classes)
+    shares = _shares(labels, weights)
+    prior = prior or Prior.of(shares.sum(axis=0), target, source)
     rows, said = np.nonzero(shares > 0)
-    mass = shares[rows, said] * (to / seen)[said]
-    told = {
-        "labels": seen.tolist(), "from": before.tolist(), "to": to.tolist(),
-        "weights": (to / seen).tolist(), "worth": _worth(mass, rows),
-    }  # fmt: skip
+    mass = shares[rows, said] * prior.ratios[said]
     return AtPrevalence(
-        shift_prevalence(probs, before, to)[rows],
-        Labels.from_classes(said, num_classes=classes, class_names=labels.class_names),
+        shift_prevalence(probs, prior.before, prior.to)[rows],
+        Labels.from_classes(said, num_classes=shares.shape[1], class_names=labels.class_names),
         mass,
         np.asarray(rows if groups is None else np.asarray(groups)[rows]),
         rows,
-        told,
+        prior.told(_worth(mass, rows)),
     )
+
+
+def in_use(predictions: Predictions, prior: Prior) -> tuple[Predictions, AtPrevalence]:
+    """Return an enriched test set, or a part of one, as it counts in use, and what was done."""
+    for name in ("confidence", "outside"):
+        if getattr(predictions, name) is not None:
+            raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")
+    probs, shift, samples = predictions.probs, prior, None
+    if predictions.belief is not None:
+        samples = _shifted_draws(predictions.belief, prior)
+    if samples is not None:  # every draw is shifted already, which is not to shift their mean
+        probs, shift = samples.mean(axis=0), replace(prior, before=prior.to)
+    found = at_prevalence(
+        probs, predictions.labels, prior.to, weights=predictions.weights,
+        groups=predictions.groups, prior=shift,
+    )  # fmt: skip
+    moved = Predictions.of(
+        found.probs, found.labels, weights=found.weights, groups=found.groups,
+        class_names=predictions.class_names,
+    )  # fmt: skip
+    if samples is not None and predictions.draws is not None:
+        moved = replace(moved, draws=Draws.of(samples, probs)[found.rows])
+    kept = np.arange(len(predictions)) if predictions.kept is None else predictions.kept
+    moved = replace(moved, kept=kept[found.rows], dropped=predictions.dropped)
+    return moved, replace(found, told={**found.told, "from": list(prior.before)})
+
+
+def _shifted_draws(belief: Any, prior: Prior) -> FloatArray | None:
+    """Return each draw of an ensemble shifted by itself; None of a belief that is a point."""
+    samples = getattr(belief, "samples", None)
+    if hasattr(belief, "concentration"):
+        raise InvalidInputError(
+            "target_prevalence: a belief with a concentration cannot be shifted; give probabilities"
+        )
+    if samples is None:
+        return None
+    return np.stack([shift_prevalence(draw, prior.before, prior.to) for draw in samples])
+
+
+def _shares(labels: Labels, weights: Any) -> FloatArray:
+    """Return (N, K): how much each case counts for each class, every case once."""
+    each = np.ones(len(labels)) if weights is None else np.asarray(weights, np.float64)
+    each = np.where(labels.num_raters > 0, each, 0)
+    return np.asarray(np.nan_to_num(labels.frequencies) * each[:, None])
 
 
 def _worth(mass: FloatArray, rows: NDArray[np.int64]) -> float:

@@ -174,6 +174,23 @@ class Request:
         own = {name: given for name, given in self.own.items() if name in metrics}
         return replace(self, metrics=tuple(metrics), own=own)
 
+    def at_other_prevalence(self, metrics: Metrics, given: Given | None = None) -> Request:
+        """Return the request with labels weighted by their class; "all" has what that leaves.
+
+        Weights of labels do not carry over how raters of a case differ, nor what a belief says.
+        """
+        found = replace(self, given=given or self.given)
+        if metrics != "all":
+            return found
+        left = [
+            row.name
+            for row in found.rows
+            if not row.of_pairs
+            and row.options.get("estimator") != "debiased"
+            and row.lacks(found.given) is None
+        ]
+        return found.only(left)
+
     def about_the_positive_class(self) -> Request:
         """Return the request with calibration errors that ask about the positive class."""
         own = {

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import positive_integer
 from raterwise.beliefs import Belief
-from raterwise.catalog import Metric
 from raterwise.choices import Per, Questions
-from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
+from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
+from raterwise.growing_parts import (
+    AnyMetric,
+    Partition,
+    Units,
+    measure_of,
+    part_of,
+    path_of,
+    variations_of,
+)
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions
 from raterwise.recipes.common import Options
-from raterwise.request import Given, Request, options_of
+from raterwise.request import Given
 
 __all__ = ["SubsampleCurve", "TotalVariation", "subsample_curve", "total_variation"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-AnyMetric = str | Callable[..., float]
 
 
 class TotalVariation(NamedTuple):
@@ -103,29 +108,6 @@ class SubsampleCurve:
         return np.abs(self.values - self.full)
 
 
-@dataclass(frozen=True)
-class Partition:
-    """The growing parts of a test set that a total variation is taken over."""
-
-    start: float = 0.2
-    step: float = 0.05
-    repeats: int = 100
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        positive_integer("repeats", self.repeats)
-        if not 0 < self.start < 1:
-            raise InvalidInputError(f"start: must be between 0 and 1; got {self.start}")
-        if not 0 < self.step <= 1 - self.start:
-            raise InvalidInputError(f"step: must be in (0, {1 - self.start:g}]; got {self.step}")
-
-    def ends(self, units: int) -> list[int]:
-        """Return how many units each part has."""
-        count = round((1 - self.start) / self.step)
-        fractions = [*(self.start + self.step * i for i in range(count)), 1.0]
-        return [_part(fraction, units) for fraction in fractions]
-
-
 def total_variation(
     metric: AnyMetric,
     probs: ArrayLike | Belief,
@@ -140,6 +122,8 @@ def total_variation(
     question: Questions | None = None,
     per: Per | None = None,
     options: Options | None = None,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> TotalVariation:
     """Return the mean absolute change of a metric as the test set shrinks (MR eq 6).
@@ -175,6 +159,10 @@ def total_variation(
         Whether every label counts once, or every case.
     options : mapping, default None
         The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
+    confidence : array-like of shape (N,), default None
+        What ranks the cases in place of the largest probability, as in `evaluate`.
+    outside : array-like of shape (M,) or (M, K), default None
+        Cases from elsewhere, as in `evaluate`: all of them beside every part of the cases.
     progress : callable, default None
         Called with a description and the fraction done.
 
@@ -206,55 +194,13 @@ def total_variation(
     True
     """
     partition = Partition(start, step, repeats, seed)
-    predictions = predictions_of(probs, labels, groups=groups)
+    predictions = predictions_of(
+        probs, labels, groups=groups, confidence=confidence, outside=outside
+    )
     given = Given.of(predictions)
-    measure = _measure_of(metric, given, bins=bins, question=question, per=per, options=options)
+    measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
     variations = variations_of(predictions, measure, partition, progress)
     return TotalVariation(float(np.nanmean(variations)), float(np.nanstd(variations)))
-
-
-def variations_of(
-    predictions: Predictions,
-    measure: tuple[Metric, Options] | Callable[..., float],
-    partition: Partition,
-    progress: Progress | None = None,
-) -> FloatArray:
-    """Return the variation in each repeat, of a metric with its options or of any function."""
-    return variation_along(paths_of(predictions, measure, partition, progress))
-
-
-def variation_along(paths: FloatArray) -> FloatArray:
-    """Return the mean absolute change along each path (repeats, parts)."""
-    with np.errstate(invalid="ignore"):
-        return np.array([np.nanmean(np.abs(np.diff(path))) for path in paths])
-
-
-def paths_of(
-    predictions: Predictions,
-    measure: tuple[Metric, Options] | Callable[..., float],
-    partition: Partition,
-    progress: Progress | None = None,
-) -> FloatArray:
-    """Return (repeats, parts): the metric on the growing parts of every repeat.
-
-    Which cases are drawn follows from their number and the seed alone, so the paths of several
-    findings of the same cases can be averaged.
-    """
-    units = _Units.of(predictions)
-    ends = units.ends(partition)
-    path = _path_of(predictions, measure)
-    paths = np.empty((partition.repeats, len(ends)))
-    for r in range(partition.repeats):
-        random = np.random.default_rng([partition.seed, r])
-        drawn = random.integers(0, units.number, units.number)
-        rows, sizes = units.rows(drawn)
-        # What each part adds to the one before it.
-        ring = np.repeat(np.searchsorted(ends, np.arange(units.number), side="right"), sizes)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            paths[r] = path(rows, ring, len(ends))
-        if progress:
-            progress("total variation", (r + 1) / partition.repeats)
-    return paths
 
 
 def subsample_curve(
@@ -270,6 +216,8 @@ def subsample_curve(
     question: Questions | None = None,
     per: Per | None = None,
     options: Options | None = None,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
     progress: Progress | None = None,
 ) -> SubsampleCurve:
     """Return a metric on random subsets of the test set, drawn without replacement (RECE Table 1).
@@ -298,6 +246,10 @@ def subsample_curve(
         Whether every label counts once, or every case.
     options : mapping, default None
         The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
+    confidence : array-like of shape (N,), default None
+        What ranks the cases in place of the largest probability, as in `evaluate`.
+    outside : array-like of shape (M,) or (M, K), default None
+        Cases from elsewhere, as in `evaluate`: all of them beside every part of the cases.
     progress : callable, default None
         Called with a description and the fraction done.
 
@@ -332,10 +284,12 @@ def subsample_curve(
     parts = tuple(float(f) for f in fractions)
     if not parts or not all(0 < f <= 1 for f in parts):
         raise InvalidInputError(f"fractions: must be in (0, 1]; got {tuple(fractions)}")
-    predictions = predictions_of(probs, labels, groups=groups)
+    predictions = predictions_of(
+        probs, labels, groups=groups, confidence=confidence, outside=outside
+    )
     given = Given.of(predictions)
-    measure = _measure_of(metric, given, bins=bins, question=question, per=per, options=options)
-    path, units = _path_of(predictions, measure, settled=False), _Units.of(predictions)
+    measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
+    path, units = path_of(predictions, measure, settled=False), Units.of(predictions)
 
     def on(chosen: IntArray) -> float:
         rows, _ = units.rows(chosen)
@@ -343,7 +297,7 @@ def subsample_curve(
             return float(path(rows, np.zeros(len(rows), np.int64), 1)[0])
 
     values = np.empty((len(parts), repeats))
-    sizes = tuple(_part(fraction, units.number) for fraction in parts)
+    sizes = tuple(part_of(fraction, units.number) for fraction in parts)
     for i, size in enumerate(sizes):
         for r in range(repeats):
             random = np.random.default_rng([seed, i, r])
@@ -353,97 +307,3 @@ def subsample_curve(
     whole = on(np.arange(units.number))
     unit: Literal["cases", "patients"] = "cases" if units.members is None else "patients"
     return SubsampleCurve(parts, sizes, values, whole, unit)
-
-
-def _part(fraction: float, units: int) -> int:
-    return max(1, round(fraction * units))
-
-
-@dataclass(frozen=True)
-class _Units:
-    """What is drawn: cases, or patients with all of their cases."""
-
-    number: int
-    members: list[IntArray] | None
-
-    @staticmethod
-    def of(predictions: Predictions) -> _Units:
-        if predictions.groups is None:
-            return _Units(len(predictions), None)
-        codes = predictions.groups
-        members = [np.flatnonzero(codes == g) for g in range(len(predictions.group_ids))]
-        return _Units(len(members), members)
-
-    def ends(self, partition: Partition) -> list[int]:
-        return partition.ends(self.number)
-
-    def rows(self, drawn: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the cases of the units drawn, and how many each unit has."""
-        if self.members is None:
-            return drawn, np.ones(len(drawn), np.int64)
-        chosen = [self.members[u] for u in drawn]
-        return np.concatenate(chosen), np.array([len(rows) for rows in chosen])
-
-
-def _measure_of(
-    metric: AnyMetric, given: Given, *, options: Options | None, **shared: Any
-) -> tuple[Metric, Options] | Callable[..., float]:
-    """Return a metric with its options, or the function given."""
-    if not isinstance(metric, str):
-        if not callable(metric):
-            raise InvalidTypeError(f"metric: must be a name or a function; got {metric!r}")
-        if options or any(shared[name] is not None for name in ("question", "per")):
-            raise InvalidInputError("options: a function takes none; give the name of a metric")
-        return metric
-    own = options_of(metric, options)
-    request = Request.of([metric], options=own, given=given, **shared)
-    if metric not in request.asked:
-        raise InvalidInputError(f"metric: {metric}: {request.lacking(*request.rows)}")
-    return request.asked[metric]
-
-
-Path = Callable[[IntArray, IntArray, int], FloatArray]
-"""path(cases, which part each is new in, how many parts) -> the metric on each growing part."""
-
-
-def _path_of(
-    predictions: Predictions,
-    measure: tuple[Metric, Options] | Callable[..., float],
-    *,
-    settled: bool = True,
-) -> Path:
-    """Return how to measure growing parts of the cases; NaN where the metric is undefined.
-
-    Where options are `settled`, those that follow from the data are chosen on all cases.
-    """
-    if callable(measure):
-        return _path_of_function(predictions, measure)
-    row, own = measure
-    predictions.labels.require_raters(row.raters_needed(own))
-    plan, classes = row.plan(own), predictions.num_classes
-    prepared = plan.prepared(predictions.read(0, len(predictions)))
-    if settled and row.settle is not None:
-        whole = plan.empty(classes)
-        whole.take_in(prepared)
-        own = row.settle(whole, own)
-
-    def path(rows: IntArray, ring: IntArray, parts: int) -> FloatArray:
-        summary = plan.empty(classes, parts)
-        summary.take_in(prepared.take(rows, ring))
-        values: FloatArray = summary.nested(row, own)
-        return values
-
-    return path
-
-
-def _path_of_function(predictions: Predictions, function: Callable[..., float]) -> Path:
-    single = predictions.labels.classes is not None
-
-    def on(rows: IntArray) -> float:
-        part = predictions.labels.take(rows)
-        try:
-            return float(function(predictions.probs[rows], part.classes if single else part))
-        except UndefinedMetricError:
-            return math.nan
-
-    return lambda rows, ring, parts: np.array([on(rows[ring <= last]) for last in range(parts)])

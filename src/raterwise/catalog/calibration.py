@@ -188,10 +188,10 @@ ROWS = (
         "lower", "Widmann et al. 2019; Kumar et al. 2018",
         plan=peer_recipes.sorted_cases, prepare=recipes.smoothed(peer_recipes.laplace_smoother),
         formula=calibration.kernel_error, exact=peer_recipes.kernel_pairs,
-        of_cells=cell_bounds.kernel_of_cells, questions=common.ONE,
+        of_cells=cell_bounds.kernel_of_cells, questions=(*common.ONE, "per_class"),
         options={"question": "top_label", "bandwidth": 0.4, "estimator": "debiased"},
         error=True, bounds=common.UNIT, in_all=False, tags=frozenset({"of_cases", "other_scale"}),
-        undefined="it needs two cases, to compare one with the other",
+        undefined="it needs two cases, to compare one with the other", test="signs",
         cannot_tell="How large a gap is, in units of probability: its scale hangs on the kernel.",
     ),
     Metric(
@@ -201,7 +201,7 @@ ROWS = (
         plan=recipes.per_case("spiegelhalter"), formula=proper.spiegelhalter_z,
         options={"per": "case"},
         undefined="no probability leaves the squared loss any room (all are 0, 1 or equal)",
-        in_all=False,
+        in_all=False, test="normal",
         cannot_tell="How large the error is (it grows with the cases), nor errors that cancel, "
         "such as too sure below 1/2 and not sure enough above.",
     ),

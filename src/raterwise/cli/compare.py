@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
-from raterwise.cli import options
+from raterwise.cli import draw_options, options
 from raterwise.cli.by_finding import compare_findings, finding_of, print_differences
 from raterwise.cli.findings import (
     arrays_of_findings,
@@ -21,13 +21,12 @@ from raterwise.cli.findings import (
     refuse_finding_column,
     with_what_was_read,
 )
+from raterwise.cli.models import Draws, read_models, same_rows
 from raterwise.cli.numbers import number, p_value
 from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list
 from raterwise.cli.reading import (
-    Cases,
     TableOptions,
     heard_warnings,
-    read_cases,
     with_table_options,
 )
 from raterwise.cli.show import (
@@ -45,7 +44,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
-from raterwise.labels import Labels
 from raterwise.results import Results
 
 if TYPE_CHECKING:
@@ -62,6 +60,10 @@ raterwise compare old.csv new.csv --ratings ratings.csv --group-column patient
 raterwise evaluate old.csv --ratings ratings.csv --out old.json
 raterwise evaluate new.csv --ratings ratings.csv --out new.json
 raterwise compare old.json new.json
+
+[dim]# an ensemble beside a single network, cases from elsewhere of both[/dim]
+raterwise compare one.csv ensemble.csv --label-column truth --samples ensemble=draws.npz
+    --outside one=other_one.csv --outside ensemble=other_ensemble.csv
 
 [dim]# findings that may occur together: their means, and each finding[/dim]
 raterwise compare old.csv new.csv --ratings ratings.csv --multilabel
@@ -106,6 +108,10 @@ def compare(
     tables: TableOptions,
     predictions: Files,
     ratings: options.RatingsFile = None,
+    samples: draw_options.SamplesByModel = None,
+    member: draw_options.MembersByModel = None,
+    confidence_column: draw_options.ConfidenceColumn = None,
+    outside: draw_options.OutsideByModel = None,
     multilabel: options.Multilabel = False,
     finding_column: options.FindingColumn = None,
     names: Names = None,
@@ -142,7 +148,8 @@ def compare(
     check_html(html)
     pages = [] if html is None else [html]
     files = (*(out or ()), *pages, csv_out, latex, markdown)
-    check_outputs(files, (*predictions, ratings))
+    draws = Draws.of(samples, member, outside, confidence_column)
+    check_outputs(files, (*predictions, ratings, *draws.paths))
     for file in out or ():
         if file.suffix.lower() not in (".json", ".html"):
             raise InvalidInputError(f"--out: must end in .json or .html; got {file}")
@@ -155,6 +162,7 @@ def compare(
         report("reading", 0.0)
         if _are_results(predictions):
             _refuse_unread(ratings, tables, on_single, multilabel)
+            _refuse_draws(draws, "results have")
             refuse_finding_column(finding_column)
             with making_sense(*predictions):
                 results = [Results.from_json(file) for file in predictions]
@@ -165,10 +173,11 @@ def compare(
             asked |= {"on_single": on_single.value, "progress": report}
             of = (predictions, titles, ratings, tables)
             if multilabel:
+                _refuse_draws(draws, "findings have")
                 found, each = _of_findings(*of, finding_column, asked)
             else:
                 refuse_finding_column(finding_column)
-                found, each = _of_tables(*of, asked), {}
+                found, each = _of_tables(*of, draws, asked), {}
     with making_sense(*predictions):
         _write(found, each, [*(out or ()), *pages], csv_out, latex, markdown)
         console = new_console()
@@ -195,15 +204,16 @@ def _of_tables(
     titles: Sequence[str],
     ratings: Path | None,
     tables: TableOptions,
+    draws: Draws,
     asked: Mapping[str, Any],
 ) -> Comparison:
     """Return the comparison of tables of exclusive classes."""
     from raterwise.compare import compare as compared
 
-    models = _read(files, titles, ratings, tables)
+    models = read_models(files, titles, ratings, tables, draws)
     found = compared(
         models.probs, models.labels, groups=models.groups, class_names=models.class_names,
-        weights=models.weights, **asked,
+        weights=models.weights, confidence=models.confidence, outside=models.outside, **asked,
     )  # fmt: skip
     each = found.models.items()
     return replace(found, models={name: with_notes(one, models.notes) for name, one in each})
@@ -251,7 +261,7 @@ def _rows_of(first: Findings, other: Findings, one: Path, two: Path) -> NDArray[
             f"{', '.join(other.names)}"
         )
     whole = np.arange(len(other.probs))
-    return _matched(first.ids, other.ids, (len(first.probs), whole), (one.name, two.name))
+    return same_rows(first.ids, other.ids, (len(first.probs), whole), (one.name, two.name))
 
 
 def _names(files: Sequence[Path], given: Sequence[str]) -> list[str]:
@@ -280,6 +290,15 @@ def _are_results(files: Sequence[Path]) -> bool:
     return bool(results)
 
 
+def _refuse_draws(draws: Draws, who: str) -> None:
+    """Refuse draws, confidences and cases from elsewhere that would be left unread."""
+    if draws.given:
+        raise InvalidInputError(
+            f"--samples, --member, --outside, --confidence-column: {who} no such thing; leave "
+            "them out"
+        )
+
+
 def _refuse_unread(
     ratings: Path | None, tables: TableOptions, on_single: OnProblem, multilabel: bool
 ) -> None:
@@ -293,78 +312,6 @@ def _refuse_unread(
         raise InvalidInputError(
             f"--{given[0].replace('_', '-')}: is for tables; results know their cases already"
         )
-
-
-@dataclass(frozen=True)
-class _Models:
-    """The probabilities of every model for the same cases, in the order of the first file."""
-
-    probs: Mapping[str, NDArray[Any]]
-    labels: Labels
-    groups: Any
-    weights: Any
-    class_names: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
-def _read(
-    files: Sequence[Path], names: Sequence[str], ratings: Path | None, tables: TableOptions
-) -> _Models:
-    cases = [read_cases(file, ratings, tables) for file in files]
-    first = cases[0]
-    labels = first.require_labels()
-    probs = {names[0]: first.of_rated(first.table.probs)}
-    for name, other in zip(names[1:], cases[1:], strict=True):
-        if other.table.class_names != first.table.class_names:
-            raise InvalidInputError(
-                f"{other.table.source}: must have the classes of {first.table.source}, "
-                f"{', '.join(first.table.class_names)}; got {', '.join(other.table.class_names)}"
-            )
-        probs[name] = other.table.probs[_same_cases(first, other)]
-    return _Models(
-        {name: np.asarray(values) for name, values in probs.items()},
-        labels,
-        first.of_rated(first.table.groups),
-        first.of_rated(first.table.weights),
-        first.table.class_names,
-        first.table.notes,
-    )
-
-
-def _same_cases(first: Cases, other: Cases) -> NDArray[np.int64]:
-    """Return the rows of `other` that hold the rated cases of `first`, in their order."""
-    ids = None if first.table.ids is None else first.table.ids[first.rated]
-    sources = first.table.source, other.table.source
-    return _matched(ids, other.table.ids, (len(first.rated), other.rated), sources)
-
-
-def _matched(
-    ids: NDArray[Any] | None,
-    others: NDArray[Any] | None,
-    rated: tuple[int, NDArray[np.int64]],
-    sources: tuple[str, str],
-) -> NDArray[np.int64]:
-    """Return the rows with these ids, in their order; both tables must hold the same cases.
-
-    `rated` is how many cases the first table has, and which rows of the other are rated.
-    """
-    number, rows = rated
-    one, two = sources
-    if ids is None or others is None:
-        if number != len(rows):
-            raise InvalidInputError(
-                f"{two}: must hold the cases of {one}; got {len(rows)} for {number}, and no ids to "
-                "match them by"
-            )
-        return rows
-    row = {name: i for i, name in enumerate(others.tolist())}
-    wanted = ids.tolist()
-    missing = [name for name in wanted if name not in row]
-    extra = len(rows) - (len(wanted) - len(missing))
-    if missing or extra:
-        what = f"lacks case {missing[0]!r}" if missing else f"has {extra} more"
-        raise InvalidInputError(f"{two}: must hold the cases of {one}; it {what}")
-    return np.array([row[name] for name in wanted], np.int64)
 
 
 def _write(

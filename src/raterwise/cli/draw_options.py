@@ -16,8 +16,11 @@ __all__ = [
     "FitMembers",
     "FitSamples",
     "MemberFiles",
+    "MembersByModel",
     "OptionalPredictionsFile",
+    "OutsideByModel",
     "OutsideFile",
+    "SamplesByModel",
     "SamplesFile",
 ]
 
@@ -64,6 +67,30 @@ OutsideFile = Annotated[
     typer.Option(
         "--outside",
         help="File of out-of-distribution cases: their probabilities, or --confidence-column.",
+    ),
+]
+SamplesByModel = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--samples",
+        help="NAME=FILE: an NPZ file with the draws of a model. Repeated.",
+        rich_help_panel=MODEL,
+    ),
+]
+MembersByModel = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--member",
+        help="NAME=FILE: or a table for each draw of a model, joined by id. Repeated.",
+        rich_help_panel=MODEL,
+    ),
+]
+OutsideByModel = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--outside",
+        help="NAME=FILE: what a model says of out-of-distribution cases, as in raterwise evaluate. "
+        "Of every model.",
     ),
 ]
 FitSamples = Annotated[

@@ -122,10 +122,6 @@ def evaluate(
     inputs = (predictions, ratings, outside, *members.paths)
     check_outputs((out, csv_out, html, save_summary), (*inputs, *checkpoint_files(checkpoint)))
     files: dict[str, Any] = {"html": html, "inputs": inputs, "quiet": quiet}
-    if target_prevalence is not None and (multilabel or stream):
-        raise InvalidInputError(
-            "target_prevalence: is for one question in memory; leave out --multilabel and --stream"
-        )
     request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
     if multilabel or request.wanted:
         _refuse_extras(told, multilabel=multilabel)

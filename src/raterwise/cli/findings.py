@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raterwise.cli.options import asked_of, comma_list
+from raterwise.cli.options import asked_of, comma_list, prevalences
 from raterwise.cli.reading import TableOptions, read_subgroups
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import with_notes
@@ -108,6 +108,8 @@ def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed
             on_single=told["on_single"].value,
             subgroups=levels,
             subgroup_metrics=told["subgroup_metrics"],
+            target_prevalence=prevalences("--target-prevalence", told["target_prevalence"]),
+            source_prevalence=prevalences("--source-prevalence", told["source_prevalence"]),
             progress=report,
         )
     return with_notes(with_what_was_read(results, found), table.notes)

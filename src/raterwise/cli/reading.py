@@ -42,6 +42,7 @@ __all__ = [
     "draws_of",
     "heard_warnings",
     "notes_on_stream",
+    "numbers_of",
     "probabilities_or_belief",
     "read_cases",
     "read_confidence",
@@ -199,6 +200,14 @@ class Cases:
             return PointBelief(self.table.probs)
         return EnsembleBelief(softmax(self.scores, axis=2) if input == "logits" else self.scores)
 
+    def probs_or_belief(self) -> Any:
+        """Return the probabilities of the rated cases; of draws, the belief that they are."""
+        from raterwise.beliefs import EnsembleBelief
+
+        if self.ensemble:
+            return EnsembleBelief(self.of_rated(self.scores))
+        return self.of_rated(self.table.probs)
+
     def require_labels(self) -> Labels:
         """Return the labels where there are any; otherwise say how to give them."""
         if self.labels is None:
@@ -245,7 +254,7 @@ def draws_of(members: Members, tables: TableOptions, table: PredictionTable) -> 
     """Return the probabilities (S, N, K) or (S, N) of every draw; None without members."""
 
     def read(file: Path) -> tuple[PredictionTable, Array]:
-        own = tables.told.read_table(file, beside=False)
+        own = tables.told.for_draw(file).read_table(file, beside=False)
         return own, own.probs
 
     return members.draws(table, "samples", read)
@@ -259,12 +268,15 @@ def read_confidence(
     joined: Joined,
 ) -> Array | None:
     """Return what ranks the joined cases in place of the largest probability, if anything."""
+    found = numbers_of(predictions, column, tables)
+    return None if found is None else found[_rows_joined(table, joined.report)]
+
+
+def numbers_of(predictions: Path, column: str | None, tables: TableOptions) -> Array | None:
+    """Return a confidence of every row of a table, where a column has one."""
     if column is None:
         return None
-    found = read_numbers(
-        predictions, column, "confidence_column", tables.delimiter, tables.encoding
-    )
-    return found[_rows_joined(table, joined.report)]
+    return read_numbers(predictions, column, "confidence_column", tables.delimiter, tables.encoding)
 
 
 def read_outside_cases(
@@ -331,9 +343,10 @@ def read_cases(
     source = tables.file_of_ratings(predictions, ratings)
 
     def scored(file: Path) -> tuple[PredictionTable, Array]:
+        told = tables.told if file == predictions else tables.told.for_draw(file)
         if input == "logits":
-            return read_logits(file, logit_prefix=logit_prefix, **tables.columns)
-        read = tables.told.read_table(file, beside=source == file)
+            return read_logits(file, logit_prefix=logit_prefix, **told.columns)
+        read = told.read_table(file, beside=source == file)
         return read, read.probs
 
     table, scores = scored(predictions)

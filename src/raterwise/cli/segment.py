@@ -132,7 +132,7 @@ def segment(
     from raterwise.inference.settings import Settings
     from raterwise.request import Request
     from raterwise.segmentation.cases import Selection
-    from raterwise.segmentation.evaluation import evaluate_job
+    from raterwise.segmentation.evaluation import classes_of, evaluate_job
     from raterwise.segmentation.panels import roster_of
     from raterwise.segmentation.request import ImageRequest
     from raterwise.segmentation.running import Job
@@ -142,10 +142,13 @@ def segment(
     read = manifest, *checkpoint_files(checkpoint)
     check_outputs((out, csv_out, html), read)
     settings = Settings(resamples, level, seed, unit.value, on_single=on_single.value)
-    request = Request.of(metrics, **asked_of(bins, question, per, option), settings=settings)
-    selection = Selection(ignore_label, foreground_only, boundary_mm)
     apart = list(subgroup_column or ())
     files = read_manifest(manifest, values=apart, axes=axes)
+    request = Request.of(
+        metrics, **asked_of(bins, question, per, option), settings=settings,
+        classes=classes_of(files, num_classes) if "all" in metrics else None,
+    )  # fmt: skip
+    selection = Selection(ignore_label, foreground_only, boundary_mm)
     drawn = [] if maps is None else _prepare_maps(maps, files)
     refuse_overwriting((out, csv_out, html, *drawn), (*read, *read_by(manifest, files)))
     roster = roster_of(comma_list(raters) or None, files) if settings.draws_raters else ()

@@ -12,12 +12,26 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.catalog import find
-from raterwise.cli import options
+from raterwise.cli import draw_options, options
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
+from raterwise.cli.members import Members
 from raterwise.cli.numbers import number
 from raterwise.cli.options import OUTPUT, OnProblem, asked_of, comma_list
-from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_options
-from raterwise.cli.show import ProgressBar, facts_in_words, new_console, plain_table, print_table
+from raterwise.cli.reading import (
+    Cases,
+    TableOptions,
+    numbers_of,
+    read_cases,
+    read_outside_cases,
+    with_table_options,
+)
+from raterwise.cli.show import (
+    ProgressBar,
+    facts_in_words,
+    new_console,
+    plain_table,
+    print_table,
+)
 from raterwise.cli.steadiness import (
     EVERY,
     ONE,
@@ -68,8 +82,12 @@ Figure = Annotated[
 @with_table_options
 def stability(
     tables: TableOptions,
-    predictions: options.PredictionsFile,
+    predictions: draw_options.OptionalPredictionsFile = None,
     ratings: options.RatingsFile = None,
+    samples: draw_options.SamplesFile = None,
+    member: draw_options.MemberFiles = None,
+    confidence_column: draw_options.ConfidenceColumn = None,
+    outside: draw_options.OutsideFile = None,
     multilabel: options.Multilabel = False,
     finding_column: options.FindingColumn = None,
     metrics: Metrics = "ece,robust_ece",
@@ -93,7 +111,10 @@ def stability(
     """
     tables.refuse_weights("stability")
     check_json(out)
-    check_outputs((out, figure), (predictions, ratings))
+    members = Members.of(samples, member)
+    predictions = members.base(predictions)
+    inputs = (predictions, ratings, outside, *members.paths)
+    check_outputs((out, figure), inputs)
     if figure is not None and figure.suffix.lower() not in FIGURES:
         raise InvalidInputError(f"--figure: must end in {', '.join(FIGURES)}; got {figure.name}")
     names = [name.strip() for name in comma_list(metrics)]
@@ -105,20 +126,26 @@ def stability(
     with ProgressBar(shown=not quiet) as report:
         report("reading", 0.0)
         if multilabel:
+            told = {"member": members.given, "outside": outside, "confidence": confidence_column}
+            if unread := [name for name, given in told.items() if given]:
+                raise InvalidInputError(f"{unread[0]}: findings have no such thing; leave it out")
             joined = read_findings(predictions, ratings, tables, finding_column)[1]
             found, each, notes = measure_findings(joined, names, progress=report, **how)
             data = facts_of_findings(joined)
         else:
             refuse_finding_column(finding_column)
-            cases = read_cases(predictions, ratings, tables)
+            cases = read_cases(predictions, ratings, tables, members=members)
+            ranked = numbers_of(predictions, confidence_column, tables)
             found, notes = measure(
-                cases.of_rated(cases.table.probs), cases.require_labels(), names,
-                groups=cases.of_rated(cases.table.groups), progress=report, **how,
+                cases.probs_or_belief(), cases.require_labels(), names,
+                groups=cases.of_rated(cases.table.groups), confidence=cases.of_rated(ranked),
+                outside=read_outside_cases(outside, confidence_column, tables), progress=report,
+                **how,
             )  # fmt: skip
             data = _facts(cases)
     if out is not None:
         asked = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
-        origin = origin_of((predictions, ratings))
+        origin = origin_of(inputs)
         write_json(out, {**_content(found, each, data, asked, notes), **origin})
     if figure is not None:
         draw(found, figure)

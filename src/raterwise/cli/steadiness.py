@@ -12,18 +12,12 @@ from numpy.typing import NDArray
 from raterwise.catalog import find
 from raterwise.cli.options import own_options
 from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.evaluate import predictions_of
+from raterwise.growing_parts import Partition, paths_of, variation_along
 from raterwise.io.findings import Findings
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions
-from raterwise.request import Request
-from raterwise.stability import (
-    Partition,
-    SubsampleCurve,
-    TotalVariation,
-    paths_of,
-    subsample_curve,
-    variation_along,
-)
+from raterwise.request import Given, Request
+from raterwise.stability import SubsampleCurve, TotalVariation, subsample_curve
 
 if TYPE_CHECKING:
     from raterwise.inference.settings import Progress
@@ -84,15 +78,18 @@ def measure(
     seed: int = 0,
     on_single: str = "error",
     asked: Mapping[str, Any] | None = None,
+    confidence: Any = None,
+    outside: Any = None,
     progress: Progress | None = None,
 ) -> tuple[list[Steadiness], list[str]]:
     """Return every metric with all labels and with one per case; and what could not be had.
 
-    `asked` are `bins`, `question`, `per` and `options`, as in `evaluate`.
+    `asked` are `bins`, `question`, `per` and `options`, `probs` perhaps a belief, as in `evaluate`.
     """
-    request = Request.of(list(metrics), **(asked or {}))
-    if missing := [name for name in metrics if name not in request.asked]:
-        raise InvalidInputError(f"--metrics: {', '.join(missing)} need a belief, not probabilities")
+    whole = predictions_of(probs, labels, groups=groups, confidence=confidence, outside=outside)
+    request = Request.of(list(metrics), given=Given.of(whole), **(asked or {}))
+    if missing := [row for row in request.rows if row.name not in request.asked]:
+        raise InvalidInputError(f"--metrics: {missing[0].name}: {request.lacking(missing[0])}")
     report = progress or (lambda what, done: None)
     if not metrics:
         raise InvalidInputError("--metrics: must name at least one metric; got none")
@@ -125,11 +122,13 @@ def measure(
         def variations(_: str, done: float, what: str = what, i: int = i) -> None:
             report(what, (i + CURVES_SHARE + (1 - CURVES_SHARE) * done) / len(tasks))
 
-        given = np.asarray(probs)[rows], chosen
+        given = probs.take(rows) if whole.belief is not None else np.asarray(probs)[rows], chosen
+        ranked = {"confidence": None if confidence is None else confidence[rows]}
+        told = {"groups": patients, "outside": outside, **ranked}
         curve = subsample_curve(
-            metric, *given, fractions, repeats, seed, groups=patients, progress=curves, **own
+            metric, *given, fractions, repeats, seed, progress=curves, **told, **own
         )
-        known = Predictions.of(*given, groups=patients)
+        known = predictions_of(*given, **told)
         parts = Partition(repeats=repeats, seed=seed)
         paths = paths_of(known, request.asked[metric], parts, variations)
         found.append(Steadiness(metric, raters, curve, _variation(paths), paths))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raterwise.cli.options import Duplicates, asked_of, comma_list
+from raterwise.cli.options import Duplicates, asked_of, comma_list, prevalences
 from raterwise.cli.show import ProgressBar
 from raterwise.errors import InvalidInputError
 from raterwise.results import Results
@@ -98,6 +98,8 @@ class StreamRequest:
                 on_single=told["on_single"].value,
                 subgroups=told["subgroup_column"],
                 subgroup_metrics=told["subgroup_metrics"],
+                target_prevalence=prevalences("--target-prevalence", told["target_prevalence"]),
+                source_prevalence=prevalences("--source-prevalence", told["source_prevalence"]),
                 client=client,
                 checkpoint=self.checkpoint,
                 save_summary=self.save_summary,

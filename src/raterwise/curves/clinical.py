@@ -321,7 +321,7 @@ def _pass(
 
 def _accumulated(pass_: Pass, row: Metric) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return falling scores, and the positives and negatives at or above each."""
-    scores = pass_.summary(row).channel().pooled()
+    scores = pass_.summary(row).pooled()
     hits, misses = scores.hits[::-1], (scores.mass - scores.hits)[::-1]
     return scores.score[::-1], np.cumsum(hits), np.cumsum(misses)
 

@@ -14,7 +14,7 @@ from raterwise.catalog import Metric, find
 from raterwise.choices import OnSingle, Per
 from raterwise.curves.operating import decision_of
 from raterwise.curves.smooth import smooth_calibration
-from raterwise.curves.tables import ReliabilityCurve, ThresholdCurve
+from raterwise.curves.tables import ReliabilityCurve, ThresholdCurve, spread_evenly
 from raterwise.errors import InvalidInputError
 from raterwise.inference import intervals
 from raterwise.inference.draws import digest_in_memory
@@ -35,6 +35,8 @@ __all__ = [
 
 FloatArray = NDArray[np.float64]
 
+LOOKED_AT = 1 << 17
+"""How many scores are compared with thresholds at a time."""
 MOST_CLASSES = 30
 """For how many classes, those with the most labels, a result keeps a reliability curve."""
 
@@ -314,15 +316,17 @@ def _wilson(rate: FloatArray, cases: FloatArray, level: float) -> tuple[FloatArr
 
 def _thresholds(pass_: Pass, row: Metric, own: Mapping[str, Any]) -> ThresholdCurve:
     scores: SortedScores = pass_.summary(row)
-    masses = scores.channel().pooled()
-    curve = ccc_curve(masses.score, masses.mass, masses.hits)
+    masses = scores.pooled()
+    curve = ccc_curve(masses.score, masses.mass, masses.hits, kept=spread_evenly)
     columns = {f.name: getattr(curve, f.name) for f in fields(CCCCurve)}
-    thin = ThresholdCurve(**columns, accepted_cases=np.zeros(len(curve.thresholds))).thinned()
-    score, _, _ = scores.cases()
-    # Thresholds fall; a case is accepted from the first one on that is not above its score.
-    first = np.searchsorted(-thin.thresholds, -score, side="left")
-    counts = np.bincount(first, pass_.case_counts(row), minlength=len(thin.thresholds))
-    thin = replace(thin, accepted_cases=np.cumsum(counts).astype(np.float64))
+    score, counts = scores.cases()[0], np.zeros(len(curve.thresholds))
+    stands_for = pass_.case_counts(row)
+    for i in range(0, len(score), LOOKED_AT):
+        # Thresholds fall; a case is accepted from the first one on that is not above its score.
+        first = np.searchsorted(-curve.thresholds, -score[i : i + LOOKED_AT], side="left")
+        each = None if stands_for is None else stands_for[i : i + LOOKED_AT]
+        counts += np.bincount(first, each, minlength=len(counts))
+    thin = ThresholdCurve(**columns, accepted_cases=np.cumsum(counts))
     if not pass_.resampled:
         return thin
     bands = pass_.table(row, own), pass_.stack(row, own)

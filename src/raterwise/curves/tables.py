@@ -239,12 +239,19 @@ class ThresholdCurve(CCCCurve):
         """
         if len(self.thresholds) <= most:
             return self
-        wanted = np.linspace(0, 1, most)
-        kept = np.unique(np.searchsorted(self.coverage, wanted).clip(max=len(self.coverage) - 1))
+        kept = spread_evenly(self.coverage, most)
         columns = {f.name: getattr(self, f.name) for f in fields(self)}
         return ThresholdCurve(
             **{name: column[kept] for name, column in columns.items() if column is not None}
         )
+
+
+def spread_evenly(coverage: FloatArray, most: int = MOST_THRESHOLDS) -> Any:
+    """Return which of the points to keep, so that few are evenly spread over the coverage."""
+    if len(coverage) <= most:
+        return slice(None)
+    wanted = np.linspace(0, 1, most)
+    return np.unique(np.searchsorted(coverage, wanted).clip(max=len(coverage) - 1))
 
 
 def _plain(value: Any) -> Any:

@@ -31,7 +31,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.densities.cells import cells_of, fine_cells, sum_by_cell
+from raterwise.densities.cells import add_by_cell, cells_of, fine_cells, parts_of
 from raterwise.densities.pairs import (
     FloatArray,
     beta_terms,
@@ -118,9 +118,11 @@ def select_bandwidth(scores: FloatArray, masses: FloatArray | None = None) -> Ba
     """
     edges = fine_cells()
     masses = np.ones(len(scores)) if masses is None else masses
-    cell = cells_of(scores)
-    offsets = masses * (scores - edges[cell])
-    return select_bandwidth_from_cells(sum_by_cell(cell, masses), sum_by_cell(cell, offsets))
+    sums = np.zeros((2, len(edges) - 1))
+    for part in parts_of(len(scores)):
+        cell, some = cells_of(scores[part]), masses[part]
+        add_by_cell(sums, cell, (some, some * (scores[part] - edges[cell])))
+    return select_bandwidth_from_cells(*sums)
 
 
 def select_bandwidth_from_cells(mass: FloatArray, offset: FloatArray) -> Bandwidth:

@@ -12,6 +12,7 @@ cells are split geometrically.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ from raterwise.summaries.cells import cells_of, fine_cells, fine_cells_for
 
 __all__ = ["ScoreCells", "beta_kde_from_cells", "cells_of", "fine_cells", "score_cells"]
 
+TOGETHER = 1 << 17
+"""How many cases are looked at together."""
 FLOAT32_UNIT = unit_in_last_place(np.float32)
 
 
@@ -55,11 +58,30 @@ class ScoreCells(NamedTuple):
 
 def score_cells(z: FloatArray, mu: FloatArray, w: FloatArray) -> ScoreCells:
     """Sum scored cases: predicted probability z, observed frequency mu, annotation mass w."""
-    edges, cell = fine_cells(), cells_of(z)
-    d = z - edges[cell]
-    terms = (np.ones_like(w), w, w * w, w * mu, w * mu**2, w * w * mu, w * d, w * d * d,
-             w * mu * d, w * mu * d * d)  # fmt: skip
-    return ScoreCells(*(sum_by_cell(cell, term) for term in terms))
+    edges = fine_cells()
+    sums = np.zeros((len(ScoreCells._fields), len(edges) - 1))
+    for part in parts_of(len(z)):
+        cell, some = cells_of(z[part]), (w[part], mu[part])
+        add_by_cell(sums, cell, _terms(*some, z[part] - edges[cell]))
+    return ScoreCells(*sums)
+
+
+def _terms(w: FloatArray, mu: FloatArray, d: FloatArray) -> Iterator[FloatArray]:
+    """Yield what is summed, one after another."""
+    yield np.ones_like(w)
+    yield from (w, w * w)
+    yield from (w * mu, w * mu**2, w * w * mu, w * d, w * d * d, w * mu * d, w * mu * d * d)
+
+
+def add_by_cell(sums: FloatArray, cell: NDArray[np.int64], terms: Iterable[FloatArray]) -> None:
+    """Add each of the terms over the cases of each fine cell, in place."""
+    for total, term in zip(sums, terms, strict=True):
+        total += sum_by_cell(cell, term)
+
+
+def parts_of(cases: int) -> list[slice]:
+    """Return the cases some at a time, so that what is made of each of them is small."""
+    return [slice(i, i + TOGETHER) for i in range(0, max(cases, 1), TOGETHER)]
 
 
 class _Cells(NamedTuple):

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
+from raterwise.densities.cells import parts_of
+
 __all__ = ["smooth_ece", "smooth_ece_at"]
 
 FloatArray = NDArray[np.float64]
@@ -21,11 +23,13 @@ _SMALLEST = 4.0 / _GRID  # a narrower kernel would not be seen by the grid
 
 def _residuals_on_grid(z: FloatArray, residual_mass: FloatArray) -> FloatArray:
     """Cosine transform of the residuals, each shared by its two neighbours on a regular grid."""
-    position = np.clip(z, 0, 1) * _GRID
-    left = np.minimum(position.astype(np.int64), _GRID - 1)
-    right_share = position - left
-    grid = np.bincount(left, residual_mass * (1 - right_share), _GRID + 1)
-    grid += np.bincount(left + 1, residual_mass * right_share, _GRID + 1)
+    grid = np.zeros(_GRID + 1)
+    for part in parts_of(len(z)):
+        position, residual = np.clip(z[part], 0, 1) * _GRID, residual_mass[part]
+        left = np.minimum(position.astype(np.int64), _GRID - 1)
+        right_share = position - left
+        grid += np.bincount(left, residual * (1 - right_share), _GRID + 1)
+        grid += np.bincount(left + 1, residual * right_share, _GRID + 1)
     grid[[0, -1]] *= 2  # the end points stand for half an interval
     return np.asarray(dct(grid, type=1))
 

@@ -7,7 +7,7 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from raterwise.arrays import at_least_one, choose
-from raterwise.choices import Debiasing, OneScore, OnUnrated, Per, Questions
+from raterwise.choices import Debiasing, KernelQuestion, OnUnrated, Per, Questions
 from raterwise.functions.measure import check_estimator, measure
 from raterwise.labels import Labels
 
@@ -218,19 +218,21 @@ def debiased_ece(
 def kernel_calibration_error(
     probs: ArrayLike,
     labels: Labels | ArrayLike,
-    question: OneScore = "top_label",
+    question: KernelQuestion = "top_label",
     bandwidth: float = 0.4,
     estimator: Debiasing = "debiased",
     *,
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the squared kernel calibration error (SKCE) of one score.
+    """Return the squared kernel calibration error (SKCE) of one score, or of each class.
 
     Σ_{i≠j} d_i d_j exp(-|z_i - z_j| / bandwidth) / N(N - 1), with d = μ - z the distance of what
     the raters of a case say from its probability z. It is positive where cases of like confidence
     are off in the same direction. Its scale hangs on the kernel: it cannot tell how large a gap is
-    in units of probability.
+    in units of probability. Of all classes (`question="per_class"`) it is the mean of what each is
+    off by, which is the paper's error with a kernel that compares class by class; it does not see
+    cases that are off together in several classes, as a kernel of the whole vector would.
 
     Parameters
     ----------
@@ -238,8 +240,9 @@ def kernel_calibration_error(
         Class probabilities; (N,) are those of class 1 of two.
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case.
-    question : {"top_label", "positive"}, default "top_label"
-        Is the predicted class right; or, of two classes, is it class 1.
+    question : {"top_label", "positive", "per_class"}, default "top_label"
+        Is the predicted class right; of two classes, is it class 1; is it class k, the mean over
+        all classes.
     bandwidth : float, default 0.4
         Of the Laplace kernel.
     estimator : {"debiased", "plugin"}, default "debiased"
@@ -272,7 +275,7 @@ def kernel_calibration_error(
     -0.0352
     """
     check_estimator(estimator, ("debiased", "plugin"))
-    choose("question", question, ("top_label", "positive"))
+    choose("question", question, ("top_label", "positive", "per_class"))
     return measure(
         "kernel_calibration_error", probs, labels, weights, on_unrated,
         question=question, bandwidth=bandwidth, estimator=estimator,

@@ -307,7 +307,7 @@ def masses_of(
 ) -> ScoreMasses:
     """Return the sorted scores of the cases, in distribution and out of it, with their masses."""
     summary = _summary(probs, labels, confidence, outside, per, weights, question, on_unrated)
-    return summary.channel().pooled()
+    return summary.pooled()
 
 
 def _summary(

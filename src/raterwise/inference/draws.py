@@ -9,6 +9,7 @@ independent units as it is and bounds memory and time, whatever the number of ca
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +40,10 @@ def resampling_units(predictions: Predictions, seed: int) -> Units:
     return block[codes], MAX_UNITS
 
 
-def multiplicities(units: int, resamples: int, seed: int, stream: int = 2) -> NDArray[np.float64]:
+def multiplicities(units: int, resamples: int, seed: int, stream: int = 2) -> NDArray[Any]:
     """Return (resamples, units): how often each unit is drawn, `units` draws with replacement."""
     random = np.random.default_rng([seed, stream])
-    out = np.empty((resamples, units))
+    out = np.empty((resamples, units), np.uint16 if units < 1 << 16 else np.int64)
     for b in range(resamples):
         out[b] = np.bincount(random.integers(0, units, units), minlength=units)
     return out
@@ -56,7 +57,9 @@ def digest_in_memory(
     if settings.resamples and settings.unit != "raters":
         codes, number = units or resampling_units(predictions, settings.seed)
     unit = "cases" if predictions.groups is None else "patients"
-    digest = digest_of(predictions, plans, units=codes, number=number, unit=unit)
+    # Cases from elsewhere are added to summaries that are there.
+    in_turn = codes is not None and predictions.outside is None
+    digest = digest_of(predictions, plans, units=codes, number=number, unit=unit, in_turn=in_turn)
     if predictions.outside is None:
         return digest
     return with_outside(digest, predictions.outside, settings.seed, drawn=codes is not None)

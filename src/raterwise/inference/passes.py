@@ -158,6 +158,19 @@ class Pass:
             if said:
                 yield f"{row.title}: {said}"
 
+    def in_turns(self) -> list[list[str]]:
+        """Return the metrics in the order in which their tables take the least memory."""
+        return self.digest.in_turns(self._plans)
+
+    def let_go(self, metrics: Sequence[str], *, part: bool = False) -> None:
+        """Free the tables of metrics that have been judged; with `part`, the least useful."""
+        gone = {self._plans[name] for name in metrics}
+        for known in (self._tables, self._stacks):
+            for key in list(known):
+                if (key[1][0] if key[0] == "raters" else key[0]) in gone:
+                    del known[key]
+        self.digest.let_go(gone, part=part)
+
     def _kept(self, row: Metric) -> Any:
         return self.digest.summaries[self._plans[row.name]]
 

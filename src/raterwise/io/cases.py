@@ -56,6 +56,14 @@ class TableColumns:
         )
         return {name: getattr(self, name) for name in names}
 
+    def for_draw(self, file: Path) -> TableColumns:
+        """Return the columns of one draw, whose file need not repeat labels, patients, weights."""
+        if is_npz(file):
+            return self
+        known = open_table(file, delimiter=self.delimiter, encoding=self.encoding).columns
+        names = ("label_column", "group_column", "weight_column")
+        return replace(self, **{name: None for name in names if getattr(self, name) not in known})
+
     def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
         """Return the file to read ratings from: the one given, that of the predictions, or none."""
         told = self.ratings.layout is not None or bool(self.ratings.named)

@@ -204,6 +204,8 @@ def kernel_error(table: BinTable, *, estimator: str = "plugin") -> FloatArray:
     """dᵀ K d / W² of a table whose deviations are K^½ d: squared kernel error, diagonal included.
 
     A table of cells does not know what each case adds to the diagonal, so that the estimator
-    without it (Widmann et al. 2019) is made of the cases, and the interval of this one.
+    without it (Widmann et al. 2019) is made of the cases, and the interval of this one. Of several
+    classes it is the mean; the weight of all counts every case as often as there are classes.
     """
-    return np.asarray((table.deviation**2).sum(axis=(-2, -1)) / _all_weight(table) ** 2)
+    often = table.deviation.shape[-2]
+    return np.asarray(often * (table.deviation**2).sum(axis=(-2, -1)) / _all_weight(table) ** 2)

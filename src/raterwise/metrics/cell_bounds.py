@@ -302,11 +302,17 @@ def kernel_of_cells(sums: CellSums, options: Options) -> tuple[float, float]:
     Cases stand at the mean of their cell, where the kernel of two of them is off by at most
     (|z - mean| + |z' - mean'|) / h. What each case adds with itself is known exactly.
     """
+    each = [_kernel_of_channel(sums, c, options) for c in range(len(sums.fine))]
+    value, bound = np.mean(each, axis=0)
+    return float(value), float(bound)
+
+
+def _kernel_of_channel(sums: CellSums, c: int, options: Options) -> tuple[float, float]:
     from raterwise.densities.laplace import laplace_pairs
     from raterwise.metrics.proper import unequal_weights
 
-    cells, cases = _cells(sums, 0), float(sums.fine[0, :, 0].sum())
-    total, squares = float(cells.mass.sum()), float(sums.fine[0, :, 2].sum())
+    cells, cases = _cells(sums, c), float(sums.fine[c, :, 0].sum())
+    total, squares = float(cells.mass.sum()), float(sums.fine[c, :, 2].sum())
     residual = cells.hits - cells.mass * cells.mean
     pairs = float(laplace_pairs(cells.mean, residual[None], options["bandwidth"])[0])
     whole = 2 * pairs + float((residual**2).sum())
@@ -318,14 +324,14 @@ def kernel_of_cells(sums: CellSums, options: Options) -> tuple[float, float]:
         raise unequal_weights("kernel error")
     if cases < 2:
         return float("nan"), 0.0
-    own = _own_squares(sums) * total / cases
+    own = _own_squares(sums, c) * total / cases
     scale = total**2 * (1 - 1 / cases)
     return (whole - own) / scale, moved / scale
 
 
-def _own_squares(sums: CellSums) -> float:
+def _own_squares(sums: CellSums, c: int) -> float:
     """Return Σ w (μ - z)² of all cases of a channel, from the moments about the edges."""
-    used = np.flatnonzero(sums.fine[0, :, 1] > 0)
-    _, w, _, mu, mumu, _, d, dd, mud, _ = sums.fine[0, used].T
+    used = np.flatnonzero(sums.fine[c, :, 1] > 0)
+    _, w, _, mu, mumu, _, d, dd, mud, _ = sums.fine[c, used].T
     edge = fine_cells()[used]
     return float((mumu - 2 * (mud + edge * mu) + dd + 2 * edge * d + edge**2 * w).sum())

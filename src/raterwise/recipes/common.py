@@ -157,7 +157,7 @@ def by_edges(edges_of: Callable[[ScoreMasses, Options], Array]) -> Prepare:
         if like is not None:
             return BinSums.of_scores(summary, like.channel_edges)
         channels = range(summary.channels)
-        edges = [edges_of(summary.channel(c).pooled(), options) for c in channels]
+        edges = [edges_of(summary.pooled(c), options) for c in channels]
         return BinSums.of_scores(summary, edges)
 
     return prepare
@@ -182,7 +182,7 @@ def of_ranks(
     over = formula if of_table is None else of_table
 
     def value(summary: SortedScores, options: Options) -> tuple[float, None]:
-        scores = summary.channel().pooled()
+        scores = summary.pooled()
         own = {name: options[name] for name in extra}
         return float(formula(scores.mass, scores.hits, **own)), None
 
@@ -223,7 +223,7 @@ def exact_ks(summary: SortedScores, options: Options) -> tuple[float, None]:
     """Return the KS error over every distinct score, not over cells."""
     gaps, total = [], 0.0
     for c in range(summary.channels):
-        scores = summary.channel(c).pooled()
+        scores = summary.pooled(c)
         gap = np.cumsum(scores.hits - scores.mass * scores.score)
         gaps.append(np.abs(gap).max(initial=0))
         total += float(scores.mass.sum())

@@ -45,7 +45,7 @@ def of_event_ranks(formula: Callable[[Array, Array], Array], bound: Bound) -> di
     """Return the parts of a metric of the ranks of a class's probability."""
 
     def value(summary: SortedScores, options: Options) -> tuple[float, None]:
-        pooled = [summary.channel(c).pooled() for c in range(summary.channels)]
+        pooled = [summary.pooled(c) for c in range(summary.channels)]
         each = np.array([float(formula(scores.mass, scores.hits)) for scores in pooled])
         return float(operating.mean_over_classes(each)), None
 

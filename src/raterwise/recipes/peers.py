@@ -81,7 +81,7 @@ def exact_kuiper(summary: SortedScores, options: Options) -> tuple[float, None]:
     """Return Kuiper's statistic over every distinct score, not over cells."""
     reach = total = 0.0
     for c in range(summary.channels):
-        scores = summary.channel(c).pooled()
+        scores = summary.pooled(c)
         gap = np.cumsum(scores.hits - scores.mass * scores.score)
         reach += float(gap.max(initial=0) - gap.min(initial=0))
         total += float(scores.mass.sum())
@@ -89,21 +89,27 @@ def exact_kuiper(summary: SortedScores, options: Options) -> tuple[float, None]:
 
 
 def laplace_smoother(summary: SortedScores, cells: BinTable, options: Options) -> Array:
-    """Return K^½ of the Laplace kernel between cells, at the metric's bandwidth."""
-    score, mass = cell_centres(cells)
-    kernel = np.exp(-np.abs(score[:, None] - score) / options["bandwidth"])
-    values, vectors = np.linalg.eigh(np.where(mass[:, None] * mass > 0, kernel, np.eye(len(mass))))
-    return np.asarray((vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T)
+    """Return K^½ of the Laplace kernel between cells, at the metric's bandwidth, of each class."""
+    found = []
+    for c in range(summary.channels):
+        score, mass = cell_centres(cells, c)
+        kernel = np.exp(-np.abs(score[:, None] - score) / options["bandwidth"])
+        held = np.where(mass[:, None] * mass > 0, kernel, np.eye(len(mass)))
+        values, vectors = np.linalg.eigh(held)
+        found.append((vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T)
+    return found[0] if len(found) == 1 else np.stack(found)
 
 
 def kernel_pairs(summary: SortedScores, options: Options) -> tuple[float, None]:
-    """Return the squared kernel error of the cases themselves."""
+    """Return the squared kernel error of the cases themselves, the mean over the classes."""
     from raterwise.densities.laplace import squared_kernel_error
 
-    score, mass, hits = summary.cases()
-    return squared_kernel_error(
-        score, hits - mass * score, mass, options["bandwidth"], options["estimator"]
-    ), None
+    found = []
+    for c in range(summary.channels):
+        score, mass, hits = summary.cases(c)
+        how = options["bandwidth"], options["estimator"]
+        found.append(squared_kernel_error(score, hits - mass * score, mass, *how))
+    return float(np.mean(found)), None
 
 
 def top_squares_of_label(rows: Rows) -> Array:

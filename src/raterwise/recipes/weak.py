@@ -35,7 +35,7 @@ CERTAIN = (
 
 def channels_of(summary: SortedScores) -> list[ScoreMasses]:
     """Return the sorted scores of every class asked about."""
-    pooled = [summary.channel(c).pooled() for c in range(summary.channels)]
+    pooled = [summary.pooled(c) for c in range(summary.channels)]
     return [ScoreMasses(s.score[u], s.mass[u], s.hits[u]) for s in pooled for u in [s.mass > 0]]
 
 

@@ -7,8 +7,9 @@ from os import PathLike
 from typing import Any
 
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
+from raterwise.curves.clinical_tables import DecisionCurve
 from raterwise.io.files import write_text_atomically
-from raterwise.report import charts, sections
+from raterwise.report import charts, operating_charts, sections
 from raterwise.report.acceptance import has_both
 from raterwise.report.extras import method
 from raterwise.report.findings import differences_by_finding
@@ -26,6 +27,8 @@ TELLING = ("nll", "brier", "epistemic_loss", "calibration_error", "ece", "auccc"
 """The metrics whose ranking the summary tells, where they are there."""
 LEVEL = 0.05
 """An adjusted p-value up to this is shown in bold."""
+TABLE_STEP = 5
+"""Of how many thresholds the table of net benefits shows one."""
 TIED = 1e-9
 """Shares of resamples that differ by less are equal."""
 
@@ -109,6 +112,7 @@ def comparison_html(
         _ranking(comparison),
         _reliability(models, found),
         _thresholds(models, found),
+        _acting(models, found),
         sections.dispersion(models, found),
         method(first, first.to_dict()["versions"]),
     ]
@@ -295,3 +299,36 @@ def _thresholds(models: Mapping[str, Results], found: Charts) -> Html | None:
         class_="pair",
     )  # fmt: skip
     return section("thresholds", "Do they know when they are wrong?", pair)
+
+
+def _acting(models: Mapping[str, Results], found: Charts) -> Html | None:
+    """Return the decision curves of the models, of which there are some of two classes."""
+    curves = {
+        name: DecisionCurve.from_dict(results.curves["operating"])
+        for name, results in models.items()
+        if "operating" in results.curves
+    }
+    if not curves:
+        return None
+    first = next(iter(curves.values()))
+    benefits = {name: curve.model.net_benefit.value for name, curve in curves.items()}
+    if first.raters is not None:
+        benefits[operating_charts.RATER] = first.raters.net_benefit.value
+    benefits[operating_charts.ALL] = first.treat_all
+    rows = [
+        (percent(t), *(number(values[i]) for values in benefits.values()))
+        for i, t in enumerate(first.thresholds)
+        if (i + 1) % TABLE_STEP == 0
+    ]
+    table = data_table(("Act from", *benefits), rows, "Net benefit")
+    told = (
+        f"Net benefit of acting on “{first.name}”: positives acted on, less the false alarms that "
+        "the threshold says they are worth. The dashed line is acting on nobody."
+    )
+    if first.raters is not None:
+        told += " “One more rater” is acting on what another rater says, judged by the others."
+    half = round(len(first.thresholds) / 2) - 1
+    words = "; ".join(f"{name}: {number(values[half])}" for name, values in benefits.items())
+    words = f"Decision curves. Net benefit at {percent(first.thresholds[half])}: {words}."
+    chart = found.place("decisions-chart", operating_charts.decisions(curves), words)
+    return section("acting", "What does acting on them do?", figure(chart, told, table))

@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 
 from raterwise.curves.clinical_tables import Band, DecisionCurve
-from raterwise.report.charts import FAINT, SERIES, Rows, Spec, altair, compiled
+from raterwise.report.charts import (
+    FAINT,
+    INK,
+    LONG,
+    MOST_BANDS,
+    SERIES,
+    Rows,
+    Spec,
+    altair,
+    compiled,
+)
 
-__all__ = ["decision", "outcomes", "roc"]
+__all__ = ["decision", "decisions", "outcomes", "roc"]
 
 MODEL, RATER, ALL = "The model", "One more rater", "Everybody"
 BARS = 20
@@ -28,9 +38,49 @@ def decision(curves: Mapping[str, DecisionCurve], start: float) -> Spec:
             lines[RATER] = curve.raters.net_benefit
         for who, band in lines.items():
             rows += _rows(curve.thresholds, band, name=name, who=who)
+    base, colour, params = _base(alt, rows, curves)
+    mark = (
+        alt.Chart(alt.Data(values=[{"one": 1}]))
+        .transform_calculate(x="at")
+        .mark_rule(color=SERIES[1], strokeWidth=1.5)
+        .encode(x=alt.X("x:Q", scale=_unit(alt), title="Threshold: act from this probability"))
+    )
+    at = alt.param(name="at", value=start)
+    chart = alt.layer(*_net_benefit(alt, base, rows, colour), mark)
+    return compiled(chart.add_params(at, *params).properties(width="container", height=280))
+
+
+def decisions(models: Mapping[str, DecisionCurve]) -> Spec:
+    """Return the net benefit of several models against the threshold, beside a rater's."""
+    alt = altair()
+    rows: Rows = []
+    for name, curve in models.items():
+        rows += _rows(curve.thresholds, curve.model.net_benefit, name=name, who=name)
+    first = next(iter(models.values()))
+    others = {ALL: _plain(first.treat_all)}
+    if first.raters is not None:
+        others = {RATER: first.raters.net_benefit, **others}
+    for who, band in others.items():
+        rows += _rows(first.thresholds, band, name=who, who=who)
+    if len(models) > MOST_BANDS:  # they could not be told apart
+        rows = [{**row, "low": None, "high": None} for row in rows]
+    colours = [SERIES[i % len(SERIES)] for i in range(len(models))]
+    colours += [INK if who == RATER else FAINT for who in others]
+    names = [*models, *others]
+    columns = 1 if any(len(name) > LONG for name in names) else 3
+    colour = alt.Color(
+        "who:N", sort=None, scale=alt.Scale(domain=names, range=colours),
+        legend=alt.Legend(title=None, symbolType="circle", columns=columns),
+    )  # fmt: skip
+    base = alt.Chart(alt.Data(values=rows))
+    chart = alt.layer(*_net_benefit(alt, base, rows, colour))
+    return compiled(chart.properties(width="container", height=300))
+
+
+def _net_benefit(alt: Any, base: Any, rows: Rows, colour: Any) -> list[Any]:
+    """Return the layers of net benefits: acting on nobody, bands, lines, and what is pointed at."""
     highest = max(row["high"] or row["y"] for row in rows)
     top = max(1.05 * highest, 0.01)
-    base, colour, params = _base(alt, rows, curves)
     x = alt.X("x:Q", title="Threshold: act from this probability", scale=_unit(alt),
               axis=alt.Axis(format=".0%", tickCount=5))  # fmt: skip
     # Below the frame acting harms more than it helps, however much.
@@ -47,16 +97,8 @@ def decision(curves: Mapping[str, DecisionCurve], start: float) -> Spec:
     line = base.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=colour)
     touch = base.mark_circle(size=90, opacity=0, clip=True).encode(x=x, y=y, tooltip=tips)
     none = alt.Chart(alt.Data(values=[{"y": 0}])).mark_rule(color=FAINT, strokeDash=[5, 4])
-    mark = (
-        alt.Chart(alt.Data(values=[{"one": 1}]))
-        .transform_calculate(x="at")
-        .mark_rule(color=SERIES[1], strokeWidth=1.5)
-        .encode(x=alt.X("x:Q", scale=_unit(alt), title="Threshold: act from this probability"))
-    )
     edges = band.encode(x=x, y=alt.Y("low:Q", title=title, scale=scale), y2="high:Q", color=colour)
-    at = alt.param(name="at", value=start)
-    chart = alt.layer(none.encode(y=alt.Y("y:Q", title=title)), edges, line, touch, mark)
-    return compiled(chart.add_params(at, *params).properties(width="container", height=280))
+    return [none.encode(y=alt.Y("y:Q", title=title)), edges, line, touch]
 
 
 def roc(curves: Mapping[str, DecisionCurve]) -> Spec:

@@ -31,25 +31,27 @@ TRIPOD = (
     "e078378."
 )
 CLAIM = (
-    "Mongan J, Moy L, Kahn CE Jr. Checklist for Artificial Intelligence in Medical Imaging "
-    "(CLAIM): a guide for authors and reviewers. Radiology: Artificial Intelligence 2020;2(2):"
-    "e200029."
+    "Tejani AS, Klontzas ME, Gatti AA, et al. Checklist for Artificial Intelligence in Medical "
+    "Imaging (CLAIM): 2024 update. Radiology: Artificial Intelligence 2024;6(4):e240300."
 )
 
 FOR_THE_AUTHORS = (
-    ("5a", "7", "Where the data come from, and whether they represent those the model is for"),
+    ("5a", "5-7", "Where the data come from, and whether they represent those the model is for"),
     ("5b, 6a", "7", "Dates, setting, number and place of the centres"),
-    ("6b", "8", "Who was eligible"),
-    ("7", "9", "How images and data were prepared"),
+    ("6b, 6c", "8", "Who was eligible, and treatments received"),
+    ("7", "9-11, 13", "How images were acquired, prepared, chosen and de-identified"),
     ("8a", "14, 15", "What the classes mean clinically, and why this reference standard"),
     ("8b", "16", "Qualification and experience of the raters"),
     ("8c", "17", "Whether the raters were blinded to the model and to each other; their tools"),
-    ("10", "19", "How the sample size was chosen (raterwise plan computes it from a pilot)"),
-    ("12a, 16", "20, 21", "That no patient of the training set is among these cases"),
-    ("12c, 15, 22", "22-27", "The model: kind, inputs, outputs, training, version"),
-    ("17, 18", "40-42", "Ethics, funding, protocol, registration, availability of data and code"),
-    ("20b", "34", "Characteristics of the patients"),
-    ("25-27", "38, 39", "Interpretation, limitations, use in practice"),
+    ("10", "21", "How the sample size was chosen (raterwise plan computes it from a pilot)"),
+    ("12a, 16", "19, 20", "That no patient of the training set is among these cases"),
+    ("12c, 12g, 22", "22-27", "The model: kind, inputs, training, version, how it was run"),
+    ("15", "22", "Why these thresholds, and how they were chosen"),
+    ("17-19", "34, 42-44", "Ethics, funding, protocol, registration, data, patients' part in it"),
+    ("18f", "43", "Where the code of the analysis can be had"),
+    ("20b, 20c", "36", "Characteristics of the patients, beside those of the training set"),
+    ("–", "31, 39", "Which cases fail, and whether the model can be explained"),
+    ("25-27", "40, 41", "Interpretation, limitations, use in practice"),
 )
 """By item of TRIPOD+AI and of CLAIM: what no table of predictions and ratings can answer."""
 
@@ -62,7 +64,7 @@ def text_of(results: Any) -> str:
         "## Results",
         *_results(results),
         "## Checklist",
-        "Items of TRIPOD+AI and of CLAIM (2020), and where the text above answers them.",
+        "Items of TRIPOD+AI and of CLAIM (both of 2024), and where the text above answers them.",
         _checklist(results),
         "## What these data cannot answer",
         "The authors have to add, and raterwise cannot know:",
@@ -196,7 +198,8 @@ def _results(results: Results) -> Iterator[str]:
 def _sentence(e: Any, results: Results) -> str:
     title, level = markdown_text(e.title), f"{100 * results.options.get('level', 0.95):g} % CI"
     ends = "" if e.low is None else f" ({level} {_figure(e.low)} to {_figure(e.high)})"
-    return f"{title} was {_figure(e.value)}{ends}."
+    tested = "" if e.p_value is None else f", p {_p(e.p_value)}"
+    return f"{title} was {_figure(e.value)}{ends}{tested}."
 
 
 def _about_subgroups(results: Results) -> str:
@@ -236,18 +239,18 @@ def _checklist(results: Results) -> str:
         ("–", "18", "Variability between raters",
          "Results, rater agreement" if agreement else
          "Not computed" if many else "Cannot be answered with one rating per case"),
-        ("11", "13", "Missing data", "Methods, cases"),
-        ("12d", "–", "Dependence of cases of one patient",
+        ("11", "12", "Missing data", "Methods, cases"),
+        ("–", "29", "Dependence of cases of one patient",
          "Methods, uncertainty" if results.data.get("patients") else
          "Not answered: patients were not named, and cases taken as independent"),
         ("12e", "28", "Measures of performance", "Methods, measures"),
-        ("–", "29", "Uncertainty",
+        ("23a", "29", "Uncertainty",
          "Methods, uncertainty" if interval else "Not answered: no intervals were made"),
         ("14, 23a", "30", "Performance in sub-groups",
          "Results" if results.subgroups else "Not answered: no sub-groups were given"),
-        ("18f", "23", "Software", "Methods, software"),
-        ("20a, 21", "33", "Numbers analysed and left out", "Methods, cases"),
-        ("23a", "35, 36", "Performance with intervals",
+        ("–", "23", "Software of the analysis", "Methods, software"),
+        ("20a, 21", "35", "Numbers analysed and left out", "Methods, cases"),
+        ("23a", "37, 38", "Performance with intervals",
          "Results" if interval else "Results, without intervals"),
     )  # fmt: skip
     lines = ["| TRIPOD+AI | CLAIM | Item | Answered in |", "| --- | --- | --- | --- |"]

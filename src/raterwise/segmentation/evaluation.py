@@ -10,21 +10,21 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from raterwise.choices import Interval, OnSingle, Per, Questions, Unit
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
 from raterwise.request import Metrics, Request
 from raterwise.results import Results
-from raterwise.segmentation.cases import Selection
+from raterwise.segmentation.cases import Selection, Voxels
 from raterwise.segmentation.levels import LevelImages
 from raterwise.segmentation.panels import roster_of
 from raterwise.segmentation.reduction import Reduction
 from raterwise.segmentation.request import ImageRequest
-from raterwise.segmentation.running import Job, Source, checkpoint_of, gather, measured
+from raterwise.segmentation.running import Job, Source, checkpoint_of, gather, measured, opened
 from raterwise.subgroups import metrics_by_level
 from raterwise.variables import variables_of
 
-__all__ = ["evaluate", "evaluate_job"]
+__all__ = ["classes_of", "evaluate", "evaluate_job"]
 
 
 def evaluate(
@@ -70,7 +70,8 @@ def evaluate(
         where the image is measured, one at a time.
     metrics : str or sequence of str, default "all"
         "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
-        "clinical", stands for its metrics.
+        "clinical", stands for its metrics. "all" has the clinical ones of two classes, as
+        `raterwise.evaluate`; images that can be read only once must tell it by `num_classes=2`.
     reduction : {"per_case", "pooled"}, default "per_case"
         "per_case": one value per image, their mean and standard deviation, and an interval over
         images (the MR paper's). "pooled": all voxels together; every voxel counts, so large images
@@ -172,6 +173,7 @@ def evaluate(
         threshold=threshold,
         options=options,
         settings=settings,
+        classes=classes_of(cases, num_classes) if "all" in metrics else None,
     )
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     roster = roster_of(raters, cases) if settings.draws_raters else ()
@@ -181,6 +183,17 @@ def evaluate(
         checkpoint=checkpoint, progress=progress, subgroups=subgroups,
         subgroup_metrics=subgroup_metrics,
     )  # fmt: skip
+
+
+def classes_of(cases: Iterable[Source], num_classes: int | None = None) -> int | None:
+    """Return how many classes the images have, by the first; None where it cannot be looked at."""
+    if num_classes is not None or not isinstance(cases, Sequence) or not len(cases):
+        return num_classes
+    try:
+        case = opened(cases[0])
+        return None if case is None else Voxels.of(case, None, Selection()).num_classes
+    except (RaterwiseError, OSError):
+        return None  # what is wrong with it is said when it is measured
 
 
 def evaluate_job(

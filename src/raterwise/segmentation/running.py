@@ -41,6 +41,7 @@ __all__ = [
     "map_name",
     "measure",
     "measured",
+    "opened",
 ]
 
 Source = Case | CaseFiles | Callable[[], Case]
@@ -194,23 +195,34 @@ def _open(job: Job, item: _Item) -> _Opened | Bad:
     try:
         if not isinstance(source, CaseFiles):
             return _Opened(source())
-        images = read_images(source)
+        return _of_files(source, job.spacing)
     except MissingExtraError:
         raise  # which is nobody's bad image
     except (RaterwiseError, OSError) as error:
         text = str(error)
         return Bad(text if item.name in text else f"{item.name}: {text}")
+
+
+def _of_files(files: CaseFiles, spacing: tuple[float, ...] | None = None) -> _Opened:
+    images = read_images(files)
     case = Case(
         images.probabilities,
         images.masks,
         region=images.region,
-        spacing=images.spacing or job.spacing,
-        patient=source.patient,
-        name=source.case,
+        spacing=images.spacing or spacing,
+        patient=files.patient,
+        name=files.case,
         layout="one_hot" if images.one_hot else "labels",
-        raters=source.rater_names,
+        raters=files.rater_names,
     )
     return _Opened(case, images.affine)
+
+
+def opened(source: Source) -> Case | None:
+    """Return an image that may be looked at before it is measured; None of a function."""
+    if isinstance(source, CaseFiles):
+        return _of_files(source).case
+    return source if isinstance(source, Case) else None
 
 
 def _measure_opened(job: Job, item: _Item, image: _Opened | Bad) -> Measured | Bad:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise import stability
 from raterwise.choices import Per, Questions
 from raterwise.errors import InvalidInputError
+from raterwise.growing_parts import Partition, variations_of
 from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -118,7 +118,7 @@ def total_variation(
     >>> 0 < tv.mean < 0.1
     True
     """
-    partition = stability.Partition(start, step, repeats, seed)
+    partition = Partition(start, step, repeats, seed)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     request = Request.of(
         metric, bins=bins, question=question, per=per,
@@ -131,7 +131,7 @@ def total_variation(
     each = []
     for number, case in enumerate(cases):
         voxels = _all(Voxels.of(case, None, selection, number))
-        each.append(float(np.nanmean(stability.variations_of(voxels, measure, partition))))
+        each.append(float(np.nanmean(variations_of(voxels, measure, partition))))
         if progress and total:
             progress("total variation", (number + 1) / total)
     if not each:

@@ -22,6 +22,7 @@ from raterwise.inference.raters import summaries_by_panel
 from raterwise.inference.settings import Progress
 from raterwise.kernels._threads import number_of_threads
 from raterwise.predictions import Predictions
+from raterwise.prevalence import Prior, in_use
 from raterwise.streaming.here import results_here
 from raterwise.streaming.parts import Part, StreamColumns, read_part
 from raterwise.streaming.saved import Checkpoint, stamp
@@ -61,6 +62,8 @@ class PartJob:
     compares_raters: bool = False
     level_plans: tuple[Any, ...] = ()
     """Of the metrics that are made within the levels of what tells cases apart."""
+    prior: Prior | None = None
+    """How frequent classes are here and in use, where the cases are to count as in use."""
 
 
 def digest_of_part(job: PartJob, part: Part) -> Digest:
@@ -85,6 +88,10 @@ def _digest_of_part(job: PartJob, part: Part) -> Digest:
     elif job.intervals:
         # Blocks are random: which of the cases were dropped before makes no difference.
         blocks = blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
+    if job.prior is not None:
+        predictions, used = in_use(predictions, job.prior)
+        blocks = None if blocks is None else blocks[used.rows]
+        variables = tuple(v.take(used.rows) for v in variables)
     about: dict[str, Any] = {
         "number": STREAM_UNITS if job.intervals else 1,
         "unit": "cases" if groups is None else "patients",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from os import PathLike, fspath
 from pathlib import Path
@@ -21,6 +22,8 @@ from raterwise.io.outputs import checkpoint_files, refuse_overwriting
 from raterwise.judging import judge, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.predictions import Predictions
+from raterwise.prevalence import Prior, in_words, refuse_source_alone
+from raterwise.questions import Question
 from raterwise.request import Given, Metrics, Request
 from raterwise.results import Results
 from raterwise.rules import did_you_mean
@@ -28,6 +31,7 @@ from raterwise.streaming.digests import PartJob, digest_of_parts
 from raterwise.streaming.parts import StreamColumns, check_in_cells, parts_of
 from raterwise.streaming.saved import save_digest
 from raterwise.subgroups import metrics_by_level, with_subgroups
+from raterwise.summaries import BinPlan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.outside import with_outside
 from raterwise.variables import Variable, in_order
@@ -59,6 +63,8 @@ def evaluate_stream(
     on_single: OnSingle = "error",
     subgroups: str | Sequence[str] | None = None,
     subgroup_metrics: Metrics | None = None,
+    target_prevalence: float | ArrayLike | None = None,
+    source_prevalence: float | ArrayLike | None = None,
     threads: int | None = None,
     client: Any = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -114,6 +120,9 @@ def evaluate_stream(
         and compared with those of all other cases, as in `evaluate`.
     subgroup_metrics : str or sequence of str, default None
         Of the metrics asked for, those to make in every level, as in `evaluate`.
+    target_prevalence, source_prevalence : float or array-like of shape (K,), default None
+        How frequent the classes are in use, and where the probabilities are right, as in
+        `evaluate`. The files are read twice: how frequent classes are among the labels comes first.
     threads : int, default None
         How many to use; by default as many as the machine has cores.
     client : dask.distributed.Client, default None
@@ -179,7 +188,13 @@ def evaluate_stream(
     )  # fmt: skip
     elsewhere = _outside(outside, found, save_summary)
     chosen = metrics_by_level(subgroup_metrics, request) if apart else None
-    job = _job(found, request, on_unrated, chosen)
+    prior = None
+    refuse_source_alone(target_prevalence, source_prevalence)
+    if target_prevalence is not None:
+        _refuse_in_use(found, request, outside, save_summary)
+        prior = _prior(found, parts, on_unrated, target_prevalence, source_prevalence, client)
+        request = request.at_other_prevalence(metrics)
+    job = replace(_job(found, request, on_unrated, chosen), prior=prior)
     if save_summary is not None and job.panels:
         raise InvalidInputError(
             'unit: must be "cases" for a saved summary, since the raters of the places that are '
@@ -197,10 +212,45 @@ def evaluate_stream(
         )
         if save_summary is not None:
             save_digest(fspath(save_summary), digest, header_of(request, chosen), anonymous=True)
-        return evaluate_digest(
+        results = evaluate_digest(
             digest, request, lambda what, done: report(what, READING + (1 - READING) * done),
             chosen, outside=elsewhere,
         )  # fmt: skip
+    if prior is None:
+        return results
+    told = prior.told(digest.facts.worth)
+    return replace(
+        results,
+        data={**results.data, "target_prevalence": told},
+        warnings=(in_words(told, digest.facts.class_names), *results.warnings),
+    )
+
+
+LABELS = BinPlan(Question("per_class", "case"), 1)
+"""The plan of how frequent each class is among the labels, every case once."""
+
+
+def _prior(
+    columns: StreamColumns, parts: Any, on_unrated: OnUnrated, target: Any, source: Any, client: Any
+) -> Prior:
+    """Return how frequent classes are here and in use, from a first reading of the labels."""
+    job = PartJob(columns, (LABELS,), 0, intervals=False, on_unrated=on_unrated)
+    table = digest_of_parts(job, parts, cluster=client).summaries[LABELS].table
+    return Prior.of(table.positive.sum(axis=-1), target, source)
+
+
+def _refuse_in_use(columns: StreamColumns, request: Request, outside: Any, saved: Any) -> None:
+    """Refuse what does not go with another prevalence."""
+    if saved is not None:
+        raise InvalidInputError(
+            "target_prevalence: a saved summary knows the labels of one place alone; leave out "
+            "save_summary"
+        )
+    if request.settings.draws_raters:
+        raise InvalidInputError('target_prevalence: goes with unit="cases"')
+    for name, given in (("confidence", columns.confidence), ("outside", outside)):
+        if given is not None:
+            raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")
 
 
 def _check_arguments(columns: Mapping[str, Any]) -> None:

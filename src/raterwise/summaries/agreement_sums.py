@@ -50,6 +50,8 @@ class AgreementPlan:
     """Sum the agreement of the raters, whatever was predicted."""
 
     kind: ClassVar[str] = "agreement"
+    grows: ClassVar[bool] = False
+    by_units: ClassVar[bool] = False
 
     def direct_loop(self, predictions: Predictions) -> None:
         """Return None: there is none."""
@@ -61,6 +63,10 @@ class AgreementPlan:
     def takes_votes(self) -> bool:
         """Yes."""
         return True
+
+    def room(self, num_classes: int, units: int, cases: int) -> int:
+        """Return how many bytes the sums take."""
+        return units * self.empty(num_classes).sums.nbytes
 
     def prepared(self, rows: Rows) -> Rows:
         """Return the rows as they are."""
@@ -125,6 +131,9 @@ class AgreementSums:
     def arrays(self) -> dict[str, FloatArray]:
         """Return what a file keeps."""
         return {"sums": self.sums}
+
+    def forget(self) -> None:
+        """Do nothing: nothing is kept that was made of the sums."""
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of these sums, which is exact."""

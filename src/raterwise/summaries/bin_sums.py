@@ -43,6 +43,8 @@ class BinPlan:
     """Which question to sum, over which bins: a number of equal bins or a tuple of edges."""
 
     kind: ClassVar[str] = "bins"
+    grows: ClassVar[bool] = False
+    by_units: ClassVar[bool] = True
 
     question: Question | Event | PerCaseScore
     bins: int | tuple[float, ...] = 15
@@ -69,6 +71,10 @@ class BinPlan:
         from raterwise.kernels._numba import FIELDS
 
         return BinSums(self, np.zeros((units, channels, len(self.edges) - 1, FIELDS)))
+
+    def room(self, num_classes: int, units: int, cases: int) -> int:
+        """Return how many bytes the table takes."""
+        return units * int(self.empty(num_classes).sums.nbytes)
 
     def prepared(self, rows: Rows) -> ScoredCases:
         """Return the scored cases that have enough raters."""
@@ -150,8 +156,8 @@ class BinSums:
     """What the deviations were multiplied by, where they are smoothed; see `through`."""
     entries: Entries | None = None
     """The sums of each unit, where `sums` has those of all units together."""
-    stacks: dict[int, tuple[NDArray[Any], FloatArray]] = field(default_factory=dict, repr=False)
-    """Resampled tables that were asked for, which tables smoothed in several ways share."""
+    made: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """Resampled tables and entries, which tables of other plans and smoothers share."""
 
     @staticmethod
     def of(plan: BinPlan, rows: Rows, units: int = 1) -> BinSums:
@@ -186,9 +192,13 @@ class BinSums:
     @cached_property
     def table(self) -> BinTable:
         """The sums over all units."""
-        return BinTable(self._smooth(self.sums.sum(axis=0)))
+        return BinTable(self._smooth(self._total))
 
     @cached_property
+    def _total(self) -> FloatArray:
+        return np.asarray(self.sums.sum(axis=0))
+
+    @property  # not cached: a table that holds itself would not be freed with the last who use it
     def unsmoothed(self) -> BinSums:
         """The table before it was smoothed."""
         return self if self.smoother is None else replace(self, smoother=None)
@@ -266,17 +276,17 @@ class BinSums:
     def resampled(self, multiplicities: NDArray[Any]) -> BinTable:
         """Return the tables of resamples: `multiplicities` (B, units) says how often each unit."""
         units, *shape, fields = self.sums.shape
-        if id(multiplicities) not in self.stacks:
+        if id(multiplicities) not in self.made:
             cells = self.sums.reshape(units, -1, fields)
             stack = self.by_cell.resampled(multiplicities, cells.shape[1])
             # Holding the multiplicities, too, keeps their identity from passing to others.
-            self.stacks[id(multiplicities)] = multiplicities, stack
-        _, stack = self.stacks[id(multiplicities)]
+            self.made[id(multiplicities)] = multiplicities, stack
+        _, stack = self.made[id(multiplicities)]
         return BinTable(self._smooth(stack.reshape(len(stack), *shape, fields)))
 
     def without_each(self, first: int, last: int) -> BinTable:
         """Return the tables of all units but one, leaving out the first … last - 1 in turn."""
-        total, *shape, fields = self.sums.sum(axis=0)[None], *self.sums.shape[1:]
+        total, *shape, fields = self._total[None], *self.sums.shape[1:]
         if self.entries is None:
             left_out = self.sums[first:last]
         else:
@@ -290,13 +300,20 @@ class BinSums:
         sums = self.by_cell.grouped(groups, number, shape[0] * shape[1])
         return BinTable(self._smooth(sums.reshape(number, *shape, fields)))
 
-    @cached_property
+    @property
     def by_cell(self) -> Entries:
         """The sums per unit and cell that there are."""
         if self.entries is not None:
             return self.entries
-        units, fields = len(self.sums), self.sums.shape[-1]
-        return Entries.of_table(self.sums.reshape(units, -1, fields))
+        if "entries" not in self.made:
+            units, fields = len(self.sums), self.sums.shape[-1]
+            self.made["entries"] = Entries.of_table(self.sums.reshape(units, -1, fields))
+        entries: Entries = self.made["entries"]
+        return entries
+
+    def forget(self) -> None:
+        """Let go of what was made of the table, which can be made again."""
+        self.made.clear()
 
     @property
     def number_of_units(self) -> int:

@@ -125,6 +125,8 @@ class CellPlan:
     """Which question's scores to sum over fine cells."""
 
     kind: ClassVar[str] = "cells"
+    grows: ClassVar[bool] = False
+    by_units: ClassVar[bool] = False
 
     question: Question | Event
 
@@ -138,6 +140,10 @@ class CellPlan:
     def takes_votes(self) -> bool:
         """Tell whether `absorb_votes` can answer this question: where a case has one score."""
         return asked_of_two(self.question) in ("top_label", "positive")
+
+    def room(self, num_classes: int, units: int, cases: int) -> int:
+        """Return how many bytes the cells take."""
+        return sum(a.nbytes for a in self.empty(num_classes).arrays().values()) * units
 
     def prepared(self, rows: Rows) -> ScoredCases:
         """Return the scored cases."""
@@ -257,6 +263,9 @@ class CellSums:
     def arrays(self) -> dict[str, FloatArray]:
         """Return what a file keeps."""
         return {name: getattr(self, name) for name in ARRAYS}
+
+    def forget(self) -> None:
+        """Do nothing: nothing is kept that was made of the sums."""
 
     def take_in(self, scored: ScoredCases) -> None:
         """Add scored cases in place."""

@@ -43,6 +43,10 @@ class Plan(Protocol):
     """What to keep of the cases."""
 
     kind: ClassVar[str]
+    grows: ClassVar[bool]
+    """Whether the summary keeps whole rows, and has no tables to resample."""
+    by_units: ClassVar[bool]
+    """Whether what cases of one unit add is apart from what those of another do."""
 
     def empty(self, num_classes: int, units: int = 1) -> Any:
         """Return the summary of no cases."""
@@ -61,6 +65,9 @@ class Plan(Protocol):
 
     def takes_votes(self) -> bool:
         """Tell whether its summary can `absorb_votes`."""
+
+    def room(self, num_classes: int, units: int, cases: int) -> int:
+        """Return how many bytes the summary of so many cases takes, more or less."""
 
 
 class Summary(Protocol):
@@ -95,3 +102,6 @@ class Summary(Protocol):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file keeps."""
+
+    def forget(self) -> None:
+        """Let go of what was made of the summary, which can be made again."""

@@ -56,6 +56,8 @@ class DeviationPlan:
     """Sum what the verdict is made of; with `grouped`, also by patient."""
 
     kind: ClassVar[str] = "deviations"
+    grows: ClassVar[bool] = False
+    by_units: ClassVar[bool] = False
 
     grouped: bool = False
 
@@ -69,6 +71,10 @@ class DeviationPlan:
     def takes_votes(self) -> bool:
         """Yes."""
         return True
+
+    def room(self, num_classes: int, units: int, cases: int) -> int:
+        """Return how many bytes the sums take."""
+        return self.empty(num_classes, units).units.nbytes
 
     def prepared(self, rows: Rows) -> Rows:
         """Return the rows as they are."""
@@ -123,6 +129,9 @@ class DeviationSums:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file keeps."""
         return {"sums": self.sums, "units": self.units, "digits": np.array(self.digits)}
+
+    def forget(self) -> None:
+        """Do nothing: nothing is kept that was made of the sums."""
 
     def take_in(self, rows: Rows) -> None:
         """Add rows in place."""

@@ -18,6 +18,7 @@ from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Predictions
 from raterwise.summaries.contract import Plan, Summary
 from raterwise.summaries.facts import Facts
+from raterwise.summaries.in_turn import InTurn, in_turns, let_go
 from raterwise.summaries.one_pass import summarise
 
 __all__ = ["Digest", "UnitStack", "additions", "digest_of", "merged_in_order"]
@@ -95,6 +96,14 @@ class Digest:
         if self.weights is None and other.weights is None:
             return None
         return np.asarray(self.unit_weights + other.unit_weights, dtype=np.float64)
+
+    def in_turns(self, plans: Mapping[str, Any]) -> list[list[str]]:
+        """Return names of plans in the order in which to ask for their summaries."""
+        return in_turns(self.summaries, plans)
+
+    def let_go(self, plans: Iterable[Any], *, part: bool = False) -> None:
+        """Free what these plans take, where it can be made again; with `part`, the least useful."""
+        let_go(self.summaries, plans, part=part)
 
     def occupied(self) -> Digest:
         """Return the digest without the units that have no cases."""
@@ -179,13 +188,19 @@ def digest_of(
     first: int = 0,
     panel: bool = False,
     threads: int | None = None,
+    in_turn: bool = False,
 ) -> Digest:
     """Return the digest of predictions, all of them or a part.
 
     `units` (n,) is the resampling unit of each case, one of `number`; `first` is the place of the
-    first case among all; with `panel` the facts have who said what.
+    first case among all; with `panel` the facts have who said what. Summaries that are made
+    `in_turn` are made when somebody asks for them, from the predictions, which are kept.
     """
-    summaries = summarise(predictions, plans, units=units, num_units=number, threads=threads)
+    summaries: Mapping[Any, Any]
+    if in_turn:
+        summaries = InTurn(predictions, plans, units, number)
+    else:
+        summaries = summarise(predictions, plans, units=units, num_units=number, threads=threads)
     facts = Facts.of(predictions, first, panel=panel)
     if units is None:
         return Digest(summaries, facts, np.array([len(predictions)]), unit)

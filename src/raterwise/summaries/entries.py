@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.binning import locate
-from raterwise.summaries.sorted_scores import SortedScores
+from raterwise.summaries.sorted_scores import ScoreMasses, SortedScores
 
 __all__ = ["Entries"]
 
 FloatArray = NDArray[np.float64]
 
+DENSE = 4
+"""How many places for sums there may be for each score, to add up without sorting."""
+TOGETHER = 1 << 17
+"""How many scores are looked at together."""
+UNITS_TOGETHER = 512
 MOST_UNITS = 4096
 """How many units are looked at for how cells vary together."""
 
@@ -38,23 +44,26 @@ class Entries:
 
     @staticmethod
     def of_scores(scores: SortedScores, edges: Sequence[FloatArray], bins: int) -> Entries:
-        """Return an entry for every score of every unit, in the cells of its channel."""
-        units, cells, values = [], [], []
-        for c, channel_edges in enumerate(edges):
-            masses = scores.channel(c)
-            cells.append(c * bins + locate(masses.score, channel_edges))
-            units.append(np.zeros_like(cells[-1]) if masses.unit is None else masses.unit)
-            own = np.zeros((len(masses.mass), 5))
-            own[:, 0] = masses.mass > 0
-            own[:, 1] = masses.mass
-            own[:, 3] = masses.mass * masses.score
-            own[:, 4] = masses.hits
-            values.append(own)
-        return Entries(np.concatenate(units), np.concatenate(cells), np.concatenate(values))
+        """Return the entries of every unit in the cells of its channel."""
+        parts = [_of_channel(scores, c, own, bins) for c, own in enumerate(edges)]
+        if len(parts) == 1:
+            return Entries(*parts[0])
+        return Entries(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    @cached_property
+    def _by_unit(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The entries of each unit, in their order, and where those of a unit begin."""
+        number = int(self.unit.max(initial=-1)) + 1
+        small = self.unit.astype(np.uint16) if number <= 1 << 16 else self.unit
+        order = np.argsort(small, kind="stable").astype(np.uint32)
+        ends = np.cumsum(np.bincount(self.unit, minlength=number))
+        return order, np.concatenate(([0], ends))
 
     def dense(self, first: int, last: int, cells: int) -> FloatArray:
         """Return the sums of units first … last - 1 (units, cells, fields)."""
-        chosen = (self.unit >= first) & (self.unit < last)
+        order, begin = self._by_unit
+        ends = (begin[min(unit, len(begin) - 1)] for unit in (first, last))
+        chosen = order[slice(*ends)]
         at = (self.unit[chosen] - first) * cells + self.cell[chosen]
         size = (last - first) * cells
         each = [np.bincount(at, field, size).astype(np.float64) for field in self.values[chosen].T]
@@ -110,17 +119,16 @@ class Entries:
         cases only sums are known: as many are taken to be in both cells as if by chance, which is
         exact for units of one case. Of many units some are looked at.
         """
-        number = int(self.unit.max(initial=0)) + 1
+        number, cells = int(self.unit.max(initial=0)) + 1, channels * bins
         step = -(-number // MOST_UNITS)
-        chosen = self.unit % step == 0
-        at = self.unit[chosen] // step, self.cell[chosen]
-        cases, weight, score = np.zeros((3, -(-number // step), channels * bins))
-        for table, field in ((cases, 0), (weight, 1), (score, 3)):
-            table[at] = self.values[chosen, field]
-        in_unit = np.maximum(cases.sum(axis=1, keepdims=True) / channels, 1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            own = np.where(cases > 0, score * (weight - score) / cases, 0).sum(axis=0)
-        covariance = -(score / in_unit).T @ score
+        covariance, own = np.zeros((cells, cells)), np.zeros(cells)
+        for first in range(0, number, UNITS_TOGETHER):
+            table = self.dense(first, min(first + UNITS_TOGETHER, number), cells)
+            cases, weight, score = (table[-first % step :: step, :, field] for field in (0, 1, 3))
+            in_unit = np.maximum(cases.sum(axis=1, keepdims=True) / channels, 1)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                own += np.where(cases > 0, score * (weight - score) / cases, 0).sum(axis=0)
+            covariance -= (score / in_unit).T @ score
         for c in range(channels):
             covariance[c * bins : (c + 1) * bins, c * bins : (c + 1) * bins] = 0
         np.fill_diagonal(covariance, np.maximum(own, 0))
@@ -136,14 +144,68 @@ class Entries:
         from raterwise.kernels import _resample as kernels
         from raterwise.kernels._threads import in_threads
 
-        times = multiplicities.astype(np.float64, copy=False)
         fields = self.values.shape[1]
-        out = np.empty((len(times), cells, fields))
+        out = np.empty((len(multiplicities), cells, fields))
         add = kernels.resampling_kernel(fields)
 
         def some(start: int) -> None:
             stop = start + kernels.TOGETHER
-            add(times[start:stop], self.unit, self.cell, self.values, out[start:stop])
+            times = multiplicities[start:stop].astype(np.float64)
+            add(times, self.unit, self.cell, self.values, out[start:stop])
 
-        in_threads(some, range(0, len(times), kernels.TOGETHER))
+        in_threads(some, range(0, len(out), kernels.TOGETHER))
         return out
+
+
+def _of_channel(
+    scores: SortedScores, c: int, edges: FloatArray, bins: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
+    """Return unit, cell and sums of the scores of one channel, those of a unit in a cell added up.
+
+    In the order of the cells; within one, in that of the units where some are added up. Scores are
+    sorted, so some whole cells are looked at at a time.
+    """
+    order, score, mass, hits, unit = scores.sorted_columns(c)
+    cells = locate(score[order].astype(np.float64, copy=False), edges).astype(np.int32)
+    begin = np.flatnonzero(np.diff(cells, prepend=-1))
+    parts, first = [], 0
+    for last in (*begin[1:], len(cells)):
+        if last - first < TOGETHER and last < len(cells):
+            continue
+        part = ScoreMasses.in_order(order[first:last], score, mass, hits, unit)
+        parts.append(_of_cells(part, edges, int(cells[first])))
+        first = last
+    del order, score, mass, hits, unit, cells
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 5))
+    units, cell, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+    cell += c * bins
+    return units, cell, values
+
+
+def _of_cells(
+    masses: ScoreMasses, edges: FloatArray, lowest: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:
+    """Return the same for scores of which the lowest is in cell `lowest`."""
+    cell = locate(masses.score, edges) - lowest
+    unit = np.zeros_like(cell) if masses.unit is None else masses.unit
+    fields = {0: masses.mass > 0, 1: masses.mass, 3: masses.mass * masses.score, 4: masses.hits}
+    number = int(unit.max(initial=0)) + 1
+    place = cell * number + unit
+    size = (int(cell[-1]) + 1) * number
+    if size <= DENSE * len(place):
+        held = np.flatnonzero(np.bincount(place, minlength=size))
+        sums = {field: np.bincount(place, of, size)[held] for field, of in fields.items()}
+    else:
+        order = np.argsort(place, kind="stable")
+        new = np.diff(place[order], prepend=-1) > 0
+        if new.all():
+            held, sums = place, fields
+        else:
+            first = np.flatnonzero(new)
+            held = place[order[first]]
+            sums = {f: np.add.reduceat(of[order].astype(float), first) for f, of in fields.items()}
+    values = np.zeros((len(held), 5))
+    for field, of in sums.items():
+        values[:, field] = of
+    return held % number, lowest + held // number, values

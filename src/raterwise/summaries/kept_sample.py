@@ -26,6 +26,7 @@ class SamplePlan:
     """Keep every row."""
 
     kind: ClassVar[str] = "rows"
+    by_units: ClassVar[bool] = False
 
     grows: ClassVar[bool] = True
     """Whether its summary grows with the cases and makes no tables to resample."""
@@ -46,6 +47,10 @@ class SamplePlan:
         raise InvalidInputError(
             'question: "canonical" is of all cases, not of parts of them; ask "per_class"'
         )
+
+    def room(self, num_classes: int, units: int, cases: int) -> int:
+        """Return how many bytes the rows take."""
+        return 16 * cases * num_classes
 
     def direct_loop(self, predictions: Predictions) -> None:
         """Return None: there is none."""
@@ -95,6 +100,11 @@ class KeptSample:
         """Return a metric of the rows."""
         assert row.exact is not None
         return row.exact(self.in_order, options)
+
+    def forget(self) -> None:
+        """Let go of what was made of the rows, which can be made again."""
+        for name in ("tables", "counting", "in_order"):
+            self.__dict__.pop(name, None)
 
     def scores(self) -> KeptSample:
         """Return itself."""

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.kernels._threads import in_threads
+from raterwise.kernels._threads import in_threads, number_of_threads
 from raterwise.predictions import Predictions, Rows
 from raterwise.summaries.contract import Summary
 
-__all__ = ["STRIPES", "summarise"]
+__all__ = ["STRIPES", "same_table", "summarise"]
 
 STRIPES = 8
 """Into how many parts the cases are split: fixed, so that sums do not depend on the threads."""
 TILE = 16
-CHUNKS_AT_ONCE = 64
+CHUNKS_AT_ONCE = 16
 """How many chunks are held in memory where the summaries, not the cases, are shared out."""
 TOGETHER = 8
 """How many of them are read as one where cases have one label: nothing is made of these but sums,
@@ -37,8 +37,7 @@ def summarise(
 
     `units` (N,) is the resampling unit of each case; without it all cases are one unit.
     """
-    single = predictions.labels.classes is not None
-    made_of = {plan: _once(plan) if single else plan for plan in plans}
+    made_of = {plan: same_table(plan, predictions) for plan in plans}
     distinct = list(dict.fromkeys(made_of.values()))
     if units is None:
         summaries = _by_stripes(predictions, distinct, threads)
@@ -49,13 +48,18 @@ def summarise(
     return {plan: _with_plan(made[own], plan) for plan, own in made_of.items()}
 
 
-def _once(plan: Any) -> Any:
-    """Return the plan that gives the same sums where every case has one label.
+def same_table(plan: Any, predictions: Predictions) -> Any:
+    """Return the plan that gives the same sums of these predictions, one for all that do.
 
-    It then makes no difference whether cases or annotations are counted.
+    Where every case has one label it makes no difference whether cases or annotations are counted;
+    where every case has two, whether a plan leaves out those with one.
     """
-    question = getattr(plan, "question", None)
-    return plan if question is None else replace(plan, question=replace(question, per="case"))
+    labels, question = predictions.labels, getattr(plan, "question", None)
+    if labels.classes is not None:
+        return plan if question is None else replace(plan, question=replace(question, per="case"))
+    if len(labels) and 1 < getattr(plan, "least_raters", 1) <= labels.num_raters.min():
+        return replace(plan, least_raters=1)
+    return plan
 
 
 def _with_plan(summary: Any, plan: Any) -> Any:
@@ -101,10 +105,16 @@ def _by_summary(
     """Split the summaries: with a table per unit they are large, and there should be one of each.
 
     Chunks are read by all threads, then each summary takes them in, in their order, in a thread.
+    Where there is only one, each thread takes in the cases of its own units, whose sums no other
+    thread touches.
     """
     single = predictions.labels.classes is not None and predictions.weights is None
     at_once = CHUNKS_AT_ONCE // TOGETHER if single else CHUNKS_AT_ONCE
     cases, step = len(predictions), predictions.chunk_rows * (CHUNKS_AT_ONCE // at_once)
+    parts = threads or number_of_threads()
+    shares: list[tuple[Summary, int | None]] = [(summary, None) for summary in summaries]
+    if len(summaries) == 1 < parts and summaries[0].plan.by_units:
+        shares = [(summaries[0], part) for part in range(parts)]
 
     def read(start: int) -> Rows:
         stop = min(start + step, cases)
@@ -115,7 +125,8 @@ def _by_summary(
         chunks = in_threads(read, starts, threads)
 
         def take_in(i: int, chunks: list[Rows] = chunks) -> None:
+            summary, part = shares[i]
             for rows in chunks:
-                summaries[i].absorb(rows)
+                summary.absorb(rows if part is None else rows.take(rows.units % parts == part))
 
-        in_threads(take_in, range(len(summaries)), threads)
+        in_threads(take_in, range(len(shares)), threads)

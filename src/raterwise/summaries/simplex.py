@@ -38,6 +38,8 @@ class SimplexPlan:
     """Over which grid of whole probability vectors to sum: the bins of every class."""
 
     kind: ClassVar[str] = "simplex"
+    grows: ClassVar[bool] = False
+    by_units: ClassVar[bool] = False
 
     question: Question
     """Of every class, counted per annotation or per case."""
@@ -53,6 +55,10 @@ class SimplexPlan:
     def takes_votes(self) -> bool:
         """No: votes are of two classes, of which the positive one says all."""
         return False
+
+    def room(self, num_classes: int, units: int, cases: int) -> int:
+        """Return how many bytes the cells take."""
+        return 8 * FIELDS * cases * num_classes
 
     def prepared(self, rows: Rows) -> Rows:
         """Return the rows as they are."""

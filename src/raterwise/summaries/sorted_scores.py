@@ -44,8 +44,18 @@ class ScoreMasses:
         score: FloatArray, mass: FloatArray, hits: FloatArray, unit: IntArray | None = None
     ) -> ScoreMasses:
         """Return the masses of unsorted scores, ties added up."""
-        order = np.argsort(score, kind="stable") if unit is None else np.lexsort((unit, score))
-        score, mass, hits = score[order], mass[order], hits[order]
+        return ScoreMasses.in_order(_order(score, unit), score, mass, hits, unit)
+
+    @staticmethod
+    def in_order(
+        order: NDArray[Any],
+        score: NDArray[Any],
+        mass: FloatArray,
+        hits: FloatArray,
+        unit: IntArray | None = None,
+    ) -> ScoreMasses:
+        """Return the same where it is known which score comes where, by unit within a score."""
+        score, mass, hits = score[order].astype(np.float64), mass[order], hits[order]
         new = np.empty(len(score), bool)
         new[:1] = True
         new[1:] = score[1:] != score[:-1]
@@ -60,22 +70,24 @@ class ScoreMasses:
             None if unit is None else unit[first],
         )
 
-    def pooled(self) -> ScoreMasses:
-        """Return the masses without their units."""
-        return self if self.unit is None else ScoreMasses.of(self.score, self.mass, self.hits)
-
 
 @dataclass(frozen=True)
 class SortedPlan:
     """Which question's scores to sort."""
 
     kind: ClassVar[str] = "scores"
+    grows: ClassVar[bool] = False
+    by_units: ClassVar[bool] = False
 
     question: Question | Event
 
     def empty(self, num_classes: int, units: int = 1) -> SortedScores:
         """Return the scores of no cases."""
         return SortedScores(self, self.question.channels(num_classes), units)
+
+    def room(self, num_classes: int, units: int, cases: int) -> int:
+        """Return how many bytes the scores take."""
+        return 12 * cases * self.question.channels(num_classes)
 
     def prepared(self, rows: Rows) -> ScoredCases:
         """Return the scored cases."""
@@ -186,7 +198,13 @@ class SortedScores:
 
     def channel(self, c: int = 0) -> ScoreMasses:
         """Return the sorted scores of one channel."""
-        return self._sorted[c]
+        return self.pooled(c) if self._without_units else self._masses(c, with_units=True)
+
+    def pooled(self, c: int = 0) -> ScoreMasses:
+        """Return the same without the units, which many metrics share."""
+        if c not in self._pooled:
+            self._pooled[c] = self._masses(c, with_units=False)
+        return self._pooled[c]
 
     def cases(self, c: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return score, mass and hits of every case that counts, one channel, ties apart."""
@@ -194,25 +212,71 @@ class SortedScores:
         own_channel = np.concatenate([piece.channel for piece in self.pieces])
         column = 0 if len(own_channel) else c
         counts = mass > 0 if not len(own_channel) else (mass > 0) & (own_channel == c)
-        score = _join(self.pieces, "z")[:, column].astype(np.float64)
-        hits = mass * _join(self.pieces, "mu")[:, column]
+        score = np.concatenate([piece.z[:, column] for piece in self.pieces], dtype=np.float64)
+        hits = np.concatenate([piece.mu[:, column] for piece in self.pieces])
+        hits *= mass
+        if counts.all():
+            return score, mass, hits
         return score[counts], mass[counts], hits[counts]
 
+    def tidy(self) -> None:
+        """Let go of all tables but the last that was made."""
+        by_edges = [key for key in self.tables if isinstance(key, tuple) and key[0] != "loess"]
+        for key in by_edges[:-1]:
+            del self.tables[key]
+
+    def forget(self) -> None:
+        """Let go of what was made of these scores, which can be made again."""
+        for name in ("tables", "_pooled", "_orders"):
+            self.__dict__.pop(name, None)
+
     @cached_property
-    def _sorted(self) -> list[ScoreMasses]:
-        score = _join(self.pieces, "z").astype(np.float64)
-        hits = _join(self.pieces, "mu")
-        mass = np.concatenate([piece.weights for piece in self.pieces])
-        unit = np.concatenate([piece.units for piece in self.pieces])
+    def _pooled(self) -> dict[int, ScoreMasses]:
+        return {}
+
+    @cached_property
+    def _orders(self) -> dict[int, NDArray[Any]]:
+        return {}
+
+    @property
+    def _without_units(self) -> bool:
+        return self.units <= 1 or not any(len(piece.units) for piece in self.pieces)
+
+    def _masses(self, c: int, *, with_units: bool) -> ScoreMasses:
+        order, *columns, unit = self.sorted_columns(c)
+        return ScoreMasses.in_order(order, *columns, unit if with_units else None)
+
+    def sorted_columns(self, c: int = 0) -> tuple[Any, ...]:
+        """Return the order of one channel's cases, and their scores, masses, hits and units.
+
+        The order is kept, since sorting is most of the work.
+        """
         own_channel = np.concatenate([piece.channel for piece in self.pieces])
-        out = []
-        for c in range(self.channels):
-            column = 0 if len(own_channel) else c
-            rows: Any = own_channel == c if len(own_channel) else slice(None)
-            w = mass[rows]
-            units = unit[rows] if len(unit) and self.units > 1 else None
-            out.append(ScoreMasses.of(score[rows, column], w, w * hits[rows, column], units))
-        return out
+        column = 0 if len(own_channel) else c
+        score = np.concatenate([piece.z[:, column] for piece in self.pieces])
+        mass = np.concatenate([piece.weights for piece in self.pieces])
+        hits = np.concatenate([piece.mu[:, column] for piece in self.pieces])
+        hits *= mass
+        unit = None
+        if not self._without_units:
+            unit = np.concatenate([piece.units for piece in self.pieces])
+        if len(own_channel):
+            rows = own_channel == c
+            score, mass, hits = score[rows], mass[rows], hits[rows]
+            unit = None if unit is None else unit[rows]
+        if c not in self._orders:
+            order = _order(score, unit)
+            self._orders[c] = order.astype(np.uint32) if len(order) < 1 << 32 else order
+        return self._orders[c], score, mass, hits, unit
+
+
+def _order(score: NDArray[Any], unit: IntArray | None) -> NDArray[Any]:
+    """Return where each score is, in increasing order; equal ones by their unit."""
+    if unit is None:
+        return np.argsort(score, kind="stable")
+    small = unit.astype(np.uint16) if unit.max(initial=0) < 1 << 16 else unit  # sorted by digits
+    by_unit = np.argsort(small, kind="stable")
+    return by_unit[np.argsort(score[by_unit], kind="stable")]
 
 
 def _join(pieces: tuple[ScoredCases, ...], name: str) -> NDArray[Any]:
@@ -229,11 +293,20 @@ def _joined(pieces: tuple[ScoredCases, ...]) -> ScoredCases:
 
 
 def _own(scored: ScoredCases) -> ScoredCases:
-    """Keep scores, not a view into the caller's predictions that would pin them in memory."""
+    """Keep scores, not a view into the caller's predictions that would pin them in memory.
+
+    They are as many as the cases: a score that has no more digits is kept in single precision, and
+    a weight that all cases have is kept once.
+    """
+    weights = scored.weights
+    if len(weights) and (weights == weights[0]).all():
+        weights = np.broadcast_to(weights[:1].copy(), weights.shape)
     return ScoredCases(
-        np.array(scored.z, np.float64),
-        scored.mu,
-        scored.weights,
-        channel=scored.channel,
-        units=scored.units,
+        _narrow(scored.z), scored.mu, weights, channel=scored.channel, units=scored.units
     )
+
+
+def _narrow(score: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(over="ignore"):
+        single = score.astype(np.float32)
+    return single if (single == score).all() else np.array(score, np.float64)
