@@ -56,6 +56,7 @@ ROWS = (
         **recipes.of_event_ranks(operating.auroc, cell_bounds.auroc), options=CLASS,
         shape="separation", bounds=common.UNIT, undefined=NO_CLASS, in_all="two classes",
         curve="operating", curve_plans=recipes.operating_plans,
+        headline=(1, None),
     ),
     Metric(
         "average_precision", "Average precision", "Clinical",
@@ -114,5 +115,6 @@ ROWS = (
         formula_options=("threshold", "prevalence"), options=ELSEWHERE, shape="difference",
         parts=operating.net_benefit_parts, bounds=(-float("inf"), 1.0), undefined=NO_CLASS,
         in_all=False,
+        headline=(5, None),
     ),
 )  # fmt: skip

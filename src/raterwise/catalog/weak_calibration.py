@@ -38,6 +38,7 @@ ROWS = (
         **recipes.of_recalibration("slope"), options=CLIPPED, in_all="two classes",
         undefined="a threshold on the probability tells every yes of the raters from every no, or "
         "all of them say the same, so that no slope is the best",
+        headline=(4, None),
     ),
     Metric(
         "ici", "Integrated calibration index", "Clinical",

@@ -9,7 +9,7 @@ import numpy as np
 from raterwise.curves import ThresholdCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import Charts, figure, section
+from raterwise.report.sections import Charts, figure, scrolled, section
 from raterwise.report.words import number, percent, span, unit_of
 from raterwise.results import Results
 
@@ -47,9 +47,8 @@ def thresholds(results: Results, found: Charts) -> Html | None:
     behind = el(
         "details",
         el("summary", "The numbers behind these charts"),
-        el("div", _threshold_table(curve), class_="scroll", tabindex="0", role="group",
-           aria_label="Numbers behind the charts"),
-    )  # fmt: skip
+        scrolled(_threshold_table(curve), "Numbers behind the charts"),
+    )
     title = "Does it know when it is wrong?"
     drawn = _threshold_charts(results, curve, found)
     told = _elsewhere(results)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import section
-from raterwise.report.words import percent
+from raterwise.report.sections import scrolled, section
+from raterwise.report.words import natural, percent
 from raterwise.results import Results
 from raterwise.yardstick import AgainstReaders
 
@@ -32,10 +32,7 @@ def readers(results: Results) -> Html | None:
         "specificity of the model are at a probability of 0.5."
     )
     parts: list[Any] = [el("p", found.sentence()), table, el("p", note, class_="note")]
-    parts.append(
-        el("details", el("summary", "Each reader"), el("div", _each(found), class_="scroll",
-           tabindex="0", role="group", aria_label="Each reader"))
-    )  # fmt: skip
+    parts.append(el("details", el("summary", "Each reader"), scrolled(_each(found), "Each reader")))
     return section("readers", "Does it differ from a reader as much as readers do?", *parts)
 
 
@@ -44,12 +41,16 @@ def _each(found: AgainstReaders) -> Html:
     for one in found.metrics.values():
         header += [f"{one.title}: reader", "model there"]
     rows = []
-    for reader in found.readers:
+    for reader in sorted(found.readers, key=lambda one: natural(one.rater)):
         row = [str(reader.rater), f"{reader.cases:,}"]
         for name in found.metrics:
             row += [_share(reader.reader[name]), _share(reader.model[name])]
         rows.append(tuple(row))
-    return data_table(tuple(header), rows, "Each reader, and the model on the same cases")
+    return data_table(
+        tuple(header),
+        rows,
+        "Each reader, and the model on the same cases, in the order of the readers' names",
+    )
 
 
 def _share(value: float | None) -> str:

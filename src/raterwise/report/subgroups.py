@@ -7,7 +7,7 @@ from typing import Any
 
 from raterwise.report.charts import FAINT, SERIES, altair, compiled
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import Charts, figure, section
+from raterwise.report.sections import Charts, chosen, figure, section
 from raterwise.report.words import number, p_value
 from raterwise.results import Estimate, LevelDifference, Results, Subgroup
 
@@ -34,15 +34,17 @@ def subgroups(results: Results, found: Charts) -> Html | None:
         el("label", "Metric ", for_="subgroup-metric"),
         el("select", [el("option", title, value=title) for title in titles],
            id="subgroup-metric", data_charts="subgroups-chart"),
+        chosen(titles),
         class_="control",
     )  # fmt: skip
     clear = clear_differences(results)
     words = f"Metrics by level. {_verdict(results, clear)} The table below has the numbers."
     chart = found.place("subgroups-chart", forest(results, metrics), words)
     caption = (
-        "Each line is a level with its interval; the dashed line is all cases together. "
-        "Calibration errors are shown less chance, which adds more to levels of few cases. A "
-        "filled diamond differs clearly from the cases of all other levels."
+        "Each line is a level with its interval; the dashed line is all cases together. A filled "
+        "diamond differs clearly from the cases of all other levels. Calibration errors are shown "
+        "less chance, which adds more to levels of few cases. Levels are ordered by their first "
+        "number, or by the alphabet."
     )
     return section(
         "subgroups",

@@ -8,14 +8,14 @@ from typing import Any
 
 from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.report import operating_charts as charts
+from raterwise.report.headline import asked_threshold
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import Charts, figure, section
+from raterwise.report.sections import Charts, chosen, figure, scrolled, section
 from raterwise.report.words import number, percent, unit_of
 from raterwise.results import Results
 
 __all__ = ["at_a_threshold"]
 
-START = 0.5
 MEASURES = {
     "sensitivity": "Sensitivity: positives that test positive",
     "specificity": "Specificity: negatives that test negative",
@@ -32,7 +32,7 @@ def at_a_threshold(results: Results, found: Charts) -> Html | None:
     curves = _curves(results)
     if not curves:
         return None
-    start = min(max(round(_asked(results), 2), 0.01), 0.99)
+    start = min(max(round(asked_threshold(results), 2), 0.01), 0.99)
     name, curve = next(iter(curves.items()))
     i = round(100 * start) - 1
     raters = any(c.raters is not None for c in curves.values())
@@ -46,15 +46,6 @@ def at_a_threshold(results: Results, found: Charts) -> Html | None:
         _behind(curves, raters),
     ]
     return section("operating", "At a threshold", *content)
-
-
-def _asked(results: Results) -> float:
-    """Return the threshold that the metrics were asked for, where it is one."""
-    own = (results.options.get("options") or {}).values()
-    told = {given["threshold"] for given in own if "threshold" in given}
-    shared = results.options.get("threshold")
-    told |= set() if shared is None else {shared}
-    return float(told.pop()) if len(told) == 1 else START
 
 
 def _curves(results: Results) -> dict[str, DecisionCurve]:
@@ -76,7 +67,7 @@ def _for_page(curve: DecisionCurve) -> dict[str, Any]:
         if points is None:
             return None
         return {
-            name: [[_short(x) for x in column] for column in vars(getattr(points, name)).values()]
+            name: [_column(column) for column in vars(getattr(points, name)).values()]
             for name in MEASURES
         }
 
@@ -86,6 +77,12 @@ def _for_page(curve: DecisionCurve) -> dict[str, Any]:
         "all": [_short(x) for x in curve.treat_all],
         "prevalence": _short(curve.prevalence),
     }
+
+
+def _column(values: Any) -> list[float | None]:
+    """Return a column, or the one value that it holds throughout, as of raters."""
+    column = [_short(x) for x in values]
+    return column[:1] if len(set(column)) == 1 else column
 
 
 def _short(value: float) -> float | None:
@@ -101,6 +98,7 @@ def _choice(curves: Mapping[str, DecisionCurve]) -> Html | None:
         "p",
         el("label", "Look for ", for_="looked-for"),
         el("select", options, id="looked-for", data_charts=drawn),
+        chosen(curves),
         class_="control",
     )
 
@@ -221,6 +219,5 @@ def _behind(curves: Mapping[str, DecisionCurve], raters: bool) -> Html:
               "Of acting on everybody"]  # fmt: skip
     header += ["Of one more rater"] if raters else []
     table = data_table(header, rows, "Measures by threshold [interval]")
-    inside = el("div", table, class_="scroll", tabindex="0", role="group",
-                aria_label="Numbers behind the charts")  # fmt: skip
+    inside = scrolled(table, "Numbers behind the charts")
     return el("details", el("summary", "The numbers behind these charts"), inside)

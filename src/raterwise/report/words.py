@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "estimated",
     "findings",
     "headline",
+    "natural",
     "number",
     "p_value",
     "percent",
@@ -140,6 +142,16 @@ def p_value(p: float | None, name: str = "") -> str:
     if not name:
         return shown
     return f"{name}\u00a0{shown}" if p < 0.001 else f"{name}\u00a0=\u00a0{shown}"
+
+
+def natural(name: Any) -> tuple[Any, ...]:
+    """Return what to sort names by: their numbers as numbers.
+
+    >>> sorted(["R10", "R2", "a", 3], key=natural)
+    [3, 'a', 'R2', 'R10']
+    """
+    parts = re.split(r"(\d+)", str(name).casefold())
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part)
 
 
 def basis(data: Any) -> str:
