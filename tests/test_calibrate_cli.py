@@ -406,7 +406,7 @@ def test_the_table_of_differences(studies: str) -> None:
     result = run(f"calibrate {studies} --alpha --out out --resamples 50 --level 0.9")
     assert result.exit_code == 0, result.output
     text = result.stdout
-    assert "Fitted on val.csv: 400 cases, 3 classes, 2000 ratings" in text
+    assert "Fitted on val.csv: 400 cases, 3 classes, 2,000 ratings" in text
     assert re.search(r"metric +before +after +difference +90% interval +p +better", text)
     assert re.search(r"Accuracy +0\.\d{4} +0\.\d{4} +0\.0000 +\[0\.0000, 0\.0000\] +1\.000", text)
     assert re.search(r"Disagreement loss +0\.\d+ +0\.\d+ +-0\.\d+ +\[-0\.\d+, -0\.\d+\]", text)

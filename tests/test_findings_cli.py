@@ -127,7 +127,7 @@ def test_means_and_findings(folder: Path) -> None:
     assert [line["finding"] for line in lines] == [t for t in ("", *FINDINGS) for _ in range(4)]
     by_place = {(line["finding"], line["name"]): float(line["value"]) for line in lines}
     assert told.startswith("120 cases of 60 patients, 3 findings, ")
-    assert "(2-4 a case and finding)" in told
+    assert "(2 to 4 per case and finding)" in told
     for metric in METRICS.split(","):
         values = [expected(metric, i) for i in range(3)]
         assert found["metrics"][metric]["value"] == pytest.approx(np.mean(values), abs=1e-12)

@@ -40,7 +40,14 @@ from raterwise.cli.show import (
     print_table,
 )
 from raterwise.cli.spelling import as_options
-from raterwise.cli.writing import announce, check_html, check_outputs, with_notes, write_json
+from raterwise.cli.writing import (
+    announce,
+    check_html,
+    check_outputs,
+    with_notes,
+    with_origin,
+    write_json,
+)
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
@@ -169,6 +176,8 @@ def compare(
             else:
                 refuse_finding_column(finding_column)
                 found, each = _of_tables(*of, asked), {}
+    if out or pages:
+        found = with_origin(found, (*predictions, ratings))
     with making_sense(*predictions):
         _write(found, each, [*(out or ()), *pages], csv_out, latex, markdown)
         console = new_console()

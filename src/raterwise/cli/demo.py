@@ -25,7 +25,7 @@ from raterwise.cli.show import (
     print_table,
 )
 from raterwise.cli.stability import one_rater_each
-from raterwise.cli.writing import announce, check_folder, check_outputs
+from raterwise.cli.writing import announce, check_folder, check_html, check_outputs
 from raterwise.errors import InvalidInputError, MissingExtraError
 from raterwise.results import Estimate, Results
 
@@ -59,6 +59,14 @@ def demo(
     ] = None,
     resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
     seed: Annotated[int, typer.Option(help="Of the bootstrap, and of the one rater.")] = 0,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            help=f"Write the report to this file. Default: {REPORT}, or report.html in --out.",
+            show_default=False,
+        ),
+    ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Replace files of these names in --out, unasked.")
@@ -72,9 +80,11 @@ def demo(
     from raterwise.datasets import load_lidc_malignancy
     from raterwise.evaluate import evaluate
 
-    if out is None:
-        check_outputs((REPORT,))
-    else:
+    check_html(html)
+    page = html or (REPORT if out is None else out / "report.html")
+    if out is None or html is not None:
+        check_outputs((page,))
+    if out is not None:
         _ask_to_replace(check_folder(out), force=force)
     data = load_lidc_malignancy()
     with ProgressBar() as report:
@@ -103,7 +113,7 @@ def demo(
     if out is not None:
         _write_files(console, out, everybody, data.class_names, resamples, seed)
     shown = replace(everybody, subgroups=levels)
-    _write_report(console, out, shown, {"single": single, **parts}, show=show)
+    _write_report(console, page, shown, {"single": single, **parts}, show=show)
 
 
 def _ask_to_replace(folder: Path, *, force: bool) -> None:
@@ -151,10 +161,9 @@ def width(estimate: Estimate) -> float:
 
 
 def _write_report(
-    console: Console, folder: Path | None, results: Results, parts: dict[str, Any], *, show: bool
+    console: Console, path: Path, results: Results, parts: dict[str, Any], *, show: bool
 ) -> None:
     """Write the report and say where it is; without the extra that it needs, say how to get it."""
-    path = REPORT if folder is None else folder / "report.html"
     console.print()
     try:
         results.to_html(path, title="Lung nodules: how likely malignant?", **parts)

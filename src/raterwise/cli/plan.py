@@ -13,6 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from raterwise.catalog import find
 from raterwise.cli import options
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
 from raterwise.cli.numbers import number
@@ -32,7 +33,14 @@ from raterwise.cli.show import (
     print_table,
 )
 from raterwise.cli.spelling import as_options
-from raterwise.cli.writing import announce, check_json, check_outputs, origin_of, write_json
+from raterwise.cli.writing import (
+    announce,
+    check_html,
+    check_json,
+    check_outputs,
+    origin_of,
+    write_json,
+)
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
@@ -83,6 +91,7 @@ def plan(
     seed: options.Seed = 0,
     out: options.Out = None,
     csv_out: options.CsvOut = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Say how wide an interval each design would give, from a pilot study.
@@ -94,7 +103,8 @@ def plan(
     """
     tables.refuse_weights("plan")
     check_json(out)
-    check_outputs((out, csv_out), (predictions, ratings))
+    check_html(html)
+    check_outputs((out, csv_out, html), (predictions, ratings))
     asked: dict[str, Any] = {
         "cases": integers("--cases", cases), "raters": integers("--raters", raters), "seed": seed,
         "level": level, "repeats": repeats, "resamples": resamples,
@@ -119,12 +129,19 @@ def plan(
     rows = [_row(design, best, costs) for design in found.designs]
     about = {"options": asked, **origin_of((predictions, ratings))}
     _write(found, rows, advice, heard, each, about, out, csv_out)
+    if html is not None:
+        from raterwise.report.pages import plan_page
+
+        title = find(metric).title
+        text = plan_page(title, rows, level=level, advice=advice, basis=f"a pilot of {words}",
+                         notes=map(as_options, heard), origin=about)  # fmt: skip
+        write_text_atomically(html, text)
     if not quiet:
         console = new_console()
         _show(console, found, words, rows, advice, heard)
         if each:
             _show_findings(console, each)
-        announce(console, (out, csv_out))
+        announce(console, (out, csv_out, html))
 
 
 def _of_classes(

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from raterwise.cli.before_after import read_results
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.stability import named, read_stability
 from raterwise.cli.writing import check_outputs
 from raterwise.compare import Difference, compare
 from raterwise.errors import InvalidInputError, RaterwiseError
-from raterwise.io.damaged import making_sense, read_json
+from raterwise.io.damaged import making_sense
 from raterwise.results import Results
 
 __all__ = ["EXAMPLES", "open_in_browser", "paired", "report"]
@@ -121,28 +122,6 @@ def _read(
     if worklist is not None:
         parts["worklist"] = Worklist.from_csv(worklist)
     return content, parts
-
-
-def read_results(path: Path) -> tuple[Results, dict[str, Any]]:
-    """Return the results of a file, and what else of a report it holds.
-
-    What `raterwise calibrate` wrote holds results before and after, and their differences.
-    """
-    content = read_json(path, "a raterwise result file")
-    if not isinstance(content, dict) or "metrics" in content or "fitted" not in content:
-        return Results.from_json(path), {}  # which explains what is no such file
-    if content.get("after") is None or content.get("before") is None:
-        raise InvalidInputError(
-            f"{path}: holds nothing to compare; raterwise calibrate needs --apply-ratings for that"
-        )
-    try:
-        after, before = (Results.from_dict(content[name]) for name in ("after", "before"))
-        made = tuple(Difference(**row) for row in content.get("differences") or ())
-    except (InvalidInputError, TypeError) as error:
-        raise InvalidInputError(
-            f"{path}: is not what raterwise calibrate writes ({error})"
-        ) from error
-    return after, {"before": before, "differences": made}
 
 
 def _check_alike(results: Results, single: Results, file: Path) -> None:

@@ -26,10 +26,17 @@ from raterwise.cli.steadiness import (
     measure_findings,
     one_rater_each,
 )
-from raterwise.cli.writing import announce, check_json, check_outputs, origin_of, write_json
+from raterwise.cli.writing import (
+    announce,
+    check_html,
+    check_json,
+    check_outputs,
+    origin_of,
+    write_json,
+)
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import read_json
-from raterwise.io.files import write_bytes_atomically
+from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.predictions import Predictions
 from raterwise.summaries.facts import Facts
 
@@ -48,7 +55,10 @@ raterwise stability chest.csv --multilabel --group-column patient --metrics ece,
 
 [dim]# three metrics; a file for raterwise report --stability, and a figure for a paper[/dim]
 raterwise stability predictions.csv --ratings ratings.csv --metrics ece,robust_ece,brier \\
-    --out stability.json --figure stability.pdf"""
+    --out stability.json --figure stability.pdf
+
+[dim]# a page to open in a browser[/dim]
+raterwise stability predictions.csv --ratings ratings.csv --html stability.html"""
 
 SCHEMA_VERSION = 1
 FIGURES = (".pdf", ".png", ".svg")
@@ -83,6 +93,7 @@ def stability(
     option: options.MetricOptions = None,
     out: options.Out = None,
     figure: Figure = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Say how steady metrics are when the test set shrinks.
@@ -93,7 +104,8 @@ def stability(
     """
     tables.refuse_weights("stability")
     check_json(out)
-    check_outputs((out, figure), (predictions, ratings))
+    check_html(html)
+    check_outputs((out, figure, html), (predictions, ratings))
     if figure is not None and figure.suffix.lower() not in FIGURES:
         raise InvalidInputError(f"--figure: must end in {', '.join(FIGURES)}; got {figure.name}")
     names = [name.strip() for name in comma_list(metrics)]
@@ -116,16 +128,44 @@ def stability(
                 groups=cases.of_rated(cases.table.groups), progress=report, **how,
             )  # fmt: skip
             data = _facts(cases)
+    origin = origin_of((predictions, ratings)) if out or html else {}
     if out is not None:
         asked = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
-        origin = origin_of((predictions, ratings))
         write_json(out, {**_content(found, each, data, asked, notes), **origin})
+    if html is not None:
+        _write_page(html, found, data, notes, origin, findings=multilabel)
     if figure is not None:
         draw(found, figure)
     if not quiet:
         console = new_console()
         _show(console, found, each, data, notes)
-        announce(console, (out, figure))
+        announce(console, (out, figure, html))
+
+
+def _write_page(
+    html: Path,
+    found: Sequence[Steadiness],
+    data: dict[str, Any],
+    notes: Sequence[str],
+    origin: dict[str, Any],
+    *,
+    findings: bool,
+) -> None:
+    from raterwise.report.pages import stability_page
+
+    if not found:
+        raise InvalidInputError("--html: shows the means over the findings; there are none")
+    known = named(found)
+    told = [_compared([one for one in found if one.metric == name])
+            for name in dict.fromkeys(one.metric for one in found)]  # fmt: skip
+    text = stability_page(
+        {name: one.curve for name, one in known.items()},
+        {name: one.variation for name, one in known.items()},
+        [line for line in told if line],
+        basis=facts_in_words(data), notes=[f"left out: {note}" for note in notes],
+        findings=findings, origin=origin,
+    )  # fmt: skip
+    write_text_atomically(html, text)
 
 
 def read_stability(path: Path) -> list[Steadiness]:

@@ -15,9 +15,10 @@ from raterwise.cli.numbers import number
 from raterwise.cli.options import Order
 from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_options
 from raterwise.cli.show import new_console, plain_table, print_table
-from raterwise.cli.writing import check_outputs
+from raterwise.cli.writing import announce, check_html, check_outputs, origin_of
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
+from raterwise.io.files import write_text_atomically
 from raterwise.io.npz import is_npz
 from raterwise.io.scores import read_numbers
 from raterwise.io.sources import listed, open_table
@@ -35,7 +36,7 @@ raterwise worklist calibrated/calibrated.csv --top 20
 
 [dim]# new cases, with the calibrators that were saved; the list as a file[/dim]
 raterwise worklist today.csv --calibrator calibrated/calibrator.json \\
-    --alpha-model calibrated/alpha.json --out worklist.csv
+    --alpha-model calibrated/alpha.json --out worklist.csv --html worklist.html
 
 [dim]# the draws of an ensemble, as raterwise calibrate left them, or as they are[/dim]
 raterwise worklist --samples calibrated/samples.npz
@@ -64,6 +65,7 @@ def worklist(
     features_prefix: options.FeaturesPrefix = None,
     logit_prefix: options.LogitPrefix = "logit_",
     out: options.WorklistOut = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Rank cases by what one more expert's label is worth, or by disagreement.
@@ -79,7 +81,8 @@ def worklist(
     members = Members.of(samples, member)
     predictions = members.base(predictions)
     inputs = (predictions, ratings, calibrator, alpha_model, *members.paths)
-    check_outputs((out,), inputs)
+    check_html(html)
+    check_outputs((out, html), inputs)
     fitted = _load(calibrator, "--calibrator", alpha=False)
     sure = _load(alpha_model, "--alpha-model", alpha=True)
     cases = read_cases(
@@ -102,8 +105,14 @@ def worklist(
     found = ranked(belief, ids, by.value, top, class_names=cases.table.class_names)
     if out is not None:
         found.to_csv(out)
+    if html is not None:
+        from raterwise.report.pages import worklist_page
+
+        text = worklist_page(found, basis=cases.in_words(), origin=origin_of(inputs))
+        write_text_atomically(html, text)
     if not quiet:
         _show(found, len(cases), cases, top, out)
+        announce(new_console(), (html,))
 
 
 def _load(path: Path | None, option: str, *, alpha: bool) -> Any:

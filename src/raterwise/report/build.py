@@ -143,6 +143,6 @@ def report_html(
         steady(stability, variation, found, findings=bool(results.findings)),
         extras.worklist(worklist),
         extras.method(results, versions or results.to_dict()["versions"]),
-        provenance(results),
+        provenance(results.provenance, results.to_dict()["versions"], results.data),
     ]
     return page(title, classes_in_words(results.data), content, found)

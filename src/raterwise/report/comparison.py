@@ -14,6 +14,7 @@ from raterwise.report.extras import method
 from raterwise.report.findings import differences_by_finding
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.page import page
+from raterwise.report.provenance import provenance
 from raterwise.report.sections import Charts, figure, section
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, classes_in_words, number, p_value, percent
@@ -111,6 +112,7 @@ def comparison_html(
         _thresholds(models, found),
         sections.dispersion(models, found),
         method(first, first.to_dict()["versions"]),
+        provenance(comparison.provenance, first.to_dict()["versions"], first.data),
     ]
     return page(title, classes_in_words(first.data), content, found)
 

@@ -23,7 +23,7 @@ from raterwise.report.words import (
 )
 from raterwise.results import Results, left_out
 
-__all__ = ["by_name", "method", "raters", "worklist"]
+__all__ = ["by_name", "interchangeable", "method", "raters", "worklist"]
 
 MOST_CASES = 25
 """How many cases of a worklist a report shows."""
@@ -47,7 +47,7 @@ def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
         return None
     content: list[Any] = [el("ul", lines)] if lines else []
     if test is not None:
-        content += [el("p", line) for line in _interchangeable(test)]
+        content += [el("p", line) for line in interchangeable(test)]
         content += [el("p", note, class_="note")] if note else []
         rows = [
             (r.rater_id, f"{r.ratings:,}", _difference(r), p_value(r.adjusted_p_value),
@@ -61,7 +61,7 @@ def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
     return section("raters", "Do the raters agree?", *content)
 
 
-def _interchangeable(test: Any) -> list[str]:
+def interchangeable(test: Any) -> list[str]:
     """Return the outcome of the test in sentences."""
     rests = (
         f"labels differ on {test.divided_cases:,} of {test.cases:,} cases with two or more; "
@@ -99,13 +99,13 @@ def _difference(rater: Any) -> str:
     return f"{klass}: {100 * most:+.1f} points"
 
 
-def worklist(found: Any) -> Html | None:
+def worklist(found: Any, most: int = MOST_CASES) -> Html | None:
     """Return the cases that need a second opinion, and what each answer would change."""
     if found is None:
         return None
     names = found.class_names
     items = []
-    for i in range(min(len(found), MOST_CASES)):
+    for i in range(min(len(found), most)):
         top = int(np.argmax(found.probs[i]))
         answers = []
         for k, name in enumerate(names):
