@@ -44,10 +44,10 @@ raterwise agreement ratings.csv --unit both --out agreement.json --html agreemen
 
 [bold]How to read it[/bold]
 
-κ and α are 1 where raters always agree and 0 where they agree as often as chance would have it;
-below 0 they agree less. Nominal: classes are equal or not. Ordinal and interval: a miss by one step
-is better than one by three. Exchangeability asks whether some rater says a class more often than
-others of the same cases; the table of raters says who and by how much."""
+κ and α are 1 if raters always agree and 0 if they agree as often as by chance; below 0 they agree
+less often. Nominal: classes are equal or not. Ordinal and interval: a miss by one step is better
+than a miss by three. The test of exchangeability asks whether some rater chooses a class more often
+than others of the same cases; the table of raters says who, and by how much."""
 
 SCHEMA_VERSION = 1
 TITLES = {
@@ -74,7 +74,7 @@ Classes = Annotated[
     str | None,
     typer.Option(
         "--class-names",
-        help="All classes in their order, a,b,c: for scales, and for classes nobody used. "
+        help="All classes in order, a,b,c: for scales, and for classes that nobody used. "
         "Default: those in the file; whole numbers are steps of a scale.",
     ),
 ]
@@ -192,7 +192,7 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
         console.print(Text(f"undefined: {reason}", style="yellow"))
     if table.scale == "nominal":
         console.print(
-            Text("The classes are names: --class-names a,b,c in their order adds the ordinal α.")
+            Text("The classes have no known order: --class-names a,b,c adds the ordinal α.")
         )
     if found.single:
         console.print(Text(f"Left out: {cases(found.single)} with fewer than two ratings."))
@@ -205,8 +205,8 @@ def _exchangeable(found: RaterAgreement) -> str:
     if found.test is not None:
         return found.test.summary()
     if not found.raters:
-        return "The file does not say who said what: raters cannot be told apart."
-    return "Whether raters are interchangeable cannot be told: too few share a case."
+        return "The file does not name the raters, so they cannot be compared."
+    return "Too few raters share a case to test whether they are interchangeable."
 
 
 def _raters_table(table: RatedTable, found: RaterAgreement) -> Any:

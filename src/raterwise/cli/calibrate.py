@@ -65,7 +65,7 @@ raterwise calibrate --fit validation.csv --apply test.csv --out calibrated \\
 raterwise calibrate --fit val.parquet --apply test.parquet --out calibrated \\
     --input logits --count-prefix count_ --alpha --features-prefix feat_
 
-[dim]# then: which cases are most worth a second opinion?[/dim]
+[dim]# then: which cases most need a second opinion?[/dim]
 raterwise worklist calibrated/calibrated.csv"""
 
 SAMPLES_FILE = "samples.npz"
@@ -165,10 +165,11 @@ def calibrate(
     Labels may be those of several raters: every rating counts. With --alpha
     each case also gets α0, which says how sure to be of its probabilities, and
     the probability that two raters disagree about it. The same column options
-    hold for both files.
+    apply to both files.
 
-    The draws of an ensemble are calibrated one by one, with a calibrator that
-    is fitted to all of them; out has them in samples.npz, for raterwise worklist.
+    The draws of an ensemble are calibrated one by one, with one calibrator that
+    is fitted to all of them. They are written to samples.npz, for raterwise
+    worklist.
     """
     check_folder(out)
     both = (
@@ -275,11 +276,15 @@ def _overlap(known: Cases, new: Cases, *, same: bool, allowed: bool) -> dict[str
     if said and not allowed:
         raise InvalidInputError(
             f"--fit and --apply: must be of different cases and patients; in both are "
-            f"{' and '.join(said)}; --allow-overlap goes on, and flatters the calibrator"
+            f"{' and '.join(said)}; --allow-overlap continues, and makes the calibrator look better than it is"
         )
-    warnings = [f"in both files: {' and '.join(said)}; the difference is flattered"] if said else []
+    warnings = (
+        [f"in both files: {' and '.join(said)}; the difference looks better than it is"]
+        if said
+        else []
+    )
     if cases is None and patients is None:
-        warnings.append("neither cases nor patients have names: overlap could not be checked")
+        warnings.append("neither cases nor patients have names, so overlap could not be checked")
     shared = {what: None if names is None else list(names) for what, names in both.items()}
     return {"shared": shared, "warnings": warnings}
 
@@ -417,7 +422,7 @@ def _show(
     console.print(Text(found.in_words()))
     console.print(Text(f"Applied to {new.table.source}: {new.in_words()}", style="bold"))
     if comparison is None:
-        console.print(Text("Nothing to compare: no ratings of the second file were given."))
+        console.print(Text("Nothing to compare: the second file has no ratings."))
     else:
         print_table(difference_table(comparison, "after", "before"), console)
         print_notes(comparison.models["after"], console)

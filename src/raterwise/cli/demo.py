@@ -57,8 +57,8 @@ def demo(
             show_default=False,
         ),
     ] = None,
-    resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap, and of the one rater.")] = 0,
+    resamples: Annotated[int, typer.Option(help="Number of bootstrap resamples.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Random seed, also of the one rater per case.")] = 0,
     html: Annotated[
         Path | None,
         typer.Option(
@@ -69,13 +69,13 @@ def demo(
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace files of these names in --out, unasked.")
+        bool, typer.Option("--force", help="Replace existing files in --out without asking.")
     ] = False,
 ) -> None:
     """Evaluate a small model on lung nodules that several radiologists rated (LIDC-IDRI).
 
-    Once with every radiologist's label, and once with one label per case, drawn at random, which
-    is what most test sets have. Needs no files and no network.
+    Once with every radiologist's label, and once with one random label per case, which is what
+    most test sets have. Needs no files and no network.
     """
     from raterwise.datasets import load_lidc_malignancy
     from raterwise.evaluate import evaluate
@@ -142,8 +142,8 @@ def _print_story(console: Console, data: LidcDemo, everybody: Results, single: R
     if narrower:
         console.print(
             Text(
-                f"The cases are the same; every rater's labels make the intervals "
-                f"{1 - float(np.median(narrower)):.0%} shorter (the median of {len(narrower)})."
+                f"On the same cases, every rater's labels make the intervals "
+                f"{1 - float(np.median(narrower)):.0%} shorter (median of {len(narrower)} metrics)."
             )
         )
     only = [e.title for e in single.values() if e.value is None]

@@ -62,7 +62,7 @@ raterwise plan ece pilot.csv --ratings r.csv --cases 100,200 --raters 1,2,3
 raterwise plan brier pilot.csv --ratings r.csv --cases 50,100,200 \\
     --raters 1,2,4,8 --budget 600 --case-cost 4
 
-[dim]# findings that may occur together: each, and the one whose interval is the widest[/dim]
+[dim]# findings that may occur together; the widest interval decides[/dim]
 raterwise plan brier chest.csv --multilabel --cases 100,200 --raters 1,2,3"""
 
 SCHEMA_VERSION = 1
@@ -97,9 +97,9 @@ def plan(
     """Say how wide an interval each design would give, from a pilot study.
 
     A design is a number of cases and of raters per case; the pilot needs cases
-    with two raters. With --budget the best design that it pays for is named,
-    and whether the next reading should go to a new case or to another rater.
-    With --multilabel every finding is planned for, and the widest decides.
+    with two raters. --budget names the best affordable design, and says whether
+    the next reading should go to a new case or to another rater. With
+    --multilabel the finding with the widest interval decides.
     """
     tables.refuse_weights("plan")
     check_json(out)
@@ -245,7 +245,7 @@ def _show(
         shown = ["width", "width_error", "bias"] if any(r["width_error"] for r in rows) else []
         shown = shown or ["width", "bias"]
     headings = ["±" if key.endswith("error") else key for key in shown]
-    for heading in ("raters a case", "readings", "cost", *headings):
+    for heading in ("raters per case", "readings", "cost", *headings):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("by")
     for row in rows:
@@ -271,7 +271,7 @@ def _show_findings(console: Console, each: dict[str, StudyPlan]) -> None:
     console.print()
     console.print(Text("Width by finding", style="bold"))
     table = plain_table("cases")
-    for heading in ("raters a case", *each):
+    for heading in ("raters per case", *each):
         table.add_column(heading, justify="right", no_wrap=True)
     for same in zip(*(found.designs for found in each.values()), strict=True):
         cells = [str(same[0].cases), str(same[0].raters), *(number(d.width) for d in same)]

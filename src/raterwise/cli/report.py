@@ -24,10 +24,10 @@ EXAMPLES = """[bold]Examples[/bold]
 [dim]# results.json is what raterwise evaluate --out wrote[/dim]
 raterwise report results.json -o report.html
 
-[dim]# what raterwise calibrate wrote: before and after; words for the paper beside it[/dim]
+[dim]# what raterwise calibrate wrote: before and after; also text for a paper[/dim]
 raterwise report calibrated/before_after.json -o report.html --text methods.md
 
-[dim]# with everything else that raterwise can say about the same cases, and shown at once[/dim]
+[dim]# with everything else that raterwise can say about the same cases, opened at once[/dim]
 raterwise report results.json -o report.html --single one_rater.json --after scaled.json \\
     --stability stability.json --worklist worklist.csv --open"""
 
@@ -43,7 +43,7 @@ def report(
         "report.html"
     ),
     single: Annotated[
-        Path | None, typer.Option(help="Results with one rater per case, to show beside.")
+        Path | None, typer.Option(help="Results with one rater per case, to show alongside.")
     ] = None,
     before: Annotated[
         Path | None, typer.Option(help="Results before a recalibration, to compare with.")
@@ -59,9 +59,7 @@ def report(
     ] = None,
     text: Annotated[
         Path | None,
-        typer.Option(
-            "--text", help="Also write words for a paper, methods and results, to this .md file."
-        ),
+        typer.Option("--text", help="Also write methods and results for a paper to this .md file."),
     ] = None,
     title: Annotated[
         str | None, typer.Option(help="The heading, such as the name of the model.")

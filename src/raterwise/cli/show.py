@@ -89,8 +89,8 @@ def print_results(results: Results, console: Console | None = None) -> None:
     if corrected:
         console.print(
             Text(
-                "corrected: the error of which half of all samples would show more, and half less; "
-                "chance mostly pushes a calibration error up."
+                "corrected: the error without what chance adds to it. Chance pushes a calibration "
+                "error up."
             )
         )
     if results.findings:
@@ -165,9 +165,9 @@ def _print_subgroups(results: Results, console: Console) -> None:
     if results.subgroups:
         console.print()
         note = (
-            "difference: from the cases of all other levels; p is adjusted for all levels and "
-            f"metrics, {results.data.get('comparisons', 0)} comparisons in all. Calibration errors "
-            "are corrected."
+            "difference: from the cases of all other levels. p is adjusted for all "
+            f"{results.data.get('comparisons', 0)} comparisons of levels and metrics. Calibration "
+            "errors are corrected."
         )
         console.print(Text(note))
 

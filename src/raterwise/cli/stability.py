@@ -64,14 +64,17 @@ SCHEMA_VERSION = 1
 FIGURES = (".pdf", ".png", ".svg")
 
 STUDY = "Study"
-Metrics = Annotated[str, typer.Option(help="Names: ece,robust_ece.", rich_help_panel=STUDY)]
+Metrics = Annotated[str, typer.Option(help="A list: ece,robust_ece.", rich_help_panel=STUDY)]
 Fractions = Annotated[
-    str, typer.Option(help="Which parts of the cases to draw.", rich_help_panel=STUDY)
+    str,
+    typer.Option(help="Sizes of the subsets, as fractions of the cases.", rich_help_panel=STUDY),
 ]
-Repeats = Annotated[int, typer.Option(help="Subsets of each size.", rich_help_panel=STUDY)]
+Repeats = Annotated[
+    int, typer.Option(help="Number of subsets of each size.", rich_help_panel=STUDY)
+]
 Figure = Annotated[
     Path | None,
-    typer.Option(help="Draw it into this file: .svg, .pdf or .png.", rich_help_panel=OUTPUT),
+    typer.Option(help="Draw the curves into this .svg, .pdf or .png file.", rich_help_panel=OUTPUT),
 ]
 
 
@@ -98,9 +101,9 @@ def stability(
 ) -> None:
     """Say how steady metrics are when the test set shrinks.
 
-    Each metric is computed on random parts of the cases (of the patients, with
-    --group-column). Where cases have several raters it is also computed with
-    one label per case, drawn at random, which is what most test sets have.
+    Each metric is computed on random subsets of the cases (of the patients,
+    with --group-column). If cases have several raters, it is also computed with
+    one random label per case, which is what most test sets have.
     """
     tables.refuse_weights("stability")
     check_json(out)
@@ -275,10 +278,10 @@ def _show(
         table.add_row(Text(name), *(Text(number(value)) for value in cells))
     if found:
         print_table(table, console)
-    console.print(Text("total variation: how much a metric moves as the cases get fewer (MR eq 6)"))
+    console.print(Text("total variation: how far a metric moves as cases are taken away"))
     if each:
         if found:
-            console.print(Text("These are of the mean over the findings, on the same cases."))
+            console.print(Text("These are means over the findings, on the same cases."))
         _show_findings(console, each)
     console.print()
     if found:

@@ -42,7 +42,7 @@ raterwise worklist today.csv --calibrator calibrated/calibrator.json \\
 raterwise worklist --samples calibrated/samples.npz
 raterwise worklist --member net_1.csv --member net_2.csv --member net_3.csv
 
-[dim]# after the first readings are in[/dim]
+[dim]# once the first readings are in[/dim]
 raterwise worklist calibrated/calibrated.csv --ratings first.csv"""
 
 MOST_SHOWN, MOST_ANSWERS = 30, 5
@@ -70,10 +70,10 @@ def worklist(
 ) -> None:
     """Rank cases by what one more expert's label is worth, or by disagreement.
 
-    Each case is shown with what would be believed after each answer that the
-    expert may give. How sure to be of a case (α0) comes from
-    raterwise calibrate --alpha, or from how far the draws of an ensemble are
-    apart (--samples, --member).
+    The list shows how each possible answer would change the probabilities.
+    α0, which says how sure to be of a case, comes from
+    raterwise calibrate --alpha, or from the spread of an ensemble's draws
+    (--samples, --member).
     """
     from raterwise.worklist import worklist as ranked
 
@@ -216,7 +216,7 @@ def _show(found: Worklist, total: int, cases: Cases, top: int | None, out: Path 
         console.print(Text(f"after {int(cases.labels.num_raters.sum())} ratings so far"))
     print_table(_table(found, shown), console)
     if found.expected_gain.max() == 0:
-        console.print(Text("α0 is not known: no answer would change what is believed."))
+        console.print(Text("α0 is unknown, so no answer would change the probabilities."))
     if out is not None:
         console.print(Text(f"Written: {out} ({len(found)} cases)"), soft_wrap=True)
 

@@ -132,7 +132,7 @@ def _summary(comparison: Any, first: Results) -> Html:
             if not results.findings  # which have no curve in common
         )
     ]
-    rests = el("p", f"Rests on {basis(first.data)}.", class_="basis")
+    rests = el("p", f"Based on {basis(first.data)}.", class_="basis")
     return section(
         "verdict",
         "Verdict",
@@ -179,8 +179,8 @@ def _differences(comparison: Any, first: Results) -> Html | None:
     )
     if corrected:
         note += (
-            " Chance pushes calibration errors up, and not those of every model alike: corrected "
-            "is the difference with that taken out, which interval and p are of."
+            " Chance pushes calibration errors up, and more in some models than in others. "
+            "“Corrected” is the difference without that; the interval and p are for it."
         )
     shown = [_pair(comparison, pair, found, folded=len(pairs) > 1) for pair, found in pairs.items()]
     return section("differences", "Do they differ?", el("p", note, class_="note"), shown)
@@ -232,8 +232,8 @@ def _ranking(comparison: Any) -> Html | None:
     table = el("table", el("thead", el("tr", head)), el("tbody", rows), class_="metrics paired")
     wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label="Ranking")
     note = (
-        "In how many of the resamples each model is the best. Near 100\u00a0%, another sample of "
-        "cases would choose the same model; where the shares are alike, the choice is open."
+        "The share of resamples in which each model is best. Near 100\u00a0%, another sample of "
+        "cases would choose the same model; where the shares are similar, the choice is open."
     )
     return section("ranking", "Would other cases choose the same model?",
                    el("p", note, class_="note"), wide)  # fmt: skip
@@ -257,9 +257,7 @@ def _reliability(models: Mapping[str, Results], found: Charts) -> Html | None:
     words = "; ".join(
         f"{name}: confidence minus agreement {number(curve.gap)}" for name, curve in curves.items()
     )
-    caption = (
-        "How sure each model is, and how often the raters agree. Below the dashed line: too sure."
-    )
+    caption = "How sure each model is, and how often the raters agree. Below the dashed line it is too sure."
     chart = found.place("reliability-chart", spec, f"Reliability diagrams. {words}.")
     table = sections.bins_table(curves)
     title = "Does 90\u00a0% mean 90\u00a0%?"

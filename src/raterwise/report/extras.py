@@ -64,21 +64,21 @@ def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
 def interchangeable(test: Any) -> list[str]:
     """Return the outcome of the test in sentences."""
     rests = (
-        f"labels differ on {test.divided_cases:,} of {test.cases:,} cases with two or more; "
+        f"labels differ on {test.divided_cases:,} of the {test.cases:,} cases with two or more; "
         f"{test.permutations:,} permutations"
     )
     p = p_value(test.p_value, "p")
     if test.p_value > test.significance:
         return [f"The raters look interchangeable: {p} ({rests})."]
     lines = [
-        f"The raters are not interchangeable: {p} ({rests}). The figures of this report describe "
-        "the panel that rated these cases; another panel might have said something else."
+        f"The raters are not interchangeable: {p} ({rests}). The figures in this report describe "
+        "the panel that rated these cases; another panel might say something else."
     ]
     for rater in (r for r in by_name(test.raters) if r.breaks):
         klass, most = rater.largest
         lines.append(
             f"Rater {rater.rater_id} says “{klass}” {points(abs(most))} percentage points "
-            f"{'more' if most > 0 else 'less'} often than the others do of the same "
+            f"{'more' if most > 0 else 'less'} often than the others do on the same "
             f"{rater.ratings:,} cases (adjusted {p_value(rater.adjusted_p_value, 'p')})."
         )
     if len(lines) == 1:
@@ -145,9 +145,9 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
             f"seed {options.get('seed', 0)}."
         )
         if results.per_case:
-            lines.append("Each value is the mean of the images' own, and so are its resamples.")
+            lines.append("Each value is the mean over the images, in every resample too.")
         else:
-            lines[-1] += " Those of calibration errors invert a test, so that they may include 0."
+            lines[-1] += " Intervals of calibration errors invert a test, so they can include 0."
     else:
         lines.append("No intervals were made.")
     counted = counted_in_words(data["cases"], "case")
@@ -193,7 +193,7 @@ def _not_in_every_metric(results: Results) -> list[str]:
     lines = []
     for count, titles in short.items():
         few = f"{count:,} {unit_of(results.data)}s in {', '.join(titles)}"
-        lines.append(f"Left out, having too few raters: {few}.")
+        lines.append(f"Left out for too few raters: {few}.")
     return lines + [f"Undefined: {', '.join(titles)}: {reason}." for reason, titles in why.items()]
 
 

@@ -22,8 +22,8 @@ __all__ = [
 
 TONES = ("bad", "caution", "good")
 JUDGED_ALONE = (
-    "Each finding is judged by itself: of twenty findings with right probabilities, about one is "
-    "called miscalibrated by chance."
+    "Each finding is judged on its own: of twenty well-calibrated findings, chance makes about one "
+    "look miscalibrated."
 )
 
 
@@ -47,7 +47,7 @@ def summary_of_findings(results: Results) -> Html:
             el("p", found.headline, class_="headline"),
             el("p", found.explanation) if found.explanation else None,
             el("p", _means_in_words(results)) if len(verdicts) > 1 else None,
-            el("p", f"Rests on {basis(results.data)}.", class_="basis"),
+            el("p", f"Based on {basis(results.data)}.", class_="basis"),
             class_=f"panel {found.tone}",
         ),
         each if len(verdicts) > 1 else None,

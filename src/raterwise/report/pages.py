@@ -125,7 +125,7 @@ def worklist_page(found: Any, *, basis: str, origin: Origin) -> str:
 def _first(told: Sequence[str], basis: str, notes: Iterable[str]) -> Html:
     """Return the first lines of a page: what was found, on what it rests, what to know."""
     lines = [el("p", line, class_="headline" if i == 0 else None) for i, line in enumerate(told)]
-    panel = el("div", lines, el("p", f"Rests on {basis}.", class_="basis"), class_="panel")
+    panel = el("div", lines, el("p", f"Based on {basis}.", class_="basis"), class_="panel")
     noted = [el("li", f"{note[:1].upper()}{note[1:]}") for note in notes]
     title = el("h3", "Before you rely on this")
     warned = el("div", title, el("ul", noted), class_="warnings") if noted else None

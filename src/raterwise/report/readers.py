@@ -26,14 +26,16 @@ def readers(results: Results) -> Html | None:
     header = ("", "A reader", "The model", "Model minus reader")
     table = data_table(header, rows, "A reader and the model against the other readers")
     note = (
-        "Each reader is judged against the others of the same cases, as if what they said were a "
-        "prediction; the model is judged on the same cases against the same labels. Intervals "
-        "leave out one patient (or case) at a time and are for these readers. Sensitivity and "
-        "specificity of the model are at a probability of 0.5."
+        "Each reader is judged against the other readers of the same cases. The model is judged on "
+        "the same cases against the same labels. Intervals come from leaving out one patient (or "
+        "case) at a time and hold for these readers. The model's sensitivity and specificity are "
+        "at a threshold of 0.5."
     )
     parts: list[Any] = [el("p", found.sentence()), table, el("p", note, class_="note")]
     parts.append(el("details", el("summary", "Each reader"), scrolled(_each(found), "Each reader")))
-    return section("readers", "Does it differ from a reader as much as readers do?", *parts)
+    return section(
+        "readers", "Does it agree with readers as well as they agree with each other?", *parts
+    )
 
 
 def _each(found: AgainstReaders) -> Html:

@@ -91,7 +91,7 @@ def summary(results: Results) -> Html:
             "div",
             el("p", found.headline, class_="headline"),
             el("p", found.explanation),
-            el("p", f"Rests on {basis(results.data)}.", class_="basis"),
+            el("p", f"Based on {basis(results.data)}.", class_="basis"),
             class_=f"panel {found.tone}",
         ),
         warnings(results),
@@ -214,12 +214,12 @@ def reliability(results: Results, found: Charts) -> Html | None:
         found.place("counts-chart", charts.counts(curves, unit), histogram),
     ]
     caption = (
-        f"Each dot is a bin of {unit}: how probable the model says it is, and how often the raters "
-        "say so, with an interval. On the dashed line the two are equal; below it the model is too "
-        f"sure. The bars count the {unit} of each bin."
+        f"Each dot is a bin of {unit}. It shows the predicted probability, and how often the raters "
+        "say so with an interval. On the dashed line the two are equal; below it the model is too "
+        f"sure. The bars count the {unit} in each bin."
     )
     if smooth:
-        caption += " The grey curve with its band is the smooth calibration curve (loess)."
+        caption += " The grey curve is the smooth calibration curve (loess) with its band."
     table = bins_table(curves, unit)
     return section(
         "reliability", "Does 90\u00a0% mean 90\u00a0%?", choice, figure(drawn, caption, table)
@@ -292,8 +292,8 @@ def disagreement(results: Results, found: Charts) -> Html | None:
         ),
     ]
     caption = (
-        f"As above, for the question whether two raters of a {unit_of(results.data)} will differ. "
-        f"A model that is right about this can say which {unit} want a second opinion."
+        f"The same diagram for another question: will two raters of a {unit_of(results.data)} "
+        f"differ? A model that gets this right can say which {unit} need a second opinion."
     )
     return section(
         "disagreement",
@@ -325,9 +325,9 @@ def dispersion(models: Mapping[str, Results], found: Charts) -> Html | None:
     table = data_table(("Model", "Calibration", "Dispersion", "Sum"), rows, "Losses")
     chart = found.place("map-chart", charts.calibration_dispersion(shown), f"Map: {sums}.")
     caption = (
-        "Upwards: what a recalibration could repair. To the right: what it could not, because "
-        "cases that differ get the same probabilities. Along each grey line the sum, the epistemic "
-        "loss, is the same."
+        "The vertical axis is what recalibration could repair. The horizontal axis is what it could "
+        "not, because different cases get the same probabilities. Along each grey line their sum, "
+        "the epistemic loss, is constant."
     )
     several = len(shown) > 1
     told = [

@@ -75,23 +75,23 @@ def _most(results: Results) -> float:
 def _verdict(results: Results, clear: Sequence[Any]) -> str:
     made = [d for s in results.subgroups for d in s.differences.values()]
     told = [d for d in made if d.adjusted_p_value is not None]
-    variables = ", ".join(dict.fromkeys(s.variable for s in results.subgroups))
+    variables = " and ".join(dict.fromkeys(s.variable for s in results.subgroups))
     if not told:
         return f"By {variables}: no level could be compared with the others."
     adjusted = (
-        "with p-values adjusted for all levels and metrics together (levels permuted between "
-        "patients, or cases)"
+        "p-values are adjusted for all levels and metrics together, by permuting the levels "
+        "between patients (or cases)."
     )
     if not clear:
         return (
             f"By {variables}: no level differs clearly from the other cases, in {len(told)} "
-            f"comparisons {adjusted}. That does not show that all are the same: a level of few "
-            "cases would have to differ by much."
+            f"comparisons. That does not show that all levels are the same: with few cases, only a "
+            f"large difference would stand out. The {adjusted}"
         )
     return (
         f"By {variables}: {len(clear)} of {len(told)} comparisons of a level with the other cases "
         f"{'shows' if len(clear) == 1 else 'show'} a clear difference (p at most "
-        f"{_most(results):g}, {adjusted})."
+        f"{_most(results):g}). The {adjusted}"
     )
 
 

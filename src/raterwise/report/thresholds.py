@@ -121,8 +121,8 @@ def _sentence(curve: DecisionCurve, i: int) -> str:
     found = curve.prevalence * _or_zero(curve.model.sensitivity.value[i])
     alarms = (1 - curve.prevalence) * (1 - _or_zero(curve.model.specificity.value[i]))
     return (
-        f"Of 100 labels, {100 * (found + alarms):.1f} are of cases that test positive: "
-        f"{100 * found:.1f} rightly, {100 * alarms:.1f} as false alarms; "
+        f"Of 100 labels, {100 * (found + alarms):.1f} belong to cases that test positive: "
+        f"{100 * found:.1f} rightly and {100 * alarms:.1f} as false alarms. "
         f"{100 * (curve.prevalence - found):.1f} positives are missed."
     )
 
@@ -172,19 +172,21 @@ def _drawn(
     level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
     unit = unit_of(results.data)
     raters = any(c.raters is not None for c in curves.values())
-    told = "Net benefit: positives acted on, less the false alarms that the threshold says they are"
-    told += " worth. The dashed line is acting on nobody"
+    told = (
+        "Net benefit: true positives minus false alarms, which the threshold weights. The dashed "
+    )
+    told += "line means acting on nobody."
     if raters:
         told += (
-            f"; “one more rater” is acting on what another rater of the {unit} says, judged by the "
-            "others"
+            f" “One more rater” means acting on what another rater of the {unit} says, judged by "
+            "the others."
         )
-    told += f". Shaded: {level} interval, point by point."
+    told += f" Shaded: {level} interval at each point."
     words = "Decision curve: net benefit against the threshold. The table below has the numbers."
     area = results.get("auroc")
     known = area is not None and area.value is not None
     size = f" The area under it is {number(area.value)}." if area and known else ""
-    ranked = "ROC: the part of the positives found against the part of the negatives alarmed."
+    ranked = "ROC: the share of positives found against the share of negatives that raise an alarm."
     ranked += " The diamond is one more rater." if raters else ""
     pair = el(
         "div",
@@ -199,7 +201,7 @@ def _drawn(
     words = "Histogram of the probabilities of positive and of negative labels."
     bars = figure(
         found.place("outcome-chart", charts.outcomes(curves), words),
-        "How probable the model held it where raters say yes, and where they say no.",
+        "Predicted probabilities where raters say yes, and where they say no.",
         None,
     )
     return [pair, bars]

@@ -79,8 +79,7 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         return Verdict("Too little data to say", text, "caution")
     example = "" if curve is None else _agreeing_example(curve, results)
     ceiling = "" if high is None or points(high) == "0.0" else (
-        f" What these data cannot exclude is a typical gap of up to {points(high)} percentage "
-        "points."
+        f" These data cannot exclude a typical gap of up to {points(high)} percentage points."
     )  # fmt: skip
     return Verdict("No miscalibration found", f"{tested}{example}{ceiling}", "good")
 
@@ -91,7 +90,7 @@ def _doubt(found: Mapping[str, Any], results: Results) -> str:
     if found.get("unit", "cases") == "cases" or found.get("above_zero") or not reach:
         return ""
     return (
-        f" That is by these raters: with others it might look different, for the "
+        f" This holds for these raters. With others it might look different: the "
         f"{_intervals_of(reach, 'includes', 'include')} 0 once raters count as a sample."
     )
 
@@ -101,13 +100,13 @@ def _by_chance(found: Mapping[str, Any]) -> str:
     number = len(found["above_zero"]) + len(found.get("reach_zero", ()))
     if number < MANY_INTERVALS:
         return ""
-    return f" Each of {number} intervals stands by itself, and chance alone lets some exclude 0."
+    return f" Each of {number} intervals stands on its own, so chance alone makes some exclude 0."
 
 
 def _of_raters(found: Mapping[str, Any]) -> str:
     if found.get("unit") != "raters":
         return ""
-    return " It takes these very cases for granted; other cases might look different."
+    return " This holds for these cases; others might look different."
 
 
 def _intervals_of(titles: Sequence[str], one: str = "excludes", many: str = "exclude") -> str:

@@ -251,7 +251,7 @@ def verdict_on_confidence(results: Results) -> Verdict:
         # A mean of errors is above 0 by chance alone, and its interval does not know.
         text = (
             f"{example} Over all images it is right on average; a typical gap within one "
-            f"image is {points(ece.value)} percentage points, of which chance makes a part."
+            f"image is {points(ece.value)} percentage points, part of which is chance."
         )
         return Verdict("Right on average", text, "caution")
     if ece is not None and ece.low is not None and ece.low > 0:
@@ -314,8 +314,7 @@ def _nothing_found(curve: ReliabilityCurve, results: Results, ece: Estimate | No
     ceiling = ""
     if high is not None and points(high) != "0.0":
         ceiling = (
-            f" What these data cannot exclude is a typical gap of up to {points(high)} "
-            "percentage points."
+            f" These data cannot exclude a typical gap of up to {points(high)} percentage points."
         )
     tone = "caution" if high is None else "good"
     text = _example(curve, results, typical=True)
@@ -390,7 +389,7 @@ def _on_ranks(results: Results, ranking: Estimate) -> tuple[str, str]:
     assert ranking.value is not None
     what = "confidence" if other == "wrong one" else "probability"
     return question, (
-        f"A {one} has the higher {what} than a {other} "
+        f"A {one} has a higher {what} than a {other} "
         f"{estimated(ranking.value, ranking.low, ranking.high)}; chance would be {percent(0.5)}."
     )
 
@@ -400,7 +399,7 @@ def _on_disagreement(results: Results) -> str:
     observed = float(np.nansum(curve.share * curve.observed))
     expected = float(np.nansum(curve.share * curve.predicted))
     if np.isnan(curve.gap_low) or curve.gap_low <= 0 <= curve.gap_high:
-        tail = "on average it expects what happens."
+        tail = "on average that is right."
     else:
         tail = f"it expects too {'much' if curve.gap > 0 else 'little'} disagreement."
     return (
