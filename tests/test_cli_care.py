@@ -322,7 +322,7 @@ def test_one_case_is_one_case(folder: Path) -> None:
     assert "1 case, 2 classes, 1 rating (1 per case)" in done.output
     assert run("report one.json -o one.html").exit_code == 0
     page = (folder / "one.html").read_text(encoding="utf-8")
-    assert "Rests on 1 case, 1 rater per case." in page
+    assert "Based on 1 case, 1 rater per case." in page
     assert not re.search(r"\b1 (cases|ratings)\b", done.output + page)
 
 

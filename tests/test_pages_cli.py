@@ -73,7 +73,7 @@ def test_every_command_writes_a_page(tables: Path, command: str) -> None:
     text = page_of(tables, command)
     for wanted in COMMANDS[command]:
         assert wanted in text
-    assert "<b>new" not in text and "SHA-256" in text and "Rests on" in text
+    assert "<b>new" not in text and "SHA-256" in text and "Based on" in text
     assert f"raterwise {command.split()[0]}" in text
 
 

@@ -286,7 +286,7 @@ def test_red_only_where_intervals_over_raters_agree() -> None:
             reaches = results["ece"].low == 0
             assert judged["reach_zero"] == (["ece"] if reaches else [])
             assert told.tone == ("caution" if reaches else "bad")
-            assert ("with others it might look different" in told.explanation) == reaches
+            assert ("With others it might look different" in told.explanation) == reaches
             tones[told.tone] = seed
     assert set(tones) == {"caution", "bad"}
 
@@ -306,7 +306,7 @@ def test_never_green_against_an_interval(unit: Any) -> None:
     told = verdict(replace(results, data={**results.data, "verdict": seen}))
     assert (told.headline, told.tone) == ("Possibly miscalibrated", "caution")
     assert "But the interval of Expected calibration error excludes 0." in told.explanation
-    assert ("these very cases for granted" in told.explanation) == (unit == "raters")
+    assert ("This holds for these cases" in told.explanation) == (unit == "raters")
 
 
 def test_many_intervals_are_said_to_be_many() -> None:
@@ -319,4 +319,4 @@ def test_many_intervals_are_said_to_be_many() -> None:
         seen = _beside_intervals([replace(errors[0], low=0.01), *errors[1:]], "cases")
         seen = {**results.data["verdict"], **seen, "miscalibrated": False}
         told = verdict(replace(results, data={**results.data, "verdict": seen}))
-        assert ("chance alone lets some exclude 0" in told.explanation) == many
+        assert ("chance alone makes some exclude 0" in told.explanation) == many

@@ -119,7 +119,8 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
     # Where patients are few, each has a large share, and that has been said.
     if most > LARGE_SHARE * cases and most > 2 * cases / patients.number:
         what = "images" if facts.images else "cases"
-        yield f"one patient has {most} of {cases} {what} ({most / cases:.0%}) and dominates the figures"
+        share = f"{most} of {cases} {what} ({most / cases:.0%})"
+        yield f"one patient has {share} and dominates the figures"
 
 
 def _about_raters(facts: Facts) -> Iterator[str]:
@@ -140,7 +141,7 @@ def _about_classes(facts: Facts, asked: Asked) -> Iterator[str]:
     if absent:
         yield (
             f"no rater chose {_some(absent)} ({len(absent)} of {len(cases)} classes): the figures "
-            "say nothing about {'it' if len(absent) == 1 else 'them'}"
+            f"say nothing about {'it' if len(absent) == 1 else 'them'}"
         )
     by_class = [row.title for row, own in asked.values() if row.error and row.by_class(own)]
     few = [f"{names[k]} ({n})" for k, n in enumerate(cases) if 0 < n < FEW_PER_CLASS]

@@ -276,7 +276,8 @@ def _overlap(known: Cases, new: Cases, *, same: bool, allowed: bool) -> dict[str
     if said and not allowed:
         raise InvalidInputError(
             f"--fit and --apply: must be of different cases and patients; in both are "
-            f"{' and '.join(said)}; --allow-overlap continues, and makes the calibrator look better than it is"
+            f"{' and '.join(said)}; --allow-overlap continues, and the calibrator looks better "
+            "than it is"
         )
     warnings = (
         [f"in both files: {' and '.join(said)}; the difference looks better than it is"]

@@ -425,7 +425,8 @@ def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) 
     console.print()
     console.print(
         Text(
-            "corrected: the difference without what chance adds to each error; the interval is for it."
+            "corrected: the difference without what chance adds to each error; the interval is "
+            "for it."
         )
     )
     console.print(Text("best: the model that is best in most resamples, and in how many."))

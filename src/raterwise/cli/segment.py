@@ -128,7 +128,7 @@ def segment(
     html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say how far the probabilities of a segmentation can be trusted, given what several raters drew.
+    """Say how far the probabilities of a segmentation can be trusted, given what raters drew.
 
     NIfTI, Zarr, NPY, NPZ, PNG, TIFF, or a folder of slices. Shapes, affines and
     orientations must agree: nothing is resampled.

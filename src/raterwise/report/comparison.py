@@ -257,7 +257,10 @@ def _reliability(models: Mapping[str, Results], found: Charts) -> Html | None:
     words = "; ".join(
         f"{name}: confidence minus agreement {number(curve.gap)}" for name, curve in curves.items()
     )
-    caption = "How sure each model is, and how often the raters agree. Below the dashed line it is too sure."
+    caption = (
+        "How sure each model is, and how often the raters agree. Below the dashed line a model is "
+        "too sure."
+    )
     chart = found.place("reliability-chart", spec, f"Reliability diagrams. {words}.")
     table = sections.bins_table(curves)
     title = "Does 90\u00a0% mean 90\u00a0%?"

@@ -214,8 +214,8 @@ def reliability(results: Results, found: Charts) -> Html | None:
         found.place("counts-chart", charts.counts(curves, unit), histogram),
     ]
     caption = (
-        f"Each dot is a bin of {unit}. It shows the predicted probability, and how often the raters "
-        "say so with an interval. On the dashed line the two are equal; below it the model is too "
+        f"Each dot is a bin of {unit}. It shows the predicted probability, and how often raters "
+        "say so, with an interval. On the dashed line the two are equal; below it the model is too "
         f"sure. The bars count the {unit} in each bin."
     )
     if smooth:
@@ -325,13 +325,17 @@ def dispersion(models: Mapping[str, Results], found: Charts) -> Html | None:
     table = data_table(("Model", "Calibration", "Dispersion", "Sum"), rows, "Losses")
     chart = found.place("map-chart", charts.calibration_dispersion(shown), f"Map: {sums}.")
     caption = (
-        "The vertical axis is what recalibration could repair. The horizontal axis is what it could "
-        "not, because different cases get the same probabilities. Along each grey line their sum, "
-        "the epistemic loss, is constant."
+        "The vertical axis is what recalibration could repair. The horizontal axis is what it "
+        "could not, because different cases get the same probabilities. Along each grey line their "
+        "sum, the epistemic loss, is constant."
     )
     several = len(shown) > 1
     told = [
-        el("p", el("strong", f"{name}: ") if several else None, _repairable(r))
+        el(
+            "p",
+            el("strong", f"{name[:1].upper()}{name[1:]}: ") if several else None,
+            _repairable(r),
+        )
         for name, r in shown.items()
     ]
     title = "What could recalibration repair?"
