@@ -100,7 +100,7 @@ def test_counts_know_no_raters(tmp_path: Path) -> None:
     (tmp_path / "c.csv").write_text("case,count_no,count_yes\na,2,1\nb,0,3\nc,3,0\n")
     done = run(tmp_path / "c.csv")
     assert done.exit_code == 0, done.output
-    assert "does not say who said what" in done.output
+    assert "does not name the raters" in done.output
 
 
 @pytest.mark.parametrize(

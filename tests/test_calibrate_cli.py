@@ -313,12 +313,12 @@ def test_one_file_of_ratings_for_both(folder: Path) -> None:
 
 
 def test_cases_or_patients_in_both_files_are_refused(folder: Path) -> None:
-    """A shared case or patient is named; --allow-overlap goes on, warns and records it."""
+    """A shared case or patient is named; --allow-overlap continues, warns and records it."""
     text = APPLY.replace("a2,p5", "f2,p5")
     (folder / "apply.csv").write_text(text, encoding="utf-8")
     shared_case = run(f"calibrate {LABELLED} --out out")
     assert shared_case.exit_code == 2 and not (folder / "out").exists()
-    assert "in both are 1 case ('f2'); --allow-overlap goes on" in shared_case.stderr
+    assert "in both are 1 case ('f2'); --allow-overlap continues" in shared_case.stderr
     (folder / "apply.csv").write_text(APPLY.replace("p5", "p1"), encoding="utf-8")
     shared_patient = run(f"calibrate {LABELLED} --group-column patient --out out")
     assert shared_patient.exit_code == 2
@@ -406,7 +406,7 @@ def test_the_table_of_differences(studies: str) -> None:
     result = run(f"calibrate {studies} --alpha --out out --resamples 50 --level 0.9")
     assert result.exit_code == 0, result.output
     text = result.stdout
-    assert "Fitted on val.csv: 400 cases, 3 classes, 2000 ratings" in text
+    assert "Fitted on val.csv: 400 cases, 3 classes, 2,000 ratings" in text
     assert re.search(r"metric +before +after +difference +90% interval +p +better", text)
     assert re.search(r"Accuracy +0\.\d{4} +0\.\d{4} +0\.0000 +\[0\.0000, 0\.0000\] +1\.000", text)
     assert re.search(r"Disagreement loss +0\.\d+ +0\.\d+ +-0\.\d+ +\[-0\.\d+, -0\.\d+\]", text)

@@ -29,18 +29,18 @@ def test_nothing_is_said_where_nothing_is_wrong() -> None:
     data = load_lidc_malignancy()
     said = told(data.probs, data.labels, groups=data.patients, class_names=data.class_names)
     single, panel = said
-    assert single.startswith("488 of 1880 cases have a single rater")
+    assert single.startswith("488 of 1,880 cases have a single rater")
     assert panel.startswith("the raters are not interchangeable (p = 0.0005)")
 
 
 @pytest.mark.parametrize(
     ("cases", "metrics", "bins", "message"),
     [
-        (120, "ece", 15, "only 120 cases for 15 bins, 8.0 a bin: calibration errors"),
+        (120, "ece", 15, "only 120 cases for 15 bins, 8.0 per bin: calibration errors"),
         (120, "ece", 10, None),
         (120, "brier", 15, None),
-        (99, "brier", 15, "only 99 cases: calibration errors are dominated by chance"),
-        (99, "adaptive_ece", 5, "only 99 cases for 5 bins, 19.8 a bin: calibration errors"),
+        (99, "brier", 15, "only 99 cases: calibration errors are mostly chance"),
+        (99, "adaptive_ece", 5, "only 99 cases for 5 bins, 19.8 per bin: calibration errors"),
     ],
 )
 def test_cases_for_the_bins(cases: int, metrics: str, bins: int, message: str | None) -> None:
@@ -67,7 +67,7 @@ def test_classes() -> None:
     probs = random.dirichlet(np.ones(4), 200)
     labels = np.r_[np.full(4, 2), random.integers(0, 2, 196)]
     names = ("benign", "malignant", "rare", "never")
-    absent = "no rater chose never (1 of 4 classes): of these the figures say nothing"
+    absent = "no rater chose never (1 of 4 classes): the figures say nothing about it"
     single = "one rater per case: disagreement and epistemic loss cannot be estimated"
     assert told(probs, labels, "ece", class_names=names) == [single, absent]
     rare = (
@@ -83,7 +83,7 @@ def test_patients() -> None:
     problem = ordinary(300)
     many = np.r_[np.zeros(70, int), np.arange(1, 231)]
     said = told(problem.probs, problem.labels, "brier", groups=many)
-    assert said == ["one patient has 70 of 300 cases (23%) and much of the say"]
+    assert said == ["one patient has 70 of 300 cases (23%) and dominates the figures"]
     few = told(problem.probs, problem.labels, "brier", groups=np.arange(300) % 4)
     assert few == ["only 4 patients: the intervals allow for so few, and are wide"]
 

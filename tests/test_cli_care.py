@@ -319,10 +319,10 @@ def test_one_case_is_one_case(folder: Path) -> None:
     line = (folder / "p.csv").read_text(encoding="utf-8").splitlines()[:2]
     (folder / "one.csv").write_text("\n".join(line) + "\n", encoding="utf-8")
     done = run("evaluate one.csv --label-column truth --metrics ece --resamples 9 --out one.json")
-    assert "1 case, 2 classes, 1 rating (1 a case)" in done.output
+    assert "1 case, 2 classes, 1 rating (1 per case)" in done.output
     assert run("report one.json -o one.html").exit_code == 0
     page = (folder / "one.html").read_text(encoding="utf-8")
-    assert "Rests on 1 case, 1 rater per case." in page
+    assert "Based on 1 case, 1 rater per case." in page
     assert not re.search(r"\b1 (cases|ratings)\b", done.output + page)
 
 

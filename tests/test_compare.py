@@ -109,11 +109,28 @@ def test_beliefs_are_compared_by_what_they_believe() -> None:
 
 
 def test_to_dict_is_plain() -> None:
-    """A comparison becomes plain values."""
+    """A comparison becomes plain values, with what its models share under the keys of results."""
     models, y = three_models(100)
-    content = rw.compare(models, y, "brier", resamples=20).to_dict()
-    assert set(content) == {"schema_version", "models", "differences", "ranking"}
+    content = rw.compare(models, y, "brier", resamples=20, seed=3).to_dict()
+    assert set(content) == {
+        *("schema_version", "models", "differences", "ranking"),
+        *("data", "options", "warnings", "versions", "provenance"),
+    }
     assert len(content["differences"]) == 3
+    assert content["data"]["cases"] == 100 and content["options"]["seed"] == 3
+    assert content["versions"]["numpy"] == np.__version__
+    assert content["provenance"]["call"] == "raterwise.compare"
+
+
+def test_comparisons_of_before_are_read(tmp_path: Path) -> None:
+    """A file without the keys of all models together, as it was written until they came."""
+    models, y = three_models(60)
+    found = rw.compare(models, y, "brier", resamples=20)
+    old = {"schema_version", "models", "differences", "ranking"}
+    content = {key: value for key, value in found.to_dict().items() if key in old}
+    (tmp_path / "old.json").write_text(json.dumps(content), encoding="utf-8")
+    read = rw.Comparison.from_json(tmp_path / "old.json")
+    assert read.differences == found.differences and read.provenance == {}
 
 
 def test_bad_input() -> None:

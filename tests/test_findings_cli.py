@@ -127,7 +127,7 @@ def test_means_and_findings(folder: Path) -> None:
     assert [line["finding"] for line in lines] == [t for t in ("", *FINDINGS) for _ in range(4)]
     by_place = {(line["finding"], line["name"]): float(line["value"]) for line in lines}
     assert told.startswith("120 cases of 60 patients, 3 findings, ")
-    assert "(2-4 a case and finding)" in told
+    assert "(2 to 4 per case and finding)" in told
     for metric in METRICS.split(","):
         values = [expected(metric, i) for i in range(3)]
         assert found["metrics"][metric]["value"] == pytest.approx(np.mean(values), abs=1e-12)
@@ -559,8 +559,8 @@ def test_a_report_of_findings() -> None:
     assert "<script>alert" not in page and "&lt;script&gt;alert(&quot;1&quot;)" in page
     judged = [found.data["verdict"]["miscalibrated"] for found in results.findings.values()]
     assert judged[0] and f"{sum(judged)} of 3 findings" in page
-    assert 'id="findings"' in page and "All metrics, mean over the findings" in page
-    table = page[page.index('id="findings"') : page.index('id="metrics"')]
+    assert 'id="findings"' in page and "Key figures, means over the findings" in page
+    table = page[page.index('id="findings"') :].split("</section>")[0]
     for i, name in enumerate(("&lt;script", "edema", "effusion")):
         row = table[table.index(f'<th scope="row">{name}') :].split("</tr>")[0]
         for metric in METRICS.split(","):
@@ -609,5 +609,5 @@ def test_the_report_on_the_command_line(folder: Path) -> None:
     assert "120 cases of 60 patients, 3 findings" in page
     assert "Findings: edema, mass, pleural effusion" in page
     assert 'id="stability"' in page and "2 classes" not in page
-    assert "Values and variations are of the mean over the findings." in page
+    assert "Values are means over the findings." in page
     assert 'id="recalibration"' in page and "No verdict on calibration" not in page

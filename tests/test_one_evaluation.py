@@ -98,7 +98,7 @@ def test_the_same_facts_and_warnings_from_memory_and_a_stream(tmp_path: Path) ->
     assert exact == list(plain.warnings)
     assert len(exact) == 4
     assert any(note.startswith("only 120 cases for 15 bins, 8.0 a bin") for note in exact)
-    assert "one patient has 30 of 120 cases (25%) and much of the say" in exact
+    assert "one patient has 30 of 120 cases (25%) and dominates the figures" in exact
     of_findings = as_findings(held, "ece,brier,kde_ece", resamples=50)
     assert of_findings.warnings == plain.warnings
     assert of_findings.data["patients"] == 61
@@ -270,7 +270,7 @@ def test_unequal_patients_are_worth_the_same_in_a_stream(tmp_path: Path) -> None
     worth = sizes.sum() ** 2 / (sizes**2).sum()
     said = (
         "the 400 patients have very different numbers of cases: "
-        f"they tell as much as {worth:.0f} patients with equal numbers"
+        f"they are worth about {worth:.0f} patients with equal numbers"
     )
     for found in (
         in_memory(held, "brier", resamples=20),

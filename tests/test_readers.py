@@ -150,7 +150,7 @@ def test_results_and_the_report_have_it() -> None:
     again = rw.AgainstReaders.from_dict(results.to_dict()["data"]["readers"])
     assert again.sentence() == direct.sentence()
     html = rw.report.report_html(results)
-    assert "Does it differ from a reader as much as readers do?" in html
+    assert "Does it agree with readers as well as they agree with each other?" in html
     assert "readers" not in rw.evaluate(said, labels, "accuracy", resamples=50).data
     unknown = rw.Labels.from_counts(labels.counts)
     assert "readers" not in rw.evaluate(said, unknown, "fleiss_kappa", resamples=50).data

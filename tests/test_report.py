@@ -18,11 +18,14 @@ from typer.testing import CliRunner, Result
 
 import raterwise as rw
 import reports
+from raterwise.catalog import CATALOG
 from raterwise.cli import app
 from raterwise.cli.stability import measure
 from raterwise.curves import ReliabilityCurve
 from raterwise.report import as_csv, as_latex, as_markdown, comparison_html, report_html
+from raterwise.report.headline import key_figures
 from raterwise.report.markup import el, json_block
+from raterwise.report.references import cited
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import Verdict, basis, findings, number
 from raterwise.results import Estimate, Results
@@ -244,16 +247,75 @@ def test_numbers_in_the_report_are_those_of_the_results(page: Page) -> None:
         assert e.title in text and e.meaning in text
         assert f"{e.value:.3f}".replace("-", "−") in text
     assert "240 cases, 3 raters per case" in text
-    assert "Every rater" in page.words and "One rater a case" in page.words
+    assert "Every rater" in page.words and "One rater per case" in page.words
 
 
 def test_the_file_is_small_and_whole(tmp_path: Path) -> None:
-    """The file is below 3 MB, and nothing else is in the folder."""
+    """The file is below 1.2 MB, and nothing else is in the folder."""
     path = tmp_path / "report.html"
     reports.results().to_html(path)
-    assert path.stat().st_size < 3_000_000
+    assert path.stat().st_size < 1_200_000
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_six_key_figures_of_two_classes() -> None:
+    """The rule by hand: AUROC, Brier, ECE of the positive class, slope, net benefit, agreement."""
+    random = np.random.default_rng(1)
+    p = random.uniform(0.02, 0.98, 200)
+    labels = rw.Labels.from_counts(np.stack((3 - (v := random.binomial(3, p)), v), axis=1))
+    results = rw.evaluate(p, labels, "all", resamples=20)
+    found = key_figures(results)
+    assert [e.name for e in found] == [
+        *("auroc", "brier", "classwise_ece", "calibration_slope", "net_benefit", "fleiss_kappa"),
+    ]
+    at = {e.name: e.value for e in found}
+    # Of two classes the class-wise ECE is that of the positive one, as the page says.
+    assert at["classwise_ece"] == pytest.approx(rw.ece(p, labels, question="positive"), abs=1e-12)
+    assert at["net_benefit"] == pytest.approx(rw.net_benefit(p, labels), abs=1e-12)
+    page = Page(report_html(results))
+    cards = page.tags.index("ul", page.tags.index("main"))
+    assert page.tags[cards:].index("li") > 0
+    text = "".join(page.words)
+    assert text.index("Does 90") < text.index("Key figures") < text.index(f"All {len(results)}")
+
+
+def test_six_key_figures_of_more_classes_and_of_few_metrics() -> None:
+    """Of three classes others have a place; where metrics are missing, the rest follow in order."""
+    names = [e.name for e in key_figures(reports.results())]
+    assert names == ["accuracy", "brier", "ece", "classwise_ece", "auccc", "fleiss_kappa"]
+    few = rw.evaluate([0.9, 0.2, 0.7, 0.4], [1, 0, 0, 1], "nll,rms_ce,brier", resamples=0)
+    assert [e.name for e in key_figures(few)] == ["brier", "nll", "rms_ce"]
+
+
+def test_every_reference_is_written_out() -> None:
+    """Authors, title and year of every paper in the catalog; no letters of ours on the page."""
+    for row in CATALOG.values():
+        for paper, _ in cited(row.reference):
+            assert re.fullmatch(r"(?:[^.]\. )+.{12,}, (?:18|19|20)\d\d\.", paper), paper
+    text = "".join(Page(report_html(reports.results())).words)
+    assert "T. Mimori, K. Sasada" in text and "Epistemic loss (eqs 9–10)" in text
+    assert not re.search(r"\b(LH|RECE|MR) (eqs?|section|Fig|Table)\b", text)
+
+
+def test_raters_in_the_order_of_their_names() -> None:
+    """Rater 2 comes before rater 10, whatever order the ratings came in."""
+    ratings = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 1], [1, 0, 1]] * 20)
+    who = np.array(["R10", "R2", "R1"] * 80)
+    panel = rw.Labels.from_long(np.repeat(np.arange(80), 3), who, ratings.ravel(), num_classes=2)
+    found = rw.evaluate(np.full((80, 2), 0.5), panel, "fleiss_kappa", resamples=0)
+    words = Page(report_html(found)).words
+    assert [word for word in words if word in ("R1", "R2", "R10")][:3] == ["R1", "R2", "R10"]
+    assert "in the order of their names" in "".join(words)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.00017, "<\u00a00.001"), (-0.00017, ">\u00a0−0.001"), (0.0005, "0.001"), (0.0, "0.000")],
+)
+def test_numbers_for_people(value: float, shown: str) -> None:
+    """No powers of ten: what rounds to 0 is below 0.001, and 0 itself is 0.000."""
+    assert number(value) == shown
 
 
 def test_a_report_of_one_number() -> None:
@@ -349,7 +411,7 @@ def test_raters_of_whom_none_stands_out() -> None:
     labels = rw.Labels.from_ratings(ratings, num_classes=2)
     found = rw.evaluate(np.full((30, 2), 0.5), labels, "krippendorff_alpha", resamples=0)
     text = "".join(Page(report_html(found)).words)
-    assert "The raters look interchangeable: p\u00a0=\u00a01.0000" in text
+    assert "The raters look interchangeable: p\u00a0=\u00a01.00" in text
 
 
 def test_without_altair_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +433,7 @@ def test_the_comparison_as_a_page() -> None:
     assert "sharp − <script>alert(3)</script>" in text
     for d in found.differences:
         if found.models["sharp"][d.metric].direction != "none":
-            assert f"[{number(d.low, 4)}, {number(d.high, 4)}]" in text
+            assert f"[{number(d.low)}, {number(d.high)}]" in text
     assert set(json.loads(page.data)["charts"]) == {
         *("reliability-chart", "ccc-chart", "risk-chart", "map-chart"),
     }

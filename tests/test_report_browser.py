@@ -30,6 +30,7 @@ selenium = pytest.importorskip(
 )
 
 from selenium import webdriver  # noqa: E402
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import Select, WebDriverWait  # noqa: E402
@@ -65,6 +66,7 @@ def folder_of_reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = CliRunner().invoke(app, ["demo", "--resamples", "20", "--out", str(folder / "demo")])
     assert done.exit_code == 0, done.output
     (folder / "demo" / "report.html").rename(folder / "demo.html")
+    reports.two_classes().to_html(folder / "two.html")
     return folder
 
 
@@ -130,7 +132,7 @@ def test_it_opens_without_a_sound_and_without_a_network(
 
 @pytest.mark.parametrize(
     ("name", "charts"),
-    [("report", 7), ("comparison", 4), ("subgroups", 3), ("full", 9), ("demo", 10)],
+    [("report", 7), ("comparison", 4), ("subgroups", 3), ("full", 9), ("demo", 11)],
 )
 def test_every_chart_is_drawn(browser: Any, folder: Path, name: str, charts: int) -> None:
     """Each place holds a drawing with marks, as wide as its place."""
@@ -147,7 +149,6 @@ def test_every_chart_is_drawn(browser: Any, folder: Path, name: str, charts: int
 def test_the_operating_point_moves(browser: Any, folder: Path) -> None:
     """Another threshold: the measures of `decision_curve` there, and both charts follow."""
     curve = reports.two_classes_curve()
-    reports.two_classes().to_html(folder / "two.html")
     view(browser, folder / "two.html")
     assert browser.get_log("browser") == []
     before = drawing(browser, "decision-chart"), drawing(browser, "roc-chart")
@@ -279,7 +280,7 @@ def test_the_threshold_tells_its_interval_and_its_band_is_drawn(browser: Any, fo
 def test_everything_a_report_can_show(browser: Any, folder: Path) -> None:
     """Each further part is there; a case of the worklist opens; hostile names are text."""
     view(browser, folder / "full.html")
-    assert (folder / "full.html").stat().st_size < 3_000_000
+    assert (folder / "full.html").stat().st_size < 1_200_000
     shown = [s.get_attribute("id") for s in browser.find_elements(By.CSS_SELECTOR, "main section")]
     assert shown == [
         *("verdict", "reliability", "metrics", "disagreement", "thresholds", "raters"),
@@ -295,14 +296,62 @@ def test_everything_a_report_can_show(browser: Any, folder: Path) -> None:
     assert browser.find_elements(By.CSS_SELECTOR, "main u, main img") == []
 
 
-def test_paper_has_the_worklist_and_the_threshold(browser: Any, folder: Path) -> None:
-    """What only a click would show stays away, but no list is left empty, no count unexplained."""
-    view(browser, folder / "full.html", media="print")
-    items = browser.find_elements(By.CSS_SELECTOR, ".worklist summary")
-    assert len(items) == 20 and all(item.is_displayed() for item in items)
-    assert browser.find_element(By.ID, "threshold-value").is_displayed()
-    assert not browser.find_element(By.ID, "threshold").is_displayed()
-    assert not browser.find_element(By.CSS_SELECTOR, "figure details").is_displayed()
+OPEN = "return [...document.querySelectorAll('details')].map(d => d.lastElementChild.offsetHeight)"
+
+
+@pytest.mark.parametrize(("name", "value"), [("full", "threshold"), ("two", "act-from")])
+def test_paper_has_everything_open_and_no_controls(
+    browser: Any, folder: Path, name: str, value: str
+) -> None:
+    """No list is folded, no table scrolls, no control is left; what was chosen stands there."""
+    view(browser, folder / f"{name}.html", media="print")
+    heights = browser.execute_script(OPEN)
+    assert len(heights) > 3 and min(heights) > 0
+    for control in browser.find_elements(By.CSS_SELECTOR, "select, input"):
+        assert not control.is_displayed()
+    for chosen in browser.find_elements(By.CSS_SELECTOR, ".control .chosen"):
+        assert chosen.is_displayed() and chosen.text
+    assert browser.find_element(By.ID, f"{value}-value").is_displayed()
+    for table in browser.find_elements(By.CSS_SELECTOR, ".scroll"):
+        assert table.get_property("scrollHeight") <= table.get_property("clientHeight") + 1
+
+
+def test_what_was_chosen_is_what_paper_says(browser: Any, folder: Path) -> None:
+    """The name of the class that the chart shows, not of the first one."""
+    view(browser, folder / "report.html")
+    choice = Select(browser.find_element(By.ID, "what"))
+    choice.select_by_index(1)
+    chosen = browser.find_element(By.CSS_SELECTOR, "#reliability .chosen")
+    assert chosen.get_property("textContent") == choice.options[1].text
+
+
+def test_a_key_opens_all_metrics(browser: Any, folder: Path) -> None:
+    """Six figures at first; the keyboard unfolds the rest, and a printer folds nothing for good."""
+    view(browser, folder / "report.html")
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".figures > li")) == 6
+    table = browser.find_element(By.CSS_SELECTOR, "#all-metrics table")
+    assert not table.is_displayed()
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert table.is_displayed()
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert not table.is_displayed()
+    browser.find_element(By.CSS_SELECTOR, "#all-metrics summary").send_keys(Keys.ENTER)
+    WebDriverWait(browser, 10).until(lambda b: table.is_displayed())
+
+
+def test_the_tip_is_text(browser: Any, folder: Path) -> None:
+    """Pointing at a dot tells its numbers, with a hostile name as text; Escape takes it away."""
+    view(browser, folder / "report.html")
+    Select(browser.find_element(By.ID, "what")).select_by_index(2)
+    dot = "#reliability-chart .mark-symbol path"
+    WebDriverWait(browser, 10).until(lambda b: b.find_elements(By.CSS_SELECTOR, dot))
+    tip = browser.find_element(By.ID, "tip")
+    assert not tip.is_displayed()
+    ActionChains(browser).move_to_element(browser.find_element(By.CSS_SELECTOR, dot)).perform()
+    WebDriverWait(browser, 10).until(lambda b: tip.is_displayed())
+    assert "<script>alert(1)</script>" in tip.text and "observed: " in tip.text
+    browser.find_element(By.TAG_NAME, "body").send_keys(Keys.ESCAPE)
+    assert not tip.is_displayed()
 
 
 COLOURS = """
@@ -328,7 +377,7 @@ def test_dark_and_light_and_paper(browser: Any, folder: Path) -> None:
     assert page > 240 and ink < 80
 
 
-@pytest.mark.parametrize("name", ["report", "comparison", "subgroups", "full", "demo"])
+@pytest.mark.parametrize("name", ["report", "comparison", "subgroups", "full", "demo", "two"])
 def test_a_phone_does_not_scroll_sideways(browser: Any, folder: Path, name: str) -> None:
     """At 375 pixels nothing is wider than the window, also with every table open."""
     view(browser, folder / f"{name}.html", width=375)
@@ -342,7 +391,7 @@ def test_a_phone_does_not_scroll_sideways(browser: Any, folder: Path, name: str)
     not AXE.is_file(), reason="the accessibility check needs axe-core: npm install axe-core"
 )
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["report", "comparison", "subgroups", "full", "demo"])
+@pytest.mark.parametrize("name", ["report", "comparison", "subgroups", "full", "demo", "two"])
 def test_accessibility(browser: Any, folder: Path, name: str, dark: bool) -> None:
     """axe-core finds nothing serious, in the light and in the dark."""
     view(browser, folder / f"{name}.html", dark=dark)

@@ -286,7 +286,7 @@ def test_red_only_where_intervals_over_raters_agree() -> None:
             reaches = results["ece"].low == 0
             assert judged["reach_zero"] == (["ece"] if reaches else [])
             assert told.tone == ("caution" if reaches else "bad")
-            assert ("with others it might look different" in told.explanation) == reaches
+            assert ("With others it might look different" in told.explanation) == reaches
             tones[told.tone] = seed
     assert set(tones) == {"caution", "bad"}
 

@@ -239,7 +239,7 @@ def test_without_alpha_only_disagreement_can_rank(folder: Path) -> None:
     assert refused.exit_code == 2
     assert "bare.csv has no column 'alpha0'; give --alpha-model or --alpha-col" in refused.stderr
     shown = run("worklist bare.csv --by disagreement")
-    assert "α0 is not known: no answer would change what is believed" in shown.stdout
+    assert "α0 is unknown, so no answer would change the probabilities" in shown.stdout
     rows = listed("bare.csv --by disagreement")
     assert [float(row["disagreement"]) for row in rows] == pytest.approx([0.5, 0.48, 0.18])
 

@@ -13,6 +13,7 @@ from raterwise.binning import bin_edges
 from raterwise.inference.passes import Asked
 from raterwise.inference.settings import Settings
 from raterwise.results import Estimate
+from raterwise.rules import p_in_words
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
 
@@ -53,8 +54,8 @@ def warnings_about_data(data: Mapping[str, Any]) -> Iterator[str]:
     test = data.get("exchangeability")
     if test and test["p_value"] <= test["significance"]:
         yield (
-            f"the raters are not interchangeable (p = {test['p_value']:.2g}): the figures describe "
-            "this panel, and another panel might have said something else"
+            f"the raters are not interchangeable ({p_in_words(test['p_value'])}): the figures "
+            "describe this panel, and another panel might say something else"
         )
 
 
@@ -62,11 +63,11 @@ def _about_units(digest: Digest, settings: Settings) -> Iterator[str]:
     together = len(digest.unit_cases) < 2 < digest.facts.cases and not digest.facts.images
     if settings.resamples and settings.unit == "cases" and together:
         if digest.facts.patients is not None and digest.facts.patients.number < 2:
-            yield "no intervals: all cases are of one patient"
+            yield "no intervals: all cases are from one patient"
         else:
             yield (
-                f"no intervals: all {digest.unit} are in one block, as summaries that were saved "
-                "with resamples 0 have it"
+                f"no intervals: all {digest.unit} are in one block, because the summary was saved "
+                "with resamples 0"
             )
 
 
@@ -78,8 +79,8 @@ def _about_cases(facts: Facts, asked: Asked) -> Iterator[str]:
     binned = [own["bins"] for row, own in asked.values() if row.error and "bins" in own]
     bins = max((len(bin_edges(edges)) - 1 for edges in binned), default=0)
     if cases < max(FEW_CASES, FEW_PER_BIN * bins):
-        each = f" for {bins} bins, {cases / bins:.1f} a bin" if bins else ""
-        yield f"only {counted}{each}: calibration errors are dominated by chance"
+        each = f" for {bins} bins, {cases / bins:.1f} per bin" if bins else ""
+        yield f"only {counted}{each}: calibration errors are mostly chance"
     kernels = [row.title for row, _ in asked.values() if "kernel" in row.tags]
     if kernels and cases < FEW_FOR_KERNELS:
         yield (
@@ -97,8 +98,8 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
         return
     if patients.lists + (len(patients.hashes) > 0) > 1:
         yield (
-            f"the {patients.number} patients were counted in {patients.lists} summaries, which do "
-            "not name them: one who is in two of them counts as two"
+            f"the {patients.lists} summaries do not name their {patients.number} patients: one who "
+            "is in two of them counts as two"
         )
     if 1 < patients.number < FEW_PATIENTS:  # of one patient there are no intervals at all
         yield f"only {patients.number} patients: the intervals allow for so few, and are wide"
@@ -108,14 +109,15 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
         worth = 1 / float((shares**2).sum())
         if worth < UNEQUAL * min(patients.number, len(shares)):
             yield (
-                f"the {patients.number} patients have very different numbers of cases: they tell "
-                f"as much as {worth:.0f} patients with equal numbers"
+                f"the {patients.number} patients have very different numbers of cases: they are "
+                f"worth about {worth:.0f} patients with equal numbers"
             )
     most = patients.largest
     # Where patients are few, each has a large share, and that has been said.
     if most > LARGE_SHARE * cases and most > 2 * cases / patients.number:
         what = "images" if facts.images else "cases"
-        yield f"one patient has {most} of {cases} {what} ({most / cases:.0%}) and much of the say"
+        share = f"{most} of {cases} {what} ({most / cases:.0%})"
+        yield f"one patient has {share} and dominates the figures"
 
 
 def _about_raters(facts: Facts) -> Iterator[str]:
@@ -124,8 +126,8 @@ def _about_raters(facts: Facts) -> Iterator[str]:
         yield "one rater per case: disagreement and epistemic loss cannot be estimated"
     elif facts.under_two:
         yield (
-            f"{facts.under_two} of {facts.cases} {what} have a single rater, and say nothing about "
-            "how far raters disagree"
+            f"{facts.under_two:,} of {facts.cases:,} {what} have a single rater and say nothing "
+            "about how far raters disagree"
         )
 
 
@@ -135,8 +137,8 @@ def _about_classes(facts: Facts, asked: Asked) -> Iterator[str]:
     absent = [names[k] for k, count in enumerate(cases) if count == 0]
     if absent:
         yield (
-            f"no rater chose {_some(absent)} ({len(absent)} of {len(cases)} classes): of these the "
-            "figures say nothing"
+            f"no rater chose {_some(absent)} ({len(absent)} of {len(cases)} classes): the figures "
+            f"say nothing about {'it' if len(absent) == 1 else 'them'}"
         )
     by_class = [row.title for row, own in asked.values() if row.error and row.by_class(own)]
     few = [f"{names[k]} ({n})" for k, n in enumerate(cases) if 0 < n < FEW_PER_CLASS]
@@ -154,15 +156,15 @@ def _about_confidences(facts: Facts) -> Iterator[str]:
         return
     if found.high - found.low < TIED:
         yield (
-            f"every confidence lies between {found.low:.4f} and {found.high:.4f}: none tells cases "
-            "apart"
+            f"every confidence lies between {found.low:.4f} and {found.high:.4f}: they do not "
+            "separate the cases"
         )
         return
     value, share = found.most_frequent
     if share > 0.5:
         yield (
-            f"{share:.0%} of the confidences are exactly {value:.4g}: ranks and bins cannot tell "
-            "these cases apart"
+            f"{share:.0%} of the confidences are exactly {value:.4g}: ranks and bins cannot "
+            "separate these cases"
         )
 
 
@@ -172,16 +174,20 @@ def _about_labels(asked: Asked, estimates: Mapping[str, Estimate]) -> Iterator[s
         e = estimates[row.name]
         if "variance" in row.tags and e.high is not None and e.high < 0:
             yield (
-                f"{e.title} is below 0 ({e.value:.3g}): the predictions know these very labels; "
-                "were they seen in training, or made from them?"
+                f"{e.title} is below 0 ({e.value:.3g}): the predictions seem to know these labels. "
+                "Were they used in training, or to make the predictions?"
             )
 
 
 def _approximate(estimates: Mapping[str, Estimate]) -> Iterator[str]:
     """Say which values are sums over fine cells, and how far they may be from the exact ones."""
-    bounds = [f"{e.title} {e.bound:.1e}" for e in estimates.values() if e.bound is not None]
+    bounds = [
+        f"{e.title} {'< 0.001' if e.bound < 0.001 else f'{e.bound:.2g}'}"
+        for e in estimates.values()
+        if e.bound is not None
+    ]
     if bounds:
-        yield f"approximate, with an error of at most: {', '.join(bounds)}"
+        yield f"approximate values, with an error of at most: {', '.join(bounds)}"
 
 
 def _some(names: Sequence[str]) -> str:

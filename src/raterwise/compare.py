@@ -18,6 +18,7 @@ from raterwise.inference.paired import Difference, differences, ranking, require
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
+from raterwise.provenance import made
 from raterwise.request import Given, Metrics, Request, rows_of
 from raterwise.results import Results
 
@@ -208,7 +209,9 @@ def _ranked_by(
 
 
 def _compared(models: Mapping[str, Results]) -> Comparison:
-    return Comparison(dict(models), tuple(differences(models)), ranking(models))
+    seed = next(iter(models.values())).options.get("seed")
+    origin = made("raterwise.compare", seed=seed, inputs=[])
+    return Comparison(dict(models), tuple(differences(models)), ranking(models), origin)
 
 
 def _refuse_what_results_know(

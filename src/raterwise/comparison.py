@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,9 +14,28 @@ from raterwise.inference.paired import Difference
 from raterwise.io.damaged import read_json
 from raterwise.results import Results
 
-__all__ = ["Comparison"]
+__all__ = ["Comparison", "shared"]
 
 SCHEMA_VERSION = 1
+
+
+def shared(models: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the facts, options and versions that models share, and all their warnings.
+
+    >>> shared([{"data": {"cases": 5, "gap": 1}}, {"data": {"cases": 5, "gap": 2}}])["data"]
+    {'cases': 5}
+    """
+    first, *others = models
+    found: dict[str, Any] = {}
+    for part in ("data", "options", "versions"):
+        same = first.get(part, {}).items()
+        found[part] = {
+            key: value
+            for key, value in same
+            if all(part in other and other[part].get(key) == value for other in others)
+        }
+    found["warnings"] = list(dict.fromkeys(w for m in models for w in m.get("warnings", ())))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +50,8 @@ class Comparison:
         Of every pair of models, metric by metric.
     ranking : mapping of str to mapping of str to float
         For each metric, the share of resamples in which each model is the best.
+    provenance : mapping, default {}
+        When, by which call and from which files it was made.
 
     See Also
     --------
@@ -48,6 +69,7 @@ class Comparison:
     models: Mapping[str, Results]
     differences: tuple[Difference, ...]
     ranking: Mapping[str, Mapping[str, float]]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     def difference(self, metric: str, first: str, second: str) -> Difference:
         """Return the difference of one metric between two models, first minus second.
@@ -95,7 +117,8 @@ class Comparison:
         Returns
         -------
         dict
-            `schema_version`, `models`, `differences` and `ranking`.
+            `schema_version`, `models`, `differences`, `ranking`, and as in results, of what all
+            models share: `data`, `options`, `warnings`, `versions`, `provenance`.
 
         Examples
         --------
@@ -104,11 +127,14 @@ class Comparison:
         >>> rw.compare(models, [1, 0] * 20, "brier", resamples=50).to_dict()["ranking"]
         {'brier': {'sharp': 1.0, 'blunt': 0.0}}
         """
+        models = {n: r.to_dict(replicates=replicates) for n, r in self.models.items()}
         return {
             "schema_version": SCHEMA_VERSION,
-            "models": {n: r.to_dict(replicates=replicates) for n, r in self.models.items()},
+            "models": models,
             "differences": [asdict(found) for found in self.differences],
             "ranking": {metric: dict(shares) for metric, shares in self.ranking.items()},
+            **shared(list(models.values())),
+            "provenance": dict(self.provenance),
         }
 
     def to_json(self, path: str | Path, *, replicates: bool = False) -> None:
@@ -172,7 +198,8 @@ class Comparison:
                 )
             models = {name: Results.from_dict(part) for name, part in content["models"].items()}
             made = tuple(Difference(**row) for row in content["differences"])
-            return Comparison(models, made, content["ranking"])
+            # Files of before had no provenance.
+            return Comparison(models, made, content["ranking"], content.get("provenance", {}))
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
             if isinstance(error, InvalidInputError):
                 raise

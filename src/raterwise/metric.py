@@ -131,6 +131,9 @@ class Metric:
     """What to say of options that were chosen from the data, such as a bandwidth, if anything."""
     label_loss: Callable[[Rows], NDArray[Any]] | None = None
     """What each label would add, (n, K), where the metric is a mean over labels."""
+    headline: tuple[int | None, int | None] = (None, None)
+    """Its place among the key figures of a report, of two classes and of more; of several metrics
+    with one place the first that has a value takes it."""
     tags: frozenset[str] = frozenset()
     """by_class: one value per class; of_pairs: compares raters with each other; by_level: made
     within sub-groups unless told otherwise; kernel: needs neighbours; variance: below 0 by

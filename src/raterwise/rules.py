@@ -44,6 +44,7 @@ __all__ = [
     "not_a_class",
     "not_numbers",
     "not_whole",
+    "p_in_words",
     "positive",
     "positive_integer",
     "too_few_raters",
@@ -80,6 +81,15 @@ def is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except TypeError:  # pandas' NA neither equals itself nor does not
         return True
+
+
+def p_in_words(p: float) -> str:
+    """Return a p-value as sentences have it.
+
+    >>> p_in_words(0.0005), p_in_words(0.0213), p_in_words(1.0)
+    ('p < 0.001', 'p = 0.021', 'p = 1')
+    """
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
 def did_you_mean(word: object, known: Iterable[object]) -> str:

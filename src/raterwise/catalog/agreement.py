@@ -19,6 +19,7 @@ ROWS = (
         least_raters=2, undefined="all labels are of one class",
         tags=frozenset({"of_pairs"}),
         bounds=(-1.0, 1.0),
+        headline=(6, 6),
     ),
     Metric(
         "krippendorff_alpha", "Krippendorff's alpha", "Rater agreement",
@@ -29,5 +30,6 @@ ROWS = (
         undefined="no two labels can be paired, or all are of one class",
         tags=frozenset({"of_pairs"}),
         bounds=(-math.inf, 1.0),
+        headline=(6, 6),
     ),
 )  # fmt: skip

@@ -20,6 +20,7 @@ ROWS = (
         bounds=common.UNIT, questions=common.ANY, curve="top_label", tags=frozenset({"by_level"}),
         meaning_of_event="Mean gap between the probability of a class and how often raters choose "
         "it, over bins of probability.",
+        headline=(None, 3),
     ),
     Metric(
         "mce", "Maximum calibration error", "Calibration",
@@ -68,6 +69,7 @@ ROWS = (
         plan=recipes.binned("per_class"), formula=calibration.ece,
         options={"bins": 15, "per": "annotation"}, error=True, bounds=common.UNIT,
         curve="per_class", tags=frozenset({"by_class"}),
+        headline=(3, 4),
     ),
     Metric(
         "sce", "Static calibration error", "Calibration",

@@ -51,11 +51,12 @@ def _positive_or_above(table: BinTable, options: Options) -> Array:
 ROWS = (
     Metric(
         "auroc", "AUROC", "Clinical",
-        "How often a positive case has the higher probability than a negative one (0.5 is chance).",
+        "How often a positive case has a higher probability than a negative one (0.5 is chance).",
         "higher", "Hanley & McNeil 1982",
         **recipes.of_event_ranks(operating.auroc, cell_bounds.auroc), options=CLASS,
         shape="separation", bounds=common.UNIT, undefined=NO_CLASS, in_all="two classes",
         curve="operating", curve_plans=recipes.operating_plans,
+        headline=(1, None),
     ),
     Metric(
         "average_precision", "Average precision", "Clinical",
@@ -67,7 +68,7 @@ ROWS = (
     ),
     Metric(
         "sensitivity", "Sensitivity", "Clinical",
-        "Of the labels of the positive class, the part whose case tests positive.",
+        "Of the labels of the positive class, the share whose case tests positive.",
         "higher", "Yerushalmy 1947",
         plan=recipes.at_threshold, formula=operating.sensitivity, options=AT, shape="proportion",
         denominator=_positives, bounds=common.UNIT, undefined="no rater chose the positive class",
@@ -75,7 +76,7 @@ ROWS = (
     ),
     Metric(
         "specificity", "Specificity", "Clinical",
-        "Of the labels of other classes, the part whose case tests negative.",
+        "Of the labels of other classes, the share whose case tests negative.",
         "higher", "Yerushalmy 1947",
         plan=recipes.at_threshold, formula=operating.specificity, options=AT, shape="proportion",
         denominator=_negatives, bounds=common.UNIT,
@@ -83,7 +84,7 @@ ROWS = (
     ),
     Metric(
         "ppv", "Positive predictive value", "Clinical",
-        "Of the labels of cases that test positive, the part of the positive class.",
+        "Of the labels of cases that test positive, the share of the positive class.",
         "higher", "Vecchio 1966",
         plan=recipes.at_threshold, formula=operating.ppv, formula_options=("prevalence",),
         options=ELSEWHERE, shape="proportion", denominator=_above, bounds=common.UNIT,
@@ -91,7 +92,7 @@ ROWS = (
     ),
     Metric(
         "npv", "Negative predictive value", "Clinical",
-        "Of the labels of cases that test negative, the part of other classes.",
+        "Of the labels of cases that test negative, the share of other classes.",
         "higher", "Vecchio 1966",
         plan=recipes.at_threshold, formula=operating.npv, formula_options=("prevalence",),
         options=ELSEWHERE, shape="proportion", denominator=_below, bounds=common.UNIT,
@@ -107,12 +108,12 @@ ROWS = (
     ),
     Metric(
         "net_benefit", "Net benefit", "Clinical",
-        "Positives acted on per case, less the false alarms that the threshold says they are "
-        "worth.",
+        "True positives per case, minus the false alarms, which the threshold weights.",
         "higher", "Vickers & Elkin 2006",
         plan=recipes.at_threshold, formula=operating.net_benefit,
         formula_options=("threshold", "prevalence"), options=ELSEWHERE, shape="difference",
         parts=operating.net_benefit_parts, bounds=(-float("inf"), 1.0), undefined=NO_CLASS,
         in_all=False,
+        headline=(5, None),
     ),
 )  # fmt: skip

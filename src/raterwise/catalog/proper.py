@@ -18,6 +18,7 @@ ROWS = (
         plan=recipes.binned("top_label", "case"), formula=proper.mean_hit, options={"per": "case"},
         label_loss=recipes.hit_of_label, tags=frozenset({"by_level"}),
         shape="proportion", bounds=common.UNIT,
+        headline=(None, 1),
     ),
     Metric(
         "brier", "Brier score", "Proper scores",
@@ -27,6 +28,7 @@ ROWS = (
         options={"per": "case", "scale_by_half": "auto"}, formula_options=("scale_by_half",),
         label_loss=recipes.halved_squares_of_label, tags=frozenset({"by_level"}),
         shape="loss", step=recipes.halved_step_of_squares, bounds=common.POSITIVE,
+        headline=(2, 2),
     ),
     Metric(
         "nll", "Negative log-likelihood", "Proper scores",

@@ -25,6 +25,7 @@ ROWS = (
         tags=frozenset({"by_level"}), **recipes.of_ranks(ranking.auccc, cell_bounds.auccc),
         shape="separation", bounds=common.UNIT, ranks=True,
         meaning_of_event="How well the probability separates the raters' yes from their no.",
+        headline=(None, 5),
     ),
     Metric(
         "aurc", "AURC", "Ranking",

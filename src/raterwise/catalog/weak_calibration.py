@@ -18,7 +18,8 @@ ALIKE = "all labels are of one class, of this or of the others"
 ROWS = (
     Metric(
         "observed_expected_ratio", "Observed / expected", "Clinical",
-        "Positives that the raters saw for every one that the probabilities add up to; 1 is right.",
+        "Positives that the raters saw, divided by those that the probabilities add up to; 1 is "
+        "right.",
         "none", "Van Calster et al. 2016",
         **recipes.of_totals(), options=CLASS, shape="ratio", bounds=common.POSITIVE,
         undefined="the probability of the class is 0 in every case", in_all="two classes",
@@ -38,6 +39,7 @@ ROWS = (
         **recipes.of_recalibration("slope"), options=CLIPPED, in_all="two classes",
         undefined="a threshold on the probability tells every yes of the raters from every no, or "
         "all of them say the same, so that no slope is the best",
+        headline=(4, None),
     ),
     Metric(
         "ici", "Integrated calibration index", "Clinical",

@@ -13,17 +13,20 @@ from raterwise.cli import options
 from raterwise.cli.numbers import interval, number, p_value
 from raterwise.cli.options import Duplicates, Layout, Unit, comma_list
 from raterwise.cli.reading import NOTES
-from raterwise.cli.show import (
-    ProgressBar,
-    cases,
-    new_console,
-    plain_table,
-    print_table,
+from raterwise.cli.show import ProgressBar, cases, new_console, plain_table, print_table
+from raterwise.cli.writing import (
+    announce,
+    check_html,
+    check_json,
+    check_outputs,
+    origin_of,
+    write_json,
 )
-from raterwise.cli.writing import announce, check_json, check_outputs, origin_of, write_json
+from raterwise.io.files import write_text_atomically
 from raterwise.io.rated import RatedTable, read_rated
 from raterwise.io.ratings import RatingColumns
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
+from raterwise.report.words import natural
 
 __all__ = ["EXAMPLES", "agreement"]
 
@@ -37,14 +40,14 @@ raterwise agreement reads.csv --id-column nodule --rater-columns smith,jones,lee
     --class-names absent,mild,severe
 
 [dim]# also: would other readers agree as much?[/dim]
-raterwise agreement ratings.csv --unit both --out agreement.json
+raterwise agreement ratings.csv --unit both --out agreement.json --html agreement.html
 
 [bold]How to read it[/bold]
 
-κ and α are 1 where raters always agree and 0 where they agree as often as chance would have it;
-below 0 they agree less. Nominal: classes are equal or not. Ordinal and interval: a miss by one step
-is better than one by three. Exchangeability asks whether some rater says a class more often than
-others of the same cases; the table of raters says who and by how much."""
+κ and α are 1 if raters always agree and 0 if they agree as often as by chance; below 0 they agree
+less often. Nominal: classes are equal or not. Ordinal and interval: a miss by one step is better
+than a miss by three. The test of exchangeability asks whether some rater chooses a class more often
+than others of the same cases; the table of raters says who, and by how much."""
 
 SCHEMA_VERSION = 1
 TITLES = {
@@ -71,7 +74,7 @@ Classes = Annotated[
     str | None,
     typer.Option(
         "--class-names",
-        help="All classes in their order, a,b,c: for scales, and for classes nobody used. "
+        help="All classes in order, a,b,c: for scales, and for classes that nobody used. "
         "Default: those in the file; whole numbers are steps of a scale.",
     ),
 ]
@@ -99,6 +102,7 @@ def agreement(
     seed: options.Seed = 0,
     unit: options.UnitDrawn = Unit.cases,
     out: options.Out = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Say how far raters agree with one another, and who says what more often.
@@ -108,7 +112,8 @@ def agreement(
     empty cell is no rating; raters need not have rated every case.
     """
     check_json(out)
-    check_outputs((out,), (ratings,))
+    check_html(html)
+    check_outputs((out, html), (ratings,))
     columns = RatingColumns(
         layout=None if ratings_layout is None else Layout(ratings_layout).value,
         rater_columns=comma_list(rater_columns), rater_prefix=rater_prefix,
@@ -131,10 +136,21 @@ def agreement(
     if out is not None:
         asked = {"resamples": resamples, "level": level, "seed": seed, "unit": unit.value}
         write_json(out, _content(table, found, ratings, asked))
+    if html is not None:
+        from raterwise.report.pages import agreement_page
+
+        text = agreement_page(
+            found,
+            TITLES,
+            table.class_names,
+            basis=_facts(table, found),
+            origin=origin_of([ratings]),
+        )
+        write_text_atomically(html, text)
     if not quiet:
         console = new_console()
         _show(console, table, found)
-        announce(console, (out,))
+        announce(console, (out, html))
 
 
 def _content(
@@ -154,16 +170,17 @@ def _content(
     }
 
 
-def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
+def _facts(table: RatedTable, found: RaterAgreement) -> str:
     raters = f", {len(found.raters)} raters" if found.raters else ""
     of = "" if found.patients is None else f" of {found.patients:,} patients"
-    console.print(
-        Text(
-            f"{table.ratings.source}: {found.cases:,} cases{of}{raters}, {found.ratings:,} "
-            f"ratings, {len(table.class_names)} classes",
-            style="bold",
-        )
+    return (
+        f"{found.cases:,} cases{of}{raters}, {found.ratings:,} ratings, {len(table.class_names)} "
+        "classes"
     )
+
+
+def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
+    console.print(Text(f"{table.ratings.source}: {_facts(table, found)}", style="bold"))
     shown = plain_table("agreement")
     shown.add_column("value", justify="right", no_wrap=True)
     shown.add_column(f"{100 * found.level:g}% interval", no_wrap=True)
@@ -175,7 +192,7 @@ def _show(console: Console, table: RatedTable, found: RaterAgreement) -> None:
         console.print(Text(f"undefined: {reason}", style="yellow"))
     if table.scale == "nominal":
         console.print(
-            Text("The classes are names: --class-names a,b,c in their order adds the ordinal α.")
+            Text("The classes have no known order: --class-names a,b,c adds the ordinal α.")
         )
     if found.single:
         console.print(Text(f"Left out: {cases(found.single)} with fewer than two ratings."))
@@ -188,8 +205,8 @@ def _exchangeable(found: RaterAgreement) -> str:
     if found.test is not None:
         return found.test.summary()
     if not found.raters:
-        return "The file does not say who said what: raters cannot be told apart."
-    return "Whether raters are interchangeable cannot be told: too few share a case."
+        return "The file does not name the raters, so they cannot be compared."
+    return "Too few raters share a case to test whether they are interchangeable."
 
 
 def _raters_table(table: RatedTable, found: RaterAgreement) -> Any:
@@ -199,7 +216,7 @@ def _raters_table(table: RatedTable, found: RaterAgreement) -> Any:
     columns = names if len(names) <= MOST_CLASSES else ()
     for heading in ("ratings", "agree", *columns, "differs most on", "", "p"):
         shown.add_column(heading, justify="right", no_wrap=True)
-    for one in found.raters:
+    for one in sorted(found.raters, key=lambda rater: natural(rater.rater)):
         agree = "" if one.agreement is None else f"{one.agreement:.1%}"
         most, by = "", ""
         if one.excess:

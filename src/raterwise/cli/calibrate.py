@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import draw_options, options
+from raterwise.cli.before_after import record_of, write_page
 from raterwise.cli.members import Members, each_draw, write_draws
 from raterwise.cli.options import Input, Method, OnProblem, Unit, asked_of, prevalences
 from raterwise.cli.reading import (
@@ -31,7 +32,15 @@ from raterwise.cli.show import (
     print_table,
 )
 from raterwise.cli.spelling import as_options
-from raterwise.cli.writing import announce, check_folder, write_json, write_like
+from raterwise.cli.writing import (
+    announce,
+    check_folder,
+    check_html,
+    check_outputs,
+    origin_of,
+    write_json,
+    write_like,
+)
 from raterwise.compare import Comparison, compare
 from raterwise.errors import InvalidInputError
 from raterwise.io.outputs import refuse_overwriting
@@ -56,10 +65,9 @@ raterwise calibrate --fit validation.csv --apply test.csv --out calibrated \\
 raterwise calibrate --fit val.parquet --apply test.parquet --out calibrated \\
     --input logits --count-prefix count_ --alpha --features-prefix feat_
 
-[dim]# then: which cases are most worth a second opinion?[/dim]
+[dim]# then: which cases most need a second opinion?[/dim]
 raterwise worklist calibrated/calibrated.csv"""
 
-SCHEMA_VERSION = 1
 SAMPLES_FILE = "samples.npz"
 """Every calibrated draw of an ensemble."""
 METRICS = (
@@ -149,6 +157,7 @@ def calibrate(
     unit: options.UnitDrawn = Unit.cases,
     on_single: options.OnSingle = OnProblem.error,
     target_prevalence: options.AppliedPrevalence = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Fit a calibrator to one table, apply it to another, show what it changes.
@@ -156,10 +165,11 @@ def calibrate(
     Labels may be those of several raters: every rating counts. With --alpha
     each case also gets α0, which says how sure to be of its probabilities, and
     the probability that two raters disagree about it. The same column options
-    hold for both files.
+    apply to both files.
 
-    The draws of an ensemble are calibrated one by one, with a calibrator that
-    is fitted to all of them; out has them in samples.npz, for raterwise worklist.
+    The draws of an ensemble are calibrated one by one, with one calibrator that
+    is fitted to all of them. They are written to samples.npz, for raterwise
+    worklist.
     """
     check_folder(out)
     both = (
@@ -170,6 +180,8 @@ def calibrate(
     tables_made = (f"calibrated{apply.suffix}", "calibrated.csv", "calibrated.tsv", SAMPLES_FILE)
     names = (*tables_made, "calibrator.json", "alpha.json", "before_after.json")
     inputs = (fit, apply, fit_ratings, apply_ratings, *both[0].paths, *both[1].paths)
+    check_html(html)
+    check_outputs((html,), inputs)
     refuse_overwriting([out / name for name in names], inputs)
     if method is Method.none and not alpha:
         raise InvalidInputError("--method: none leaves nothing to do without --alpha")
@@ -189,6 +201,8 @@ def calibrate(
                 (fit, apply), (fit_ratings, apply_ratings), both, strict=True
             )
         )
+        if html is not None and new.labels is None:
+            raise InvalidInputError("--html: compares before and after; it needs --apply-ratings")
         overlap = _overlap(known, new, same=_same_file(fit, apply), allowed=allow_overlap)
         _check_alike(known, new)
         report("fitting", 0.1)
@@ -207,8 +221,11 @@ def calibrate(
         found = _in_use(known, found, prevalences("--target-prevalence", target_prevalence))
         notes.append(found.shifted)
     files = _write(out, apply, tables, new, found)
-    record = _record(method, known, new, found, comparison, overlap, notes)
+    record = record_of(method, known, new, found, comparison, overlap, notes)
+    record |= origin_of(inputs)
     files.append(write_json(out / "before_after.json", record))
+    if html is not None:
+        files.append(write_page(html, comparison, record, notes))
     if not quiet:
         _show(known, new, found, comparison, notes, files)
 
@@ -259,11 +276,16 @@ def _overlap(known: Cases, new: Cases, *, same: bool, allowed: bool) -> dict[str
     if said and not allowed:
         raise InvalidInputError(
             f"--fit and --apply: must be of different cases and patients; in both are "
-            f"{' and '.join(said)}; --allow-overlap goes on, and flatters the calibrator"
+            f"{' and '.join(said)}; --allow-overlap continues, and the calibrator looks better "
+            "than it is"
         )
-    warnings = [f"in both files: {' and '.join(said)}; the difference is flattered"] if said else []
+    warnings = (
+        [f"in both files: {' and '.join(said)}; the difference looks better than it is"]
+        if said
+        else []
+    )
     if cases is None and patients is None:
-        warnings.append("neither cases nor patients have names: overlap could not be checked")
+        warnings.append("neither cases nor patients have names, so overlap could not be checked")
     shared = {what: None if names is None else list(names) for what, names in both.items()}
     return {"shared": shared, "warnings": warnings}
 
@@ -388,35 +410,6 @@ def _write(
     return files + [save(model, out / f"{name}.json") for name, model in found.models.items()]
 
 
-def _record(
-    method: Method,
-    known: Cases,
-    new: Cases,
-    found: Calibrated,
-    comparison: Comparison | None,
-    overlap: dict[str, Any],
-    notes: list[str],
-) -> dict[str, Any]:
-    def facts(cases: Cases) -> dict[str, Any]:
-        ratings = None if cases.labels is None else int(cases.labels.num_raters.sum())
-        return {"cases": len(cases), "ratings": ratings, "without_labels": cases.dropped}
-
-    made = {} if comparison is None else comparison.to_dict()
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "method": method.value,
-        "alpha": found.alpha is not None,
-        "fitted": found.in_words(),
-        "fit": {"file": known.table.source, **facts(known)},
-        "apply": {"file": new.table.source, **facts(new)},
-        "overlap": overlap["shared"],
-        "before": made.get("models", {}).get("before"),
-        "after": made.get("models", {}).get("after"),
-        "differences": made.get("differences"),
-        "warnings": notes,
-    }
-
-
 def _show(
     known: Cases,
     new: Cases,
@@ -430,7 +423,7 @@ def _show(
     console.print(Text(found.in_words()))
     console.print(Text(f"Applied to {new.table.source}: {new.in_words()}", style="bold"))
     if comparison is None:
-        console.print(Text("Nothing to compare: no ratings of the second file were given."))
+        console.print(Text("Nothing to compare: the second file has no ratings."))
     else:
         print_table(difference_table(comparison, "after", "before"), console)
         print_notes(comparison.models["after"], console)

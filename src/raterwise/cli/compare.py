@@ -39,7 +39,14 @@ from raterwise.cli.show import (
     print_table,
 )
 from raterwise.cli.spelling import as_options
-from raterwise.cli.writing import announce, check_html, check_outputs, with_notes, write_json
+from raterwise.cli.writing import (
+    announce,
+    check_html,
+    check_outputs,
+    with_notes,
+    with_origin,
+    write_json,
+)
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
@@ -82,7 +89,7 @@ Files = Annotated[
     ),
 ]
 Names = Annotated[
-    str | None, typer.Option(help="Names of the models: a,b. Default: those of the files.")
+    str | None, typer.Option(help="Names of the models: a,b. Default: the file names.")
 ]
 Outs = Annotated[
     list[Path] | None,
@@ -135,15 +142,14 @@ def compare(
 ) -> None:
     """Say which of several models is better, and whether the difference is more than chance.
 
-    Every file holds the predictions of one model for the same cases, or its
-    results. The cases are resampled for all models together, and p-values are
-    adjusted for the number of pairs.
+    Each file holds the predictions of one model for the same cases, or its
+    results. All models are resampled together, and p-values are adjusted for
+    the number of pairs.
 
-    Results say themselves what they are of: which columns, how many resamples.
-    They must be of the same cases in the same order, with the same labels,
+    Results must be of the same cases in the same order, with the same labels,
     patients, weights, bins and seed. Results of several findings, and tables
-    with --multilabel, are compared by their means and, below, finding by
-    finding; results of one with --finding.
+    with --multilabel, are compared by their means and finding by finding;
+    --finding compares one of them.
     """
     check_html(html)
     pages = [] if html is None else [html]
@@ -178,6 +184,8 @@ def compare(
             else:
                 refuse_finding_column(finding_column)
                 found, each = _of_tables(*of, draws, asked), {}
+    if out or pages:
+        found = with_origin(found, (*predictions, ratings))
     with making_sense(*predictions):
         _write(found, each, [*(out or ()), *pages], csv_out, latex, markdown)
         console = new_console()
@@ -362,8 +370,13 @@ def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) 
         table.add_row(*map(Text, cells))
     print_table(table, console)
     console.print()
-    console.print(Text("corrected: without what chance adds to each error; the interval is of it."))
-    console.print(Text("best: the model that is the best in most resamples, and in how many."))
+    console.print(
+        Text(
+            "corrected: the difference without what chance adds to each error; the interval is "
+            "for it."
+        )
+    )
+    console.print(Text("best: the model that is best in most resamples, and in how many."))
     if each:
         print_differences(each, found, console)
     shared = tuple(w for w in first.warnings if all(w in m.warnings for m in found.models.values()))

@@ -25,7 +25,7 @@ from raterwise.cli.show import (
     print_table,
 )
 from raterwise.cli.stability import one_rater_each
-from raterwise.cli.writing import announce, check_folder, check_outputs
+from raterwise.cli.writing import announce, check_folder, check_html, check_outputs
 from raterwise.errors import InvalidInputError, MissingExtraError
 from raterwise.results import Estimate, Results
 
@@ -57,24 +57,34 @@ def demo(
             show_default=False,
         ),
     ] = None,
-    resamples: Annotated[int, typer.Option(help="Of the bootstrap.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the bootstrap, and of the one rater.")] = 0,
+    resamples: Annotated[int, typer.Option(help="Number of bootstrap resamples.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Random seed, also of the one rater per case.")] = 0,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            help=f"Write the report to this file. Default: {REPORT}, or report.html in --out.",
+            show_default=False,
+        ),
+    ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace files of these names in --out, unasked.")
+        bool, typer.Option("--force", help="Replace existing files in --out without asking.")
     ] = False,
 ) -> None:
     """Evaluate a small model on lung nodules that several radiologists rated (LIDC-IDRI).
 
-    Once with every radiologist's label, and once with one label per case, drawn at random, which
-    is what most test sets have. Needs no files and no network.
+    Once with every radiologist's label, and once with one random label per case, which is what
+    most test sets have. Needs no files and no network.
     """
     from raterwise.datasets import load_lidc_malignancy
     from raterwise.evaluate import evaluate
 
-    if out is None:
-        check_outputs((REPORT,))
-    else:
+    check_html(html)
+    page = html or (REPORT if out is None else out / "report.html")
+    if out is None or html is not None:
+        check_outputs((page,))
+    if out is not None:
         _ask_to_replace(check_folder(out), force=force)
     data = load_lidc_malignancy()
     with ProgressBar() as report:
@@ -103,7 +113,7 @@ def demo(
     if out is not None:
         _write_files(console, out, everybody, data.class_names, resamples, seed)
     shown = replace(everybody, subgroups=levels)
-    _write_report(console, out, shown, {"single": single, **parts}, show=show)
+    _write_report(console, page, shown, {"single": single, **parts}, show=show)
 
 
 def _ask_to_replace(folder: Path, *, force: bool) -> None:
@@ -132,8 +142,8 @@ def _print_story(console: Console, data: LidcDemo, everybody: Results, single: R
     if narrower:
         console.print(
             Text(
-                f"The cases are the same; every rater's labels make the intervals "
-                f"{1 - float(np.median(narrower)):.0%} shorter (the median of {len(narrower)})."
+                f"On the same cases, every rater's labels make the intervals "
+                f"{1 - float(np.median(narrower)):.0%} shorter (median of {len(narrower)} metrics)."
             )
         )
     only = [e.title for e in single.values() if e.value is None]
@@ -151,10 +161,9 @@ def width(estimate: Estimate) -> float:
 
 
 def _write_report(
-    console: Console, folder: Path | None, results: Results, parts: dict[str, Any], *, show: bool
+    console: Console, path: Path, results: Results, parts: dict[str, Any], *, show: bool
 ) -> None:
     """Write the report and say where it is; without the extra that it needs, say how to get it."""
-    path = REPORT if folder is None else folder / "report.html"
     console.print()
     try:
         results.to_html(path, title="Lung nodules: how likely malignant?", **parts)

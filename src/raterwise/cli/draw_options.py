@@ -35,8 +35,8 @@ def _unless_draws(context: typer.Context, value: Path | None) -> Path | None:
 OptionalPredictionsFile = Annotated[
     Path | None,
     typer.Argument(
-        help="CSV, Parquet, Arrow (.arrow, .feather) or NPZ file; with --samples or --member it "
-        "may be left out.",
+        help="CSV, Excel, Parquet, Arrow (.arrow, .feather) or NPZ file. Not needed with --samples "
+        "or --member.",
         callback=_unless_draws,
     ),
 ]
@@ -53,20 +53,20 @@ MemberFiles = Annotated[
     list[Path] | None,
     typer.Option(
         "--member",
-        help="Or a table for each draw, joined by id. Repeated.",
+        help="Or one table per draw, joined by id. May be repeated.",
         is_eager=True,
         rich_help_panel=MODEL,
     ),
 ]
 ConfidenceColumn = Annotated[
     str | None,
-    _option(COLUMNS, "What ranks the cases, in place of the largest probability."),
+    _option(COLUMNS, "Column to rank the cases by, instead of the largest probability."),
 ]
 OutsideFile = Annotated[
     Path | None,
     typer.Option(
         "--outside",
-        help="File of out-of-distribution cases: their probabilities, or --confidence-column.",
+        help="Out-of-distribution cases: their probabilities, or --confidence-column.",
     ),
 ]
 SamplesByModel = Annotated[
@@ -95,14 +95,14 @@ OutsideByModel = Annotated[
 ]
 FitSamples = Annotated[
     Path | None,
-    _option(MODEL, "NPZ of the draws to fit on: samples or logits, (S, N, K); features."),
+    _option(MODEL, "NPZ with the draws to fit on: samples or logits, (S, N, K); features."),
 ]
-ApplySamples = Annotated[Path | None, _option(MODEL, "The same of the draws to calibrate.")]
+ApplySamples = Annotated[Path | None, _option(MODEL, "NPZ with the draws to calibrate.")]
 FitMembers = Annotated[
     list[Path] | None,
-    _option(MODEL, "Or a table for each draw to fit on. Repeated.", "--fit-member"),
+    _option(MODEL, "Or one table per draw to fit on. May be repeated.", "--fit-member"),
 ]
 ApplyMembers = Annotated[
     list[Path] | None,
-    _option(MODEL, "Or a table for each draw to calibrate. Repeated.", "--apply-member"),
+    _option(MODEL, "Or one table per draw to calibrate. May be repeated.", "--apply-member"),
 ]

@@ -33,17 +33,17 @@ def merge(
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     save_summary: Annotated[
-        Path | None, typer.Option(help="Write the summary of all of them to this file.")
+        Path | None, typer.Option(help="Write the combined summary to this file.")
     ] = None,
     out: options.Out = None,
     csv_out: options.CsvOut = None,
     html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Add up saved summaries and make results of them, as if all cases were in one place.
+    """Combine saved summaries into results, as if all cases were in one place.
 
-    Summaries of other metrics, bins, classes or seeds are refused. They count
-    patients without naming them: one who is in two files counts as two.
+    The summaries must have the same metrics, bins, classes and seed. They
+    count patients without naming them: a patient in two files counts as two.
     """
     from raterwise.io.sources import matching_files
     from raterwise.streaming.evaluation import evaluate_digest, request_of_header

@@ -160,110 +160,121 @@ Multilabel = Annotated[
     bool,
     typer.Option(
         "--multilabel",
-        help="Each probability is of a finding of its own; several may occur together.",
+        help="Each probability column is a separate finding; several may occur together.",
     ),
 ]
-IdColumn = Annotated[str | None, _option(COLUMNS, "The case, in both files. Default: case.")]
+IdColumn = Annotated[
+    str | None, _option(COLUMNS, "Column with the case id, in both files. Default: case.")
+]
 ProbPrefix = Annotated[
-    str, _option(COLUMNS, "How the names of the probability columns begin; the class follows.")
+    str, _option(COLUMNS, "Prefix of the probability columns; the class name follows it.")
 ]
 ProbColumns = Annotated[
-    str | None, _option(COLUMNS, "Or their names: a,b,c. One alone is the second of two classes.")
+    str | None,
+    _option(COLUMNS, "Or the column names: a,b,c. A single one is the second of two classes."),
 ]
 ClassNames = Annotated[
     str | None,
-    _option(COLUMNS, "Other names for the classes, in the order of the columns: a,b,c."),
+    _option(COLUMNS, "Names of the classes, in the order of the columns: a,b,c."),
 ]
-LabelColumn = Annotated[str | None, _option(COLUMNS, "The label, where a case has just one.")]
-GroupColumn = Annotated[str | None, _option(COLUMNS, "The patient: patients are resampled whole.")]
-WeightColumn = Annotated[str | None, _option(COLUMNS, "The weight of each case.")]
-Delimiter = Annotated[
-    str | None, _option(COLUMNS, "Between the values of a CSV file. Default: recognised.")
+LabelColumn = Annotated[
+    str | None, _option(COLUMNS, "Column with the label, if each case has one.")
 ]
+GroupColumn = Annotated[
+    str | None, _option(COLUMNS, "Column with the patient. Resampling draws whole patients.")
+]
+WeightColumn = Annotated[str | None, _option(COLUMNS, "Column with the weight of each case.")]
+Delimiter = Annotated[str | None, _option(COLUMNS, "Separator of a CSV file. Default: detected.")]
 Encoding = Annotated[
-    str | None, _option(COLUMNS, "Of a CSV file, such as cp1252. Default: UTF-8 or UTF-16.")
+    str | None,
+    _option(COLUMNS, "Encoding of a CSV file, such as cp1252. Default: UTF-8 or UTF-16."),
 ]
 Normalize = Annotated[
     bool,
-    _option(COLUMNS, "Probabilities are rounded: divide each row by its sum.", "--normalize"),
+    _option(COLUMNS, "The probabilities are rounded: divide each row by its sum.", "--normalize"),
 ]
 Percent = Annotated[
-    bool, _option(COLUMNS, "Probabilities are percentages: 75 or 75% is 0.75.", "--percent")
+    bool, _option(COLUMNS, "The probabilities are percentages: 75 or 75% means 0.75.", "--percent")
 ]
 
 RatingsLayout = Annotated[
     Layout | None,
     _option(
         RATINGS,
-        "A column per rater, a row per rating, or a count per class. Deduced only where the names "
-        "of the columns leave no doubt.",
+        "wide: a column per rater. long: a row per rating. counts: a count per class. Default: "
+        "detected, if the column names leave no doubt.",
     ),
 ]
 RatingsIdColumn = Annotated[
-    str | None, _option(RATINGS, "The case, where this file calls it otherwise.")
+    str | None, _option(RATINGS, "Column with the case id in this file, if its name differs.")
 ]
-RaterColumns = Annotated[str | None, _option(RATINGS, "wide: the raters' columns, a,b,c.")]
+RaterColumns = Annotated[str | None, _option(RATINGS, "wide: columns of the raters, a,b,c.")]
 RaterPrefix = Annotated[
-    str | None, _option(RATINGS, "wide: how their names begin. Default: reader_ or rater_.")
+    str | None, _option(RATINGS, "wide: prefix of those columns. Default: reader_ or rater_.")
 ]
-RaterColumn = Annotated[str | None, _option(RATINGS, "long: who. Default: reader or rater.")]
-RatingColumn = Annotated[str | None, _option(RATINGS, "long: said what. Default: label or rating.")]
+RaterColumn = Annotated[
+    str | None, _option(RATINGS, "long: column with the rater. Default: reader or rater.")
+]
+RatingColumn = Annotated[
+    str | None, _option(RATINGS, "long: column with the label. Default: label or rating.")
+]
 FindingColumn = Annotated[
-    str | None, _option(RATINGS, "long, --multilabel: of which finding. Default: finding.")
+    str | None, _option(RATINGS, "long, --multilabel: column with the finding. Default: finding.")
 ]
 Finding = Annotated[
-    str | None, typer.Option(help="Of results of several findings: compare this one.")
+    str | None, typer.Option(help="Compare this finding only, if the results have several.")
 ]
-CountColumns = Annotated[
-    str | None, _option(RATINGS, "counts: one column per class, in their order.")
-]
+CountColumns = Annotated[str | None, _option(RATINGS, "counts: one column per class, in order.")]
 CountPrefix = Annotated[
-    str | None, _option(RATINGS, "counts: how their names begin. Default: count_.")
+    str | None, _option(RATINGS, "counts: prefix of those columns. Default: count_.")
 ]
 Missing = Annotated[
-    str | None, _option(RATINGS, "What, besides an empty cell, is no rating: NA,-1.")
+    str | None, _option(RATINGS, "Values that mean no rating, besides an empty cell: NA,-1.")
 ]
 IgnoreCase = Annotated[
-    bool, _option(RATINGS, "Benign and BENIGN are the class benign.", "--ignore-case")
+    bool, _option(RATINGS, "Treat Benign and BENIGN as the class benign.", "--ignore-case")
 ]
 RepeatedRatings = Annotated[
     Duplicates,
     _option(
         RATINGS,
-        "long: a rater rated a case more than once: refuse, count all, take the most frequent or "
-        "the last.",
+        "long: if a rater rated a case more than once: refuse, keep all ratings, take the most "
+        "frequent one or the last.",
         "--duplicates",
     ),
 ]
 AllowUnmatched = Annotated[
     bool,
-    _option(RATINGS, "Leave out, and count, cases that only one file has.", "--allow-unmatched"),
+    _option(RATINGS, "Leave out and count cases that are in one file only.", "--allow-unmatched"),
 ]
 
-Metrics = Annotated[str, _option(EVALUATION, "all, or names: ece,brier,auccc.")]
-Bins = Annotated[int, _option(EVALUATION, "How many bins the binned metrics have.")]
-Resamples = Annotated[int, _option(EVALUATION, "Of the bootstrap; 0 for no intervals.")]
-Level = Annotated[float, _option(EVALUATION, "Of the intervals.")]
-Seed = Annotated[int, _option(EVALUATION, "The same seed gives the same digits.")]
+Metrics = Annotated[str, _option(EVALUATION, "all, or a list: ece,brier,auccc.")]
+Bins = Annotated[int, _option(EVALUATION, "Number of bins of the binned metrics.")]
+Resamples = Annotated[
+    int, _option(EVALUATION, "Number of bootstrap resamples; 0 makes no intervals.")
+]
+Level = Annotated[float, _option(EVALUATION, "Confidence level of the intervals.")]
+Seed = Annotated[int, _option(EVALUATION, "Random seed; the same seed gives the same digits.")]
 UnitDrawn = Annotated[
-    Unit, _option(EVALUATION, "Resample cases (patients, with --group-column), raters, or both.")
+    Unit,
+    _option(
+        EVALUATION, "What to resample: cases (patients, with --group-column), raters, or both."
+    ),
 ]
 QuestionAsked = Annotated[
     Question | None,
     _option(
         EVALUATION,
-        "What is asked of a case: is the predicted class right, is it the second of two classes, "
-        "is it class k? Default: what each metric asks.",
+        "What a metric asks of a case: is the predicted class right, is it the second of two "
+        "classes, is it class k? Default: the metric's own question.",
     ),
 ]
-Counted = Annotated[
-    Per | None, _option(EVALUATION, "Whether a case counts once per rater, or once.")
-]
+Counted = Annotated[Per | None, _option(EVALUATION, "Count a case once per rating, or once.")]
 MetricOptions = Annotated[
     list[str] | None,
     _option(
         EVALUATION,
-        "METRIC.NAME=VALUE, such as robust_ece.sigma=0.05. May be repeated.",
+        "An option of a metric, such as robust_ece.sigma=0.05. May be repeated.",
         "--option",
     ),
 ]
@@ -271,26 +282,26 @@ SubgroupColumn = Annotated[
     list[str] | None,
     _option(
         EVALUATION,
-        "What tells cases apart, such as the scanner: metrics by its levels. May be repeated.",
+        "Also report metrics by the levels of this column, such as the scanner. May be repeated.",
     ),
 ]
 SubgroupMetrics = Annotated[
-    str | None, _option(EVALUATION, "Of these levels: ece,brier. Default: a short list.")
+    str | None, _option(EVALUATION, "Metrics to report by level: ece,brier. Default: a short list.")
 ]
 TargetPrevalence = Annotated[
     str | None,
     _option(
         EVALUATION,
-        "How frequent the second class is in use (or every class: a,b,c), where disease is "
-        "enriched in the file: labels are weighted and probabilities shifted to it.",
+        "Prevalence of the second class in use (or of every class: a,b,c), if disease is enriched "
+        "in the file. Labels are weighted and probabilities shifted to it.",
     ),
 ]
 AppliedPrevalence = Annotated[
     str | None,
     _option(
         EVALUATION,
-        "How frequent the second class is in use (or every class: a,b,c): the probabilities "
-        "written are shifted to it from that of the labels they were fitted to.",
+        "Prevalence of the second class in use (or of every class: a,b,c). The probabilities "
+        "that are written are shifted to it.",
         "--target-prevalence",
     ),
 ]
@@ -298,23 +309,21 @@ SourcePrevalence = Annotated[
     str | None,
     _option(
         EVALUATION,
-        "With --target-prevalence, where the probabilities are right. Default: as frequent as in "
-        "the file; the target again leaves them as they are.",
+        "With --target-prevalence: the prevalence at which the probabilities are right. Default: "
+        "that of the file. Give the target again to leave them as they are.",
     ),
 ]
-OnUnrated = Annotated[OnProblem, _option(EVALUATION, "A case that nobody rated.")]
+OnUnrated = Annotated[OnProblem, _option(EVALUATION, "What to do with a case that nobody rated.")]
 OnSingle = Annotated[
     OnProblem,
     _option(
         EVALUATION,
-        "A case with too few ratings for a metric: the metric is undefined, or goes without it.",
+        "If cases have too few ratings for a metric: leave it undefined, or drop those cases.",
     ),
 ]
 
 Out = Annotated[Path | None, _option(OUTPUT, "Write everything to this JSON file.")]
-HtmlOut = Annotated[
-    Path | None, _option(OUTPUT, "Write a report for people to this HTML file.", "--html")
-]
+HtmlOut = Annotated[Path | None, _option(OUTPUT, "Write a report to this HTML file.", "--html")]
 CsvOut = Annotated[Path | None, _option(OUTPUT, "Write the metrics to this CSV file.", "--csv")]
 Quiet = Annotated[bool, _option(OUTPUT, "Print no table.", "--quiet", "-q")]
 
@@ -323,84 +332,99 @@ FitFile = Annotated[
     typer.Option("--fit", help="Predictions to fit on: CSV, Parquet, Arrow or NPZ."),
 ]
 ApplyFile = Annotated[
-    Path | None, typer.Option("--apply", help="Predictions to calibrate, of other cases.")
+    Path | None, typer.Option("--apply", help="Predictions of other cases, to calibrate.")
 ]
-FitRatings = Annotated[Path | None, typer.Option(help="File of the ratings of --fit.")]
+FitRatings = Annotated[Path | None, typer.Option(help="Ratings of the cases in --fit.")]
 ApplyRatings = Annotated[
     Path | None,
-    typer.Option(help="File of the ratings of --apply; without ratings nothing is compared."),
+    typer.Option(help="Ratings of the cases in --apply. Without them there is nothing to compare."),
 ]
 InputKind = Annotated[
     Input,
-    _option(MODEL, "What the files hold. logits: the columns of --logit-prefix.", "--input"),
+    _option(
+        MODEL, "What the files hold: probabilities, or logits (see --logit-prefix).", "--input"
+    ),
 ]
 LogitPrefix = Annotated[
-    str, _option(MODEL, "How the names of the logit columns begin; the class follows.")
+    str, _option(MODEL, "Prefix of the logit columns; the class name follows it.")
 ]
 FeaturesPrefix = Annotated[
     str | None,
-    _option(MODEL, "How the names of the columns that α0 may depend on begin, such as feat_."),
+    _option(MODEL, "Prefix of the columns that α0 may depend on, such as feat_."),
 ]
 MethodName = Annotated[
-    Method, _option(CALIBRATION, "none leaves the class probabilities as they are.", "--method")
+    Method,
+    _option(
+        CALIBRATION,
+        "Which calibrator to fit; none leaves the class probabilities alone.",
+        "--method",
+    ),
 ]
 CrossValidate = Annotated[
     bool,
     _option(
         CALIBRATION,
-        "vector, matrix: choose the penalties; --alpha always does.",
+        "vector, matrix: choose the penalties by cross-validation. --alpha always does.",
         "--cross-validate",
     ),
 ]
 Alpha = Annotated[
     bool,
-    _option(CALIBRATION, "Also find how sure of them to be: α0, disagreement.", "--alpha"),
+    _option(
+        CALIBRATION, "Also estimate α0: how sure to be of each case, and disagreement.", "--alpha"
+    ),
 ]
 AlphaL2 = Annotated[
     float | None,
-    _option(CALIBRATION, "The paper's penalty, which draws α0 towards 1 (0.005). Default: chosen."),
+    _option(CALIBRATION, "Strength of the paper's penalty on α0 (0.005). Default: chosen by data."),
 ]
 AllowOverlap = Annotated[
     bool,
-    _option(CALIBRATION, "Go on though cases or patients are in both files.", "--allow-overlap"),
+    _option(
+        CALIBRATION, "Continue even if cases or patients are in both files.", "--allow-overlap"
+    ),
 ]
 ComparedMetrics = Annotated[
-    str | None, _option(EVALUATION, "all, or names: ece,brier. Default: about a dozen.")
+    str | None, _option(EVALUATION, "all, or a list: ece,brier. Default: about a dozen.")
 ]
 OutFolder = Annotated[
-    Path, _option(OUTPUT, "Folder to write into; it is made if need be.", "--out")
+    Path, _option(OUTPUT, "Folder for the output; it is created if needed.", "--out")
 ]
 
 CalibratorFile = Annotated[
-    Path | None, _option(MODEL, "calibrator.json of raterwise calibrate, applied first.")
+    Path | None, _option(MODEL, "calibrator.json from raterwise calibrate; it is applied first.")
 ]
 AlphaModel = Annotated[
-    Path | None, _option(MODEL, "alpha.json of raterwise calibrate: how sure to be of each case.")
+    Path | None, _option(MODEL, "alpha.json from raterwise calibrate: how sure to be of each case.")
 ]
 AlphaColumn = Annotated[
-    str | None, _option(MODEL, "Or the column that says it. Default: alpha0, if there is one.")
+    str | None, _option(MODEL, "Or the column with α0. Default: alpha0, if there is one.")
 ]
 WorklistBy = Annotated[
-    Order, typer.Option("--by", help="Rank by what a label is worth, or by disagreement.")
+    Order,
+    typer.Option("--by", help="Rank by the expected gain of one more label, or by disagreement."),
 ]
 Top = Annotated[int | None, typer.Option(help="How many cases to list. Default: all.")]
 WorklistRatings = Annotated[
-    Path | None, typer.Option(help="Ratings that are there already; the belief takes them in.")
+    Path | None, typer.Option(help="Ratings that you already have; they update the probabilities.")
 ]
 WorklistOut = Annotated[Path | None, _option(OUTPUT, "Write the list to this CSV file.", "--out")]
 
 MetricName = Annotated[str, typer.Argument(help="The metric to plan for, such as brier or ece.")]
 PilotFile = Annotated[Path, typer.Argument(help="Predictions of the pilot study.")]
-DesignCases = Annotated[str, _option(DESIGNS, "How many cases, say 100,200,500.", "--cases")]
-DesignRaters = Annotated[str, _option(DESIGNS, "How many raters a case, say 1,2,3.", "--raters")]
+DesignCases = Annotated[str, _option(DESIGNS, "Numbers of cases to try: 100,200,500.", "--cases")]
+DesignRaters = Annotated[
+    str, _option(DESIGNS, "Numbers of raters per case to try: 1,2,3.", "--raters")
+]
 Budget = Annotated[
-    float | None, _option(DESIGNS, "What may be spent; by default in readings.", "--budget")
+    float | None,
+    _option(DESIGNS, "How much you can spend; in readings, unless costs are given.", "--budget"),
 ]
 CaseCost = Annotated[
-    float, typer.Option(min=0, help="What a new case costs besides its readings.",
+    float, typer.Option(min=0, help="Cost of a new case, without its readings.",
                         rich_help_panel=DESIGNS)
 ]  # fmt: skip
 ReadingCost = Annotated[
-    float, typer.Option(min=0, help="What one reading costs.", rich_help_panel=DESIGNS)
+    float, typer.Option(min=0, help="Cost of one reading.", rich_help_panel=DESIGNS)
 ]
-Repeats = Annotated[int, _option(DESIGNS, "Simulated studies per design.")]
+Repeats = Annotated[int, _option(DESIGNS, "Number of simulated studies per design.")]

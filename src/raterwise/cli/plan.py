@@ -13,6 +13,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from raterwise.catalog import find
 from raterwise.cli import options
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
 from raterwise.cli.numbers import number
@@ -32,7 +33,14 @@ from raterwise.cli.show import (
     print_table,
 )
 from raterwise.cli.spelling import as_options
-from raterwise.cli.writing import announce, check_json, check_outputs, origin_of, write_json
+from raterwise.cli.writing import (
+    announce,
+    check_html,
+    check_json,
+    check_outputs,
+    origin_of,
+    write_json,
+)
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
@@ -54,7 +62,7 @@ raterwise plan ece pilot.csv --ratings r.csv --cases 100,200 --raters 1,2,3
 raterwise plan brier pilot.csv --ratings r.csv --cases 50,100,200 \\
     --raters 1,2,4,8 --budget 600 --case-cost 4
 
-[dim]# findings that may occur together: each, and the one whose interval is the widest[/dim]
+[dim]# findings that may occur together; the widest interval decides[/dim]
 raterwise plan brier chest.csv --multilabel --cases 100,200 --raters 1,2,3"""
 
 SCHEMA_VERSION = 1
@@ -83,18 +91,20 @@ def plan(
     seed: options.Seed = 0,
     out: options.Out = None,
     csv_out: options.CsvOut = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Say how wide an interval each design would give, from a pilot study.
 
     A design is a number of cases and of raters per case; the pilot needs cases
-    with two raters. With --budget the best design that it pays for is named,
-    and whether the next reading should go to a new case or to another rater.
-    With --multilabel every finding is planned for, and the widest decides.
+    with two raters. --budget names the best affordable design, and says whether
+    the next reading should go to a new case or to another rater. With
+    --multilabel the finding with the widest interval decides.
     """
     tables.refuse_weights("plan")
     check_json(out)
-    check_outputs((out, csv_out), (predictions, ratings))
+    check_html(html)
+    check_outputs((out, csv_out, html), (predictions, ratings))
     asked: dict[str, Any] = {
         "cases": integers("--cases", cases), "raters": integers("--raters", raters), "seed": seed,
         "level": level, "repeats": repeats, "resamples": resamples,
@@ -119,12 +129,19 @@ def plan(
     rows = [_row(design, best, costs) for design in found.designs]
     about = {"options": asked, **origin_of((predictions, ratings))}
     _write(found, rows, advice, heard, each, about, out, csv_out)
+    if html is not None:
+        from raterwise.report.pages import plan_page
+
+        title = find(metric).title
+        text = plan_page(title, rows, level=level, advice=advice, basis=f"a pilot of {words}",
+                         notes=map(as_options, heard), origin=about)  # fmt: skip
+        write_text_atomically(html, text)
     if not quiet:
         console = new_console()
         _show(console, found, words, rows, advice, heard)
         if each:
             _show_findings(console, each)
-        announce(console, (out, csv_out))
+        announce(console, (out, csv_out, html))
 
 
 def _of_classes(
@@ -228,7 +245,7 @@ def _show(
         shown = ["width", "width_error", "bias"] if any(r["width_error"] for r in rows) else []
         shown = shown or ["width", "bias"]
     headings = ["±" if key.endswith("error") else key for key in shown]
-    for heading in ("raters a case", "readings", "cost", *headings):
+    for heading in ("raters per case", "readings", "cost", *headings):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("by")
     for row in rows:
@@ -254,7 +271,7 @@ def _show_findings(console: Console, each: dict[str, StudyPlan]) -> None:
     console.print()
     console.print(Text("Width by finding", style="bold"))
     table = plain_table("cases")
-    for heading in ("raters a case", *each):
+    for heading in ("raters per case", *each):
         table.add_column(heading, justify="right", no_wrap=True)
     for same in zip(*(found.designs for found in each.values()), strict=True):
         cells = [str(same[0].cases), str(same[0].raters), *(number(d.width) for d in same)]

@@ -219,10 +219,10 @@ class Cases:
 
     def in_words(self) -> str:
         """Return how many cases, classes and ratings there are."""
-        words = f"{len(self)} cases, {len(self.table.class_names)} classes"
+        words = f"{len(self):,} cases, {len(self.table.class_names):,} classes"
         if self.labels is None:
             return f"{words}, no ratings"
-        return f"{words}, {int(self.labels.num_raters.sum())} ratings"
+        return f"{words}, {int(self.labels.num_raters.sum()):,} ratings"
 
 
 def read_joined(

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from raterwise.cli.before_after import read_results
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.stability import named, read_stability
 from raterwise.cli.writing import check_outputs
 from raterwise.compare import Difference, compare
 from raterwise.errors import InvalidInputError, RaterwiseError
-from raterwise.io.damaged import making_sense, read_json
+from raterwise.io.damaged import making_sense
 from raterwise.results import Results
 
 __all__ = ["EXAMPLES", "open_in_browser", "paired", "report"]
@@ -23,10 +24,10 @@ EXAMPLES = """[bold]Examples[/bold]
 [dim]# results.json is what raterwise evaluate --out wrote[/dim]
 raterwise report results.json -o report.html
 
-[dim]# what raterwise calibrate wrote: before and after; words for the paper beside it[/dim]
+[dim]# what raterwise calibrate wrote: before and after; also text for a paper[/dim]
 raterwise report calibrated/before_after.json -o report.html --text methods.md
 
-[dim]# with everything else that raterwise can say about the same cases, and shown at once[/dim]
+[dim]# with everything else that raterwise can say about the same cases, opened at once[/dim]
 raterwise report results.json -o report.html --single one_rater.json --after scaled.json \\
     --stability stability.json --worklist worklist.csv --open"""
 
@@ -42,7 +43,7 @@ def report(
         "report.html"
     ),
     single: Annotated[
-        Path | None, typer.Option(help="Results with one rater per case, to show beside.")
+        Path | None, typer.Option(help="Results with one rater per case, to show alongside.")
     ] = None,
     before: Annotated[
         Path | None, typer.Option(help="Results before a recalibration, to compare with.")
@@ -58,9 +59,7 @@ def report(
     ] = None,
     text: Annotated[
         Path | None,
-        typer.Option(
-            "--text", help="Also write words for a paper, methods and results, to this .md file."
-        ),
+        typer.Option("--text", help="Also write methods and results for a paper to this .md file."),
     ] = None,
     title: Annotated[
         str | None, typer.Option(help="The heading, such as the name of the model.")
@@ -121,28 +120,6 @@ def _read(
     if worklist is not None:
         parts["worklist"] = Worklist.from_csv(worklist)
     return content, parts
-
-
-def read_results(path: Path) -> tuple[Results, dict[str, Any]]:
-    """Return the results of a file, and what else of a report it holds.
-
-    What `raterwise calibrate` wrote holds results before and after, and their differences.
-    """
-    content = read_json(path, "a raterwise result file")
-    if not isinstance(content, dict) or "metrics" in content or "fitted" not in content:
-        return Results.from_json(path), {}  # which explains what is no such file
-    if content.get("after") is None or content.get("before") is None:
-        raise InvalidInputError(
-            f"{path}: holds nothing to compare; raterwise calibrate needs --apply-ratings for that"
-        )
-    try:
-        after, before = (Results.from_dict(content[name]) for name in ("after", "before"))
-        made = tuple(Difference(**row) for row in content.get("differences") or ())
-    except (InvalidInputError, TypeError) as error:
-        raise InvalidInputError(
-            f"{path}: is not what raterwise calibrate writes ({error})"
-        ) from error
-    return after, {"before": before, "differences": made}
 
 
 def _check_alike(results: Results, single: Results, file: Path) -> None:

@@ -29,7 +29,7 @@ raterwise segment manifest.csv --metrics ece,kde_ece,brier --out results.json
 [dim]# the foreground's probability, near the raters' boundaries, maps of disagreement[/dim]
 raterwise segment manifest.csv --question positive --boundary-mm 5 --maps maps/
 
-[dim]# on a cluster, going on where a run was killed[/dim]
+[dim]# on a cluster, resuming a run that was killed[/dim]
 raterwise segment manifest.csv --cluster tcp://scheduler:8786 --checkpoint run1/"""
 
 IMAGES = "Images"
@@ -51,16 +51,16 @@ Manifest = Annotated[
     Path,
     typer.Argument(
         help="CSV with the columns case, probabilities, raters (paths or patterns joined by ;) "
-        "and, if you like, mask, patient, spacing, rater_names (joined by ;) and axes. Paths are "
+        "and optionally mask, patient, spacing, rater_names (joined by ;) and axes. Paths are "
         "relative to it."
     ),
 ]
 Cluster = Annotated[
     str | None, _option(CLUSTER, "A Dask scheduler, tcp://host:port, or local for this machine.")
 ]
-Workers = Annotated[int | None, _option(CLUSTER, "Processes of --cluster local.")]
+Workers = Annotated[int | None, _option(CLUSTER, "Number of processes of --cluster local.")]
 CheckpointFolder = Annotated[
-    Path | None, _option(CLUSTER, "Keep finished parts here, and go on from them.", "--checkpoint")
+    Path | None, _option(CLUSTER, "Keep finished parts here and resume from them.", "--checkpoint")
 ]
 
 
@@ -69,14 +69,18 @@ def segment(
     reduction: Annotated[
         How, _option(IMAGES, "One value per image and their mean, or all voxels together.")
     ] = How.per_case,
-    num_classes: Annotated[int | None, _option(IMAGES, "To check the images by.")] = None,
+    num_classes: Annotated[
+        int | None, _option(IMAGES, "Number of classes, to check the images against.")
+    ] = None,
     class_names: Annotated[str | None, _option(IMAGES, "Names of the classes: a,b,c.")] = None,
     foreground_only: Annotated[
         bool,
-        _option(IMAGES, "Voxels that the prediction or a rater marks.", "--foreground-only"),
+        _option(
+            IMAGES, "Use only voxels that the prediction or a rater marks.", "--foreground-only"
+        ),
     ] = False,
     boundary_mm: Annotated[
-        float | None, _option(IMAGES, "Voxels within so many mm of a rater's boundary.")
+        float | None, _option(IMAGES, "Use only voxels within so many mm of a rater's boundary.")
     ] = None,
     axes: Annotated[
         str | None,
@@ -93,9 +97,9 @@ def segment(
             "Size of a voxel in mm along each axis, where files do not say; with --axes: x,y,z.",
         ),
     ] = None,
-    ignore_label: Annotated[int | None, _option(IMAGES, "Label of voxels left out.")] = None,
+    ignore_label: Annotated[int | None, _option(IMAGES, "Label of voxels to leave out.")] = None,
     skip_bad: Annotated[
-        bool, _option(IMAGES, "Leave out, and count, images that cannot be used.", "--skip-bad")
+        bool, _option(IMAGES, "Leave out and count images that cannot be used.", "--skip-bad")
     ] = False,
     maps: Annotated[
         Path | None, _option(IMAGES, "Write maps of predicted disagreement (NIfTI) here.")
@@ -124,7 +128,7 @@ def segment(
     html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Say how far the probabilities of a segmentation can be trusted, by what several raters drew.
+    """Say how far the probabilities of a segmentation can be trusted, given what raters drew.
 
     NIfTI, Zarr, NPY, NPZ, PNG, TIFF, or a folder of slices. Shapes, affines and
     orientations must agree: nothing is resampled.

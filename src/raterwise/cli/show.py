@@ -21,6 +21,7 @@ from raterwise.cli.numbers import interval, number, p_value, signed
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison
 from raterwise.report.verdicts import verdict
+from raterwise.report.words import counted_in_words
 from raterwise.results import Estimate, Results, left_out
 
 __all__ = [
@@ -54,30 +55,23 @@ def new_console(*, stderr: bool = False) -> Console:
 
 def cases(count: int) -> str:
     """Return "1 case", "2 cases"."""
-    return f"{count} case" if count == 1 else f"{count} cases"
+    return counted_in_words(count, "case")
 
 
 def facts_in_words(data: Mapping[str, Any]) -> str:
     """Return what the numbers rest on, in one line."""
-    raters = data["raters"]
-    span = (
-        f"{raters['min']}" if raters["min"] == raters["max"] else f"{raters['min']}-{raters['max']}"
-    )
+    fewest, most = data["raters"]["min"], data["raters"]["max"]
+    span = f"{fewest}" if fewest == most else f"{fewest} to {most}"
     known = data.get("patients")
-    patients = f" of {known} patient{'' if known == 1 else 's'}" if known else ""
-    counted, unit, classes = cases(data["cases"]), "case", f"{data['classes']} classes"
+    patients = f" of {counted_in_words(known, 'patient')}" if known else ""
+    counted, unit, classes = cases(data["cases"]), "case", f"{data['classes']:,} classes"
     if "findings" in data:
-        findings = len(data["findings"])
-        classes = f"{findings} finding{'' if findings == 1 else 's'}"
-        unit = "case and finding"
+        classes, unit = counted_in_words(len(data["findings"]), "finding"), "case and finding"
     if "voxels" in data:
-        images = "image" if data["cases"] == 1 else "images"
-        counted, unit = f"{data['cases']} {images}", "voxel"
-        patients += f", {data['voxels']} voxels"
-    return (
-        f"{counted}{patients}, {classes}, {data['ratings']} "
-        f"{'rating' if data['ratings'] == 1 else 'ratings'} ({span} a {unit})"
-    )
+        counted, unit = counted_in_words(data["cases"], "image"), "voxel"
+        patients += f", {data['voxels']:,} voxels"
+    ratings = counted_in_words(data["ratings"], "rating")
+    return f"{counted}{patients}, {classes}, {ratings} ({span} per {unit})"
 
 
 def print_results(results: Results, console: Console | None = None) -> None:
@@ -95,8 +89,8 @@ def print_results(results: Results, console: Console | None = None) -> None:
     if corrected:
         console.print(
             Text(
-                "corrected: the error of which half of all samples would show more, and half less; "
-                "chance mostly pushes a calibration error up."
+                "corrected: the error without what chance adds to it. Chance pushes a calibration "
+                "error up."
             )
         )
     if results.findings:
@@ -171,9 +165,9 @@ def _print_subgroups(results: Results, console: Console) -> None:
     if results.subgroups:
         console.print()
         note = (
-            "difference: from the cases of all other levels; p is adjusted for all levels and "
-            f"metrics, {results.data.get('comparisons', 0)} comparisons in all. Calibration errors "
-            "are corrected."
+            "difference: from the cases of all other levels. p is adjusted for all "
+            f"{results.data.get('comparisons', 0)} comparisons of levels and metrics. Calibration "
+            "errors are corrected."
         )
         console.print(Text(note))
 

@@ -40,10 +40,17 @@ from raterwise.cli.steadiness import (
     measure_findings,
     one_rater_each,
 )
-from raterwise.cli.writing import announce, check_json, check_outputs, origin_of, write_json
+from raterwise.cli.writing import (
+    announce,
+    check_html,
+    check_json,
+    check_outputs,
+    origin_of,
+    write_json,
+)
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import read_json
-from raterwise.io.files import write_bytes_atomically
+from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.predictions import Predictions
 from raterwise.summaries.facts import Facts
 
@@ -62,20 +69,26 @@ raterwise stability chest.csv --multilabel --group-column patient --metrics ece,
 
 [dim]# three metrics; a file for raterwise report --stability, and a figure for a paper[/dim]
 raterwise stability predictions.csv --ratings ratings.csv --metrics ece,robust_ece,brier \\
-    --out stability.json --figure stability.pdf"""
+    --out stability.json --figure stability.pdf
+
+[dim]# a page to open in a browser[/dim]
+raterwise stability predictions.csv --ratings ratings.csv --html stability.html"""
 
 SCHEMA_VERSION = 1
 FIGURES = (".pdf", ".png", ".svg")
 
 STUDY = "Study"
-Metrics = Annotated[str, typer.Option(help="Names: ece,robust_ece.", rich_help_panel=STUDY)]
+Metrics = Annotated[str, typer.Option(help="A list: ece,robust_ece.", rich_help_panel=STUDY)]
 Fractions = Annotated[
-    str, typer.Option(help="Which parts of the cases to draw.", rich_help_panel=STUDY)
+    str,
+    typer.Option(help="Sizes of the subsets, as fractions of the cases.", rich_help_panel=STUDY),
 ]
-Repeats = Annotated[int, typer.Option(help="Subsets of each size.", rich_help_panel=STUDY)]
+Repeats = Annotated[
+    int, typer.Option(help="Number of subsets of each size.", rich_help_panel=STUDY)
+]
 Figure = Annotated[
     Path | None,
-    typer.Option(help="Draw it into this file: .svg, .pdf or .png.", rich_help_panel=OUTPUT),
+    typer.Option(help="Draw the curves into this .svg, .pdf or .png file.", rich_help_panel=OUTPUT),
 ]
 
 
@@ -101,20 +114,22 @@ def stability(
     option: options.MetricOptions = None,
     out: options.Out = None,
     figure: Figure = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Say how steady metrics are when the test set shrinks.
 
-    Each metric is computed on random parts of the cases (of the patients, with
-    --group-column). Where cases have several raters it is also computed with
-    one label per case, drawn at random, which is what most test sets have.
+    Each metric is computed on random subsets of the cases (of the patients,
+    with --group-column). If cases have several raters, it is also computed with
+    one random label per case, which is what most test sets have.
     """
     tables.refuse_weights("stability")
     check_json(out)
     members = Members.of(samples, member)
     predictions = members.base(predictions)
     inputs = (predictions, ratings, outside, *members.paths)
-    check_outputs((out, figure), inputs)
+    check_html(html)
+    check_outputs((out, figure, html), inputs)
     if figure is not None and figure.suffix.lower() not in FIGURES:
         raise InvalidInputError(f"--figure: must end in {', '.join(FIGURES)}; got {figure.name}")
     names = [name.strip() for name in comma_list(metrics)]
@@ -143,16 +158,44 @@ def stability(
                 **how,
             )  # fmt: skip
             data = _facts(cases)
+    origin = origin_of(inputs) if out or html else {}
     if out is not None:
         asked = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
-        origin = origin_of(inputs)
         write_json(out, {**_content(found, each, data, asked, notes), **origin})
+    if html is not None:
+        _write_page(html, found, data, notes, origin, findings=multilabel)
     if figure is not None:
         draw(found, figure)
     if not quiet:
         console = new_console()
         _show(console, found, each, data, notes)
-        announce(console, (out, figure))
+        announce(console, (out, figure, html))
+
+
+def _write_page(
+    html: Path,
+    found: Sequence[Steadiness],
+    data: dict[str, Any],
+    notes: Sequence[str],
+    origin: dict[str, Any],
+    *,
+    findings: bool,
+) -> None:
+    from raterwise.report.pages import stability_page
+
+    if not found:
+        raise InvalidInputError("--html: shows the means over the findings; there are none")
+    known = named(found)
+    told = [_compared([one for one in found if one.metric == name])
+            for name in dict.fromkeys(one.metric for one in found)]  # fmt: skip
+    text = stability_page(
+        {name: one.curve for name, one in known.items()},
+        {name: one.variation for name, one in known.items()},
+        [line for line in told if line],
+        basis=facts_in_words(data), notes=[f"left out: {note}" for note in notes],
+        findings=findings, origin=origin,
+    )  # fmt: skip
+    write_text_atomically(html, text)
 
 
 def read_stability(path: Path) -> list[Steadiness]:
@@ -262,10 +305,10 @@ def _show(
         table.add_row(Text(name), *(Text(number(value)) for value in cells))
     if found:
         print_table(table, console)
-    console.print(Text("total variation: how much a metric moves as the cases get fewer (MR eq 6)"))
+    console.print(Text("total variation: how far a metric moves as cases are taken away"))
     if each:
         if found:
-            console.print(Text("These are of the mean over the findings, on the same cases."))
+            console.print(Text("These are means over the findings, on the same cases."))
         _show_findings(console, each)
     console.print()
     if found:

@@ -24,15 +24,15 @@ Stream = Annotated[
     bool,
     typer.Option(
         "--stream",
-        help="Read Parquet row groups or Zarr chunks one by one, in memory that does not grow. "
-        "The labels must be in the same file, which may be a pattern.",
+        help="Read Parquet row groups or Zarr chunks one by one, in constant memory. The labels "
+        "must be in the same files; a pattern may name several.",
         rich_help_panel=SCALE,
     ),
 ]
 SaveSummary = Annotated[
     Path | None,
     typer.Option(
-        help="Write a summary, which holds no case, for raterwise merge. Streams.",
+        help="Write a summary for raterwise merge; it holds no single case. Implies --stream.",
         rich_help_panel=SCALE,
     ),
 ]
@@ -40,18 +40,18 @@ Clustered = Annotated[
     str | None,
     typer.Option(
         "--cluster",
-        help="A Dask scheduler, tcp://host:port, or local for this machine. Streams.",
+        help="A Dask scheduler, tcp://host:port, or local for this machine. Implies --stream.",
         rich_help_panel=SCALE,
     ),
 ]
 Workers = Annotated[
-    int | None, typer.Option(help="Processes of --cluster local.", rich_help_panel=SCALE)
+    int | None, typer.Option(help="Number of processes of --cluster local.", rich_help_panel=SCALE)
 ]
 Checkpointing = Annotated[
     Path | None,
     typer.Option(
         "--checkpoint",
-        help="Keep finished parts in this folder, and go on from them. Streams.",
+        help="Keep finished parts in this folder and resume from them. Implies --stream.",
         rich_help_panel=SCALE,
     ),
 ]

@@ -15,9 +15,10 @@ from raterwise.cli.numbers import number
 from raterwise.cli.options import Order
 from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_options
 from raterwise.cli.show import new_console, plain_table, print_table
-from raterwise.cli.writing import check_outputs
+from raterwise.cli.writing import announce, check_html, check_outputs, origin_of
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
+from raterwise.io.files import write_text_atomically
 from raterwise.io.npz import is_npz
 from raterwise.io.scores import read_numbers
 from raterwise.io.sources import listed, open_table
@@ -35,13 +36,13 @@ raterwise worklist calibrated/calibrated.csv --top 20
 
 [dim]# new cases, with the calibrators that were saved; the list as a file[/dim]
 raterwise worklist today.csv --calibrator calibrated/calibrator.json \\
-    --alpha-model calibrated/alpha.json --out worklist.csv
+    --alpha-model calibrated/alpha.json --out worklist.csv --html worklist.html
 
 [dim]# the draws of an ensemble, as raterwise calibrate left them, or as they are[/dim]
 raterwise worklist --samples calibrated/samples.npz
 raterwise worklist --member net_1.csv --member net_2.csv --member net_3.csv
 
-[dim]# after the first readings are in[/dim]
+[dim]# once the first readings are in[/dim]
 raterwise worklist calibrated/calibrated.csv --ratings first.csv"""
 
 MOST_SHOWN, MOST_ANSWERS = 30, 5
@@ -64,14 +65,15 @@ def worklist(
     features_prefix: options.FeaturesPrefix = None,
     logit_prefix: options.LogitPrefix = "logit_",
     out: options.WorklistOut = None,
+    html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Rank cases by what one more expert's label is worth, or by disagreement.
 
-    Each case is shown with what would be believed after each answer that the
-    expert may give. How sure to be of a case (α0) comes from
-    raterwise calibrate --alpha, or from how far the draws of an ensemble are
-    apart (--samples, --member).
+    The list shows how each possible answer would change the probabilities.
+    α0, which says how sure to be of a case, comes from
+    raterwise calibrate --alpha, or from the spread of an ensemble's draws
+    (--samples, --member).
     """
     from raterwise.worklist import worklist as ranked
 
@@ -79,7 +81,8 @@ def worklist(
     members = Members.of(samples, member)
     predictions = members.base(predictions)
     inputs = (predictions, ratings, calibrator, alpha_model, *members.paths)
-    check_outputs((out,), inputs)
+    check_html(html)
+    check_outputs((out, html), inputs)
     fitted = _load(calibrator, "--calibrator", alpha=False)
     sure = _load(alpha_model, "--alpha-model", alpha=True)
     cases = read_cases(
@@ -102,8 +105,14 @@ def worklist(
     found = ranked(belief, ids, by.value, top, class_names=cases.table.class_names)
     if out is not None:
         found.to_csv(out)
+    if html is not None:
+        from raterwise.report.pages import worklist_page
+
+        text = worklist_page(found, basis=cases.in_words(), origin=origin_of(inputs))
+        write_text_atomically(html, text)
     if not quiet:
         _show(found, len(cases), cases, top, out)
+        announce(new_console(), (html,))
 
 
 def _load(path: Path | None, option: str, *, alpha: bool) -> Any:
@@ -207,7 +216,7 @@ def _show(found: Worklist, total: int, cases: Cases, top: int | None, out: Path 
         console.print(Text(f"after {int(cases.labels.num_raters.sum())} ratings so far"))
     print_table(_table(found, shown), console)
     if found.expected_gain.max() == 0:
-        console.print(Text("α0 is not known: no answer would change what is believed."))
+        console.print(Text("α0 is unknown, so no answer would change the probabilities."))
     if out is not None:
         console.print(Text(f"Written: {out} ({len(found)} cases)"), soft_wrap=True)
 

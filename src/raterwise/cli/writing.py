@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli.show import new_console, print_results
+from raterwise.comparison import Comparison
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import check_can_write, replaced, write_text_atomically
 from raterwise.io.outputs import refuse_overwriting
@@ -84,8 +85,11 @@ def deliver(
         announce(console, (out, csv_out, html, *written))
 
 
-def with_origin(results: Results, inputs: Iterable[Path | None]) -> Results:
-    """Return results whose provenance names the command and the files that it read."""
+Made = TypeVar("Made", Results, Comparison)
+
+
+def with_origin(results: Made, inputs: Iterable[Path | None]) -> Made:
+    """Return results, or a comparison, that name the command and the files that it read."""
     command = COMMAND_LINE.get()
     origin = {**results.provenance, "inputs": files_of(inputs)}
     return replace(results, provenance=origin | ({"call": command} if command else {}))

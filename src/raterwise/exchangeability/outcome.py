@@ -6,6 +6,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from raterwise.rules import p_in_words
+
 __all__ = ["ExchangeabilityTest", "RaterDeviation"]
 
 
@@ -71,7 +73,7 @@ class RaterDeviation:
         return (
             f"Rater {self.rater_id!r} gives class {klass!r} {way} often than the other raters of "
             f"the same {self.ratings:,} cases: {100 * most:+.1f} percentage points "
-            f"(adjusted p = {self.adjusted_p_value:.2g})."
+            f"(adjusted {p_in_words(self.adjusted_p_value)})."
         )
 
 
@@ -161,7 +163,7 @@ class ExchangeabilityTest:
         verdict = "are not interchangeable" if differ else "look interchangeable"
         of = "" if self.patients is None else f" of {self.patients:,} patients"
         lines = [
-            f"The raters {verdict} (p = {self.p_value:.2g}; their labels differ on "
+            f"The raters {verdict} ({p_in_words(self.p_value)}; their labels differ on "
             f"{self.divided_cases:,} of {self.cases:,} shared cases{of})."
         ]
         if not differ:
@@ -172,7 +174,7 @@ class ExchangeabilityTest:
             rest = "still differ" if self.rest_p_value <= self.significance else "look alike"
             lines.append(
                 f"Without rater {named[0].rater_id!r} the others {rest} "
-                f"(p = {self.rest_p_value:.2g})."
+                f"({p_in_words(self.rest_p_value)})."
             )
         return "\n".join(lines)
 

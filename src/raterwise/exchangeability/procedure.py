@@ -121,7 +121,7 @@ def exchangeability_test(
     The raters are not interchangeable (p = 0.0005; their labels differ on 35 of 40 shared cases of
     20 patients).
     Rater 3 gives class 1 more often than the other raters of the same 40 cases: +50.0 percentage
-    points (adjusted p = 0.0005).
+    points (adjusted p < 0.001).
     Without rater 3 the others look alike (p = 1).
     """
     permutations = positive_integer("permutations", permutations)

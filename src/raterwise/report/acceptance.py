@@ -9,7 +9,7 @@ import numpy as np
 from raterwise.curves import ThresholdCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import Charts, figure, section
+from raterwise.report.sections import Charts, figure, scrolled, section
 from raterwise.report.words import number, percent, span, unit_of
 from raterwise.results import Results
 
@@ -47,9 +47,8 @@ def thresholds(results: Results, found: Charts) -> Html | None:
     behind = el(
         "details",
         el("summary", "The numbers behind these charts"),
-        el("div", _threshold_table(curve), class_="scroll", tabindex="0", role="group",
-           aria_label="Numbers behind the charts"),
-    )  # fmt: skip
+        scrolled(_threshold_table(curve), "Numbers behind the charts"),
+    )
     title = "Does it know when it is wrong?"
     drawn = _threshold_charts(results, curve, found)
     told = _elsewhere(results)
@@ -73,8 +72,8 @@ def _elsewhere(results: Results) -> Html | None:
         return None
     inside, e = _inside_curve(results), results.get("io_auroc")
     words = (
-        f"{number_of} cases from elsewhere are among the {unit_of(results.data)}s below; whatever "
-        "was predicted for them is wrong, and counts once."
+        f"The {unit_of(results.data)}s below include {number_of:,} from elsewhere. Whatever was "
+        "predicted for these is wrong, and counts once."
     )
     whole = results.get("auccc")
     if inside is not None and whole is not None:
@@ -112,7 +111,7 @@ def _confusion(unit: str) -> Html:
 
 def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) -> Html:
     level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
-    band = "" if curve.risk_low is None else f" Shaded: {level} interval, point by point."
+    band = "" if curve.risk_low is None else f" Shaded: {level} interval at each point."
     inside = _inside_curve(results)
     curves = {"": curve}
     if inside is not None:
@@ -123,7 +122,7 @@ def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) ->
             found.place(
                 "ccc-chart", charts.ccc(curves, marked=True), f"CCC curve: {_area(results)}"
             ),
-            "CCC: of the right predictions, how many are accepted, against the wrong ones that "
+            "CCC: the share of right predictions accepted against the share of wrong ones that "
             f"slip through. The dashed line is guessing.{band}",
             None,
         ),
@@ -133,7 +132,7 @@ def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) ->
                 charts.risk_coverage(curves, marked=True),
                 f"Risk-coverage curve: accepting everything, {percent(curve.risk[-1])} is wrong.",
             ),
-            f"Risk and coverage: the more are accepted, the more of them are wrong.{band}",
+            f"Risk and coverage: how many of the accepted predictions are wrong.{band}",
             None,
         ),
         class_="pair",

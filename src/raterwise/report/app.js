@@ -6,12 +6,43 @@
   const loader = { load: () => Promise.reject(new Error("loading is off")),
                    sanitize: () => Promise.reject(new Error("loading is off")) };
 
+  // What the pointer is on, as text: names come from outside.
+  const tip = document.createElement("div");
+  tip.id = "tip";
+  tip.hidden = true;
+  document.body.append(tip);
+  const point = (handler, event, item, value) => {
+    tip.hidden = value === null || value === undefined || value === "";
+    if (tip.hidden) return;
+    const rows = typeof value === "object" ? Object.entries(value) : [["", value]];
+    tip.replaceChildren(...rows.map(([name, shown]) => {
+      const row = document.createElement("div");
+      const label = document.createElement("span");
+      label.textContent = name ? `${name}: ` : "";
+      row.append(label, String(shown));
+      return row;
+    }));
+    const { width, height } = tip.getBoundingClientRect();
+    tip.style.left = `${Math.max(4, Math.min(event.clientX + 12, innerWidth - width - 8))}px`;
+    tip.style.top = `${Math.max(4, Math.min(event.clientY + 12, innerHeight - height - 8))}px`;
+  };
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
+
+  // With `ast`, expressions are interpreted: the page's policy forbids making code of text.
+  const made = (place, spec) => {
+    if (window.vegaEmbed) {
+      return vegaEmbed(place, spec, { mode: "vega", renderer: "svg", ast: true, actions: false,
+                                      defaultStyle: false, tooltip: point, loader })
+        .then(({ view }) => view);
+    }
+    const { parse, View, expr } = window.charts;
+    const view = new View(parse(spec, null, { ast: true }), { expr, renderer: "svg", loader, container: place, hover: true });
+    return view.tooltip(point).runAsync();
+  };
+
   const draw = ([id, spec]) => {
     const place = document.getElementById(id);
-    // With `ast`, expressions are interpreted: the page's policy forbids making code of text.
-    const options = { mode: "vega", renderer: "svg", ast: true, actions: false, defaultStyle: false,
-                      tooltip: { disableDefaultStyle: true }, loader };
-    return vegaEmbed(place, spec, options).then(({ view }) => {
+    return made(place, spec).then((view) => {
       views.set(id, view);
       // The words of the chart are on its place; the drawing itself says nothing to a reader.
       place.querySelector("svg").setAttribute("aria-hidden", "true");
@@ -25,7 +56,11 @@
 
   const chooseCurve = () => {
     for (const select of document.querySelectorAll("select[data-charts]")) {
-      const show = () => select.dataset.charts.split(" ").forEach((id) => tell(id, "what", select.value));
+      const chosen = select.parentElement.querySelector(".chosen"); // what paper has in its place
+      const show = () => {
+        select.dataset.charts.split(" ").forEach((id) => tell(id, "what", select.value));
+        chosen.textContent = select.selectedOptions[0].textContent;
+      };
       select.addEventListener("change", show);
       show(); // a browser may restore an earlier choice
     }
@@ -66,11 +101,15 @@
     show();
   };
 
-  const decimals = (x) => (Math.abs(x) < 0.0005 ? 0 : x).toFixed(3).replace("-", "−");
+  const decimals = (x) => {
+    if (x !== 0 && Math.abs(x) < 0.0005) return x > 0 ? "<\u00a00.001" : ">\u00a0−0.001";
+    return x.toFixed(3).replace("-", "−");
+  };
+  const at = (column, i) => column[column.length === 1 ? 0 : i]; // one value stands for all
 
   // A measure at the i-th threshold with its interval, as the page has it at first.
   const measured = (band, i) => {
-    const [value, low, high] = band.map((column) => column[i]);
+    const [value, low, high] = band.map((column) => at(column, i));
     if (value === null) return "–";
     return low === null ? decimals(value) : `${decimals(value)} [${decimals(low)}, ${decimals(high)}]`;
   };
@@ -90,11 +129,11 @@
         }
       }
       document.getElementById("all-net_benefit").textContent = decimals(curve.all[i]);
-      const found = curve.prevalence * (curve.model.sensitivity[0][i] ?? 0);
-      const alarms = (1 - curve.prevalence) * (1 - (curve.model.specificity[0][i] ?? 0));
+      const found = curve.prevalence * (at(curve.model.sensitivity[0], i) ?? 0);
+      const alarms = (1 - curve.prevalence) * (1 - (at(curve.model.specificity[0], i) ?? 0));
       const per = (x) => (100 * x).toFixed(1);
-      const words = `Of 100 labels, ${per(found + alarms)} are of cases that test positive: ` +
-        `${per(found)} rightly, ${per(alarms)} as false alarms; ` +
+      const words = `Of 100 labels, ${per(found + alarms)} belong to cases that test positive: ` +
+        `${per(found)} rightly and ${per(alarms)} as false alarms. ` +
         `${per(curve.prevalence - found)} positives are missed.`;
       document.getElementById("decision-point").textContent = words;
       document.getElementById("act-from-value").textContent = percent(wanted);
@@ -106,6 +145,16 @@
     if (choice) choice.addEventListener("change", show);
     show();
   };
+
+  // Paper has everything open.
+  const folded = [];
+  addEventListener("beforeprint", () => {
+    for (const part of document.querySelectorAll("details:not([open])")) {
+      folded.push(part);
+      part.open = true;
+    }
+  });
+  addEventListener("afterprint", () => folded.splice(0).forEach((part) => { part.open = false; }));
 
   Promise.all(Object.entries(data.charts).map(draw)).then(() => {
     chooseCurve();

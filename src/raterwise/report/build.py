@@ -16,6 +16,7 @@ from raterwise.report.provenance import provenance
 from raterwise.report.readers import readers
 from raterwise.report.recalibration import recalibration
 from raterwise.report.sections import Charts
+from raterwise.report.steadiness import stability as steady
 from raterwise.report.subgroups import subgroups
 from raterwise.report.thresholds import at_a_threshold
 from raterwise.report.words import classes_in_words
@@ -128,9 +129,9 @@ def report_html(
         models = {"before": results, "after": after}
     content = [
         summary_of_findings(results) if results.findings else sections.summary(results),
-        by_finding(results),
         sections.reliability(results, found),
         sections.metrics(results, single),
+        by_finding(results),
         sections.disagreement(results, found),
         at_a_threshold(results, found),
         thresholds(results, found),
@@ -139,9 +140,9 @@ def report_html(
         readers(results),
         recalibration(models, differences, found),
         sections.dispersion(models, found),
-        extras.stability(stability, variation, found, findings=bool(results.findings)),
+        steady(stability, variation, found, findings=bool(results.findings)),
         extras.worklist(worklist),
         extras.method(results, versions or results.to_dict()["versions"]),
-        provenance(results),
+        provenance(results.provenance, results.to_dict()["versions"], results.data),
     ]
     return page(title, classes_in_words(results.data), content, found)

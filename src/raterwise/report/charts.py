@@ -17,12 +17,12 @@ from raterwise.errors import missing_extra
 from raterwise.results import Results
 
 __all__ = [
+    "colour_of",
     "calibration_dispersion",
     "ccc",
     "counts",
     "reliability",
     "risk_coverage",
-    "stability",
 ]
 
 Spec = dict[str, Any]
@@ -94,7 +94,7 @@ def reliability(
     alt = altair()
     rows = [row for name, curve in curves.items() for row in _bins(name, curve)]
     names = list(curves)
-    colour = _colour(alt, names) if overlay else alt.value(SERIES[0])
+    colour = colour_of(alt, names) if overlay else alt.value(SERIES[0])
     ends = [{"x": 0, "y": 0}, {"x": 1, "y": 1}]
     dashes = alt.Chart(_data(alt, ends)).mark_line(color=FAINT, strokeDash=[5, 4], strokeWidth=1)
     ideal = dashes.encode(x="x:Q", y="y:Q")
@@ -159,7 +159,7 @@ def counts(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Spec:
     bars = base.mark_rect(opacity=0.45, color=SERIES[0], stroke="var(--page)").encode(
         x=alt.X("from:Q", scale=alt.Scale(domain=[0, 1]), axis=None),
         x2="to:Q",
-        y=alt.Y("cases:Q", title=unit.capitalize(), axis=alt.Axis(tickCount=2, format="d")),
+        y=alt.Y("cases:Q", title=unit.capitalize(), axis=alt.Axis(tickCount=2, format="~s")),
         y2=alt.value(64),
         tooltip=[alt.Tooltip("range:N", title="predicted"), alt.Tooltip("cases:Q", title=unit)],
     )
@@ -210,7 +210,7 @@ def _with_operating_point(
 ) -> Spec:
     alt = altair()
     several = len(names) > 1
-    colour = _colour(alt, names) if several else alt.value(SERIES[0])
+    colour = colour_of(alt, names) if several else alt.value(SERIES[0])
     domain = alt.Scale(domain=[0, 1])
     x = alt.X("x:Q", title=titles[0], scale=domain, axis=_percent_axis(alt))
     # A fixed domain: a layer that is empty for a moment has no extent of its own.
@@ -254,10 +254,11 @@ def calibration_dispersion(models: Mapping[str, Results]) -> Spec:
     alt = altair()
     rows = [_losses(name, results) for name, results in models.items()]
     base = alt.Chart(_data(alt, rows))
-    colour = _colour(alt, list(models))
+    colour = colour_of(alt, list(models))
     few, free = alt.Axis(tickCount=5), alt.Scale(zero=False, nice=True)
+    wide = alt.Axis(tickCount=5, maxExtent=80)  # small losses have long labels
     x = alt.X("dispersion:Q", title="Dispersion loss", scale=free, axis=few)
-    y = alt.Y("calibration:Q", title="Calibration loss", scale=free, axis=few)
+    y = alt.Y("calibration:Q", title="Calibration loss", scale=free, axis=wide)
     tips = [
         alt.Tooltip("name:N", title="model"),
         alt.Tooltip("calibration:Q", format=".4f"),
@@ -283,31 +284,6 @@ def calibration_dispersion(models: Mapping[str, Results]) -> Spec:
     return compiled(alt.layer(contours, *layers).properties(width="container", height=280))
 
 
-def stability(curves: Mapping[str, Any]) -> Spec:
-    """Return metrics against the size of the test set (RECE Fig 2, MR Fig 3)."""
-    alt = altair()
-    rows = [
-        {"name": name, "cases": int(n), "mean": float(m), "low": float(m - s), "high": float(m + s)}
-        for name, curve in curves.items()
-        for n, m, s in zip(curve.sizes, curve.mean, curve.std, strict=True)
-        if np.isfinite(m)
-    ]
-    base = alt.Chart(_data(alt, rows))
-    colour = _colour(alt, list(curves))
-    unit = next(iter(curves.values())).unit.capitalize()
-    sizes = sorted({int(size) for curve in curves.values() for size in curve.sizes})
-    x = alt.X("cases:Q", title=f"{unit} in the subset", scale=alt.Scale(type="log", nice=False),
-              axis=alt.Axis(values=sizes, format="d"))  # fmt: skip
-    band = base.mark_area(fillOpacity=0.2).encode(
-        x=x, y=alt.Y("low:Q", title="Mean ± standard deviation"), y2="high:Q", color=colour
-    )
-    tips = ["name:N", "cases:Q", alt.Tooltip("mean:Q", format=".4f")]
-    line = base.mark_line(point=True, strokeWidth=2).encode(
-        x=x, y=alt.Y("mean:Q", title="Mean ± standard deviation"), color=colour, tooltip=tips
-    )
-    return compiled(alt.layer(band, line).properties(width="container", height=280))
-
-
 def _data(alt: Any, rows: Rows) -> Any:
     return alt.Data(values=rows)
 
@@ -316,7 +292,8 @@ def _percent_axis(alt: Any) -> Any:
     return alt.Axis(format=".0%", tickCount=5)
 
 
-def _colour(alt: Any, names: Sequence[str]) -> Any:
+def colour_of(alt: Any, names: Sequence[str]) -> Any:
+    """Return the colour of each name, with a legend where there are several."""
     columns = 1 if max(map(len, names), default=0) > LONG else 2  # a phone is narrow
     legend = None
     if len(names) > 1:

@@ -15,6 +15,7 @@ from raterwise.report.extras import method
 from raterwise.report.findings import differences_by_finding
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.page import page
+from raterwise.report.provenance import provenance
 from raterwise.report.sections import Charts, figure, section
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, classes_in_words, number, p_value, percent
@@ -115,6 +116,7 @@ def comparison_html(
         _acting(models, found),
         sections.dispersion(models, found),
         method(first, first.to_dict()["versions"]),
+        provenance(comparison.provenance, first.to_dict()["versions"], first.data),
     ]
     return page(title, classes_in_words(first.data), content, found)
 
@@ -134,7 +136,7 @@ def _summary(comparison: Any, first: Results) -> Html:
             if not results.findings  # which have no curve in common
         )
     ]
-    rests = el("p", f"Rests on {basis(first.data)}.", class_="basis")
+    rests = el("p", f"Based on {basis(first.data)}.", class_="basis")
     return section(
         "verdict",
         "Verdict",
@@ -181,8 +183,8 @@ def _differences(comparison: Any, first: Results) -> Html | None:
     )
     if corrected:
         note += (
-            " Chance pushes calibration errors up, and not those of every model alike: corrected "
-            "is the difference with that taken out, which interval and p are of."
+            " Chance pushes calibration errors up, and more in some models than in others. "
+            "“Corrected” is the difference without that; the interval and p are for it."
         )
     shown = [_pair(comparison, pair, found, folded=len(pairs) > 1) for pair, found in pairs.items()]
     return section("differences", "Do they differ?", el("p", note, class_="note"), shown)
@@ -234,8 +236,8 @@ def _ranking(comparison: Any) -> Html | None:
     table = el("table", el("thead", el("tr", head)), el("tbody", rows), class_="metrics paired")
     wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label="Ranking")
     note = (
-        "In how many of the resamples each model is the best. Near 100\u00a0%, another sample of "
-        "cases would choose the same model; where the shares are alike, the choice is open."
+        "The share of resamples in which each model is best. Near 100\u00a0%, another sample of "
+        "cases would choose the same model; where the shares are similar, the choice is open."
     )
     return section("ranking", "Would other cases choose the same model?",
                    el("p", note, class_="note"), wide)  # fmt: skip
@@ -260,7 +262,8 @@ def _reliability(models: Mapping[str, Results], found: Charts) -> Html | None:
         f"{name}: confidence minus agreement {number(curve.gap)}" for name, curve in curves.items()
     )
     caption = (
-        "How sure each model is, and how often the raters agree. Below the dashed line: too sure."
+        "How sure each model is, and how often the raters agree. Below the dashed line a model is "
+        "too sure."
     )
     chart = found.place("reliability-chart", spec, f"Reliability diagrams. {words}.")
     table = sections.bins_table(curves)

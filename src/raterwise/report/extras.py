@@ -2,76 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from raterwise.catalog import CATALOG
 from raterwise.exchangeability import ExchangeabilityTest
-from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import Charts, figure, section
-from raterwise.report.words import counted_in_words, number, p_value, percent, points, unit_of
+from raterwise.report.references import papers_of
+from raterwise.report.sections import scrolled, section
+from raterwise.report.words import (
+    counted_in_words,
+    natural,
+    number,
+    p_value,
+    percent,
+    points,
+    unit_of,
+)
 from raterwise.results import Results, left_out
 
-__all__ = ["method", "raters", "stability", "worklist"]
+__all__ = ["by_name", "interchangeable", "method", "raters", "worklist"]
 
 MOST_CASES = 25
 """How many cases of a worklist a report shows."""
-
-
-def stability(
-    curves: Mapping[str, Any] | None,
-    variation: Mapping[str, Any] | None,
-    found: Charts,
-    *,
-    findings: bool = False,
-) -> Html | None:
-    """Return the metrics against the size of the test set, and their total variation.
-
-    RECE Fig 2; MR Fig 3 and Table 1. Of `findings`, the means over them.
-    """
-    if not curves:
-        return None
-    unit = next(iter(curves.values())).unit
-    rows = [
-        # What all cases differ by, in another order, is the last digit of their sums.
-        (name, f"{size:,}", number(float(mean), 4), number(round(float(std), 12), 4))
-        for name, curve in curves.items()
-        for size, mean, std in zip(curve.sizes, curve.mean, curve.std, strict=True)
-    ]
-    header = ("Metric", unit.capitalize(), "Mean", "Standard deviation")
-    table = data_table(header, rows, f"Subsets of the {unit}")
-    words = "Metrics on random subsets of growing size: " + "; ".join(
-        f"{name} {number(curve.full)} on all {unit}" for name, curve in curves.items()
-    )
-    chart = found.place("stability-chart", charts.stability(curves), words)
-    caption = (
-        f"Each metric on random subsets of the {unit}. A curve that is still falling where it ends "
-        f"says that the figure would be smaller with more {unit}."
-    )
-    caption += " Values and variations are of the mean over the findings." if findings else ""
-    drawn = figure(chart, caption, table)
-    moves = _total_variation(curves, variation)
-    return section("stability", f"Would fewer {unit} say the same?", drawn, moves)
-
-
-def _total_variation(
-    curves: Mapping[str, Any], variation: Mapping[str, Any] | None
-) -> list[Html] | None:
-    if not variation:
-        return None
-    rows = [
-        (name, number(curves[name].full), f"{number(v.mean, 4)} ± {number(v.std, 4)}")
-        for name, v in variation.items()
-    ]
-    text = (
-        "Total variation: by how much a metric moves, on average, when a twentieth of the test set "
-        "is taken away. The smaller, the less the figure depends on which cases were collected."
-    )
-    header = ("Metric", "On all", "Total variation")
-    return [el("p", text, class_="note"), data_table(header, rows, "Total variation (MR eq 6)")]
 
 
 def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
@@ -92,43 +47,48 @@ def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
         return None
     content: list[Any] = [el("ul", lines)] if lines else []
     if test is not None:
-        content += [el("p", line) for line in _interchangeable(test)]
+        content += [el("p", line) for line in interchangeable(test)]
         content += [el("p", note, class_="note")] if note else []
         rows = [
-            (r.rater_id, r.ratings, _difference(r), p_value(r.adjusted_p_value),
+            (r.rater_id, f"{r.ratings:,}", _difference(r), p_value(r.adjusted_p_value),
              "stands out" if r.breaks else "–")
-            for r in test.raters
+            for r in by_name(test.raters)
         ]  # fmt: skip
         header = ("Rater", "Ratings compared", "Largest difference", "Adjusted p-value", "Verdict")
-        table = data_table(header, rows, "Each rater against the others on the same cases")
-        content.append(el("details", el("summary", "Each rater"), el("div", table, class_="scroll",
-                       tabindex="0", role="group", aria_label="Each rater")))  # fmt: skip
+        caption = "Each rater against the others on the same cases, in the order of their names"
+        table = scrolled(data_table(header, rows, caption), "Each rater")
+        content.append(el("details", el("summary", "Each rater"), table))
     return section("raters", "Do the raters agree?", *content)
 
 
-def _interchangeable(test: Any) -> list[str]:
+def interchangeable(test: Any) -> list[str]:
     """Return the outcome of the test in sentences."""
     rests = (
-        f"labels differ on {test.divided_cases:,} of {test.cases:,} cases with two or more; "
+        f"labels differ on {test.divided_cases:,} of the {test.cases:,} cases with two or more; "
         f"{test.permutations:,} permutations"
     )
     p = p_value(test.p_value, "p")
     if test.p_value > test.significance:
         return [f"The raters look interchangeable: {p} ({rests})."]
     lines = [
-        f"The raters are not interchangeable: {p} ({rests}). The figures of this report describe "
-        "the panel that rated these cases; another panel might have said something else."
+        f"The raters are not interchangeable: {p} ({rests}). The figures in this report describe "
+        "the panel that rated these cases; another panel might say something else."
     ]
-    for rater in (r for r in test.raters if r.breaks):
+    for rater in (r for r in by_name(test.raters) if r.breaks):
         klass, most = rater.largest
         lines.append(
             f"Rater {rater.rater_id} says “{klass}” {points(abs(most))} percentage points "
-            f"{'more' if most > 0 else 'less'} often than the others do of the same "
+            f"{'more' if most > 0 else 'less'} often than the others do on the same "
             f"{rater.ratings:,} cases (adjusted {p_value(rater.adjusted_p_value, 'p')})."
         )
     if len(lines) == 1:
         lines.append("No single rater stands out.")
     return lines
+
+
+def by_name(raters: Iterable[Any]) -> list[Any]:
+    """Return raters in the order of their names, in which 2 comes before 10."""
+    return sorted(raters, key=lambda rater: natural(rater.rater_id))
 
 
 def _difference(rater: Any) -> str:
@@ -139,13 +99,13 @@ def _difference(rater: Any) -> str:
     return f"{klass}: {100 * most:+.1f} points"
 
 
-def worklist(found: Any) -> Html | None:
-    """Return the cases that want a second opinion, and what each answer would change."""
+def worklist(found: Any, most: int = MOST_CASES) -> Html | None:
+    """Return the cases that need a second opinion, and what each answer would change."""
     if found is None:
         return None
     names = found.class_names
     items = []
-    for i in range(min(len(found), MOST_CASES)):
+    for i in range(min(len(found), most)):
         top = int(np.argmax(found.probs[i]))
         answers = []
         for k, name in enumerate(names):
@@ -157,15 +117,18 @@ def worklist(found: Any) -> Html | None:
                                     f"{percent(after[best])}"))  # fmt: skip
         now = f"{names[top]} {percent(found.probs[i, top])}"
         differ = percent(found.disagreement[i])
-        summary = el("summary", el("strong", found.case_ids[i]), f" – now {now}; two raters differ "
-                     f"{differ}; gain {number(found.expected_gain[i])}")  # fmt: skip
+        gain = number(found.expected_gain[i])
+        told = f": now {now}; two raters differ with probability {differ}; gain {gain}"
+        summary = el("summary", el("strong", found.case_ids[i]), told)
         items.append(el("li", el("details", summary, el("ul", answers))))
     rest = len(found) - len(items)
     more = el("p", f"And {rest:,} more.", class_="note") if rest > 0 else None
-    text = "The cases where another expert's label is worth most, the most worthwhile first. "
-    text += "The gain is by how much one more label is expected to lower the squared "
-    text += "error of the probabilities; open a case to see what each answer would change."
-    return section("worklist", "Who wants a second opinion?", el("p", text),
+    text = (
+        "The cases where one more expert's label is worth most come first. The gain is how much "
+        "that label is expected to lower the squared error of the probabilities. Open a case to "
+        "see what each answer would change."
+    )
+    return section("worklist", "Which cases need a second opinion?", el("p", text),
                    el("ol", items, class_="worklist"), more)  # fmt: skip
 
 
@@ -182,9 +145,9 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
             f"seed {options.get('seed', 0)}."
         )
         if results.per_case:
-            lines.append("Each value is the mean of the images' own, and so are its resamples.")
+            lines.append("Each value is the mean over the images, in every resample too.")
         else:
-            lines[-1] += " Those of calibration errors invert a test, so that they may include 0."
+            lines[-1] += " Intervals of calibration errors invert a test, so they can include 0."
     else:
         lines.append("No intervals were made.")
     counted = counted_in_words(data["cases"], "case")
@@ -205,13 +168,16 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
     rows = [(str(name), _written(value)) for name, value in options.items()]
     rows += [(f"version of {name}", version) for name, version in versions.items()]
     table = data_table(("Option", "Value"), rows, "Options and versions")
-    references = [el("li", f"{e.title}: {e.reference}") for e in results.values() if e.reference]
+    references = [
+        el("li", paper, el("small", f" For: {', '.join(titles)}."))
+        for paper, titles in papers_of(results.values()).items()
+    ]
     return section(
         "method",
         "How this was computed",
         el("ul", [el("li", line) for line in lines]),
         el("details", el("summary", "Options and versions"), table),
-        el("details", el("summary", "References"), el("ul", references)) if references else None,
+        el("details", el("summary", "References"), el("ol", references)) if references else None,
     )
 
 
@@ -227,7 +193,7 @@ def _not_in_every_metric(results: Results) -> list[str]:
     lines = []
     for count, titles in short.items():
         few = f"{count:,} {unit_of(results.data)}s in {', '.join(titles)}"
-        lines.append(f"Left out, having too few raters: {few}.")
+        lines.append(f"Left out for too few raters: {few}.")
     return lines + [f"Undefined: {', '.join(titles)}: {reason}." for reason, titles in why.items()]
 
 

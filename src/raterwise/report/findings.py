@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from raterwise.report.markup import Html, el
-from raterwise.report.sections import section, value_of, warnings
+from raterwise.report.sections import LESS_CHANCE, section, value_of, warnings
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import Verdict, basis, headline, number, p_value
 from raterwise.results import Results
@@ -22,8 +22,8 @@ __all__ = [
 
 TONES = ("bad", "caution", "good")
 JUDGED_ALONE = (
-    "Each finding is judged by itself: of twenty findings with right probabilities, about one is "
-    "called miscalibrated by chance."
+    "Each finding is judged on its own: of twenty well-calibrated findings, chance makes about one "
+    "look miscalibrated."
 )
 
 
@@ -47,7 +47,7 @@ def summary_of_findings(results: Results) -> Html:
             el("p", found.headline, class_="headline"),
             el("p", found.explanation) if found.explanation else None,
             el("p", _means_in_words(results)) if len(verdicts) > 1 else None,
-            el("p", f"Rests on {basis(results.data)}.", class_="basis"),
+            el("p", f"Based on {basis(results.data)}.", class_="basis"),
             class_=f"panel {found.tone}",
         ),
         each if len(verdicts) > 1 else None,
@@ -114,9 +114,8 @@ def by_finding(results: Results) -> Html | None:
     for title, found in results.findings.items():
         rows.append(_row(title, f"{found.data['cases']:,}", found, chosen))
     note = (
-        f"In brackets: {level} interval. “Less chance” is the error of which half of all samples "
-        "would show more, and half less: chance mostly pushes a calibration error up. The mean is "
-        "over the findings in which a metric is defined."
+        f"In brackets: {level} interval. {LESS_CHANCE} The mean is over the findings in which a "
+        "metric is defined."
     )
     return section("findings", "Finding by finding", el("p", note, class_="note"),
                    _wide(head, rows, "Finding by finding"))  # fmt: skip

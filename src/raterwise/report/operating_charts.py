@@ -37,7 +37,7 @@ def decision(curves: Mapping[str, DecisionCurve], start: float) -> Spec:
         if curve.raters is not None:
             lines[RATER] = curve.raters.net_benefit
         for who, band in lines.items():
-            rows += _rows(curve.thresholds, band, name=name, who=who)
+            rows.append(_columns(curve.thresholds, band, name=name, who=who))
     base, colour, params = _base(alt, rows, curves)
     mark = (
         alt.Chart(alt.Data(values=[{"one": 1}]))
@@ -55,15 +55,17 @@ def decisions(models: Mapping[str, DecisionCurve]) -> Spec:
     alt = altair()
     rows: Rows = []
     for name, curve in models.items():
-        rows += _rows(curve.thresholds, curve.model.net_benefit, name=name, who=name)
+        rows.append(_columns(curve.thresholds, curve.model.net_benefit, name=name, who=name))
     first = next(iter(models.values()))
     others = {ALL: _plain(first.treat_all)}
     if first.raters is not None:
         others = {RATER: first.raters.net_benefit, **others}
     for who, band in others.items():
-        rows += _rows(first.thresholds, band, name=who, who=who)
+        rows.append(_columns(first.thresholds, band, name=who, who=who))
     if len(models) > MOST_BANDS:  # they could not be told apart
-        rows = [{**row, "low": None, "high": None} for row in rows]
+        rows = [
+            {**row, "low": [None] * len(row["x"]), "high": [None] * len(row["x"])} for row in rows
+        ]
     colours = [SERIES[i % len(SERIES)] for i in range(len(models))]
     colours += [INK if who == RATER else FAINT for who in others]
     names = [*models, *others]
@@ -72,14 +74,15 @@ def decisions(models: Mapping[str, DecisionCurve]) -> Spec:
         "who:N", sort=None, scale=alt.Scale(domain=names, range=colours),
         legend=alt.Legend(title=None, symbolType="circle", columns=columns),
     )  # fmt: skip
-    base = alt.Chart(alt.Data(values=rows))
+    base = _flat(alt.Chart(alt.Data(values=rows)))
     chart = alt.layer(*_net_benefit(alt, base, rows, colour))
     return compiled(chart.properties(width="container", height=300))
 
 
 def _net_benefit(alt: Any, base: Any, rows: Rows, colour: Any) -> list[Any]:
     """Return the layers of net benefits: acting on nobody, bands, lines, and what is pointed at."""
-    highest = max(row["high"] or row["y"] for row in rows)
+    ends = (end for row in rows for column in ("y", "high") for end in row[column])
+    highest = max((end for end in ends if end is not None), default=0.0)
     top = max(1.05 * highest, 0.01)
     x = alt.X("x:Q", title="Threshold: act from this probability", scale=_unit(alt),
               axis=alt.Axis(format=".0%", tickCount=5))  # fmt: skip
@@ -110,10 +113,11 @@ def roc(curves: Mapping[str, DecisionCurve]) -> Spec:
         x = np.r_[1, 1 - curve.model.specificity.value, 0]
         found = curve.model.sensitivity
         whole = Band(*(np.r_[1, column, 0] for column in vars(found).values()))
-        rows += _rows(x, whole, name=name, who=MODEL, t=np.r_[0, curve.thresholds, 1])
+        rows.append(_columns(x, whole, name=name, who=MODEL, t=np.r_[0, curve.thresholds, 1]))
         if curve.raters is not None:
             first = Band(*(v[:1] for v in vars(curve.raters.sensitivity).values()))
-            rows += _rows(1 - curve.raters.specificity.value[:1], first, name=name, who=RATER)
+            beside = 1 - curve.raters.specificity.value[:1]
+            rows.append(_columns(beside, first, name=name, who=RATER))
     base, colour, params = _base(alt, rows, curves)
     titles = "Negatives that test positive", "Positives that test positive"
     axis = alt.Axis(format=".0%", tickCount=5)
@@ -159,7 +163,7 @@ def outcomes(curves: Mapping[str, DecisionCurve]) -> Spec:
                  "share": round(float(s), 5)}
                 for i, s in enumerate(share)
             ]  # fmt: skip
-    _, _, params = _base(alt, rows, curves)
+    params = [alt.param(name="what", value=next(iter(curves)))]
     colour = alt.Color(
         "outcome:N", sort=None, legend=alt.Legend(title=None, symbolType="square"),
         scale=alt.Scale(domain=["Raters say yes", "no"], range=[SERIES[1], SERIES[0]]),
@@ -187,7 +191,21 @@ def _base(alt: Any, rows: Rows, curves: Mapping[str, DecisionCurve]) -> tuple[An
     scale = alt.Scale(domain=there, range=[colours[name] for name in there])
     legend = alt.Legend(title=None, symbolType="circle", columns=3)
     colour = alt.Color("who:N", scale=scale, legend=legend, sort=None)
-    return alt.Chart(alt.Data(values=rows)).transform_filter("datum.name == what"), colour, [what]
+    base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.name == what")
+    return _flat(base), colour, [what]
+
+
+def _flat(chart: Any) -> Any:
+    """Return a chart of columns with a row for each of their points."""
+    known = "format(datum.low, '.3f') + ' – ' + format(datum.high, '.3f')"
+    return (
+        chart.transform_flatten(["i", "t", "x", "y", "low", "high"])
+        .transform_filter("isValid(datum.x) && isValid(datum.y)")
+        .transform_calculate(
+            interval=f"isValid(datum.low) ? {known} : 'none'",
+            **{"from": "isValid(datum.t) ? format(datum.t, '.0%') : '–'"},
+        )
+    )
 
 
 def _unit(alt: Any) -> Any:
@@ -199,21 +217,17 @@ def _plain(values: Any) -> Band:
     return Band(values, nothing, nothing)
 
 
-def _rows(x: Any, band: Band, *, name: str, who: str, t: Any = None) -> Rows:
-    rows: Rows = []
-    for i, value in enumerate(band.value):
-        if math.isnan(value) or math.isnan(x[i]):
-            continue
-        low, high = float(band.low[i]), float(band.high[i])
-        known = not math.isnan(low)
-        rows.append(
-            {
-                "name": name, "who": who, "i": i, "x": round(float(x[i]), 5),
-                "y": round(float(value), 5),
-                "low": round(low, 5) if known else None,
-                "high": round(high, 5) if known else None,
-                "interval": f"{low:.3f} – {high:.3f}" if known else "none",
-                "from": "–" if t is None else f"{t[i]:.0%}",
-            }
-        )  # fmt: skip
-    return rows
+def _columns(x: Any, band: Band, *, name: str, who: str, t: Any = None) -> dict[str, Any]:
+    """Return a curve as columns, which are half as long as rows; the chart makes rows of them."""
+    columns = {"x": x, "y": band.value, "low": band.low, "high": band.high}
+    return {
+        "name": name,
+        "who": who,
+        "i": list(range(len(band.value))),
+        "t": [None] * len(band.value) if t is None else [round(float(v), 2) for v in t],
+        **{key: [_short(v) for v in values] for key, values in columns.items()},
+    }
+
+
+def _short(value: float) -> float | None:
+    return None if math.isnan(value) else round(float(value), 4)

@@ -56,13 +56,36 @@ def page(title: str, subtitle: str, sections: Sequence[Html | None], found: Char
     return f"<!doctype html>\n{el('html', head, body, lang='en')}\n"
 
 
+NPM = "https://cdn.jsdelivr.net/npm"
+CARRIED = {"1.9": ("6.2.0", "2.0.0")}
+"""The versions of vega and vega-interpreter that each version of vl-convert carries."""
+
+
 @cache
 def chart_library() -> str:
-    """Return the Vega runtime, which draws the charts."""
+    """Return the Vega runtime, which draws the charts.
+
+    Vega alone is two thirds of the usual bundle. It needs the interpreter of expressions, since the
+    page's policy forbids making code of text; where it is not known which versions vl-convert
+    carries, the whole bundle is taken. The addresses are names of what it carries: nothing is
+    loaded.
+    """
     altair()  # which says how to install what is missing
     import vl_convert
 
-    return _inline(str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
+    carried = CARRIED.get(".".join(vl_convert.__version__.split(".")[:2]))
+    if carried is None:
+        return _inline(str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
+    vega, interpreter = (
+        f'"{NPM}/{name}@{version}/+esm"'
+        for name, version in zip(("vega", "vega-interpreter"), carried, strict=True)
+    )
+    made = vl_convert.javascript_bundle(
+        f"import {{ parse, View }} from {vega};"
+        f"import {{ expressionInterpreter as expr }} from {interpreter};"
+        "window.charts = { parse, View, expr };"
+    )
+    return _inline(str(made))
 
 
 def _own(name: str) -> str:

@@ -153,7 +153,7 @@ def _uncertainty(results: Results) -> str:
     )  # fmt: skip
     drawn = {"raters": "raters", "both": f"{patients} and raters"}.get(unit, patients)
     how = {
-        "percentile": "percentiles of the bootstrap",
+        "percentile": "bootstrap percentiles",
         "bias_corrected": "the bias-corrected bootstrap",
     }.get(
         options.get("interval", "auto"),

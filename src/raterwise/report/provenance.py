@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.words import counted_in_words
-from raterwise.results import Results, left_out
+from raterwise.results import left_out
 
 __all__ = ["provenance"]
 
@@ -14,19 +15,19 @@ MOST_NAMED = 20
 """How many of the cases that were left out are named for each reason."""
 
 
-def provenance(results: Results) -> Html | None:
+def provenance(
+    found: Mapping[str, Any], versions: Mapping[str, str], data: Mapping[str, Any]
+) -> Html | None:
     """Return when, by what, from which files and whose ratings; None for files that do not say."""
-    found = results.provenance
     if not found:
         return None
-    versions = results.to_dict()["versions"]
     rows: list[tuple[str, Any]] = [
         ("Made", str(found.get("date", "unknown")).replace("T", " ").replace("Z", " UTC")),
         ("By", el("code", str(found.get("call", "unknown")))),
         ("Software", ", ".join(f"{name} {number}" for name, number in versions.items())),
-        ("Seed", found.get("seed", "unknown")),
-        ("Raters", _raters(found.get("raters"), results.data)),
     ]
+    rows += [("Seed", found["seed"])] if found.get("seed") is not None else []
+    rows += [("Raters", _raters(found["raters"], data))] if "raters" in found else []
     rows += [(f"Left out: {left_out(reason, part['cases'])}", _named(part))
              for reason, part in found.get("left_out", {}).items()]  # fmt: skip
     files = found.get("inputs", [])
@@ -38,8 +39,7 @@ def provenance(results: Results) -> Html | None:
         ]
         content.append(data_table(("File", "Bytes", "SHA-256"), listed, "Files that were read"))
     else:
-        content.append(el("p", "The data were handed over in memory: no file is known.",
-                          class_="note"))  # fmt: skip
+        content.append(el("p", "The data came from memory, not from files.", class_="note"))
     heading = el("h2", "Provenance", id="provenance-heading")
     # All of it in print, too: wide hashes wrap, and nothing is hidden behind a scroll bar.
     body = el("div", content, style="overflow-wrap:anywhere")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import section
-from raterwise.report.words import percent
+from raterwise.report.sections import scrolled, section
+from raterwise.report.words import natural, percent
 from raterwise.results import Results
 from raterwise.yardstick import AgainstReaders
 
@@ -26,17 +26,16 @@ def readers(results: Results) -> Html | None:
     header = ("", "A reader", "The model", "Model minus reader")
     table = data_table(header, rows, "A reader and the model against the other readers")
     note = (
-        "Each reader is judged against the others of the same cases, as if what they said were a "
-        "prediction; the model is judged on the same cases against the same labels. Intervals "
-        "leave out one patient (or case) at a time and are for these readers. Sensitivity and "
-        "specificity of the model are at a probability of 0.5."
+        "Each reader is judged against the other readers of the same cases. The model is judged on "
+        "the same cases against the same labels. Intervals come from leaving out one patient (or "
+        "case) at a time and hold for these readers. The model's sensitivity and specificity are "
+        "at a threshold of 0.5."
     )
     parts: list[Any] = [el("p", found.sentence()), table, el("p", note, class_="note")]
-    parts.append(
-        el("details", el("summary", "Each reader"), el("div", _each(found), class_="scroll",
-           tabindex="0", role="group", aria_label="Each reader"))
-    )  # fmt: skip
-    return section("readers", "Does it differ from a reader as much as readers do?", *parts)
+    parts.append(el("details", el("summary", "Each reader"), scrolled(_each(found), "Each reader")))
+    return section(
+        "readers", "Does it agree with readers as well as they agree with each other?", *parts
+    )
 
 
 def _each(found: AgainstReaders) -> Html:
@@ -44,12 +43,16 @@ def _each(found: AgainstReaders) -> Html:
     for one in found.metrics.values():
         header += [f"{one.title}: reader", "model there"]
     rows = []
-    for reader in found.readers:
+    for reader in sorted(found.readers, key=lambda one: natural(one.rater)):
         row = [str(reader.rater), f"{reader.cases:,}"]
         for name in found.metrics:
             row += [_share(reader.reader[name]), _share(reader.model[name])]
         rows.append(tuple(row))
-    return data_table(tuple(header), rows, "Each reader, and the model on the same cases")
+    return data_table(
+        tuple(header),
+        rows,
+        "Each reader, and the model on the same cases, in the order of the readers' names",
+    )
 
 
 def _share(value: float | None) -> str:

@@ -19,12 +19,13 @@ ROUNDING = 1e-9
 """A change below this is the last digit of a sum."""
 TITLE = "What did recalibration change?"
 LOOSE = (
-    "The two are not known to be of the same cases in the same resamples, so their differences "
-    "have no interval."
+    "The two may not be of the same cases in the same resamples, so their differences have no "
+    "intervals."
 )
 PAIRED = (
-    "The change is after minus before, on the same cases in the same resamples. It may be chance "
-    "where its interval includes 0; that of a calibration error is of the change less chance."
+    "The change is after minus before, on the same cases in the same resamples. Where its interval "
+    "includes 0, it may be chance. The interval of a calibration error is for the change less "
+    "chance."
 )
 
 
@@ -100,7 +101,7 @@ def _diagram(before: Results, after: Results, found: Charts) -> Html | None:
     words = f"Reliability diagrams before and after: confidence minus agreement is {gaps}."
     chart = found.place("recalibration-chart", spec, words)
     caption = (
-        "How sure the model is of the class that it predicts, and how often the raters agree, "
-        "before and after. On the dashed line the two are equal."
+        "How sure the model is of its predicted class, and how often the raters agree, before and "
+        "after. On the dashed line the two are equal."
     )
     return figure(chart, caption, bins_table(curves))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,25 +11,35 @@ import numpy as np
 from raterwise.curves import ReliabilityCurve
 from raterwise.curves.smooth import CalibrationCurve
 from raterwise.report import charts
+from raterwise.report.headline import figures
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, findings, number, percent, span, unit_of
 from raterwise.results import Estimate, Results
 
 __all__ = [
+    "LESS_CHANCE",
     "Charts",
     "bins_table",
+    "chosen",
     "disagreement",
     "dispersion",
     "figure",
     "metric_name",
     "metrics",
     "reliability",
+    "scrolled",
     "section",
     "summary",
     "value_of",
     "warnings",
 ]
+
+
+LESS_CHANCE = (
+    "Chance pushes a calibration error up: a perfect model would not reach 0 on these cases. “Less "
+    "chance” is the error with that taken out."
+)
 
 
 @dataclass
@@ -52,22 +62,28 @@ def section(name: str, title: str, *content: Any) -> Html:
     return el("section", heading, *content, id=name, aria_labelledby=f"{name}-heading")
 
 
+def chosen(names: Iterable[str]) -> Html:
+    """Return what paper shows in the place of a choice: at first, the first of its names."""
+    return el("strong", next(iter(names)), class_="chosen")
+
+
 def figure(chart: Any, caption: Any, table: Html | None) -> Html:
     """Return a chart with its caption, and the numbers behind it for whoever wants them."""
     behind = None
     if table is not None:
-        inside = el("div", table, class_="scroll", tabindex="0", role="group",
-                    aria_label="Numbers behind the chart")  # fmt: skip
+        inside = scrolled(table, "Numbers behind the chart")
         behind = el("details", el("summary", "The numbers behind this chart"), inside)
     return el("figure", chart, el("figcaption", caption), behind)
+
+
+def scrolled(table: Html, label: str) -> Html:
+    """Return a long table in a window of its own, which the keyboard can scroll."""
+    return el("div", table, class_="scroll", tabindex="0", role="group", aria_label=label)
 
 
 def summary(results: Results) -> Html:
     """Return the verdict, what it rests on, and what else there is to say."""
     found = verdict(results)
-    answers = [
-        el("div", el("dt", question), el("dd", answer)) for question, answer in findings(results)
-    ]
     return section(
         "verdict",
         "Verdict",
@@ -75,10 +91,9 @@ def summary(results: Results) -> Html:
             "div",
             el("p", found.headline, class_="headline"),
             el("p", found.explanation),
-            el("p", f"Rests on {basis(results.data)}.", class_="basis"),
+            el("p", f"Based on {basis(results.data)}.", class_="basis"),
             class_=f"panel {found.tone}",
         ),
-        el("dl", answers, class_="answers") if answers else None,
         warnings(results),
     )
 
@@ -104,6 +119,23 @@ def _as_sentence(warning: str) -> str:
 
 
 def metrics(results: Results, single: Results | None) -> Html:
+    """Return the key figures, answers to what people ask, and every metric, folded."""
+    answers = [
+        el("div", el("dt", question), el("dd", answer)) for question, answer in findings(results)
+    ]
+    title = "Key figures, means over the findings" if results.findings else "Key figures"
+    count = len(results)
+    more = el("summary", f"All {count:,} metrics" if count > 1 else "The metric in full")
+    return section(
+        "metrics",
+        title,
+        figures(results),
+        el("dl", answers, class_="answers") if answers and not results.findings else None,
+        el("details", more, every_metric(results, single), id="all-metrics"),
+    )
+
+
+def every_metric(results: Results, single: Results | None) -> list[Html]:
     """Return every metric with its interval and one sentence; one rater's beside, if given."""
     level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
     headings = list(dict.fromkeys(e.group for e in results.values()))
@@ -118,19 +150,15 @@ def metrics(results: Results, single: Results | None) -> Html:
         bodies.append(el("tbody", rows))
     head = [el("th", "Metric", scope="col")]
     head += [el("th", "Every rater" if single is not None else "Value", scope="col")]
-    head += [el("th", "One rater a case", scope="col")] if single is not None else []
-    note = (
-        f"In brackets: {level} interval. “Less chance” is the error of which half of all samples "
-        "would show more, and half less: chance mostly pushes a calibration error up."
-    )
+    head += [el("th", "One rater per case", scope="col")] if single is not None else []
+    note = f"In brackets: {level} interval. {LESS_CHANCE}"
     table = el(
         "table",
         el("thead", el("tr", head)),
         bodies,
         class_="metrics" if single is None else "metrics paired",
     )
-    title = "All metrics, mean over the findings" if results.findings else "All metrics"
-    return section("metrics", title, el("p", note, class_="note"), table)
+    return [el("p", note, class_="note"), table]
 
 
 def metric_name(e: Estimate) -> Html:
@@ -170,6 +198,7 @@ def reliability(results: Results, found: Charts) -> Html | None:
         "p",
         el("label", "Probability of ", for_="what"),
         el("select", options, id="what", data_charts="reliability-chart counts-chart"),
+        chosen(curves),
         class_="control",
     )
     smooth = {} if results.findings else _smooth_curves(results, curves)
@@ -185,12 +214,12 @@ def reliability(results: Results, found: Charts) -> Html | None:
         found.place("counts-chart", charts.counts(curves, unit), histogram),
     ]
     caption = (
-        f"Each dot is a bin of {unit}: how probable the model says it is, and how often the raters "
+        f"Each dot is a bin of {unit}. It shows the predicted probability, and how often raters "
         "say so, with an interval. On the dashed line the two are equal; below it the model is too "
-        f"sure. The bars count the {unit} of each bin."
+        f"sure. The bars count the {unit} in each bin."
     )
     if smooth:
-        caption += " The grey curve with its band is the smooth calibration curve (loess)."
+        caption += " The grey curve is the smooth calibration curve (loess) with its band."
     table = bins_table(curves, unit)
     return section(
         "reliability", "Does 90\u00a0% mean 90\u00a0%?", choice, figure(drawn, caption, table)
@@ -263,8 +292,8 @@ def disagreement(results: Results, found: Charts) -> Html | None:
         ),
     ]
     caption = (
-        f"As above, for the question whether two raters of a {unit_of(results.data)} will differ. "
-        f"A model that is right about this can say which {unit} want a second opinion."
+        f"The same diagram for another question: will two raters of a {unit_of(results.data)} "
+        f"differ? A model that gets this right can say which {unit} need a second opinion."
     )
     return section(
         "disagreement",
@@ -296,13 +325,17 @@ def dispersion(models: Mapping[str, Results], found: Charts) -> Html | None:
     table = data_table(("Model", "Calibration", "Dispersion", "Sum"), rows, "Losses")
     chart = found.place("map-chart", charts.calibration_dispersion(shown), f"Map: {sums}.")
     caption = (
-        "Upwards: what a recalibration could repair. To the right: what it could not, because "
-        "cases that differ get the same probabilities. Along each grey line the sum, the epistemic "
-        "loss, is the same."
+        "The vertical axis is what recalibration could repair. The horizontal axis is what it "
+        "could not, because different cases get the same probabilities. Along each grey line their "
+        "sum, the epistemic loss, is constant."
     )
     several = len(shown) > 1
     told = [
-        el("p", el("strong", f"{name}: ") if several else None, _repairable(r))
+        el(
+            "p",
+            el("strong", f"{name[:1].upper()}{name[1:]}: ") if several else None,
+            _repairable(r),
+        )
         for name, r in shown.items()
     ]
     title = "What could recalibration repair?"
@@ -311,9 +344,14 @@ def dispersion(models: Mapping[str, Results], found: Charts) -> Html | None:
 
 def _repairable(results: Results) -> str:
     calibration = results["calibration_loss"].value or 0.0
-    total = calibration + (results["dispersion_loss"].value or 0.0)
-    of_it = f" ({percent(min(max(calibration / total, 0.0), 1.0))})" if total > 0 else ""
+    dispersion = results["dispersion_loss"].value or 0.0
+    total = calibration + dispersion
+    if calibration <= 0:
+        return f"The epistemic loss is {number(total)}. Recalibration would remove none of it."
+    if dispersion <= 0:
+        return f"The epistemic loss is {number(total)}. Better calibration could remove all of it."
     return (
-        f"Of the epistemic loss of {number(total)}, {number(max(calibration, 0.0))}{of_it} is "
-        "calibration loss, which better calibration could remove."
+        f"The epistemic loss is {number(total)}. Of that, {number(calibration)} "
+        f"({percent(calibration / total)}) is calibration loss, which better calibration could "
+        "remove."
     )

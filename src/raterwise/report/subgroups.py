@@ -7,7 +7,7 @@ from typing import Any
 
 from raterwise.report.charts import FAINT, SERIES, altair, compiled
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import Charts, figure, section
+from raterwise.report.sections import Charts, chosen, figure, section
 from raterwise.report.words import number, p_value
 from raterwise.results import Estimate, LevelDifference, Results, Subgroup
 
@@ -34,15 +34,17 @@ def subgroups(results: Results, found: Charts) -> Html | None:
         el("label", "Metric ", for_="subgroup-metric"),
         el("select", [el("option", title, value=title) for title in titles],
            id="subgroup-metric", data_charts="subgroups-chart"),
+        chosen(titles),
         class_="control",
     )  # fmt: skip
     clear = clear_differences(results)
     words = f"Metrics by level. {_verdict(results, clear)} The table below has the numbers."
     chart = found.place("subgroups-chart", forest(results, metrics), words)
     caption = (
-        "Each line is a level with its interval; the dashed line is all cases together. "
-        "Calibration errors are shown less chance, which adds more to levels of few cases. A "
-        "filled diamond differs clearly from the cases of all other levels."
+        "Each line is a level with its interval; the dashed line is all cases together. A filled "
+        "diamond differs clearly from the cases of all other levels. Calibration errors are shown "
+        "less chance, which adds more to levels of few cases. Levels are ordered by their first "
+        "number, or by the alphabet."
     )
     return section(
         "subgroups",
@@ -73,23 +75,23 @@ def _most(results: Results) -> float:
 def _verdict(results: Results, clear: Sequence[Any]) -> str:
     made = [d for s in results.subgroups for d in s.differences.values()]
     told = [d for d in made if d.adjusted_p_value is not None]
-    variables = ", ".join(dict.fromkeys(s.variable for s in results.subgroups))
+    variables = " and ".join(dict.fromkeys(s.variable for s in results.subgroups))
     if not told:
         return f"By {variables}: no level could be compared with the others."
     adjusted = (
-        "with p-values adjusted for all levels and metrics together (levels permuted between "
-        "patients, or cases)"
+        "p-values are adjusted for all levels and metrics together, by permuting the levels "
+        "between patients (or cases)."
     )
     if not clear:
         return (
             f"By {variables}: no level differs clearly from the other cases, in {len(told)} "
-            f"comparisons {adjusted}. That does not show that all are the same: a level of few "
-            "cases would have to differ by much."
+            f"comparisons. That does not show that all levels are the same: with few cases, only a "
+            f"large difference would stand out. The {adjusted}"
         )
     return (
         f"By {variables}: {len(clear)} of {len(told)} comparisons of a level with the other cases "
         f"{'shows' if len(clear) == 1 else 'show'} a clear difference (p at most "
-        f"{_most(results):g}, {adjusted})."
+        f"{_most(results):g}). The {adjusted}"
     )
 
 

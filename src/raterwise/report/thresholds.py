@@ -8,14 +8,14 @@ from typing import Any
 
 from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.report import operating_charts as charts
+from raterwise.report.headline import asked_threshold
 from raterwise.report.markup import Html, data_table, el
-from raterwise.report.sections import Charts, figure, section
+from raterwise.report.sections import Charts, chosen, figure, scrolled, section
 from raterwise.report.words import number, percent, unit_of
 from raterwise.results import Results
 
 __all__ = ["at_a_threshold"]
 
-START = 0.5
 MEASURES = {
     "sensitivity": "Sensitivity: positives that test positive",
     "specificity": "Specificity: negatives that test negative",
@@ -32,7 +32,7 @@ def at_a_threshold(results: Results, found: Charts) -> Html | None:
     curves = _curves(results)
     if not curves:
         return None
-    start = min(max(round(_asked(results), 2), 0.01), 0.99)
+    start = min(max(round(asked_threshold(results), 2), 0.01), 0.99)
     name, curve = next(iter(curves.items()))
     i = round(100 * start) - 1
     raters = any(c.raters is not None for c in curves.values())
@@ -46,15 +46,6 @@ def at_a_threshold(results: Results, found: Charts) -> Html | None:
         _behind(curves, raters),
     ]
     return section("operating", "At a threshold", *content)
-
-
-def _asked(results: Results) -> float:
-    """Return the threshold that the metrics were asked for, where it is one."""
-    own = (results.options.get("options") or {}).values()
-    told = {given["threshold"] for given in own if "threshold" in given}
-    shared = results.options.get("threshold")
-    told |= set() if shared is None else {shared}
-    return float(told.pop()) if len(told) == 1 else START
 
 
 def _curves(results: Results) -> dict[str, DecisionCurve]:
@@ -76,7 +67,7 @@ def _for_page(curve: DecisionCurve) -> dict[str, Any]:
         if points is None:
             return None
         return {
-            name: [[_short(x) for x in column] for column in vars(getattr(points, name)).values()]
+            name: [_column(column) for column in vars(getattr(points, name)).values()]
             for name in MEASURES
         }
 
@@ -86,6 +77,12 @@ def _for_page(curve: DecisionCurve) -> dict[str, Any]:
         "all": [_short(x) for x in curve.treat_all],
         "prevalence": _short(curve.prevalence),
     }
+
+
+def _column(values: Any) -> list[float | None]:
+    """Return a column, or the one value that it holds throughout, as of raters."""
+    column = [_short(x) for x in values]
+    return column[:1] if len(set(column)) == 1 else column
 
 
 def _short(value: float) -> float | None:
@@ -101,6 +98,7 @@ def _choice(curves: Mapping[str, DecisionCurve]) -> Html | None:
         "p",
         el("label", "Look for ", for_="looked-for"),
         el("select", options, id="looked-for", data_charts=drawn),
+        chosen(curves),
         class_="control",
     )
 
@@ -123,8 +121,8 @@ def _sentence(curve: DecisionCurve, i: int) -> str:
     found = curve.prevalence * _or_zero(curve.model.sensitivity.value[i])
     alarms = (1 - curve.prevalence) * (1 - _or_zero(curve.model.specificity.value[i]))
     return (
-        f"Of 100 labels, {100 * (found + alarms):.1f} are of cases that test positive: "
-        f"{100 * found:.1f} rightly, {100 * alarms:.1f} as false alarms; "
+        f"Of 100 labels, {100 * (found + alarms):.1f} belong to cases that test positive: "
+        f"{100 * found:.1f} rightly and {100 * alarms:.1f} as false alarms. "
         f"{100 * (curve.prevalence - found):.1f} positives are missed."
     )
 
@@ -174,19 +172,21 @@ def _drawn(
     level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
     unit = unit_of(results.data)
     raters = any(c.raters is not None for c in curves.values())
-    told = "Net benefit: positives acted on, less the false alarms that the threshold says they are"
-    told += " worth. The dashed line is acting on nobody"
+    told = (
+        "Net benefit: true positives minus false alarms, which the threshold weights. The dashed "
+    )
+    told += "line means acting on nobody."
     if raters:
         told += (
-            f"; “one more rater” is acting on what another rater of the {unit} says, judged by the "
-            "others"
+            f" “One more rater” means acting on what another rater of the {unit} says, judged by "
+            "the others."
         )
-    told += f". Shaded: {level} interval, point by point."
+    told += f" Shaded: {level} interval at each point."
     words = "Decision curve: net benefit against the threshold. The table below has the numbers."
     area = results.get("auroc")
     known = area is not None and area.value is not None
     size = f" The area under it is {number(area.value)}." if area and known else ""
-    ranked = "ROC: the part of the positives found against the part of the negatives alarmed."
+    ranked = "ROC: the share of positives found against the share of negatives that raise an alarm."
     ranked += " The diamond is one more rater." if raters else ""
     pair = el(
         "div",
@@ -201,7 +201,7 @@ def _drawn(
     words = "Histogram of the probabilities of positive and of negative labels."
     bars = figure(
         found.place("outcome-chart", charts.outcomes(curves), words),
-        "How probable the model held it where raters say yes, and where they say no.",
+        "Predicted probabilities where raters say yes, and where they say no.",
         None,
     )
     return [pair, bars]
@@ -221,6 +221,5 @@ def _behind(curves: Mapping[str, DecisionCurve], raters: bool) -> Html:
               "Of acting on everybody"]  # fmt: skip
     header += ["Of one more rater"] if raters else []
     table = data_table(header, rows, "Measures by threshold [interval]")
-    inside = el("div", table, class_="scroll", tabindex="0", role="group",
-                aria_label="Numbers behind the charts")  # fmt: skip
+    inside = scrolled(table, "Numbers behind the charts")
     return el("details", el("summary", "The numbers behind these charts"), inside)

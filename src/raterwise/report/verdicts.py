@@ -87,8 +87,7 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         return Verdict("Too little data to say", text, "caution")
     example = "" if curve is None else _agreeing_example(curve, results)
     ceiling = "" if high is None or points(high) == "0.0" else (
-        f" What these data cannot exclude is a typical gap of up to {points(high)} percentage "
-        "points."
+        f" These data cannot exclude a typical gap of up to {points(high)} percentage points."
     )  # fmt: skip
     return Verdict("No miscalibration found", f"{tested}{example}{ceiling}", "good")
 
@@ -99,7 +98,7 @@ def _doubt(found: Mapping[str, Any], results: Results) -> str:
     if found.get("unit", "cases") == "cases" or found.get("above_zero") or not reach:
         return ""
     return (
-        f" That is by these raters: with others it might look different, for the "
+        f" This holds for these raters. With others it might look different: the "
         f"{_intervals_of(reach, 'includes', 'include')} 0 once raters count as a sample."
     )
 

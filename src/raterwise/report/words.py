@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "estimated",
     "findings",
     "headline",
+    "natural",
     "number",
     "p_value",
     "percent",
@@ -142,6 +144,16 @@ def p_value(p: float | None, name: str = "") -> str:
     return f"{name}\u00a0{shown}" if p < 0.001 else f"{name}\u00a0=\u00a0{shown}"
 
 
+def natural(name: Any) -> tuple[Any, ...]:
+    """Return what to sort names by: their numbers as numbers.
+
+    >>> sorted(["R10", "R2", "a", 3], key=natural)
+    [3, 'a', 'R2', 'R10']
+    """
+    parts = re.split(r"(\d+)", str(name).casefold())
+    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts if part)
+
+
 def basis(data: Any) -> str:
     """Return what the figures rest on."""
     raters, unit = data["raters"], unit_of(data)
@@ -239,7 +251,7 @@ def verdict_on_confidence(results: Results) -> Verdict:
         # A mean of errors is above 0 by chance alone, and its interval does not know.
         text = (
             f"{example} Over all images it is right on average; a typical gap within one "
-            f"image is {points(ece.value)} percentage points, of which chance makes a part."
+            f"image is {points(ece.value)} percentage points, part of which is chance."
         )
         return Verdict("Right on average", text, "caution")
     if ece is not None and ece.low is not None and ece.low > 0:
@@ -302,8 +314,7 @@ def _nothing_found(curve: ReliabilityCurve, results: Results, ece: Estimate | No
     ceiling = ""
     if high is not None and points(high) != "0.0":
         ceiling = (
-            f" What these data cannot exclude is a typical gap of up to {points(high)} "
-            "percentage points."
+            f" These data cannot exclude a typical gap of up to {points(high)} percentage points."
         )
     tone = "caution" if high is None else "good"
     text = _example(curve, results, typical=True)
@@ -385,7 +396,7 @@ def _on_ranks(results: Results, ranking: Estimate) -> tuple[str, str]:
     assert ranking.value is not None
     what = "confidence" if other == "wrong one" else "probability"
     return question, (
-        f"A {one} has the higher {what} than a {other} "
+        f"A {one} has a higher {what} than a {other} "
         f"{estimated(ranking.value, ranking.low, ranking.high)}; chance would be {percent(0.5)}."
     )
 
@@ -395,7 +406,7 @@ def _on_disagreement(results: Results) -> str:
     observed = float(np.nansum(curve.share * curve.observed))
     expected = float(np.nansum(curve.share * curve.predicted))
     if np.isnan(curve.gap_low) or curve.gap_low <= 0 <= curve.gap_high:
-        tail = "on average it expects what happens."
+        tail = "on average that is right."
     else:
         tail = f"it expects too {'much' if curve.gap > 0 else 'little'} disagreement."
     return (

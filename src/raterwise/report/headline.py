@@ -1,0 +1,109 @@
+"""The key figures of a report: six, by one rule, so that nobody picks the flattering ones."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from raterwise.catalog import CATALOG
+from raterwise.curves.clinical_tables import DecisionCurve
+from raterwise.report.markup import Html, el
+from raterwise.report.words import number, percent
+from raterwise.results import Estimate, Results
+
+__all__ = ["asked_threshold", "figures", "key_figures"]
+
+HOW_MANY = 6
+START = 0.5
+"""The threshold where none was asked for."""
+RULES = (
+    "Key figures are the same six in every report of two classes: AUROC, Brier score, class-wise "
+    "ECE (with two classes, the ECE of the positive one), calibration slope, net benefit and how "
+    "far the raters agree.",
+    "Key figures are the same six in every report of more than two classes: accuracy, Brier score, "
+    "ECE, class-wise ECE, AUCCC and how far the raters agree.",
+)
+OTHERWISE = " Where one is missing, the next metric of the full list takes its place."
+
+
+def key_figures(results: Results) -> list[Estimate]:
+    """Return the six figures to show first: those with a place, then the others in their order.
+
+    >>> found = {name: Estimate(name, 0.5, direction="lower") for name in ("nll", "ece")}
+    >>> [e.name for e in key_figures(Results(found, data={"classes": 3}))]
+    ['ece', 'nll']
+    """
+    more = 0 if _of_two(results) else 1
+    at = _at_threshold(results)
+    there = {e.name: e for e in (*results.values(), *at) if e.value is not None}
+    chosen: dict[int, Estimate] = {}
+    for name, e in there.items():
+        place = CATALOG[name].headline[more] if name in CATALOG else None
+        if place is not None:
+            chosen.setdefault(place, e)
+    found = [chosen[place] for place in sorted(chosen)]
+    rest = [e for e in there.values() if e not in found and e.direction != "none"]
+    return (found + rest)[:HOW_MANY]
+
+
+def _of_two(results: Results) -> bool:
+    return bool(results.findings) or results.data.get("classes") == 2
+
+
+def asked_threshold(results: Results) -> float:
+    """Return the threshold that the metrics were asked for, where it is one."""
+    own = (results.options.get("options") or {}).values()
+    told = {given["threshold"] for given in own if "threshold" in given}
+    shared = results.options.get("threshold")
+    told |= set() if shared is None else {shared}
+    return float(told.pop()) if len(told) == 1 else START
+
+
+def _at_threshold(results: Results) -> list[Estimate]:
+    """Return what its curve says at the threshold, where that is no metric of its own."""
+    content = results.curves.get("operating")
+    if content is None:
+        return []
+    curve, found = DecisionCurve.from_dict(content), []
+    i = round(100 * min(max(round(asked_threshold(results), 2), 0.01), 0.99)) - 1
+    for name, band in vars(curve.model).items():
+        row, value = CATALOG.get(name), float(band.value[i])
+        if row is None or name in results or row.headline == (None, None) or math.isnan(value):
+            continue
+        low, high = (None if math.isnan(v[i]) else float(v[i]) for v in (band.low, band.high))
+        found.append(Estimate(name, value, low, high, title=row.title, group=row.group,
+                              meaning=row.meaning, direction=row.direction))  # fmt: skip
+    return found
+
+
+def figures(results: Results) -> list[Html]:
+    """Return the key figures, each with its interval and what it means, and how they were chosen.
+
+    Of findings they are the means.
+    """
+    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
+    cards = [_card(e, results) for e in key_figures(results)]
+    if not cards:
+        return []
+    rule = RULES[0 if _of_two(results) else 1] + OTHERWISE
+    note = f"In brackets: {level} interval. {rule}"
+    return [el("ul", cards, class_="figures"), el("p", note, class_="note small")]
+
+
+def _card(e: Estimate, results: Results) -> Html:
+    parts: list[Any] = [el("strong", number(e.value))]
+    if e.low is not None and e.high is not None:
+        parts.append(el("span", f" [{number(e.low)}, {number(e.high)}]"))
+    meaning = e.meaning
+    if e.name in CATALOG and "threshold" in CATALOG[e.name].options:
+        meaning += f" At a threshold of {percent(asked_threshold(results))}."
+    better = {"lower": "Lower is better.", "higher": "Higher is better."}.get(e.direction, "")
+    return el(
+        "li",
+        el("h3", e.title),
+        el("p", parts, class_="figure"),
+        el("p", f"Less chance: {number(e.debiased)}", class_="less")
+        if e.debiased not in (None, e.value)
+        else None,
+        el("p", f"{meaning} {better}".strip(), class_="means"),
+    )

@@ -1,0 +1,191 @@
+"""Pages of what is not an evaluation: stability, a plan, the raters' agreement, a worklist.
+
+Each is made of the sections that a report has, with its own first lines and where it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from raterwise.report.charts import Spec, altair, colour_of, compiled
+from raterwise.report.extras import interchangeable, worklist
+from raterwise.report.markup import Html, data_table, el
+from raterwise.report.page import page
+from raterwise.report.provenance import provenance
+from raterwise.report.sections import Charts, figure, section
+from raterwise.report.steadiness import stability
+from raterwise.report.words import natural, number, p_value, percent
+
+__all__ = ["agreement_page", "plan_page", "stability_page", "worklist_page"]
+
+MOST_LISTED = 200
+"""How many cases a page of a worklist has."""
+MOST_CLASSES = 6
+"""Up to how many classes the table of raters has a column for each."""
+
+Origin = Mapping[str, Any]
+"""`provenance` and `versions`, as the JSON of every command has them."""
+
+
+def stability_page(
+    curves: Mapping[str, Any],
+    variation: Mapping[str, Any],
+    told: Sequence[str],
+    *,
+    basis: str,
+    notes: Iterable[str] = (),
+    findings: bool = False,
+    origin: Origin,
+) -> str:
+    """Return how steady metrics are when the test set shrinks; `told` are the first lines."""
+    found = Charts()
+    shown = stability(curves, variation, found, findings=findings)
+    content = [_first(told, basis, notes), shown, _origin(origin)]
+    return page("How steady are these figures?", "", content, found)
+
+
+def plan_page(
+    metric: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    level: float,
+    advice: str | None,
+    basis: str,
+    notes: Iterable[str] = (),
+    origin: Origin,
+) -> str:
+    """Return how wide an interval each design would give; `rows` are those of the CSV file."""
+    found = Charts()
+    best = next((row for row in rows if row["best"]), None)
+    told = [] if advice is None else advice.split(". ", 1)
+    told[:1] = [f"{line.removesuffix('.')}." for line in told[:1]]
+    if best is None and not told:
+        narrow = min(rows, key=lambda row: row["width"])
+        told = [
+            f"The narrowest interval is {number(narrow['width'])} wide, with {narrow['cases']:,} "
+            f"cases and {narrow['raters']} raters per case."
+        ]
+    words = f"Expected width of the {100 * level:g}\u00a0% interval of {metric} by design."
+    chart = found.place("plan-chart", _widths(rows), f"{words} The table below has the numbers.")
+    header = ["Cases", "Raters per case", "Readings", "Cost", "Width", "Bias", "By"]
+    cells = [
+        (f"{row['cases']:,}", row["raters"], f"{row['readings']:,}", f"{row['cost']:g}",
+         _with_error(row, "width"), _with_error(row, "bias"),
+         row["method"] + (", the best within the budget" if row["best"] else ""))
+        for row in rows
+    ]  # fmt: skip
+    caption = f"{words} Each line is a number of raters per case."
+    table = el("div", data_table(header, cells, "Every design"), class_="wide", tabindex="0",
+               role="group", aria_label="Every design")  # fmt: skip
+    shown = section("plan", "What would each design give?", figure(chart, caption, None), table)
+    content = [_first(told, basis, notes), shown, _origin(origin)]
+    return page(f"How many cases and raters does {metric} need?", "", content, found)
+
+
+def agreement_page(
+    agreement: Any,
+    titles: Mapping[str, str],
+    class_names: Sequence[str],
+    *,
+    basis: str,
+    origin: Origin,
+) -> str:
+    """Return how far raters agree with one another, and what each of them says."""
+    rows = [
+        (titles[name], "undefined" if e.value is None else number(e.value),
+         "–" if e.low is None else f"{number(e.low)} to {number(e.high)}")
+        for name, e in agreement.estimates.items()
+    ]  # fmt: skip
+    level = f"{100 * agreement.level:g}\u00a0%"
+    coefficients = data_table(("Coefficient", "Value", f"{level} interval"), rows, "Agreement")
+    note = (
+        "1 is perfect agreement. At 0 raters agree as often as chance would have it; below 0 they "
+        "agree less often."
+    )
+    parts: list[Any] = [coefficients, el("p", note, class_="note")]
+    if agreement.test is not None:
+        parts += [el("p", line) for line in interchangeable(agreement.test)]
+    shown = section("agreement", "Do the raters agree?", parts)
+    each = _each_rater(agreement, class_names) if agreement.raters else None
+    told = [f"{titles[name]} is {number(e.value, 2)}{_ends(e)}."
+            for name, e in agreement.estimates.items() if e.value is not None][:1]  # fmt: skip
+    content = [_first(told, basis, ()), shown, each, _origin(origin)]
+    return page("How far do the raters agree?", "", content, Charts())
+
+
+def worklist_page(found: Any, *, basis: str, origin: Origin) -> str:
+    """Return which cases need a second opinion first."""
+    order = {"gain": "what one more label is worth", "disagreement": "predicted disagreement"}
+    told = [f"{len(found):,} cases, ranked by {order[found.by]}."]
+    content = [_first(told, basis, ()), worklist(found, MOST_LISTED), _origin(origin)]
+    return page("Worklist", "", content, Charts())
+
+
+def _first(told: Sequence[str], basis: str, notes: Iterable[str]) -> Html:
+    """Return the first lines of a page: what was found, on what it rests, what to know."""
+    lines = [el("p", line, class_="headline" if i == 0 else None) for i, line in enumerate(told)]
+    panel = el("div", lines, el("p", f"Based on {basis}.", class_="basis"), class_="panel")
+    noted = [el("li", f"{note[:1].upper()}{note[1:]}") for note in notes]
+    title = el("h3", "Before you rely on this")
+    warned = el("div", title, el("ul", noted), class_="warnings") if noted else None
+    return section("verdict", "In brief", panel, warned)
+
+
+def _origin(origin: Origin) -> Html | None:
+    return provenance(origin["provenance"], origin["versions"], {})
+
+
+def _with_error(row: Mapping[str, Any], key: str) -> str:
+    error = row.get(f"{key}_error")
+    return number(row[key]) + (f" ± {number(error)}" if error else "")
+
+
+def _widths(rows: Sequence[Mapping[str, Any]]) -> Spec:
+    """Return the width of the interval against the number of cases, a line per number of raters."""
+    alt = altair()
+    names = [_raters(n) for n in sorted({row["raters"] for row in rows})]
+    points = [
+        {"name": _raters(row["raters"]), "cases": row["cases"], "width": row["width"],
+         "readings": row["readings"]}
+        for row in rows
+        if row["width"] is not None
+    ]  # fmt: skip
+    sizes = sorted({row["cases"] for row in rows})
+    x = alt.X("cases:Q", title="Cases", scale=alt.Scale(type="log", nice=False),
+              axis=alt.Axis(values=sizes, format="d", labelOverlap="greedy"))  # fmt: skip
+    y = alt.Y("width:Q", title="Width of the interval", axis=alt.Axis(tickCount=5))
+    tips = ["name:N", "cases:Q", "readings:Q", alt.Tooltip("width:Q", format=".3f")]
+    line = alt.Chart(alt.Data(values=points)).mark_line(point=True, strokeWidth=2)
+    chart = line.encode(x=x, y=y, color=colour_of(alt, names), tooltip=tips)
+    return compiled(chart.properties(width="container", height=280))
+
+
+def _raters(count: int) -> str:
+    return f"{count} rater per case" if count == 1 else f"{count} raters per case"
+
+
+def _each_rater(agreement: Any, class_names: Sequence[str]) -> Html:
+    names = class_names if len(class_names) <= MOST_CLASSES else ()
+    header = ["Rater", "Ratings", "Agrees", *names, "Differs most on", "Adjusted p-value"]
+    rows = []
+    for one in sorted(agreement.raters, key=lambda rater: natural(rater.rater)):
+        most = max(one.excess, key=lambda k: abs(one.excess[k])) if one.excess else None
+        differs = "–" if most is None else f"{most}: {100 * one.excess[most]:+.1f} points"
+        rows.append(
+            (one.rater, f"{one.ratings:,}",
+             "–" if one.agreement is None else percent(one.agreement),
+             *(percent(one.shares[name]) for name in names), differs,
+             p_value(one.adjusted_p_value))
+        )  # fmt: skip
+    caption = (
+        "Raters in the order of their names. “Agrees”: how often another rater of the same case "
+        "says the same. “Differs most on”: against the others on the same cases."
+    )
+    table = el("div", data_table(header, rows, caption), class_="wide", tabindex="0", role="group",
+               aria_label="Each rater")  # fmt: skip
+    return section("raters", "What does each rater say?", table)
+
+
+def _ends(e: Any) -> str:
+    return "" if e.low is None else f" [{number(e.low, 2)}, {number(e.high, 2)}]"
