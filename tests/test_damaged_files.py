@@ -87,6 +87,7 @@ def test_json_is_read_with_care(tmp_path: Path, text: str, why: str) -> None:
         ({"dropped": -1}, "ece: dropped must be a count; got -1"),
         ({"title": 3}, "ece: title must be text; got 3"),
         ({"bound": -0.1}, "ece: bound must not be negative; got -0.1"),
+        ({"value": None}, "ece: must have a value, or say why it is undefined"),
         ({"name": "brier"}, "ece: name must be 'ece'; got 'brier'"),
     ],
 )

@@ -22,8 +22,8 @@ from raterwise.cli.show import (
     print_table,
 )
 from raterwise.cli.writing import announce, check_json, check_outputs, origin_of, write_json
+from raterwise.io.layouts import RatingColumns
 from raterwise.io.rated import RatedTable, read_rated
-from raterwise.io.ratings import RatingColumns
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
 
 __all__ = ["EXAMPLES", "agreement"]

@@ -8,9 +8,10 @@ from os import PathLike
 from typing import Any
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.layouts import RatingColumns, find_id_column
+from raterwise.io.layouts import rating_columns as columns_of
 from raterwise.io.npz import is_npz
-from raterwise.io.ratings import RatingColumns, RatingTable, find_id_column, read_ratings
-from raterwise.io.ratings import rating_columns as columns_of
+from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.sources import open_table
 from raterwise.io.values import as_ids, different_texts
 

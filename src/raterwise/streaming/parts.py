@@ -13,13 +13,14 @@ import numpy as np
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
 from raterwise.io.image_files import imaging_module
+from raterwise.io.layouts import RatingColumns, columns_beside
 from raterwise.io.probabilities import (
     check_probabilities,
     class_names_of,
     normalized,
     probability_columns,
 )
-from raterwise.io.ratings import Coding, RatingColumns, columns_beside
+from raterwise.io.ratings import Coding
 from raterwise.io.sources import TableFile, existing_file, listed, matching_files
 from raterwise.io.values import as_ids, as_numbers, as_whole_numbers
 from raterwise.labels import Labels
