@@ -309,7 +309,8 @@ def one_round(
     if done:
         start = time.monotonic()
         code = in_peace(folder, job.words)
-        state["seconds"][job.name] = time.monotonic() - start
+        if job.checkpoint is None:  # with one, it went on in the middle
+            state["seconds"][job.name] = time.monotonic() - start
         if code != 0:
             said = (folder / ".said").read_text(errors="replace")[-600:]
             count.failures.append(f"{job.name}: exit {code} after a kill: {said}")
