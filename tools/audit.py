@@ -131,7 +131,7 @@ def vulnerabilities(names: Iterable[str]) -> tuple[int, int, str]:
     bad = sum(len(one["vulns"]) for one in checked)
     left = len(asked) - len(checked)
     if left and not checked:
-        return 0, 0, f"PyPI told nothing of {left} packages (no network, or a mirror that has no API)"
+        return 0, 0, f"PyPI told nothing of {left} packages (no network, or a mirror)"
     return bad, len(checked), f"{left} packages were not found at PyPI" if left else ""
 
 

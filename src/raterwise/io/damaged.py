@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, RaterwiseError
 
-__all__ = ["check_fits", "making_sense", "one_line", "read_archive", "read_json"]
+__all__ = ["SENSELESS", "check_fits", "making_sense", "one_line", "read_archive", "read_json"]
 
 MOST_JSON = 1 << 30
 """Bytes of the largest JSON file that is read."""

@@ -70,7 +70,8 @@ def read_rated(
         if layout == "counts":
             names, scale = tuple(found), "nominal"
         else:
-            texts = different_texts([file.read([c]).column(c) for c in found.values()], missing)
+            held = [file.read([c]).column(c) for c in found.values()]
+            texts = different_texts(held, f"{file.name}: ratings", missing)
             if ignore_case:  # the first spelling is the name
                 texts = list({text.casefold(): text for text in reversed(texts)}.values())
             names, scale = _classes(texts)

@@ -143,7 +143,8 @@ def _read_wide(
     if case in names:
         raise InvalidInputError(f"rater_columns: must not hold the id column {case!r}")
     ids, table = _ids_and_columns(file, case, names)
-    coding = replace(coding, beside=different_texts([table.column(name) for name in names]))
+    held = [table.column(name) for name in names]
+    coding = replace(coding, beside=different_texts(held, f"{file.name}: ratings"))
     codes = [coding.codes(table.column(name), f"{file.name}: column {name!r}") for name in names]
     class_names = coding.class_names
     labels = Labels.from_ratings(

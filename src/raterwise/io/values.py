@@ -94,8 +94,10 @@ def as_ids(column: pa.ChunkedArray, where: str) -> Array:
     _refuse_empty(column, where)
     if _is_text(column.type) and _all_match(column, r"^-?[0-9]+\.0+$"):
         column = pc.replace_substring_regex(column, r"\.0+$", "")
-    elif pa.types.is_floating(column.type) and pc.all(pc.equal(column, pc.floor(column))).as_py():
-        column = column.cast(pa.int64(), safe=False)
+    elif pa.types.is_floating(column.type):
+        numbers = column.cast(pa.float64())
+        if pc.all(pc.equal(numbers, pc.floor(numbers))).as_py():
+            column = numbers.cast(pa.int64(), safe=False)
     if not (pa.types.is_integer(column.type) or _is_text(column.type)):
         raise InvalidInputError(f"{where}: must hold text or whole numbers; it holds {column.type}")
     return np.asarray(column.to_numpy())
@@ -136,7 +138,7 @@ def as_class_codes(
     nothing but whole numbers holds codes: 0 is the first class. Empty cells, NaN and whatever
     `missing` lists are no rating. `beside` is what other columns of ratings hold, for messages.
     """
-    texts, rows = _texts_by_row(column)
+    texts, rows = _texts_by_row(column, where)
     absent = {"", *map(same_text, missing)}
     rated = [text for text in texts if same_text(text) not in absent]
     known = codes_of_texts(rated, class_names, ignore_case=ignore_case)
@@ -156,10 +158,12 @@ def as_class_codes(
     return found
 
 
-def different_texts(columns: Sequence[pa.ChunkedArray], missing: Collection[str] = ()) -> list[str]:
+def different_texts(
+    columns: Sequence[pa.ChunkedArray], where: str, missing: Collection[str] = ()
+) -> list[str]:
     """Return the different values of some columns as text, without what is no rating."""
     absent = {"", *map(same_text, missing)}
-    texts = [text for column in columns for text in _texts_by_row(column)[0]]
+    texts = [text for column in columns for text in _texts_by_row(column, where)[0]]
     return list(dict.fromkeys(text.strip() for text in texts if same_text(text) not in absent))
 
 
@@ -200,7 +204,7 @@ def as_yes_or_no(
     Yes is 1, yes or true (y, t, positive, present) and no is 0, no or false (n, f, negative,
     absent), in letters of any case. Empty cells, NaN and whatever `missing` lists are no rating.
     """
-    texts, rows = _texts_by_row(column)
+    texts, rows = _texts_by_row(column, where)
     absent = {"", *map(same_text, missing)}
     codes = [
         NO_RATING if same_text(text) in absent else ANSWERS.get(same_text(text).lower(), UNKNOWN)
@@ -217,14 +221,18 @@ def as_yes_or_no(
     return found
 
 
-def _texts_by_row(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
+def _texts_by_row(column: pa.ChunkedArray, where: str) -> tuple[list[str], NDArray[np.int64]]:
     """Return the different values of a column as text, and which of them each row has.
 
     The last one is "", for empty cells.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    encoded = pc.dictionary_encode(_plain(column).combine_chunks())
+    column = _plain(column)
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+        raise InvalidInputError(f"{where}: must hold text or numbers; it holds {column.type}")
+    encoded = pc.dictionary_encode(column.combine_chunks())
     texts = [*(as_text(value) for value in encoded.dictionary.to_pylist()), ""]
     rows = encoded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
     return texts, np.asarray(rows, np.int64)
@@ -245,12 +253,15 @@ def labels_of_codes(codes: NDArray[np.int64], class_names: Sequence[str]) -> Lab
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column without its dictionary, as pandas' categories come."""
+    """Return the column without its dictionary, as pandas' categories come, or other packing."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
-    return column
+        column = column.cast(column.type.value_type)
+    elif pa.types.is_run_end_encoded(column.type):
+        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks])
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 def _is_text(kind: pa.DataType) -> bool:
