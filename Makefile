@@ -13,7 +13,7 @@ MANIFESTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit format bench mutants fuzz audit experiments gallery docs \
+.PHONY: help demo test lint types unit format bench mutants fuzz kill audit experiments gallery docs \
 	docs-serve clean
 
 help: ## Say what the commands do
@@ -49,10 +49,12 @@ mutants: $(VENV)/installed-dev ## Break the library on purpose and list what no 
 fuzz: $(VENV)/installed-dev ## Damage 10,000 files of every kind and see that no command breaks: ARGS="--inputs 500 --seed 2"
 	$(PY) tools/fuzz.py $(ARGS)
 
-audit: $(VENV)/installed-dev ## Ask for known vulnerabilities of what is installed (needs a network), and list the licences
-	$(PY) -m pip install --quiet --disable-pip-version-check pip-audit
-	$(PY) -m pip_audit --local --skip-editable
-	$(PY) tools/audit.py
+kill: $(VENV)/installed-dev ## Kill runs at 200 random moments and see that they go on to the same digits: ARGS="--kills 20 --seed 2"
+	$(PY) tools/kill.py $(ARGS)
+
+audit: $(VENV)/installed-docs ## List the licences of all extras, and ask for known vulnerabilities (says so where there is no network): ARGS=--strict
+	-@$(PY) -m pip install --quiet --disable-pip-version-check pip-audit
+	$(PY) tools/audit.py $(ARGS)
 
 experiments: $(VENV)/installed-dev ## Repeat a paper's experiment: ARGS="NAME --data DIR --out DIR"; without ARGS, list them
 	$(PY) -m experiments $(or $(ARGS),--help)

@@ -17,7 +17,12 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
+import zarr
 from typer.testing import CliRunner
 
 import raterwise as rw
@@ -87,6 +92,7 @@ def test_json_is_read_with_care(tmp_path: Path, text: str, why: str) -> None:
         ({"dropped": -1}, "ece: dropped must be a count; got -1"),
         ({"title": 3}, "ece: title must be text; got 3"),
         ({"bound": -0.1}, "ece: bound must not be negative; got -0.1"),
+        ({"value": None}, "ece: must have a value, or say why it is undefined"),
         ({"name": "brier"}, "ece: name must be 'ece'; got 'brier'"),
     ],
 )
@@ -144,3 +150,86 @@ def test_an_archive_is_read_as_numpy_reads_it(tmp_path: Path) -> None:
             assert np.array_equal(found[key], content[key])
             assert found[key].dtype == content[key].dtype
             assert found[key].flags.writeable
+
+
+# what a table may be made of ----------------------------------------------------------------------
+
+COLUMNS: dict[str, Any] = {
+    "case": pa.array(["a", "b", "c", "d"]),
+    "prob_1": pa.array([0.1, 0.2, 0.3, 0.4]),
+    "y": pa.array([0, 1, 0, 1]),
+}
+ODD: dict[str, Any] = {
+    "lists": pa.array([[0.5]] * 4),
+    "objects": pa.array([{"x": 1}] * 4),
+    "bytes": pa.array([b"\xff"] * 4),
+    "times": pa.array([1, 2, 3, 4], pa.timestamp("s")),
+    "nothing": pa.nulls(4),
+    "maps": pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("column", ["case", "prob_1", "y"])
+def test_a_column_of_another_schema_is_named(tmp_path: Path, odd: str, column: str) -> None:
+    """Lists, objects, bytes and times in place of numbers, ids and classes: one sentence."""
+    pq.write_table(pa.table({**COLUMNS, column: ODD[odd]}), tmp_path / "x.parquet")
+    words = ["evaluate", str(tmp_path / "x.parquet"), "--label-column", "y", "--resamples", "0"]
+    for stream in ([], ["--stream"]) if column != "case" else ([],):
+        done = CliRunner().invoke(app, [*words, "--metrics", "brier", *stream])
+        assert done.exit_code == 2 and isinstance(done.exception, SystemExit)
+        named = repr(column) in done.output or "every case needs a rating" in done.output
+        assert named, done.output
+
+
+def test_packed_columns_are_columns(tmp_path: Path) -> None:
+    """Categories, views of text, halves and whole floats as ids are read as what they hold."""
+    packed = {
+        "case": pa.array([1.0, 2.0, 3.0, 4.0]),
+        "prob_1": pa.array(["0.5", "0.25", "0.75", "0"]).dictionary_encode(),
+        "y": pa.array(["1", "0", "1", "0"], pa.string_view()),
+    }
+    pyarrow.feather.write_feather(pa.table(packed), str(tmp_path / "x.feather"))
+    cases = rw.read_cases(tmp_path / "x.feather", label_column="y")
+    assert cases.labels.case_ids == (1, 2, 3, 4)
+    # 1/4, 1/16, 1/16, 0
+    assert rw.evaluate(cases, metrics="brier", resamples=0)["brier"].value == pytest.approx(3 / 32)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_store_cannot_promise_endless_rows(tmp_path: Path, version: Any) -> None:
+    """Chunks that are not there stand for numbers; a table of nothing else is refused."""
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=version)
+    for name in ("prob_1", "y"):
+        group.create_array(name, shape=(10**13,), chunks=(10**6,), dtype="f8", fill_value=1.0)
+    with pytest.raises(rw.InvalidInputError, match=r"promises 10,000,000,000,000 rows in"):
+        rw.evaluate_stream(tmp_path / "x.zarr", "brier", label_column="y")
+
+
+def laughing(sheet: bytes) -> bytes:
+    """Return XML whose entities grow a thousandfold at every step."""
+    steps = b"".join(b'<!ENTITY %c "%s">' % (98 + i, (b"&%c;" % (97 + i)) * 50) for i in range(8))
+    head = b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "' + b"a" * 1000 + b'">' + steps + b"]>"
+    return head + sheet.split(b"?>", 1)[-1].replace(b"<v>0.5</v>", b"<v>&h;</v>", 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda sheet: sheet[: len(sheet) // 2], "cannot be read as Excel"),
+        (laughing, "cannot be read as Excel"),
+        (lambda sheet: sheet.replace(b"<v>0.5</v>", b"<v>" + b"9" * 400 + b"</v>"), "finite"),
+    ],
+)
+def test_a_workbook_is_read_with_care(tmp_path: Path, change: Any, why: str) -> None:
+    """A sheet that is cut off, entities without end, a number without end: one sentence."""
+    whole, bad = tmp_path / "whole.xlsx", tmp_path / "bad.xlsx"
+    frame = pd.DataFrame({"case": [1, 2], "prob_1": [0.5, 0.5], "y": [0, 1]})
+    frame.to_excel(whole, index=False)
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(bad, "w") as new:
+        for info in old.infolist():
+            content = old.read(info)
+            sheet = info.filename == "xl/worksheets/sheet1.xml"
+            new.writestr(info.filename, change(content) if sheet else content)
+    with pytest.raises(rw.InvalidInputError, match=why):
+        rw.read_cases(bad, label_column="y")

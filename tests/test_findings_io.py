@@ -12,7 +12,7 @@ import pytest
 
 import raterwise as rw
 from raterwise.io.findings import Findings, join_findings, read_finding_ratings
-from raterwise.io.ratings import RatingColumns
+from raterwise.io.layouts import RatingColumns
 from raterwise.io.tables import read_predictions
 
 # Three cases; edema was rated by readers 1 and 2, and by one of them in n3; mass by reader 1 alone.

@@ -60,6 +60,11 @@ def comma(text: str) -> str:
     return text.replace(",", ";").replace(".", ",")
 
 
+def numbered(text: str, form: str) -> str:
+    """Return a table whose cases n1, n2, … are written otherwise."""
+    return re.sub(r"\bn(\d)", lambda found: form.format(int(found[1])), text)
+
+
 ONE = "case,prob_malignant,y\nn1,0.25,0\nn2,0.5,1\nn3,0.875,1\nn4,0,0\n"
 BRIER_ONE = (1 / 16 + 1 / 4 + 1 / 64) / 4
 
@@ -241,6 +246,104 @@ MESSY: dict[str, Messy] = {
         message=r"1 of 4 cases of p.csv are not in r.csv \('m1'\).*--allow-unmatched",
         value=(1 / 4 + 1 / 64) / 3,
         fix="--allow-unmatched",
+    ),
+    "ids as 1 and 1.0": Messy(both(numbered(PREDICTIONS, "{}"), numbered(LONG, "{}.0"))),
+    "ids as 1 and 001": Messy(
+        both(numbered(PREDICTIONS, "{}"), numbered(LONG, "{:03d}")),
+        message=r"'1' and '001' would match but for leading zeros: write the ids alike",
+    ),
+    "ids in capitals": Messy(
+        both(PREDICTIONS, numbered(LONG, "N{}")),
+        message=r"'n1' and 'N1' would match but for upper and lower case",
+    ),
+    "ids with the ending of a file": Messy(
+        both(numbered(PREDICTIONS, "n{}.png"), LONG),
+        message=r"'n1.png' and 'n1' would match but for the ending of a file",
+    ),
+    "blanks at the ends of cells": Messy(
+        both(PREDICTIONS.replace(",", " ,"), WIDE.replace("benign", "benign "))
+    ),
+    "a case twice": Messy(
+        both(PREDICTIONS + "n2,0.25,0.75\n"),
+        message=r"every case must have one row; these have more: 'n2' \(keep one row of each",
+    ),
+    "no rating in nine spellings": Messy(
+        both(ratings="case," + ",".join(f"reader_{i}" for i in range(1, 12)) + "\n"
+             "n1,benign,malignant,NA,,,,,,,,\nn2,malignant,malignant,,N/A,n/a,NaN,nan,,,,\n"
+             "n3,malignant,,,,,,,null,None,-,.\nn4,benign,benign,,,,,,,,,\n"),
+        message=r"\(if those are no rating: --missing NA,N/A,n/a,NaN,nan,null,None,-,\.\)",
+        fix="--missing NA,N/A,n/a,NaN,nan,null,None,-,.",
+    ),
+    "ratings of unknown cases": Messy(
+        both(ratings=LONG + "n9,A,benign\n"),
+        message=r"1 of 5 cases of r.csv are not in p.csv \('n9'\); --allow-unmatched leaves",
+        fix="--allow-unmatched",
+    ),
+    "cases without ratings": Messy(
+        both(PREDICTIONS + "n5,0.5,0.5\n"),
+        message=r"1 of 5 cases of p.csv are not in r.csv \('n5'\); --allow-unmatched leaves",
+        fix="--allow-unmatched",
+    ),
+    "a case whose rating is empty": Messy(
+        both(PREDICTIONS + "n5,0.5,0.5\n", LONG + "n5,A,\n"),
+        message=r"1 of 5 have none \(cases 'n5'\); --on-unrated drop leaves them out",
+        fix="--on-unrated drop",
+    ),
+    "weights of the cases": Messy(
+        both("case,prob_benign,prob_malignant,weight\nn1,0.75,0.25,1\nn2,0.5,0.5,3\n"
+             "n3,0.125,0.875,1\nn4,1,0,1\n"),
+        "p.csv --ratings r.csv --weight-column weight",
+        ((1 / 16 + 9 / 16) / 2 + 3 * 1 / 4 + 1 / 64 + 0) / 6,
+    ),
+    "commas within quotes": Messy(both(*(t.replace("n1", '"n, 1"') for t in (PREDICTIONS, LONG)))),
+    "empty lines at the end": Messy(both(PREDICTIONS + "\n\n", LONG + "   \n\n")),
+    "empty cells at the end": Messy(
+        both(PREDICTIONS + ",,\n,,\n"),
+        message=r"must not be empty; row 5 is \(if the last rows are no cases, delete them\)",
+    ),
+    "lines before the column names": Messy(
+        both("# model 3, exported on Monday\n" + PREDICTIONS),
+        message=r"'# model 3, exported on Monday' \(2\), and those after it have 3 \(delete what",
+    ),
+    "column names in capitals": Messy(
+        both(PREDICTIONS.replace("case", "CASE"), LONG.replace("case,reader,label",
+                                                               "Case,Reader,Label"))
+    ),
+    "UTF-16 without its mark": Messy(
+        both(*(text.encode("utf-16-le") for text in (PREDICTIONS, LONG))),
+        message=r"looks like UTF-16 without a mark at its beginning: say --encoding utf-16-le",
+        fix="--encoding utf-16-le",
+    ),
+    "annotators": Messy(
+        both(ratings=WIDE.replace("reader_1,reader_2", "annotator_1,annotator_2")),
+        message=r"perhaps --rater-columns annotator_1,annotator_2",
+        fix="--rater-columns annotator_1,annotator_2",
+    ),
+    "a rating under another name": Messy(
+        both(ratings=LONG.replace("label", "diagnosis")),
+        message=r"perhaps --rater-column reader and --rating-column diagnosis",
+        fix="--rater-column reader --rating-column diagnosis",
+    ),
+    "a probability of 1.0000001": Messy(
+        both(PREDICTIONS.replace("n4,1,0", "n4,1.0000001,0")),
+        message=r"is 1\.0000001 in row 4 .*--normalize divides each row by its sum",
+        fix="--normalize",
+    ),
+    "one probability, yes and no": Messy(
+        {"p.csv": ONE.replace(",0\n", ",NO\n").replace(",1\n", ",Yes\n")},
+        "p.csv --label-column y",
+        BRIER_ONE,
+    ),
+    "one probability, true and false": Messy(
+        both("case,prob_malignant\nn1,0.25\nn2,0.5\nn3,0.875\nn4,0\n",
+             LONG.replace("benign", "FALSE").replace("malignant", "TRUE")),
+    ),
+    "one probability, yes, no and perhaps": Messy(
+        {"p.csv": (ONE + "n5,0.5,perhaps\n").replace(",0\n", ",n\n").replace(",1\n", ",y\n")},
+        "p.csv --label-column y",
+        BRIER_ONE,
+        message=r"row 5 is 'perhaps'.* \(if that is no rating: --missing perhaps\)",
+        fix="--missing perhaps --on-unrated drop",
     ),
     "no labels anywhere": Messy(
         {"p.csv": PREDICTIONS}, "p.csv", message="holds no labels; give a file of ratings, or say"

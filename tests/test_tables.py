@@ -410,7 +410,7 @@ BAD_PREDICTIONS = {
     "the same id twice": (
         TWO + "x,0.5,0.5\ny,1,0\nx,0.5,0.5\n",
         {},
-        r"column 'case': every case must have one row; these have more: 'x'$",
+        r"column 'case': every case must have one row; these have more: 'x' \(keep one",
     ),
     "an empty id": (TWO + "x,0.5,0.5\n,0.5,0.5\n", {}, "column 'case': must not be empty; row 2"),
     "an empty probability": (TWO + "x,0.5,0.5\ny,,1\n", {}, "'prob_a': must not be empty; row 2"),
@@ -572,7 +572,7 @@ BAD_RATINGS = {
     "the same id twice": (
         "case,rater_1\na,0\na,1\n",
         RatingColumns(),
-        r"column 'case': every case must have one row; these have more: 'a'$",
+        r"column 'case': every case must have one row; these have more: 'a' \(keep one",
     ),
 }
 
@@ -600,7 +600,7 @@ def test_bad_ratings_are_refused(
         ("t.csv.gz", b"no", r"t\.csv\.gz: cannot be read as CSV"),
         ("t.csv", "case,größe\n".encode("latin-1"), r"must be UTF-8 text; byte 0xf6 is not"),
         ("t.csv", "case,prob_a\né,1\n".encode("latin-1"), r"must be UTF-8 text; byte 0xe9 is not"),
-        ("t.csv", "case,prob_a\n".encode("utf-16-le"), r"none begins with 'prob_'"),
+        ("t.csv", "case,prob_a\n".encode("utf-16-le"), r"encoding=\"utf-16-le\""),
     ],
 )
 def test_files_that_are_not_what_they_say(
@@ -651,7 +651,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         ({"probs": PROBS, "ids": [1, 2]}, r"'ids': must have one entry per case; got 2 for 4"),
         (
             {"probs": PROBS, "ids": [1, 1, 2, 3]},
-            r"'ids': every case must have one row; these have more: 1$",
+            r"'ids': every case must have one row; these have more: 1 \(keep one",
         ),
         ({"probs": PROBS, "ids": [0.5, 1, 2, 3]}, r"'ids': must hold text or whole numbers"),
         ({"probs": PROBS, "labels": [0, 1], "ratings": [[0]]}, "must hold one of labels, ratings"),

@@ -97,7 +97,16 @@ def _tables(folder: Path, probs: Any, said: Any) -> list[Target]:
     label = ("--label-column", "y")
     out = ("--out", "out.json", *METRICS, *FEW)
     ratings = ("--ratings", "r.csv")
+    _excel(folder / "p.xlsx", [row.values() for row in table.to_pylist()], table.column_names)
+    found = ["case,reader,finding,label"]
+    found += [f"{i},r{k},1,{said[i, k]}" for i in range(60) for k in range(2)]
+    (folder / "f.csv").write_text("\n".join(found) + "\n", encoding="utf-8")
+    several = ("evaluate", "p.csv", "--ratings", "f.csv", "--multilabel", *out)
+    agree = ("agreement", "r.csv", "--out", "out.json", *FEW)
     return [
+        Target("excel", "p.xlsx", ("evaluate", "p.xlsx", *label, *out), checksums=True),
+        Target("findings", "f.csv", several),
+        Target("agreement", "r.csv", agree),
         Target("csv", "p.csv", ("evaluate", "p.csv", *label, *out)),
         Target("ratings", "r.csv", ("evaluate", "p.csv", *ratings, *out)),
         Target("parquet", "p.parquet", ("evaluate", "p.parquet", *label, *out)),
@@ -106,6 +115,15 @@ def _tables(folder: Path, probs: Any, said: Any) -> list[Target]:
         Target("stream", "p.parquet", ("evaluate", "p.parquet", "--stream", *label, *out)),
         Target("zarr", "p.zarr", ("evaluate", "p.zarr", "--stream", *label, *out)),
     ]
+
+
+def _excel(path: Path, rows: list[Any], names: list[str]) -> None:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in (names, *rows):
+        book.active.append(list(row))
+    book.save(path)
 
 
 def _images(folder: Path, random: np.random.Generator) -> list[Target]:
@@ -141,7 +159,18 @@ def _images(folder: Path, random: np.random.Generator) -> list[Target]:
         words = ("segment", f"{name}.csv", "--out", "out.json", *METRICS, *FEW)
         targets.append(Target(name, name, words, checksums=name.endswith(CHECKSUMS)))
     words = ("segment", "m.npy.csv", "--out", "out.json", *METRICS, *FEW)
-    return [*targets, Target("manifest", "m.npy.csv", words)]
+    both = np.stack((1 - smooth, smooth)).transpose(0, 3, 2, 1)
+    np.savez_compressed(folder / "nn.npz", probabilities=both)
+    manifest = "case,probabilities,raters\nc,nn.npz,m.nii.gz\n"
+    (folder / "nn.csv").write_text(manifest, encoding="utf-8")
+    network = ("segment", "nn.csv", "--out", "out.json", *METRICS, *FEW)
+    kept = ("--checkpoint", "kept")
+    return [
+        *targets,
+        Target("manifest", "m.npy.csv", words),
+        Target("nnU-Net", "nn.npz", network, checksums=True),
+        Target("checkpoint", "kept", (*words, *kept)),
+    ]
 
 
 def _saved(folder: Path) -> list[Target]:
@@ -165,12 +194,14 @@ def _saved(folder: Path) -> list[Target]:
     rated = ("--fit-ratings", "r.csv", "--apply-ratings", "r.csv")
     must((*fit, *rated, "--alpha", *METRICS, *quiet), folder)
     report = ("report", "a.json", "-o", "out.html")
+    page = ("report", "c/before_after.json")
     listed = ("worklist", "p.csv", "--by", "disagreement", "--out", "out.csv", "-q")
     return [
         Target("merge", "b.npz", ("merge", "a.npz", "b.npz", "--out", "out.json", *FEW), True),
         Target("compare", "b.json", ("compare", "a.json", "b.json", "--out", "out.json", "-q")),
         Target("report", "a.json", report, slow=True),
         Target("steadiness", "s.json", (*report, "--stability", "s.json"), slow=True),
+        Target("recalibration", "c/before_after.json", (*page, *report[2:]), slow=True),
         Target("worklist", "w.csv", (*report, "--worklist", "w.csv"), slow=True),
         Target("calibrator", "c/calibrator.json", (*listed, "--calibrator", "c/calibrator.json")),
         Target("alpha", "c/alpha.json", (*listed, "--alpha-model", "c/alpha.json")),

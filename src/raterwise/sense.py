@@ -79,6 +79,8 @@ def _checked(name: str, found: Estimate) -> Estimate:
         raise InvalidInputError(f"{name}: undefined must be text; got {found.undefined!r:.60}")
     for key in NUMBERS:
         _check_number(name, key, getattr(found, key))
+    if found.value is None and found.undefined is None:
+        raise InvalidInputError(f"{name}: must have a value, or say why it is undefined")
     for key in COUNTS:
         if getattr(found, key) is not None:
             _check_count(name, key, getattr(found, key))

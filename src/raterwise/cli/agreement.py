@@ -23,8 +23,8 @@ from raterwise.cli.writing import (
     write_json,
 )
 from raterwise.io.files import write_text_atomically
+from raterwise.io.layouts import RatingColumns
 from raterwise.io.rated import RatedTable, read_rated
-from raterwise.io.ratings import RatingColumns
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
 from raterwise.report.words import natural
 

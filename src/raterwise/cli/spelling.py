@@ -57,7 +57,7 @@ def as_options(message: str, argument: str | None = None) -> str:
     ('--bins: must be at least 1; got 0', "--subgroup-column: 'site' has one level")
     """
     argument = argument_of(message) if argument is None else argument
-    if argument in OPTIONS_IN_FRONT and message.startswith(f"{argument}: "):
+    if argument in OPTIONS_IN_FRONT | OPTIONS_WITH_VALUES and message.startswith(f"{argument}: "):
         message = _option(argument) + message.removeprefix(argument)
     return " ".join(_word_as_option(word) for word in message.split(" "))
 

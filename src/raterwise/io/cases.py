@@ -14,8 +14,9 @@ from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.io.columns import unused_notes
 from raterwise.io.duplicates import DUPLICATES
+from raterwise.io.layouts import RatingColumns, usual_layouts
 from raterwise.io.npz import is_npz
-from raterwise.io.ratings import RatingColumns, RatingTable, read_ratings, usual_layouts
+from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.sources import open_table
 from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
 from raterwise.predictions import Predictions

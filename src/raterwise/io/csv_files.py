@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ TAB = "\t"
 DELIMITERS = ",;\t|"
 HEAD_BYTES = 1 << 16
 HEAD_ROWS = 50
+NUMBER = re.compile(r"[+-]?[0-9]*[.,]?[0-9]+")
 BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
@@ -64,7 +66,22 @@ def recognise(
             f"{file.name}: only one column was found, {header[0][0]!r}; it looks separated by "
             f'{other!r}, not by {separator!r}: say delimiter="{other.replace(TAB, "tab")}"'
         )
+    _check_header(_rows(text, separator, file.name, most=HEAD_ROWS), file.name)
     return CsvFormat(separator, encoding, skipped), header[0]
+
+
+def _check_header(rows: list[list[str]], name: str) -> None:
+    """Refuse a first line before the line of column names, which has more columns and no number."""
+    named, *others = (len(row) for row in rows)
+    others = others[:-1] if len(others) > 1 else others  # the last may be cut short
+    if not others or set(others) != {max(others[0], named + 1)}:
+        return
+    if not any(NUMBER.fullmatch(cell.strip()) for cell in rows[1]):
+        raise InvalidInputError(
+            f"{name}: the first line must name every column; it is {', '.join(rows[0])!r:.60} "
+            f"({named}), and those after it have {others[0]} (delete what stands before the column "
+            "names)"
+        )
 
 
 def _head(file: Path, encoding: str | None) -> tuple[str, str]:
@@ -77,6 +94,12 @@ def _head(file: Path, encoding: str | None) -> tuple[str, str]:
     except OSError as error:
         raise InvalidInputError(f"{file.name}: cannot be read as CSV; {error}") from error
     found = encoding or next((name for bom, name in BOMS.items() if content.startswith(bom)), "")
+    if not found and b"\0" in content[:2]:
+        likely = "utf-16-be" if content[:1] == b"\0" else "utf-16-le"
+        raise InvalidInputError(
+            f"{file.name}: has zero bytes; it looks like UTF-16 without a mark at its beginning: "
+            f'say encoding="{likely}"'
+        )
     try:
         # Not the end: the last character may be cut in two.
         decoder = codecs.getincrementaldecoder(found or "utf-8")()
@@ -139,7 +162,11 @@ def read_columns(
             read_options=arrow_csv.ReadOptions(
                 use_threads=threads, encoding=form.encoding, skip_rows=form.skipped
             ),
-            parse_options=arrow_csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=form.delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+            ),
             convert_options=arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(columns, pa.string()),
                 include_columns=list(columns),

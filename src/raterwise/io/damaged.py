@@ -21,12 +21,16 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, RaterwiseError
 
-__all__ = ["check_fits", "making_sense", "one_line", "read_archive", "read_json"]
+__all__ = ["SENSELESS", "check_fits", "making_sense", "one_line", "read_archive", "read_json"]
 
 MOST_JSON = 1 << 30
 """Bytes of the largest JSON file that is read."""
 MOST_DEPTH = 200
 """How deep JSON may be nested: ours is less than 10."""
+SENSELESS = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError),
+)
+"""What code runs into whose numbers and names do not fit together."""
 
 
 def one_line(error: BaseException, most: int = 200) -> str:
@@ -96,7 +100,7 @@ def making_sense(*names: object) -> Iterator[None]:
         yield
     except (RaterwiseError, OSError):
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except SENSELESS as error:
         files = ", ".join(str(name) for name in names if name is not None)
         raise InvalidInputError(
             f"{files}: holds values that do not fit together ({type(error).__name__}: "

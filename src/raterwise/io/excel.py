@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raterwise.errors import InvalidInputError, missing_extra
+from raterwise.io.damaged import check_fits, one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,14 +29,17 @@ def read_sheet(path: Path) -> tuple[pa.Table, str]:
     except ImportError:
         raise missing_extra(f"{path.name}: reading Excel files needs openpyxl", "excel") from None
     try:
+        with zipfile.ZipFile(path) as archive:
+            check_fits(sum(info.file_size for info in archive.infolist()), path.name)
         book = load_workbook(path, read_only=True, data_only=True)
+        with contextlib.closing(book):
+            titles = list(book.sheetnames)
+            rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+    except InvalidInputError:
+        raise
     except Exception as error:  # openpyxl says of a bad file whatever its parsers say
-        raise InvalidInputError(f"{path.name}: cannot be read as Excel; {error}") from error
-    try:
-        titles = list(book.sheetnames)
-        rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
-    finally:
-        book.close()
+        text = one_line(error)
+        raise InvalidInputError(f"{path.name}: cannot be read as Excel; {text}") from error
     rows = [row for row in rows if any(value is not None for value in row)]
     if not rows:
         raise InvalidInputError(
@@ -55,9 +61,9 @@ def _column(values: list[Any]) -> pa.Array:
     import pyarrow as pa
 
     known = [value for value in values if value is not None]
-    if known and all(isinstance(v, int) and not isinstance(v, bool) for v in known):
+    if known and all(type(v) is int and abs(v) < 2**63 for v in known):
         return pa.array(values, pa.int64())
-    if known and all(isinstance(v, int | float) and not isinstance(v, bool) for v in known):
+    if known and all(type(v) is float or (type(v) is int and abs(v) < 2**63) for v in known):
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
     return pa.array([_text(value) for value in values], pa.string())
 

@@ -17,18 +17,19 @@ from numpy.typing import NDArray
 from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError
 from raterwise.io.duplicates import DUPLICATES, WAYS_OUT, chosen_of_each
-from raterwise.io.npz import is_npz, read_npz
-from raterwise.io.ratings import (
+from raterwise.io.layouts import (
+    CASE_COLUMNS,
     LAYOUT_ARGUMENTS,
     RATER_COLUMNS,
     RATER_PREFIXES,
     RATING_COLUMNS,
     RatingColumns,
-    encoded,
     find_id_column,
-    unique_ids,
     usual_column,
+    usual_names,
 )
+from raterwise.io.npz import is_npz, read_npz
+from raterwise.io.ratings import encoded, unique_ids
 from raterwise.io.sources import TableFile, listed, open_table
 from raterwise.io.tables import JoinReport, PredictionTable, matched
 from raterwise.io.values import as_ids, as_whole_numbers, as_yes_or_no, id_at
@@ -211,7 +212,7 @@ def _is_long(file: TableFile, columns: RatingColumns, finding_column: str | None
     if finding_column or columns.rater_column or columns.rating_column:
         return True
     usual = (FINDING_COLUMNS, RATER_COLUMNS, RATING_COLUMNS)
-    return all(set(names) & set(file.columns) for names in usual)
+    return all(usual_names(file, names) for names in usual)
 
 
 def _read_long(
@@ -280,7 +281,7 @@ def _read_wide(
     missing: Collection[str],
 ) -> FindingRatings:
     counts, answers, unread = _columns_of(file, names, columns)
-    has_id = id_column is not None or "case" in file.columns
+    has_id = id_column is not None or bool(usual_names(file, CASE_COLUMNS))
     case = find_id_column(file, id_column) if has_id else None
     used = [c for each in (*counts.values(), *answers.values()) for c in each]
     table = file.read([*([case] if case else []), *used])

@@ -67,6 +67,7 @@ def read_nifti(file: Path) -> tuple[Array, NDArray[np.float64]]:
             image, array = _unpacked(file, nibabel)
         else:
             image = nibabel.load(file)
+            check_fits(math.prod(image.shape) * image.get_data_dtype().itemsize, file.name)
             array = np.asanyarray(image.dataobj)
     if array.ndim == 5 and array.shape[3] == 1:  # vectors are stored along the fifth axis
         array = array[:, :, :, 0]

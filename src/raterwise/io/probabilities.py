@@ -28,6 +28,8 @@ Array = NDArray[Any]
 
 HALF_A_PERCENT = 0.005
 """How far a probability may be off that was rounded to two decimals."""
+NEARLY = 1e-4
+"""How far above 1 a probability may lie by rounding."""
 
 
 def probability_columns(file: TableFile, prefix: str, given: Sequence[str]) -> list[str]:
@@ -126,11 +128,13 @@ def check_probabilities(
         place = np.argwhere(outside)[0]
         name = columns[place[1] if len(place) == 2 else -1]
         value = probs[tuple(place)]
-        hint = (
-            "percent=True takes percentages" if _percent(probs) else "logits need a softmax first"
-        )
+        hint = "logits need a softmax first"
+        if _percent(probs):
+            hint = "percent=True takes percentages"
+        elif exclusive and probs.ndim == 2 and probs.min() >= 0 and probs.max() <= 1 + NEARLY:
+            hint = "they look rounded: normalize=True divides each row by its sum"
         raise InvalidInputError(
-            f"{source}: probabilities must lie in [0, 1]; {name!r} is {value:.6g} in "
+            f"{source}: probabilities must lie in [0, 1]; {name!r} is {value:.9g} in "
             f"{case(int(place[0]))} ({hint})"
         )
     if not exclusive or probs.ndim != 2:

@@ -8,9 +8,10 @@ from os import PathLike
 from typing import Any
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.layouts import RatingColumns, find_id_column
+from raterwise.io.layouts import rating_columns as columns_of
 from raterwise.io.npz import is_npz
-from raterwise.io.ratings import RatingColumns, RatingTable, find_id_column, read_ratings
-from raterwise.io.ratings import rating_columns as columns_of
+from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.sources import open_table
 from raterwise.io.values import as_ids, different_texts
 
@@ -69,7 +70,8 @@ def read_rated(
         if layout == "counts":
             names, scale = tuple(found), "nominal"
         else:
-            texts = different_texts([file.read([c]).column(c) for c in found.values()], missing)
+            held = [file.read([c]).column(c) for c in found.values()]
+            texts = different_texts(held, f"{file.name}: ratings", missing)
             if ignore_case:  # the first spelling is the name
                 texts = list({text.casefold(): text for text in reversed(texts)}.values())
             names, scale = _classes(texts)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
+from raterwise.io.layouts import CASE_COLUMNS, find_id_column, usual_names
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from raterwise.io.patients import unused_patients
-from raterwise.io.ratings import find_id_column
 from raterwise.io.sources import listed, open_table
 from raterwise.io.tables import PredictionTable
 from raterwise.io.values import (
@@ -136,7 +136,8 @@ def read_logits(
     logits, found = _columns(path, logit_prefix, "logit_prefix", delimiter, encoding)
     names = _class_names(class_names or found, logits)
     file = open_table(path, delimiter=delimiter, encoding=encoding)
-    needs_ids = label_column is None or id_column is not None or "case" in file.columns
+    named = id_column is not None or bool(usual_names(file, CASE_COLUMNS))
+    needs_ids = label_column is None or named
     wanted = {
         "id_column": find_id_column(file, id_column) if needs_ids else None,
         "label_column": label_column,

@@ -7,7 +7,7 @@ read_ratings ─────┘
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_columns
+from raterwise.io.layouts import CASE_COLUMNS, RatingColumns, find_id_column, has_ids, usual_names
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from raterwise.io.patients import unused_patients
 from raterwise.io.probabilities import (
@@ -27,14 +28,7 @@ from raterwise.io.probabilities import (
     normalized,
     probability_columns,
 )
-from raterwise.io.ratings import (
-    Coding,
-    RatingColumns,
-    RatingTable,
-    find_id_column,
-    has_ids,
-    read_ratings,
-)
+from raterwise.io.ratings import Coding, RatingTable, read_ratings
 from raterwise.io.sources import TableFile, existing_file, listed, open_table
 from raterwise.io.values import (
     as_ids,
@@ -58,6 +52,14 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+
+LOOSER: dict[str, Callable[[str], str]] = {
+    "upper and lower case": str.casefold,
+    "leading zeros": lambda text: text.lstrip("0") or "0",
+    "the ending of a file": lambda text: text.partition(".")[0],
+    "the folder": lambda text: text.replace("\\", "/").rpartition("/")[2].partition(".")[0],
+}
+"""Ways in which one id is written in two files, and what both writings share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +168,7 @@ def read_predictions(
     names = class_names_of(columns, prob_prefix, class_names, exclusive)
     by_id = exclusive and label_column is None  # ratings are joined, unless they are beside
     by_id = by_id and (not number_rows or has_ids(file, id_column))
-    needs_ids = by_id or id_column is not None or "case" in file.columns
+    needs_ids = by_id or id_column is not None or bool(usual_names(file, CASE_COLUMNS))
     wanted = {
         "id_column": find_id_column(file, id_column) if needs_ids else None,
         "label_column": label_column,
@@ -362,4 +364,17 @@ def _explain_unmatched(
                 f"({listed(ids[:5], most=5)}{' …' if len(ids) > 5 else ''})"
             )
     way_out = "allow_unmatched leaves them out" if report.cases else "not one case is in both"
+    way_out += _written_otherwise(report.without_ratings, report.without_predictions)
     return InvalidInputError(f"ids: {'; '.join(parts)}; {way_out}")
+
+
+def _written_otherwise(first: Sequence[Any], second: Sequence[Any]) -> str:
+    """Return in what way ids of two files are written differently, where some would match."""
+    texts = [[str(name) for name in ids] for ids in (first, second)]
+    for said, same in LOOSER.items():
+        loose = [{same(text): text for text in each} for each in texts]
+        for key, text in loose[0].items():
+            if key in loose[1]:
+                pair = f"{text!r} and {loose[1][key]!r}"
+                return f" ({pair} would match but for {said}: write the ids alike)"
+    return ""

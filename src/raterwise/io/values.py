@@ -50,8 +50,7 @@ def as_numbers(column: pa.ChunkedArray, where: str, *, percent: bool = False) ->
     import pyarrow as pa
 
     column = _plain(column)
-    if column.null_count:
-        raise InvalidInputError(f"{where}: must not be empty; row {_first_null(column)} is")
+    _refuse_empty(column, where)
     kind = column.type
     if _is_text(kind):
         numbers = _parsed(column, where, percent)
@@ -83,12 +82,22 @@ def as_whole_numbers(column: pa.ChunkedArray, where: str) -> NDArray[np.int64]:
 
 
 def as_ids(column: pa.ChunkedArray, where: str) -> Array:
-    """Return a column of ids: whole numbers as integers, text as Python strings."""
+    """Return a column of ids: whole numbers as integers, text as Python strings.
+
+    Where all are 1.0, 2.0, 3.0, as pandas writes whole numbers in a column that had gaps, they are
+    1, 2, 3.
+    """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     column = _plain(column)
-    if column.null_count:
-        raise InvalidInputError(f"{where}: must not be empty; row {_first_null(column)} is")
+    _refuse_empty(column, where)
+    if _is_text(column.type) and _all_match(column, r"^-?[0-9]+\.0+$"):
+        column = pc.replace_substring_regex(column, r"\.0+$", "")
+    elif pa.types.is_floating(column.type):
+        numbers = column.cast(pa.float64())
+        if pc.all(pc.equal(numbers, pc.floor(numbers))).as_py():
+            column = numbers.cast(pa.int64(), safe=False)
     if not (pa.types.is_integer(column.type) or _is_text(column.type)):
         raise InvalidInputError(f"{where}: must hold text or whole numbers; it holds {column.type}")
     return np.asarray(column.to_numpy())
@@ -109,7 +118,8 @@ def refuse_repeats(ids: Array, where: str) -> None:
     if len(often):
         names = often.field("values").to_pylist()
         raise InvalidInputError(
-            f"{where}: every case must have one row; these have more: {listed(names, most=5)}"
+            f"{where}: every case must have one row; these have more: {listed(names, most=5)} "
+            "(keep one row of each, or give every row an id of its own)"
         )
 
 
@@ -120,14 +130,15 @@ def as_class_codes(
     missing: Collection[str] = (),
     *,
     ignore_case: bool = False,
+    beside: Collection[str] = (),
 ) -> NDArray[np.int64]:
     """Return the class 0 … K-1 of each row, and -1 where there is no rating.
 
     Values are class names. Where no class has a whole number for a name, a column that holds
     nothing but whole numbers holds codes: 0 is the first class. Empty cells, NaN and whatever
-    `missing` lists are no rating.
+    `missing` lists are no rating. `beside` is what other columns of ratings hold, for messages.
     """
-    texts, rows = _texts_by_row(column)
+    texts, rows = _texts_by_row(column, where)
     absent = {"", *map(same_text, missing)}
     rated = [text for text in texts if same_text(text) not in absent]
     known = codes_of_texts(rated, class_names, ignore_case=ignore_case)
@@ -139,17 +150,20 @@ def as_class_codes(
         unknown = found == UNKNOWN
         row = int(np.flatnonzero(unknown & odd if (unknown & odd).any() else unknown)[0])
         text = texts[rows[row]]
+        way = _way_out(text, list(dict.fromkeys((*rated, *beside))), class_names, known)
         raise InvalidInputError(
             f"{where}: must hold classes; row {row + 1} is {text!r}, and the classes are "
-            f"{_classes_in_words(class_names, rated)}{_way_out(text, rated, class_names, known)}"
+            f"{_classes_in_words(class_names, rated)}{way}"
         )
     return found
 
 
-def different_texts(columns: Sequence[pa.ChunkedArray], missing: Collection[str] = ()) -> list[str]:
+def different_texts(
+    columns: Sequence[pa.ChunkedArray], where: str, missing: Collection[str] = ()
+) -> list[str]:
     """Return the different values of some columns as text, without what is no rating."""
     absent = {"", *map(same_text, missing)}
-    texts = [text for column in columns for text in _texts_by_row(column)[0]]
+    texts = [text for column in columns for text in _texts_by_row(column, where)[0]]
     return list(dict.fromkeys(text.strip() for text in texts if same_text(text) not in absent))
 
 
@@ -157,11 +171,11 @@ def _way_out(
     text: str, rated: Sequence[str], class_names: Sequence[str], known: Collection[str]
 ) -> str:
     """Return which option takes a text that is no class, where one does; others are `known`."""
-    if none := _if_no_rating(text):
-        return none
+    if MEANS_NONE.fullmatch(text):
+        return _if_no_rating(*dict.fromkeys((text, *filter(MEANS_NONE.fullmatch, rated))))
     if text.casefold() in {name.casefold() for name in class_names}:
         return " (ignore_case=True takes upper and lower case for the same)"
-    words = [word for word in rated if not _if_no_rating(word)]
+    words = [word for word in rated if not MEANS_NONE.fullmatch(word)]
     answers = sorted(
         (word for word in words if word.lower() in ANSWERS), key=lambda w: ANSWERS[w.lower()]
     )
@@ -178,7 +192,7 @@ def _way_out(
     meant = did_you_mean(text, class_names)
     alone = all(word == text or word in known for word in rated)
     if not meant and alone and not is_whole(text) and " " not in text:
-        return f' (if that is no rating: missing="{text}")'
+        return _if_no_rating(text)
     return meant
 
 
@@ -190,7 +204,7 @@ def as_yes_or_no(
     Yes is 1, yes or true (y, t, positive, present) and no is 0, no or false (n, f, negative,
     absent), in letters of any case. Empty cells, NaN and whatever `missing` lists are no rating.
     """
-    texts, rows = _texts_by_row(column)
+    texts, rows = _texts_by_row(column, where)
     absent = {"", *map(same_text, missing)}
     codes = [
         NO_RATING if same_text(text) in absent else ANSWERS.get(same_text(text).lower(), UNKNOWN)
@@ -202,27 +216,32 @@ def as_yes_or_no(
         text = texts[rows[row]]
         raise InvalidInputError(
             f"{where}: must hold 1 or 0, yes or no, true or false; row {row + 1} is {text!r}"
-            f"{_if_no_rating(text)}"
+            f"{_if_no_rating(text) if MEANS_NONE.fullmatch(text) else ''}"
         )
     return found
 
 
-def _texts_by_row(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
+def _texts_by_row(column: pa.ChunkedArray, where: str) -> tuple[list[str], NDArray[np.int64]]:
     """Return the different values of a column as text, and which of them each row has.
 
     The last one is "", for empty cells.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    encoded = pc.dictionary_encode(_plain(column).combine_chunks())
+    column = _plain(column)
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+        raise InvalidInputError(f"{where}: must hold text or numbers; it holds {column.type}")
+    encoded = pc.dictionary_encode(column.combine_chunks())
     texts = [*(as_text(value) for value in encoded.dictionary.to_pylist()), ""]
     rows = encoded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
     return texts, np.asarray(rows, np.int64)
 
 
-def _if_no_rating(text: str) -> str:
-    """Return how to say that a text is no rating, where it looks like none."""
-    return f' (if that is no rating: missing="{text}")' if MEANS_NONE.fullmatch(text) else ""
+def _if_no_rating(*texts: str) -> str:
+    """Return how to say that texts are no rating."""
+    what = "that is" if len(texts) == 1 else "those are"
+    return f' (if {what} no rating: missing="{",".join(texts)}")'
 
 
 def labels_of_codes(codes: NDArray[np.int64], class_names: Sequence[str]) -> Labels:
@@ -234,12 +253,15 @@ def labels_of_codes(codes: NDArray[np.int64], class_names: Sequence[str]) -> Lab
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column without its dictionary, as pandas' categories come."""
+    """Return the column without its dictionary, as pandas' categories come, or other packing."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if pa.types.is_dictionary(column.type):
-        return column.cast(column.type.value_type)
-    return column
+        column = column.cast(column.type.value_type)
+    elif pa.types.is_run_end_encoded(column.type):
+        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks])
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -250,10 +272,16 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _first_null(column: pa.ChunkedArray) -> int:
+def _refuse_empty(column: pa.ChunkedArray, where: str) -> None:
+    """Raise an error that names the first row of a column that is empty, if any is."""
     import pyarrow.compute as pc
 
-    return int(pc.index(column.is_null(), True).as_py()) + 1
+    if not column.null_count:
+        return
+    first = int(pc.index(column.is_null(), True).as_py())
+    at_end = first == len(column) - column.null_count
+    hint = " (if the last rows are no cases, delete them)" if at_end else ""
+    raise InvalidInputError(f"{where}: must not be empty; row {first + 1} is{hint}")
 
 
 def _parsed(column: pa.ChunkedArray, where: str, percent: bool = False) -> Array:

@@ -12,14 +12,16 @@ import numpy as np
 
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
+from raterwise.io.damaged import check_fits
 from raterwise.io.image_files import imaging_module
+from raterwise.io.layouts import RatingColumns, columns_beside
 from raterwise.io.probabilities import (
     check_probabilities,
     class_names_of,
     normalized,
     probability_columns,
 )
-from raterwise.io.ratings import Coding, RatingColumns, columns_beside
+from raterwise.io.ratings import Coding
 from raterwise.io.sources import TableFile, existing_file, listed, matching_files
 from raterwise.io.values import as_ids, as_numbers, as_whole_numbers
 from raterwise.labels import Labels
@@ -30,6 +32,8 @@ __all__ = ["Part", "StreamColumns", "check_in_cells", "parts_of", "read_part"]
 
 ZARR_ROWS = 1 << 18
 """At least how many rows of a Zarr store are read together."""
+MOST_ROWS_A_BYTE = 1 << 14
+"""Of a Zarr store: constant columns compress well, but not endlessly."""
 
 
 @dataclass(frozen=True)
@@ -201,8 +205,14 @@ def _zarr_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
             f"{file.name}: its arrays must have one length; got {sorted(lengths) or 'none'}"
         )
     rows = lengths.pop()
+    held = sum(one.stat().st_size for one in file.rglob("*") if one.is_file())
+    if rows > MOST_ROWS_A_BYTE * held:  # chunks that are not there stand for numbers that are
+        raise InvalidInputError(
+            f"{file.name}: promises {rows:,} rows in {held:,} bytes; it is damaged, or no table"
+        )
     chunk = max(array.chunks[0] for array in arrays.values())
     step = chunk * max(1, -(-ZARR_ROWS // chunk))
+    check_fits(step * sum(array.dtype.itemsize for array in arrays.values()), file.name)
     return [(i, min(step, rows - i)) for i in range(0, rows, step)], sorted(arrays)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, InvalidTypeError, RaterwiseError
-from raterwise.io.damaged import read_archive, read_json
+from raterwise.io.damaged import SENSELESS, read_archive, read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.io.outputs import JOB_FILE
 from raterwise.questions import Event, PerCaseScore, Question
@@ -175,7 +175,7 @@ def _unpacked(stream: Any, name: str, identity: str = "", depth: int = 0) -> Sav
         return Saved(digest, dict(header["options"]), tuple(header.get("sources", ())))
     except RaterwiseError:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except SENSELESS as error:
         raise InvalidInputError(f"{name}: is a damaged summary ({error!r:.200})") from error
 
 

@@ -1,0 +1,270 @@
+"""Which columns of a table are the cases, the raters, the ratings and the counts.
+
+As told, or by their usual names; what the names leave open is refused with what to say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from raterwise.classes import is_whole
+from raterwise.errors import InvalidInputError
+from raterwise.io.columns import unused_columns
+from raterwise.io.sources import TableFile, listed
+from raterwise.rules import did_you_mean
+
+__all__ = [
+    "CASE_COLUMNS",
+    "LAYOUT_ARGUMENTS",
+    "RATER_COLUMNS",
+    "RATER_PREFIXES",
+    "RATING_COLUMNS",
+    "RatingColumns",
+    "columns_beside",
+    "count_columns",
+    "find_id_column",
+    "has_ids",
+    "layout_of",
+    "rating_columns",
+    "usual_column",
+    "usual_layouts",
+    "usual_names",
+    "wide_columns",
+]
+
+LAYOUT_ARGUMENTS = {
+    "wide": ("rater_columns", "rater_prefix"),
+    "long": ("rater_column", "rating_column"),
+    "counts": ("count_columns", "count_prefix"),
+}
+CASE_COLUMNS = ("case",)
+RATER_COLUMNS = ("reader", "rater")
+RATING_COLUMNS = ("label", "rating")
+RATER_PREFIXES = ("reader_", "rater_")
+RATER_NAME = re.compile(r"(reader|rater)(?:[ _.-]+\S.*|\d+)", re.IGNORECASE)
+"""How the columns of raters are usually called: reader_1, Reader 2, reader3, rater_smith."""
+LIKE_IDS = re.compile(r"(^|[ _.-])(id|case|image|study|file(name)?)s?$", re.IGNORECASE)
+NO_CASE = re.compile(r"patient|subject|reader|rater|annotation", re.IGNORECASE)
+UNNAMED = ("", "Unnamed: 0")
+"""What pandas and others write over a column that has no name: the first one may be the id."""
+COUNT_PREFIX = "count_"
+
+
+@dataclass(frozen=True)
+class RatingColumns:
+    """Which columns hold the ratings; what is left out is found by its usual name, or refused.
+
+    wide: `rater_columns` or `rater_prefix` (usually reader_ or rater_), one column per rater;
+    long: `rater_column` (usually reader or rater) and `rating_column` (usually label or rating);
+    counts: `count_columns` or `count_prefix` (usually count_), one column per class.
+    """
+
+    layout: str | None = None
+    rater_columns: Sequence[str] = ()
+    rater_prefix: str | None = None
+    rater_column: str | None = None
+    rating_column: str | None = None
+    count_columns: Sequence[str] = ()
+    count_prefix: str | None = None
+
+    @property
+    def named(self) -> dict[str, list[str]]:
+        """The arguments that were given, by the layout they speak of."""
+        return {
+            layout: given
+            for layout, names in LAYOUT_ARGUMENTS.items()
+            if (given := [name for name in names if getattr(self, name)])
+        }
+
+
+def find_id_column(file: TableFile, id_column: str | None) -> str:
+    """Return the column that names the case: the one asked for, `case`, or an unnamed first one."""
+    if id_column is not None:
+        return file.require(id_column, "id_column")
+    if named := usual_names(file, CASE_COLUMNS):
+        return named[0]
+    if file.columns[0] in UNNAMED:
+        return file.columns[0]
+    raise InvalidInputError(
+        f"id_column: must say which column of {file.name} names the case; there is no 'case' "
+        f"(columns: {listed(file.columns)}){_maybe_ids(file)}"
+    )
+
+
+def _maybe_ids(file: TableFile) -> str:
+    """Return how to say that a column names the case, where one looks like it."""
+    like = [name for name in file.columns if LIKE_IDS.search(name) and not NO_CASE.search(name)]
+    return f'; perhaps id_column="{like[0]}"' if like else did_you_mean("case", file.columns)
+
+
+def has_ids(file: TableFile, id_column: str | None) -> bool:
+    """Tell whether a column of ids is named, or found without a name."""
+    named = bool(usual_names(file, CASE_COLUMNS))
+    return id_column is not None or named or file.columns[0] in UNNAMED
+
+
+def usual_names(file: TableFile, usual: Collection[str]) -> list[str]:
+    """Return the columns that have one of the usual names, else those that have it in capitals."""
+    exact = [name for name in usual if name in file.columns]
+    return exact or [name for name in file.columns if name.casefold() in usual]
+
+
+def layout_of(file: TableFile, columns: RatingColumns) -> str:
+    """Return the layout that was asked for, or the only one that the columns can mean."""
+    named = columns.named
+    if columns.layout is not None:
+        wrong = [name for layout in named if layout != columns.layout for name in named[layout]]
+        if wrong:
+            raise InvalidInputError(
+                f"{wrong[0]}: does not go with the layout {columns.layout!r} of the ratings"
+            )
+        return columns.layout
+    if len(named) > 1:
+        raise InvalidInputError(
+            f"{' and '.join(names[0] for names in named.values())}: belong to different layouts "
+            f"of the ratings ({', '.join(named)}); use one"
+        )
+    if named:
+        return next(iter(named))
+    found = [layout for layout, fits in usual_layouts(file).items() if fits]
+    if len(found) == 1:
+        return found[0]
+    problem = f"{' and '.join(found)} fit" if found else "none fits"
+    raise InvalidInputError(
+        f"ratings_layout: must be told for {file.name}; by the names of its columns {problem} "
+        f"({listed(file.columns)}). wide has rater_columns (reader_… or rater_…), long has a "
+        "rater_column (reader or rater) and a rating_column (label or rating), counts has "
+        f"count_columns (count_…){_maybe_ratings(file)}"
+    )
+
+
+def _maybe_ratings(file: TableFile) -> str:
+    """Return how to name the columns of ratings, where some look like them."""
+    like = unused_columns(file, ()).get("a rater", [])
+    if len(like) > 1:
+        return f'; perhaps rater_columns="{",".join(like)}"'
+    others = [n for n in file.columns if n not in like and not LIKE_IDS.search(n)]
+    who = usual_names(file, RATER_COLUMNS) or like
+    if len(who) == len(others) == 1:
+        return f'; perhaps rater_column="{who[0]}" and rating_column="{others[0]}"'
+    return ""
+
+
+def usual_layouts(file: TableFile) -> dict[str, bool]:
+    """Return which layouts the columns have the usual names of."""
+
+    long = (usual_names(file, names) for names in (RATER_COLUMNS, RATING_COLUMNS))
+    return {
+        "wide": any(RATER_NAME.fullmatch(name) for name in file.columns),
+        "long": all(long),
+        "counts": bool(_with_prefix(file, COUNT_PREFIX)),
+    }
+
+
+def _with_prefix(file: TableFile, prefix: str) -> list[str]:
+    exact = [name for name in file.columns if name.startswith(prefix)]
+    folded = prefix.casefold()
+    return exact or [name for name in file.columns if name.casefold().startswith(folded)]
+
+
+def _after(prefix: str, name: str) -> str:
+    """Return what a name says after a prefix, in letters of any case."""
+    begins = name.casefold().startswith(prefix.casefold())
+    return name[len(prefix) :] if begins else name
+
+
+def _by_prefix(file: TableFile, prefixes: Sequence[str], argument: str) -> tuple[str, list[str]]:
+    """Return the one prefix of `prefixes` that columns have, and those columns."""
+    found = {prefix: names for prefix in prefixes if (names := _with_prefix(file, prefix))}
+    if len(found) != 1:
+        rule = "name one" if found else "be the beginning of a column's name"
+        raise InvalidInputError(
+            f"{argument}: must {rule} in {file.name}; tried {listed(prefixes)} "
+            f"(columns: {listed(file.columns)})"
+        )
+    return next(iter(found.items()))
+
+
+def wide_columns(file: TableFile, columns: RatingColumns) -> list[str]:
+    """Return the raters' columns: as given, by a prefix, or those of one kind: readers, raters."""
+    if columns.rater_columns:
+        return [file.require(name, "rater_columns") for name in columns.rater_columns]
+    if columns.rater_prefix:
+        return _by_prefix(file, [columns.rater_prefix], "rater_prefix")[1]
+    found: dict[str, list[str]] = {}
+    for name in file.columns:
+        if match := RATER_NAME.fullmatch(name):
+            found.setdefault(match[1].lower(), []).append(name)
+    if len(found) != 1:
+        return _by_prefix(file, RATER_PREFIXES, "rater_prefix")[1]  # which says what is wrong
+    return next(iter(found.values()))
+
+
+def usual_column(file: TableFile, given: str | None, usual: Sequence[str], argument: str) -> str:
+    """Return the column asked for, or the only one that has a usual name."""
+    if given is not None:
+        return file.require(given, argument)
+    found = usual_names(file, usual)
+    if len(found) != 1:
+        problem = f"both {' and '.join(found)} are there" if found else "it has none of the usual"
+        raise InvalidInputError(
+            f"{argument}: must name a column of {file.name}; {problem} "
+            f"({' or '.join(usual)}; columns: {listed(file.columns)})"
+        )
+    return found[0]
+
+
+def rating_columns(file: TableFile, columns: RatingColumns) -> tuple[str, dict[str, str]]:
+    """Return the layout of ratings, and the columns that hold them: by rater, or by class."""
+    layout = layout_of(file, columns)
+    if layout == "long":
+        rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
+        return layout, {rating: rating}
+    if layout == "wide":
+        return layout, {name: name for name in wide_columns(file, columns)}
+    prefix, names = columns.count_prefix or COUNT_PREFIX, list(columns.count_columns)
+    names = names or _by_prefix(file, [prefix], "count_prefix")[1]
+    return layout, {_after(prefix, name): name for name in names}
+
+
+def columns_beside(
+    file: TableFile, columns: RatingColumns, class_names: tuple[str, ...]
+) -> tuple[str | None, list[str]]:
+    """Return the layout of ratings beside probabilities, one row a case, and their columns.
+
+    None where neither the options nor the usual names tell it.
+    """
+    usual = usual_layouts(file)
+    if not columns.named and not (usual["wide"] or usual["counts"]):
+        return None, []
+    layout = layout_of(file, columns)
+    if layout == "wide":
+        return layout, wide_columns(file, columns)
+    return layout, count_columns(file, columns, class_names)
+
+
+def count_columns(
+    file: TableFile, columns: RatingColumns, class_names: tuple[str, ...]
+) -> list[str]:
+    """Return the count column of each class: by the class in its name, or in the order given."""
+    given = [file.require(name, "count_columns") for name in columns.count_columns]
+    if given:
+        prefix = columns.count_prefix or COUNT_PREFIX
+        names = given
+    else:
+        prefix, names = _by_prefix(file, [columns.count_prefix or COUNT_PREFIX], "count_prefix")
+    by_class = {_after(prefix, name): name for name in names}
+    if set(by_class) == set(class_names):
+        return [by_class[name] for name in class_names]
+    codes = {str(k): k for k in range(len(class_names))}
+    if set(by_class) == set(codes) and not any(map(is_whole, class_names)):
+        return [by_class[code] for code in codes]  # numbers are codes of classes with names
+    if given and len(given) == len(class_names):
+        return given
+    argument = "count_columns" if given else "count_prefix"
+    raise InvalidInputError(
+        f"{argument}: must give one column of {file.name} for each of the classes "
+        f"{listed(class_names)}; got {listed(names)}"
+    )
