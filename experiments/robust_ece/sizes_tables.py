@@ -63,8 +63,8 @@ def _samples(part: Found) -> list[str]:
     lines += table_head(["metric", "all cases", *sizes])
     cells = {metric: [deviation(part, metric, i) for i in range(len(sizes))] for metric in METRICS}
     nearest = [
-        min((own[i][2] for own in cells.values() if own[i] is not None), default=None)
-        for i in range(len(sizes))
+        min((cell[2] for cell in column if cell is not None), default=None)
+        for column in zip(*cells.values(), strict=True)
     ]
     for metric, title in METRICS.items():
         if part["full"][metric] is None:

@@ -193,7 +193,7 @@ def _world(
         random = np.random.default_rng([given.seed, 1, number])
         rows = random.integers(len(pool), size=(given.repeats, size))
         hits = random.random(rows.shape) < right[rows]
-        gaps = hits - pool[rows]
+        gaps: Array = hits - pool[rows]
         values = {name: errors_of(table, gaps, rows) for name, table in tables.items()}
         if others:
             values["adaptive_ece"] = _adaptive(pool, gaps, rows)
