@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
+from experiments.options import (
+    Device,
+    JudgeOnly,
+    Part,
+    Quiet,
+    Resamples,
+    Seed,
+    need_torch,
+    prepared,
+    show,
+)
 from raterwise.arrays import choose
 from raterwise.cli.app import OneLineErrors
-from raterwise.cli.show import ProgressBar, new_console
+from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_folder
-from raterwise.errors import InvalidInputError, MissingExtraError
+from raterwise.errors import InvalidInputError
 
 __all__ = ["app", "main"]
 
@@ -29,26 +37,6 @@ EXAMPLES = """
   python -m experiments robust_ece --data DIR --out out --device cuda
   python -m experiments robust_ece --data DIR --out out --judge-only
 """
-
-Resamples = Annotated[int, typer.Option(help="Of the bootstrap, for the intervals.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same digits.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")]
-Device = Annotated[str, typer.Option(help="Where to train: cpu, cuda.")]
-JudgeOnly = Annotated[
-    bool,
-    typer.Option(
-        "--judge-only", help="Judge the outputs that --out has already; needs no PyTorch."
-    ),
-]
-
-Part = Annotated[
-    str | None,
-    typer.Option(
-        metavar="I/N",
-        help="Train the I-th of N parts of the networks, and make no tables: one process each.",
-        show_default=False,
-    ),
-]
 
 
 class Experiments(OneLineErrors):
@@ -106,7 +94,7 @@ def label_histograms(
     with ProgressBar(shown=not quiet) as report:
         run(out, data, Settings(seed=seed, resamples=resamples), report)
     if not quiet:
-        _show(out)
+        show(out)
 
 
 @app.command("mixed_labels")
@@ -146,11 +134,11 @@ def mixed_labels(
     from experiments.label_histograms.mixed_data import DATA
     from experiments.label_histograms.mixed_judging import Judging, judge, keep_small
 
-    shard = _prepared(out, part, judge_only)
+    shard = prepared(out, part, judge_only)
     chosen = [choose("--problems", name.strip(), DATA) for name in problems.split(",")]
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
-            _need_torch()
+            need_torch()
             from experiments.label_histograms.mixed_training import Settings, train_all
 
             if data is None:
@@ -168,7 +156,7 @@ def mixed_labels(
             if keep is not None:
                 keep_small(out, keep, chosen)
     if not quiet:
-        _show(out, part)
+        show(out, part)
 
 
 @app.command("robust_ece")
@@ -206,10 +194,10 @@ def robust_ece(
     from experiments.robust_ece.runs import DATA, MORE_DATA, Settings
 
     known = (*DATA, *MORE_DATA)
-    shard = _prepared(out, part, judge_only)
+    shard = prepared(out, part, judge_only)
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
-            _need_torch()
+            need_torch()
             from experiments.robust_ece.training_losses import train_all
 
             chosen = [choose("--problems", name.strip(), known) for name in problems.split(",")]
@@ -219,7 +207,46 @@ def robust_ece(
         if part is None:
             judge(out, resamples, seed, report)
     if not quiet:
-        _show(out, part)
+        show(out, part)
+
+
+@app.command("sample_sizes")
+def sample_sizes(
+    out: Annotated[Path, typer.Option(help="Folder for the values and tables.md.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with cifar10_test_outputs.npz, pathmnist_resnet50_scores.npy, "
+            "cxr14_chexnet_test.npz, breastmnist.npz, pneumoniamnist.npz. Those that are not there "
+            "are left out.",
+            show_default=False,
+        ),
+    ] = None,
+    device: Device = "cpu",
+    judge_only: JudgeOnly = False,
+    repeats: Annotated[int, typer.Option(min=2, help="Samples of each size.")] = 20,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Calibration errors on small test sets: RECE Table 1 and Figs 1 to 3.
+
+    Six metrics on 1 to 50 % of the test cases, against their own values on all
+    cases and, in a simulation, against the truth.
+    """
+    from experiments.robust_ece.sizes import Sampling, judge
+
+    check_folder(out)
+    with ProgressBar(shown=not quiet) as report:
+        if not judge_only:
+            need_torch()
+            from experiments.robust_ece.sizes_networks import train_networks
+
+            if data is None:
+                raise InvalidInputError("--data: must be given, except with --judge-only")
+            train_networks(data, out, device=device, progress=report)
+        judge(out, None if judge_only else data, Sampling(repeats, seed=seed), progress=report)
+    if not quiet:
+        show(out)
 
 
 @app.command("multi_rater")
@@ -252,19 +279,19 @@ def multi_rater(
     from experiments.multi_rater.data import Training
     from experiments.multi_rater.judging import Judging, judge
 
-    shard = _prepared(out, part, judge_only)
+    shard = prepared(out, part, judge_only)
     training = Training(seed=seed, networks=networks, epochs=epochs)
     chosen = [name.strip() for name in studies.split(",")]
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
-            _need_torch()
+            need_torch()
             from experiments.multi_rater.segmentation import train_networks
 
             train_networks(data, out, training, chosen, device=device, shard=shard, progress=report)
         if part is None:
             judge(data, out, training, Judging(seed=seed, resamples=resamples), chosen, report)
     if not quiet:
-        _show(out, part)
+        show(out, part)
 
 
 @app.command("rater_stability")
@@ -302,7 +329,7 @@ def rater_stability(
 
     check_folder(out)
     if train:
-        _need_torch()
+        need_torch()
         from experiments.multi_rater.nodule_networks import train_ratings
 
         if data is None or nodules is None:
@@ -312,7 +339,7 @@ def rater_stability(
         settings = Settings(draws=draws, repeats=repeats, seed=seed)
         run(data, out, nodules, settings, report)
     if not quiet:
-        _show(out)
+        show(out)
 
 
 @app.command("confidence_curves")
@@ -357,11 +384,11 @@ def confidence_curves(
     from experiments.confidence_curves.findings import judge_findings
     from experiments.confidence_curves.judging import judge
 
-    shard = _prepared(out, part, judge_only)
+    shard = prepared(out, part, judge_only)
     ratings, findings = data / "cifar10h_counts.npy", data / "cxr14_chexnet_test.npz"
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
-            _need_torch()
+            need_torch()
             from experiments.confidence_curves.distillation import NETWORKS, Settings, train_all
 
             settings = Settings(
@@ -388,37 +415,7 @@ def confidence_curves(
             if findings.is_file():
                 judge_findings(findings, out, resamples, seed)
     if not quiet:
-        _show(out, part)
-
-
-def _need_torch() -> None:
-    """Raise where PyTorch is not installed, before an experiment imports it."""
-    if find_spec("torch") is None:
-        raise MissingExtraError('this experiment needs PyTorch; pip install -e ".[torch]"')
-
-
-def _prepared(out: Path, part: str | None, judge_only: bool) -> tuple[int, int]:
-    """Check the folder to write to; return which part of the work to do, counted from 0."""
-    check_folder(out)
-    if part is None:
-        return 0, 1
-    numbers = re.fullmatch(r"([0-9]+)/([0-9]+)", part)
-    if not numbers or not 1 <= int(numbers[1]) <= int(numbers[2]):
-        raise InvalidInputError(f"--part: must be I/N, such as 1/4 … 4/4; got {part!r}")
-    if judge_only:
-        raise InvalidInputError("--part: is for training; --judge-only judges all parts at once")
-    return int(numbers[1]) - 1, int(numbers[2])
-
-
-def _show(out: Path, part: str | None = None) -> None:
-    """Print the tables of an experiment, and where it wrote them."""
-    console = new_console()
-    if part is not None:
-        text = f"Part {part} is trained. Once all are, --judge-only makes the tables."
-        console.print(Text(text), soft_wrap=True)
-    else:
-        console.print(Text((out / "tables.md").read_text(encoding="utf-8")), soft_wrap=True)
-    console.print(Text(f"Written: {out}"), soft_wrap=True)
+        show(out, part)
 
 
 def main() -> None:

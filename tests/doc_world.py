@@ -38,6 +38,7 @@ def make(folder: Path) -> None:
     write_draws(folder, random, truth, cases, votes)
     write_images(folder, random)
     write_results(folder, truth, votes, patients)
+    write_public(folder, random)
 
 
 def _odds(p: Any, power: float) -> Any:
@@ -134,3 +135,19 @@ def write_results(folder: Path, truth: Any, votes: Any, patients: Sequence[str])
     belief = rw.DirichletBelief(np.stack((1 - p, p), axis=1), np.full(80, 4.0))
     found = rw.worklist.worklist(belief, [f"n{i}" for i in range(80)], top=5, class_names=CLASSES)
     found.to_csv(folder / "worklist.csv")
+
+
+def write_public(folder: Path, random: np.random.Generator) -> None:
+    """Write two public data sets in their layouts: MHIST's votes, CheXpert's radiologists."""
+    votes = random.integers(8, size=60)
+    counted = "Number of Annotators who Selected SSA (Out of 7)"
+    head = ("Image Name", "Majority Vote Label", counted, "Partition")
+    rows = [(f"MHIST_{i}.png", "SSA" if v > 3 else "HP", v, "test") for i, v in enumerate(votes)]
+    write(folder / "MHIST" / "annotations.csv", head, rows)
+    place = folder / "cheXpert-test-set-labels"
+    readers = [f"radiologists/benchmark_radiologists/{name}" for name in ("bc4", "bc6", "bc8")]
+    for name in ("groundtruth", *readers):
+        said = random.integers(2, size=(60, 2))
+        studies = [f"CheXpert-v1.0/test/patient{i}/study1" for i in range(60)]
+        seen = [(study, *row) for study, row in zip(studies, said.tolist(), strict=True)]
+        write(place / f"{name}.csv", ("Study", "Edema", "Fracture"), seen)

@@ -410,13 +410,27 @@ def test_what_is_missing_from_a_folder_is_named(tmp_path: Path) -> None:
 def test_what_is_no_such_file_is_named(tmp_path: Path) -> None:
     """An empty place and a text in place of a MATLAB file are told apart, for every data set."""
     for name in SOURCES:
-        with pytest.raises((InvalidInputError, FileNotFoundError), match="nothing"):
+        with pytest.raises(InvalidInputError, match="nothing"):
             read(name, tmp_path / "nothing")
     put(tmp_path, {"test_32x32.mat": "no MATLAB"})
     with pytest.raises(InvalidInputError, match=r"test_32x32.mat: must be a MATLAB file"):
         read("svhn", tmp_path)
     with pytest.raises(InvalidInputError, match=r"name: must be one of mnist, .*; got 'imagenet'"):
         read("imagenet", tmp_path)
+
+
+def test_what_is_no_array_is_named(tmp_path: Path) -> None:
+    """A text, a plain array in place of an archive, and what would run code are refused."""
+    put(tmp_path, {"text.npy": "no array"})
+    with pytest.raises(InvalidInputError, match=r"text.npy: must be an NPY file"):
+        read("cifar10h", tmp_path / "text.npy")
+    np.save(tmp_path / "plain.npy", np.zeros(3))
+    with pytest.raises(InvalidInputError, match=r"plain.npy: must be an NPZ file"):
+        read("cifar10n", tmp_path / "plain.npy")
+    np.savez(tmp_path / "code.npz", images=np.array([{}], object))
+    for name in ("medmnist", "lidc_nodules", "bubil_cells", "cifar10n"):
+        with pytest.raises(InvalidInputError, match=r"code.npz: .*allow_pickle=False"):
+            read(name, tmp_path / "code.npz")
 
 
 def test_matlab_objects_are_not_made(tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ PAGES = {
     "label_histograms": "calibration.md",
     "mixed_labels": "reproduction/label_histograms.md",
     "robust_ece": "training_losses.md",
+    "sample_sizes": "reproduction/robust_ece.md",
     "multi_rater": "segmentation_networks.md",
+    "rater_stability": "reproduction/multi_rater.md",
     "confidence_curves": "distillation.md",
 }
 OPTION = r"(?<![\w-])--[a-z][a-z0-9-]*"

@@ -139,7 +139,7 @@ def test_a_table_of_the_authors_is_read(tmp_path: Path) -> None:
     ("line", "message"),
     [
         (f"0\t{histogram(3)}\t1\t0\t3\t12\t1.5\ttrain", r"_ratio must be 0 … 1; got 1\.5"),
-        ("0\t1,0\t1\t0\t3\t12\t1.0\ttrain", r"classes 0 … 9; got 2 of them"),
+        ("0\t1,0\t1\t0\t3\t12\t1.0\ttrain", r"must have 10 classes; got histograms of 2"),
         (f"0\t{histogram(3)}\t1\t0\tcat\t12\t1.0\ttrain", r"must hold numbers"),
     ],
 )
@@ -153,7 +153,7 @@ def test_other_files_and_partitions(tmp_path: Path) -> None:
     """A table without the columns, and a partition that is not there, are errors."""
     file = tmp_path / "other.txt"
     file.write_text("a\tb\n1\t2\n")
-    with pytest.raises(InvalidInputError, match=r"must have the columns hist, .*; got a, b"):
+    with pytest.raises(InvalidInputError, match=r"must have the columns id, hist, .*; got a, b"):
         read_mixed_table(file)
     good = write_lines(tmp_path / "t.txt.gz", f"0\t{histogram(3)}\t1\t0\t3\t12\t1.0\ttrain")
     with pytest.raises(InvalidInputError, match="got 'test'"):

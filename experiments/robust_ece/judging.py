@@ -52,6 +52,8 @@ __all__ = [
     "judge",
     "judged",
     "level_of",
+    "mixture_rows",
+    "network_of",
     "spreads_of",
     "with_training",
 ]
@@ -113,7 +115,7 @@ def spreads_of(networks: Sequence[Network], settings: Settings) -> dict[str, Spr
 
 def _mixture_spread(networks: Sequence[Network], times: FloatArray, settings: Settings) -> Spread:
     """Return RECE-M, which needs more than the catalog's probabilities: views of each case."""
-    rows = np.stack([_mixture_rows(network, settings.seed) for network in networks], axis=1)
+    rows = np.stack([mixture_rows(network, settings.seed) for network in networks], axis=1)
     cases, weights = len(rows), np.ones(len(rows))
     if networks[0].groups is not None:
         codes = np.unique(networks[0].groups, return_inverse=True)[1].reshape(-1)
@@ -134,7 +136,7 @@ def _mixture_spread(networks: Sequence[Network], times: FloatArray, settings: Se
     return Spread(np.abs(table).sum(axis=-1), mean, norm(resampled))
 
 
-def _mixture_rows(network: Network, seed: int) -> FloatArray:
+def mixture_rows(network: Network, seed: int) -> FloatArray:
     """Return the terms of RECE eq 7, (N, bins): RECE-M is Σ_i |mean over cases|."""
     predicted = network.probs.argmax(axis=1)
     cases = np.arange(len(predicted))
@@ -308,7 +310,7 @@ def _variants(
     data = next(iter(runs)).data
 
     def networks(loss: str, beta: str) -> list[Network]:
-        return [_network(runs[Run(data, loss, float(beta), seed)]) for seed in seeds]
+        return [network_of(runs[Run(data, loss, float(beta), seed)]) for seed in seeds]
 
     found: dict[str, list[Network]] = {}
     for loss in LOSS_NAMES:
@@ -325,7 +327,7 @@ def _variants(
             found[f"focal+rcr, β = {beta}, σ = {sigma}"] = networks(loss, beta)
     plain = (runs[Run(data, "cross-entropy", 1.0, seed)] for seed in seeds)
     found[TEMPERATURE] = [
-        _network(arrays, t) for arrays, t in zip(plain, temperatures, strict=True)
+        network_of(arrays, t) for arrays, t in zip(plain, temperatures, strict=True)
     ]
     for loss in ("cross-entropy", "focal", "focal+rcr"):
         own_runs = [runs[Run(data, loss, 1.0, seed)] for seed in seeds]
@@ -338,7 +340,7 @@ def _peeked(arrays: Arrays) -> Network:
     """Return the network of the epoch that was best on the test images."""
     chosen = {**arrays, "test_logits": arrays["best_logits"]}
     chosen.pop("test_view_logits")
-    return _network(chosen)
+    return network_of(chosen)
 
 
 def _temperature(arrays: Arrays) -> FloatArray:
@@ -360,7 +362,8 @@ def _temperature(arrays: Arrays) -> FloatArray:
     return np.array(found)
 
 
-def _network(arrays: Arrays, temperature: FloatArray | None = None) -> Network:
+def network_of(arrays: Arrays, temperature: FloatArray | None = None) -> Network:
+    """Return what a network says of the test cases, its logits divided by the temperatures."""
     by = 1.0 if temperature is None else temperature[arrays["test_fold"]][:, None]
     probs = _probabilities(arrays["test_logits"] / by)
     views = arrays.get("test_view_logits")

@@ -12,7 +12,7 @@ This module needs torch, NumPy and SciPy, and nothing else of what raterwise nee
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from os import PathLike
@@ -80,6 +80,7 @@ def train_all(
     settings: Settings | None = None,
     *,
     data: Sequence[str] = DATA,
+    losses_named: Collection[str] = (),
     device: str = "cpu",
     shard: tuple[int, int] = (0, 1),
     progress: Callable[[str, float], None] | None = None,
@@ -87,14 +88,16 @@ def train_all(
     """Train what is not there yet, and return the files of this shard.
 
     `folder` holds the files of at least one of `data`; `out` receives one NPZ file per network.
-    `shard` = (i, n) takes every n-th network from the i-th on.
+    `shard` = (i, n) takes every n-th network from the i-th on; `losses_named`, where there are
+    some, only those of these losses.
     """
     settings = settings or Settings()
     positive_integer("seeds", settings.seeds)
     found = _data_in(folder, data)
     target = Path(out)
     target.mkdir(parents=True, exist_ok=True)
-    runs = share(runs_of(settings, list(found)), shard)
+    wanted = runs_of(settings, list(found))
+    runs = share([run for run in wanted if not losses_named or run.loss in losses_named], shard)
     files = []
     for number, run in enumerate(runs):
         if progress:

@@ -106,7 +106,7 @@ def _cifar10h(path: Any) -> Dataset:
 def _cifar10n(path: Any) -> Dataset:
     found = cifar.read_cifar10n(path)
     labels = Labels.from_ratings(found.ratings, 10, class_names=cifar.CIFAR10_CLASSES)
-    columns = {name: getattr(found, name) for name in ("clean", "aggregate", "worst")}
+    columns = {"clean": found.clean, "aggregate": found.aggregate, "worst": found.worst}
     return Dataset("CIFAR-10N", _numbered(found.clean), labels, columns=columns)
 
 
@@ -129,7 +129,8 @@ def _medmnist(path: Any, part: str | None = None) -> Dataset:
 def _outlined(read_them: Callable[..., masks.OutlinedImages]) -> Callable[..., Dataset]:
     def reader(path: Any) -> Dataset:
         found = read_them(path)
-        columns = {"masks": found.masks, "num_raters": found.num_raters, "strata": found.strata}
+        columns: dict[str, Any] = {"masks": found.masks, "strata": found.strata}
+        columns["num_raters"] = found.num_raters
         return Dataset(
             found.name, found.names, patients=found.patients, images=found.images, columns=columns
         )

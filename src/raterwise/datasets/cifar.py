@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from raterwise.arrays import as_integer_array, choose
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.mnist import LabelledImages, find_file, read_bytes
+from raterwise.datasets.sheets import read_npy, read_npz
 from raterwise.errors import InvalidInputError, missing_extra
 
 __all__ = [
@@ -241,7 +242,7 @@ def read_cifar10h(counts_npy: str | PathLike[str]) -> IntArray:
     >>> read_cifar10h(file).sum(axis=1)
     array([51, 51])
     """
-    counts = as_integer_array(np.load(counts_npy, allow_pickle=False), "counts_npy", ndim=2)
+    counts = as_integer_array(read_npy(counts_npy), "counts_npy", ndim=2)
     if counts.shape[1] != len(CIFAR10_CLASSES):
         raise InvalidInputError(
             f"counts_npy: must have 10 columns, one per class; got shape {counts.shape}"
@@ -282,8 +283,7 @@ def read_cifar10n(npz: str | PathLike[str]) -> Cifar10N:
     >>> read_cifar10n(file).ratings
     array([[3, 3, 5]])
     """
-    with np.load(npz, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
+    arrays = read_npz(npz)
     if "raters" not in arrays:
         arrays = _with_short_names(arrays)
     if missing := [name for name in ("raters", "clean", "aggre", "worse") if name not in arrays]:

@@ -102,7 +102,9 @@ def _groups(readings: Sequence[Reading]) -> list[list[Reading]]:
         if np.bincount(which).max() <= READERS or near * SHRINK < LEAST_DISTANCE:
             break
         near *= SHRINK
-    groups = [[readings[i] for i in np.flatnonzero(which == k)] for k in range(which.max() + 1)]
+    groups: list[list[Reading]] = [[] for _ in range(which.max() + 1)]
+    for reading, group in zip(readings, which.tolist(), strict=True):
+        groups[group].append(reading)
     return sorted(groups, key=lambda own: np.mean([r.points()[:, 2].mean() for r in own]))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive_integer
-from raterwise.datasets.sheets import files_in, required, texts
+from raterwise.datasets.sheets import files_in, read_npz, required, texts
 from raterwise.errors import InvalidInputError, missing_extra
 from raterwise.io.files import write_bytes_atomically
 
@@ -285,10 +285,10 @@ def _grey(file: Path, size: int, *, mask: bool = False) -> NDArray[np.uint8]:
 
 
 def _arrays(path: str | PathLike[str], names: tuple[str, ...]) -> dict[str, Array]:
-    with np.load(path, allow_pickle=False) as file:
-        if missing := [name for name in names if name not in file.files]:
-            raise InvalidInputError(f"{path}: must have the arrays {', '.join(missing)}")
-        return {name: file[name] for name in names}
+    arrays = read_npz(path)
+    if missing := [name for name in names if name not in arrays]:
+        raise InvalidInputError(f"{path}: must have the arrays {', '.join(missing)}")
+    return {name: arrays[name] for name in names}
 
 
 def _checked(

@@ -6,7 +6,6 @@ Yang et al., Scientific Data 10, 41 (2023), https://doi.org/10.1038/s41597-022-0
 
 from __future__ import annotations
 
-import zipfile
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import as_integer_array
+from raterwise.datasets.sheets import read_npz
 from raterwise.errors import InvalidInputError
 
 __all__ = ["MedMnist", "MedMnistPart", "read_medmnist"]
@@ -104,7 +104,7 @@ def read_medmnist(npz: str | PathLike[str]) -> MedMnist:
     array([0, 1, 1, 0])
     """
     name = Path(npz).name
-    arrays = _arrays(npz)
+    arrays = read_npz(npz)
     wanted = [f"{part}_{kind}" for part in PARTS for kind in ("images", "labels")]
     if missing := [key for key in wanted if key not in arrays]:
         raise InvalidInputError(
@@ -112,17 +112,6 @@ def read_medmnist(npz: str | PathLike[str]) -> MedMnist:
             f"(found: {', '.join(sorted(arrays)) or 'nothing'})"
         )
     return MedMnist(*(_part(name, arrays, part) for part in PARTS))
-
-
-def _arrays(npz: str | PathLike[str]) -> dict[str, NDArray[np.generic]]:
-    try:
-        # Opened here: NumPy leaves a damaged archive open.
-        with open(npz, "rb") as stream, np.load(stream, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
-    except FileNotFoundError:
-        raise InvalidInputError(f"{npz}: no such file") from None
-    except (TypeError, ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
-        raise InvalidInputError(f"{Path(npz).name}: must be an NPZ file; {error}") from error
 
 
 def _part(name: str, arrays: dict[str, NDArray[np.generic]], part: str) -> MedMnistPart:

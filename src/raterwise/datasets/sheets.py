@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -23,6 +24,8 @@ __all__ = [
     "folder_in",
     "image_paths",
     "lines_of",
+    "read_npy",
+    "read_npz",
     "read_rows",
     "required",
     "texts",
@@ -44,10 +47,32 @@ def required(path: str | PathLike[str], what: str = "file") -> Path:
 
 def folder_in(folder: str | PathLike[str], *names: str) -> Path:
     """Return the first of several folders below one that is there; "." is itself."""
+    required(folder, "folder")
     for name in names:
         if (found := Path(folder) / name).is_dir():
             return found
     raise InvalidInputError(f"{folder}: must hold the folder {' or '.join(names)}; it does not")
+
+
+def read_npy(path: str | PathLike[str]) -> NDArray[Any]:
+    """Return the array of an NPY file; one that holds objects is refused."""
+    file = required(path)
+    try:
+        with file.open("rb") as stream:
+            return np.asarray(np.lib.format.read_array(stream, allow_pickle=False))
+    except (ValueError, EOFError, OSError) as error:
+        raise InvalidInputError(f"{file.name}: must be an NPY file; {error}") from error
+
+
+def read_npz(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an NPZ file; one that holds objects is refused."""
+    file = required(path)
+    try:
+        # Opened here: NumPy leaves a damaged archive open.
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+            return {key: stored[key] for key in stored.files}
+    except (TypeError, ValueError, EOFError, zipfile.BadZipFile, OSError) as error:
+        raise InvalidInputError(f"{file.name}: must be an NPZ file; {error}") from error
 
 
 def read_rows(path: str | PathLike[str], columns: Iterable[str], *, delimiter: str = ",") -> Rows:
