@@ -32,6 +32,7 @@ extensions = [
 exclude_patterns = ["_build", "_static", "tutorials"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
+myst_ref_domains = ["std"]  # a link to #ece is one to what the metric says, not to the function
 suppress_warnings = ["config.cache"]  # what the gallery's functions are is no setting to keep
 
 # One formula engine, shipped with the pages: a hospital's network reaches no other server.

@@ -37,7 +37,9 @@ def write(docs: Path) -> None:
     for folder in (api, docs / "metrics"):
         folder.mkdir(parents=True, exist_ok=True)
     wanted = {api / f"{slug}.rst": text for slug, text in api_pages().items()}
-    wanted |= {docs / "metrics" / f"{k}.md": v for k, v in metric_pages.pages().items()}
+    wanted |= {
+        docs / "metrics" / f"{k}.md": v for k, v in metric_pages.pages(docs / "metrics").items()
+    }
     for path, text in wanted.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
