@@ -44,10 +44,12 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_title = f"raterwise {version}"
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "raterwise"},
     "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
     "header_links_before_dropdown": 6,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
@@ -70,6 +72,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
+    "capture_repr": (),
     "download_all_examples": False,
     "min_reported_time": 3600,
     "write_computation_times": False,  # its page loads scripts from elsewhere

@@ -94,6 +94,7 @@ def api_page(title: str, module: str, names: list[str], words: str | None) -> st
     lines = [title, "=" * len(title), "", f".. py:{directive}:: {module}", ""]
     if words:
         lines += [words.splitlines()[0], ""]
+    names = sorted(names, key=lambda name: inspect.isclass(getattr(import_module(module), name)))
     lines += [".. autosummary::", "   :nosignatures:", ""]
     lines += [f"   {name}" for name in names]
     owner = import_module(module)
