@@ -12,6 +12,15 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 
 @pytest.fixture(autouse=True)
+def _folder_of_the_reader(request: pytest.FixtureRequest) -> None:
+    """Run the first pages in an empty folder, as their readers do, and not in the repository."""
+    page = request.node.path
+    if isinstance(request.node, pytest.DoctestItem) and page.parent.name == "start":
+        folder = request.getfixturevalue("tmp_path")
+        request.getfixturevalue("monkeypatch").chdir(folder)
+
+
+@pytest.fixture(autouse=True)
 def _no_open_figures() -> Iterator[None]:
     """Close what was drawn: matplotlib warns of more than twenty open figures."""
     yield

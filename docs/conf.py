@@ -32,6 +32,7 @@ extensions = [
 exclude_patterns = ["_build", "_static", "tutorials"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
+myst_ref_domains = ["std"]  # a link to #ece is one to what the metric says, not to the function
 suppress_warnings = ["config.cache"]  # what the gallery's functions are is no setting to keep
 
 # One formula engine, shipped with the pages: a hospital's network reaches no other server.
@@ -43,10 +44,12 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_title = f"raterwise {version}"
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_theme_options = {
     "logo": {"text": "raterwise"},
     "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
     "header_links_before_dropdown": 6,
     "show_prev_next": False,
     "secondary_sidebar_items": ["page-toc"],
@@ -69,6 +72,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
+    "capture_repr": (),
     "download_all_examples": False,
     "min_reported_time": 3600,
     "write_computation_times": False,  # its page loads scripts from elsewhere

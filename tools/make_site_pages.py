@@ -37,7 +37,9 @@ def write(docs: Path) -> None:
     for folder in (api, docs / "metrics"):
         folder.mkdir(parents=True, exist_ok=True)
     wanted = {api / f"{slug}.rst": text for slug, text in api_pages().items()}
-    wanted |= {docs / "metrics" / f"{k}.md": v for k, v in metric_pages.pages().items()}
+    wanted |= {
+        docs / "metrics" / f"{k}.md": v for k, v in metric_pages.pages(docs / "metrics").items()
+    }
     for path, text in wanted.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
@@ -92,6 +94,7 @@ def api_page(title: str, module: str, names: list[str], words: str | None) -> st
     lines = [title, "=" * len(title), "", f".. py:{directive}:: {module}", ""]
     if words:
         lines += [words.splitlines()[0], ""]
+    names = sorted(names, key=lambda name: inspect.isclass(getattr(import_module(module), name)))
     lines += [".. autosummary::", "   :nosignatures:", ""]
     lines += [f"   {name}" for name in names]
     owner = import_module(module)

@@ -8,6 +8,7 @@ import tomllib
 from importlib import import_module
 from pathlib import Path
 
+import metric_pictures
 from raterwise.catalog import CATALOG
 from raterwise.metric import Metric
 
@@ -19,16 +20,19 @@ chose that class. Bin $m$ holds the share $b_m/N$ of the labels, with the mean c
 the mean agreement $A_m$. LH, RECE, MR and CCC are [the four papers](../citing.md).
 """
 TUTORIALS = {
+    "Proper scores": "tutorial_01_evaluate",
     "Label histograms": "tutorial_02_several_raters",
     "Calibration": "tutorial_03_small_test_sets",
     "Disagreement": "tutorial_05_second_opinions",
+    "Ranking": "tutorial_12_out_of_distribution",
+    "Rater agreement": "tutorial_02_several_raters",
 }
 
 
-def pages() -> dict[str, str]:
-    """Return the text of every family's page, by its name."""
+def pages(folder: Path) -> dict[str, str]:
+    """Return the text of every family's page, by its name, and draw the pictures into a folder."""
     groups = dict.fromkeys(row.group for row in CATALOG.values())
-    return {slug(group): page(group) for group in groups}
+    return {slug(group): page(group, folder) for group in groups}
 
 
 def slug(group: str) -> str:
@@ -36,8 +40,8 @@ def slug(group: str) -> str:
     return re.sub(r"\W+", "_", group.lower())
 
 
-def page(group: str) -> str:
-    """Return the page of a family: a table of its metrics, then each of them."""
+def page(group: str, folder: Path) -> str:
+    """Return the page of a family: a table of its metrics, what moves them, then each of them."""
     rows = [row for row in CATALOG.values() if row.group == group]
     lines = [f"# {group}", SYMBOLS, "| metric | answers | better | raters |", "| --- " * 4 + "|"]
     for row in rows:
@@ -47,6 +51,8 @@ def page(group: str) -> str:
     tutorial = TUTORIALS.get(group)
     if tutorial:
         lines += ["", f"Tutorial: [how these are used](../gallery_of_tutorials/{tutorial})."]
+    words = metric_pictures.draw(slug(group), folder)
+    lines += ["", "## What moves them", "", f"![{words}]({slug(group)}.png)", "", words]
     for row in rows:
         lines += ["", *section(row)]
     return "\n".join(lines) + "\n"

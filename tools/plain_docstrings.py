@@ -33,6 +33,16 @@ def _words(piece: str) -> str:
     return "".join(f"*{part}*" if n % 2 else part for n, part in enumerate(escaped))
 
 
+def _for_readers(line: str) -> str:
+    """Return a line of an example without the folder that the tests lend it.
+
+    >>> _for_readers('>>> path = getfixture("tmp_path") / "results.json"')
+    '>>> path = Path("results.json")'
+    """
+    line = re.sub(r'getfixture\("tmp_path"\) / ("[^"]+")', r"Path(\1)", line)
+    return line.replace('getfixture("tmp_path")', 'Path(".")')
+
+
 def prose(lines: list[str]) -> list[str]:
     """Return a docstring's lines with the prose made plain; examples and names stay as they are."""
     found: list[str] = []
@@ -45,7 +55,7 @@ def prose(lines: list[str]) -> list[str]:
         if example or (line[:1] not in ("", " ") and colon):
             found += plain("\n".join(waiting)).split("\n") if waiting else []
             waiting = []
-            found.append(line if example else name + colon + plain(kind))
+            found.append(_for_readers(line) if example else name + colon + plain(kind))
         else:
             waiting.append(line)
     return found + (plain("\n".join(waiting)).split("\n") if waiting else [])
