@@ -222,6 +222,9 @@ def sample_sizes(
             show_default=False,
         ),
     ] = None,
+    problems: Annotated[
+        str, typer.Option(help="What to train on; also busi,pocus,covid_ct, with a GPU.")
+    ] = "breastmnist,pneumoniamnist",
     device: Device = "cpu",
     judge_only: JudgeOnly = False,
     repeats: Annotated[int, typer.Option(min=2, help="Samples of each size.")] = 20,
@@ -239,11 +242,12 @@ def sample_sizes(
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             need_torch()
-            from experiments.robust_ece.sizes_networks import train_networks
+            from experiments.robust_ece.sizes_networks import PROBLEMS, train_networks
 
             if data is None:
                 raise InvalidInputError("--data: must be given, except with --judge-only")
-            train_networks(data, out, device=device, progress=report)
+            chosen = [choose("--problems", name.strip(), PROBLEMS) for name in problems.split(",")]
+            train_networks(data, out, problems=chosen, device=device, progress=report)
         judge(out, None if judge_only else data, Sampling(repeats, seed=seed), progress=report)
     if not quiet:
         show(out)

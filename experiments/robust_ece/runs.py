@@ -25,6 +25,7 @@ __all__ = [
     "BETAS",
     "CROSSED",
     "DATA",
+    "EPOCHS",
     "LOSS_NAMES",
     "MORE_DATA",
     "WEIGHTED",

@@ -23,7 +23,7 @@ from experiments.robust_ece.judging import Network, mixture_rows, network_of
 from experiments.robust_ece.runs import load_runs
 from experiments.robust_ece.sizes_paper import FRACTIONS
 from experiments.robust_ece.sizes_tables import as_markdown
-from experiments.robust_ece.tables import MIXTURE
+from experiments.robust_ece.tables import MIXTURE, TITLES
 from experiments.robust_ece.truth import Study, study
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
@@ -124,11 +124,9 @@ def _chexnet(place: Path) -> Iterator[Model]:
 
 def trained_models(folder: str | PathLike[str]) -> list[Model]:
     """Return the networks that were trained here, with their views of each test image."""
-    names = {"breastmnist": "BreastMNIST", "pneumoniamnist": "PneumoniaMNIST"}
-    runs = load_runs(folder)
     return [
-        Model(names.get(run.data, run.data), f"{run.loss}, seed {run.seed}", network_of(arrays))
-        for run, arrays in runs
+        Model(TITLES[run.data], f"{run.loss}, seed {run.seed}", network_of(arrays))
+        for run, arrays in load_runs(folder)
     ]
 
 

@@ -53,8 +53,9 @@ def deviation(part: Found, metric: str, size: int) -> tuple[float, float, float]
 
 
 def _samples(part: Found) -> list[str]:
-    """Return RECE Table 1 of one network, beside the paper's of CIFAR-10 with ResNet-50."""
-    paper = "CIFAR-10" if (part["data"], part["name"]) == ("CIFAR-10", "ResNet-50") else None
+    """Return RECE Table 1 of one network, beside the paper's of the same data where it has some."""
+    alike = part["name"] == "ResNet-50" or part["name"].startswith("cross-entropy")
+    paper = part["data"] if alike and part["data"] in TABLE else None
     sizes = [
         f"{fraction:.0%} ({size})"
         for fraction, size in zip(part["fractions"], part["sizes"], strict=True)

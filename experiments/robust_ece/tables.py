@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.markdown import table_head, table_row
 
-__all__ = ["METRICS", "MIXTURE", "REFERENCES", "as_markdown"]
+__all__ = ["METRICS", "MIXTURE", "REFERENCES", "TITLES", "as_markdown"]
 
 Found = Mapping[str, Any]
 

@@ -54,7 +54,7 @@ def read_chestxray14(folder: str | PathLike[str]) -> Dataset:
     ----------
     folder : str or path
         Holds Data_Entry_2017_v2020.csv or Data_Entry_2017.csv (Image Index, Finding Labels divided
-        by |, Patient ID, …); where you have them train_val_list.txt and test_list.txt, and the
+        by bars, Patient ID, …); where you have them train_val_list.txt and test_list.txt, and the
         films of the twelve archives in images.
 
     Returns

