@@ -302,6 +302,6 @@ def filled(outlines: Sequence[Outline], corner: tuple[int, int], size: int) -> N
         on = (x >= corner[1]) & (x < corner[1] + size) & (y >= corner[0]) & (y < corner[0] + size)
         line = np.zeros((size, size), bool)
         line[y[on] - corner[0], x[on] - corner[1]] = True
-        # A line is drawn around what it encloses; that of a hole stays nodule.
-        mask = (mask | (within & ~line)) if outline.inside else (mask & ~(within & ~line))
+        # Neither the line around a nodule nor that around a hole is nodule, as in pylidc.
+        mask = ((mask | within) if outline.inside else (mask & ~within)) & ~line
     return mask.astype(np.uint8)
