@@ -272,3 +272,20 @@ def test_fine_cells_are_found_without_a_search(rounding: float) -> None:
     )
     where = np.clip(np.searchsorted(compared, z, side="right") - 1, 0, len(compared) - 2)
     assert np.array_equal(found.fine[0, :, 0], np.bincount(where, minlength=len(compared) - 1))
+
+
+@pytest.mark.parametrize("plan", [BinPlan, CellPlan])
+@pytest.mark.parametrize("question", ["top_label", "per_class", "predicted_class"])
+def test_single_labels_are_cases_of_weight_one(plan: Any, question: str) -> None:
+    """The loops for one label per case add what those for weights do, unit by unit."""
+    random = np.random.default_rng(3)
+    probs = random.dirichlet([0.3, 0.3, 0.3], 26_000).astype(np.float32)
+    probs[:6] = np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    y, units = random.integers(0, 3, len(probs)), random.integers(0, 8, len(probs))
+    asked = plan(Question(question, "case"))
+    found, expected = (
+        summarise(rw.Predictions.of(probs, y, weights=w), [asked], units=units, num_units=8)[asked]
+        for w in (None, np.ones(len(probs)))
+    )
+    for name, array in expected.arrays().items():
+        np.testing.assert_allclose(found.arrays()[name], array, rtol=1e-9, atol=1e-12)
