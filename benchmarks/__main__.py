@@ -15,6 +15,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kde": ("Kernel-density calibration errors", ()),
     "calibrators": ("Post-hoc calibrators", ("netcal", "probmetrics")),
     "memory": ("Everything at once: time, and memory beyond the predictions", ()),
+    "stream": ("A stream with intervals, against a bare read of its row groups", ()),
     "segmentation": ("Volumes that several raters outlined", ()),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import raterwise as rw
 from raterwise.catalog import CATALOG
-from raterwise.questions import Question
+from raterwise.questions import Question, score_given
 from raterwise.summaries import (
     BinPlan,
     BinSums,
@@ -22,6 +23,7 @@ from raterwise.summaries import (
     ScoreMasses,
     SortedPlan,
 )
+from raterwise.summaries.cells import CellPlan, CellSums, fine_cells_for
 from raterwise.summaries.one_pass import summarise
 from strategies import Problem, ordinary, problems
 
@@ -245,3 +247,45 @@ def test_leaving_out_units_of_sorted_scores() -> None:
         assert without.weight[u].sum() == pytest.approx(raters[rest].sum())
         assert without.positive[u].sum() == pytest.approx(hits[rest].sum())
         assert without.score[u].sum() == pytest.approx((raters * confidence)[rest].sum())
+
+
+def test_a_thread_leaves_the_sums_of_other_units_alone() -> None:
+    """Of cases of one unit nothing is written to another, not even + 0, which turns -0.0 round."""
+    from raterwise.kernels._numba import FIELDS, add_single_labels
+
+    table = np.full((2, 1, 3, FIELDS), -0.0)
+    z, said = np.full((40, 1), 0.5), np.zeros(40, np.int64)
+    unit, nothing = np.zeros(40, np.int64), np.empty(0, np.int64)
+    add_single_labels(z, said, nothing, unit, np.linspace(0, 1, 4), table)
+    assert table[0, 0, 1].tolist() == [40, 40, 40, 20, 40, 10, 40, 0]
+    assert np.signbit(table[1]).all() and (table[1] == 0).all()
+
+
+@pytest.mark.parametrize("rounding", [0.0, 2.0**-24])
+def test_fine_cells_are_found_without_a_search(rounding: float) -> None:
+    """On every edge, a float beside it, and beyond both ends: as `numpy.searchsorted` says."""
+    compared = fine_cells_for(rounding)
+    beside = np.nextafter(compared, -1), np.nextafter(compared, 2)
+    z = np.concatenate((compared, *beside, [-0.5, 0.0, 5e-324, 1 - 2**-53, 1.0, 1.5]))
+    found = CellSums.of_scored(
+        CellPlan(Question()), replace(score_given(z, np.ones(len(z))), rounding=rounding)
+    )
+    where = np.clip(np.searchsorted(compared, z, side="right") - 1, 0, len(compared) - 2)
+    assert np.array_equal(found.fine[0, :, 0], np.bincount(where, minlength=len(compared) - 1))
+
+
+@pytest.mark.parametrize("plan", [BinPlan, CellPlan])
+@pytest.mark.parametrize("question", ["top_label", "per_class", "predicted_class"])
+def test_single_labels_are_cases_of_weight_one(plan: Any, question: str) -> None:
+    """The loops for one label per case add what those for weights do, unit by unit."""
+    random = np.random.default_rng(3)
+    probs = random.dirichlet([0.3, 0.3, 0.3], 26_000).astype(np.float32)
+    probs[:6] = np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    y, units = random.integers(0, 3, len(probs)), random.integers(0, 8, len(probs))
+    asked = plan(Question(question, "case"))
+    found, expected = (
+        summarise(rw.Predictions.of(probs, y, weights=w), [asked], units=units, num_units=8)[asked]
+        for w in (None, np.ones(len(probs)))
+    )
+    for name, array in expected.arrays().items():
+        np.testing.assert_allclose(found.arrays()[name], array, rtol=1e-9, atol=1e-12)

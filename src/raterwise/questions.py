@@ -397,7 +397,7 @@ _SAID: dict[str, Callable[[Rows], tuple[NDArray[Any], NDArray[Any]]]] = {
     # Of one column, 0 (False) is the column of a hit.
     "top_label": lambda rows: (rows.confidence[:, None], rows.predicted != rows.classes),
     "predicted_class": lambda rows: (rows.confidence[:, None], rows.predicted != rows.classes),
-    "per_class": lambda rows: (rows.probs, rows.classes),
+    "per_class": lambda rows: (rows.probs, np.asarray(rows.classes)),
 }
 """The same of single labels of weight 1: z, and the column that the label names."""
 

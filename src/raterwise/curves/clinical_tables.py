@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.curves.tables import as_numbers, as_plain
+
 __all__ = [
     "Band",
     "DecisionCurve",
@@ -44,7 +46,7 @@ class Band:
         dict
             What JSON can hold.
         """
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        return {f.name: as_plain(getattr(self, f.name)) for f in fields(self)}
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> Band:
@@ -60,7 +62,7 @@ class Band:
         Band
             The same band.
         """
-        return Band(**{key: _array(value) for key, value in content.items()})
+        return Band(**{key: as_numbers(value) for key, value in content.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +225,7 @@ class DecisionCurve:
         content = {f.name: getattr(self, f.name) for f in fields(self)}
         raters = None if self.raters is None else self.raters.to_dict()
         points = {"model": self.model.to_dict(), "raters": raters}
-        return {k: points[k] if k in points else _plain(v) for k, v in content.items()}
+        return {k: points[k] if k in points else as_plain(v) for k, v in content.items()}
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> DecisionCurve:
@@ -239,7 +241,7 @@ class DecisionCurve:
         DecisionCurve
             The same curve.
         """
-        told = {k: _array(v) for k, v in content.items() if k not in ("model", "raters")}
+        told = {k: as_numbers(v) for k, v in content.items() if k not in ("model", "raters")}
         raters = content["raters"]
         return DecisionCurve(
             **told,
@@ -329,18 +331,3 @@ class PrecisionRecallCurve:
     average_precision: float
     prevalence: float
     level: float
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value]
-    number = float(value)
-    return number if np.isfinite(number) else None
-
-
-def _array(value: Any) -> Any:
-    if isinstance(value, list):
-        return np.array([np.nan if item is None else item for item in value], np.float64)
-    return np.nan if value is None else value

@@ -358,9 +358,8 @@ def _with_bands(
         return replace(curve, risk_low=low, risk_high=high)
     start = np.zeros((int(both.sum()), 1))
     x, y = (np.hstack([start, r[both] / r[both, -1:]]) for r in (wrong, right))
-    rates = [
-        np.interp(1 - curve.correct_reject_rate, at, rate) for at, rate in zip(x, y, strict=True)
-    ]
+    places = 1 - curve.correct_reject_rate
+    rates = [np.interp(places, at, rate) for at, rate in zip(x, y, strict=True)]
     ends = np.quantile(rates, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return replace(curve, rate_low=ends[0], rate_high=ends[1], risk_low=low, risk_high=high)
 

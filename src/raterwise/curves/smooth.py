@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
-from raterwise.curves.tables import ReliabilityCurve
+from raterwise.curves.tables import ReliabilityCurve, as_numbers, as_plain
 from raterwise.inference.jackknife import noise_expansion, normal_quantile
 from raterwise.inference.passes import Pass
 from raterwise.recipes.common import Options
@@ -81,7 +81,7 @@ class CalibrationCurve:
         """
         found: dict[str, Any] = {"name": self.name, "level": self.level}
         for name in ("predicted", "observed", "low", "high"):
-            found[name] = [x if np.isfinite(x) else None for x in getattr(self, name).tolist()]
+            found[name] = as_plain(getattr(self, name))
         return found if self.binned is None else {**found, "binned": self.binned.to_dict()}
 
     @staticmethod
@@ -107,7 +107,7 @@ class CalibrationCurve:
         """
         known: dict[str, Any] = {f.name: content.get(f.name) for f in fields(CalibrationCurve)}
         for name in ("predicted", "observed", "low", "high"):
-            known[name] = np.array([np.nan if x is None else x for x in known[name]], np.float64)
+            known[name] = as_numbers(known[name])
         if known["binned"] is not None:
             known["binned"] = ReliabilityCurve.from_dict(known["binned"])
         return CalibrationCurve(**known)

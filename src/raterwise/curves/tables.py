@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from raterwise.metrics.ranking import CCCCurve
 
-__all__ = ["ReliabilityCurve", "ThresholdCurve"]
+__all__ = ["ReliabilityCurve", "ThresholdCurve", "as_numbers", "as_plain", "spread_evenly"]
 
 FloatArray = NDArray[np.float64]
 
@@ -87,7 +88,7 @@ class ReliabilityCurve:
         >>> curve.to_dict()["cases"]
         [0.0, 2.0]
         """
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        return {f.name: as_plain(getattr(self, f.name)) for f in fields(self)}
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> ReliabilityCurve:
@@ -110,7 +111,7 @@ class ReliabilityCurve:
         >>> ReliabilityCurve.from_dict(curve.to_dict()).name
         'top label'
         """
-        return ReliabilityCurve(**{key: _array(value) for key, value in content.items()})
+        return ReliabilityCurve(**{key: as_numbers(value) for key, value in content.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +189,7 @@ class ThresholdCurve(CCCCurve):
         [None, 0.9, 0.6]
         """
         columns = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: _plain(column) for name, column in columns.items() if column is not None}
+        return {name: as_plain(column) for name, column in columns.items() if column is not None}
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> ThresholdCurve:
@@ -211,7 +212,7 @@ class ThresholdCurve(CCCCurve):
         >>> ThresholdCurve.from_dict(curve.to_dict()).area
         1.0
         """
-        columns = {key: _array(value) for key, value in content.items()}
+        columns = {key: as_numbers(value) for key, value in content.items()}
         columns["thresholds"] = np.where(
             np.isnan(columns["thresholds"]), np.inf, columns["thresholds"]
         )
@@ -254,16 +255,18 @@ def spread_evenly(coverage: FloatArray, most: int = MOST_THRESHOLDS) -> Any:
     return np.unique(np.searchsorted(coverage, wanted).clip(max=len(coverage) - 1))
 
 
-def _plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
+    """Return text, a number or an array as JSON can hold it: None where it is not finite."""
     if isinstance(value, str):
         return value
     if isinstance(value, np.ndarray):
-        return [_plain(item) for item in value]
+        return [x if math.isfinite(x) else None for x in value.astype(np.float64).tolist()]
     number = float(value)
-    return number if np.isfinite(number) else None
+    return number if math.isfinite(number) else None
 
 
-def _array(value: Any) -> Any:
+def as_numbers(value: Any) -> Any:
+    """Return what `as_plain` wrote down: NaN for None, arrays for lists."""
     if isinstance(value, list):
         return np.array([np.nan if item is None else item for item in value], np.float64)
     return np.nan if value is None else value

@@ -27,6 +27,8 @@ Units = tuple[IntArray, int]
 """The resampling unit of each case, and the number of units."""
 
 MAX_UNITS = 4096
+DRAWN_TOGETHER = 1 << 16
+"""How many draws are counted at once."""
 
 
 def resampling_units(predictions: Predictions, seed: int) -> Units:
@@ -44,8 +46,11 @@ def multiplicities(units: int, resamples: int, seed: int, stream: int = 2) -> ND
     """Return (resamples, units): how often each unit is drawn, `units` draws with replacement."""
     random = np.random.default_rng([seed, stream])
     out = np.empty((resamples, units), np.uint16 if units < 1 << 16 else np.int64)
-    for b in range(resamples):
-        out[b] = np.bincount(random.integers(0, units, units), minlength=units)
+    step = max(1, DRAWN_TOGETHER // units)
+    for first in range(0, resamples, step):
+        some = out[first : first + step]
+        drawn = random.integers(0, units, some.shape) + units * np.arange(len(some))[:, None]
+        some[:] = np.bincount(drawn.ravel(), minlength=some.size).reshape(some.shape)
     return out
 
 

@@ -31,7 +31,7 @@ def _cell_of(score: float, edges: Array, first: Array) -> Any:
     """
     one, equal = np.uint64(1), np.uint64(len(first) - 2)
     z = min(max(score, 0.0), 1.0)
-    i = np.uint64(z * equal)
+    i = np.uint64(int(z * equal))
     i -= np.uint64(i >= equal)
     i += np.uint64(z >= edges[first[i + one]]) - np.uint64(z < edges[first[i]])
     low = np.uint64(first[i])

@@ -37,7 +37,7 @@ def _cell(z: float, edges: Array, places: Array) -> Any:
 
     No place has two edges inside, so that there is nothing to search and to guess.
     """
-    at = np.uint64(places[np.uint64(z * PLACES)])
+    at = np.uint64(places[np.uint64(int(z * PLACES))])
     return at + np.uint64(z >= edges[at]) + np.uint64(z > 0.0)
 
 

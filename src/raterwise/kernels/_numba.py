@@ -142,6 +142,8 @@ def add_single_labels(
     out = table.reshape(-1)
     for j in range(copies * cells):
         to, at = j % cells * FIELDS, j * SUMS
+        if sums[at] == 0.0:  # perhaps of a unit that another thread adds to
+            continue
         for f in range(3):
             out[to + f] += sums[at]
         out[to + 3] += sums[at + 1]

@@ -12,6 +12,7 @@ import numpy as np
 
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
+from raterwise.inputs import row_sum_tolerance
 from raterwise.io.damaged import check_fits
 from raterwise.io.image_files import imaging_module
 from raterwise.io.layouts import RatingColumns, columns_beside
@@ -306,8 +307,19 @@ def _probabilities(held: Mapping[str, Any], columns: StreamColumns, part: Part) 
     ]
     probs = values[0] if len(values) == 1 else np.stack(values, axis=1)
     probs = normalized(probs) if columns.normalize else probs
-    check_probabilities(probs, part.name, columns.probs, None, exclusive=True)
+    if not _are_distributions(probs):
+        check_probabilities(probs, part.name, columns.probs, None, exclusive=True)
     return probs
+
+
+def _are_distributions(probs: Any) -> bool:
+    """Tell whether all is well, in a tenth of the time that it takes to say what is not."""
+    from raterwise.kernels import _numba as kernels
+
+    if probs.ndim != 2 or probs.dtype not in (np.float32, np.float64):
+        return False
+    out = np.empty(len(probs)), np.empty(len(probs), np.int64)
+    return bool(kernels.read_rows(probs, row_sum_tolerance(probs), *out) < 0)
 
 
 def check_in_cells(confidence: Any, where: str) -> None:
