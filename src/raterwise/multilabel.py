@@ -67,8 +67,11 @@ def evaluate_multilabel(
     """Return every metric as its mean over the findings, and of every finding, with intervals.
 
     Each of the L findings is a yes-or-no task of its own; calibration errors ask about the
-    positive class unless a `question` is given. The findings are resampled together, patient by
-    patient, so the interval of the mean knows that one patient's findings hang together.
+    positive class unless a `question` is given. AUCCC and its kin are about the decision, which is
+    yes from a probability of one half on: whether the model is surer, of yes or of no, where it is
+    right. How well it ranks the cases by the finding itself is `auroc`. The findings are resampled
+    together, patient by patient, so the interval of the mean knows that one patient's findings
+    hang together.
 
     Parameters
     ----------
