@@ -312,8 +312,8 @@ def test_a_measured_bound_is_told_from_a_proven_one(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     random = np.random.default_rng(2)
-    p = np.where(random.random(300) < 0.6, random.uniform(0.99, 1, 300), random.random(300))
-    y = (random.random(300) < p).astype(int)
+    p = np.where(random.random(3000) < 0.6, random.uniform(0.99, 1, 3000), random.random(3000))
+    y = (random.random(3000) < p).astype(int)
     pq.write_table(pa.table({"prob_1": p, "y": y}), tmp_path / "s.parquet")
     names = ["ici", "e50", "e90", "auroc"]
     found = rw.evaluate_stream(tmp_path / "s.parquet", names, resamples=0, label_column="y")
