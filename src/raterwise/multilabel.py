@@ -343,11 +343,11 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
         part, _ = findings.finding(i, findings.cases)
         about = raters_compared(judged.request, part.labels, part.groups)
         names = f"no {title}", title
-        notes = ()
+        own: tuple[str, ...] = ()
         if findings.priors:
             about["target_prevalence"] = findings.priors[i].told(judged.digest.facts.worth)
-            notes = (in_words(about["target_prevalence"], names),)
-        of_each[title] = results_of(judged, data=about, names=names, notes=notes)
+            own = (in_words(about["target_prevalence"], names),)
+        of_each[title] = results_of(judged, data=about, names=names, notes=own)
     said = [set(results.warnings) for results in of_each.values()]
     common = set.intersection(*said)
     first = next(iter(of_each.values()))

@@ -188,13 +188,13 @@ def _results(results: Results) -> Iterator[str]:
         if said:
             yield f"*{group or 'Measures'}.* {' '.join(said)}"
     if test := results.data.get("exchangeability"):
-        said = (
+        found_out = (
             "the raters were not interchangeable"
             if test["p_value"] < test["significance"]
             else "there was no evidence that the raters are not interchangeable"
         )
         cases = f"{test['cases']:,} cases"
-        yield f"By a permutation test over {cases}, {said} (p {_p(test['p_value'])})."
+        yield f"By a permutation test over {cases}, {found_out} (p {_p(test['p_value'])})."
     if readers := results.data.get("readers"):
         yield _plain(readers["sentence"]) + "."
     undefined = [e for e in results.values() if e.value is None]
