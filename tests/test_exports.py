@@ -195,6 +195,21 @@ def test_words_for_a_paper(results: rw.Results) -> None:
         assert said in alone, said
 
 
+def test_words_for_a_paper_tell_of_the_raters() -> None:
+    """Whether they are interchangeable, with its p-value, and the model beside a reader."""
+    random = np.random.default_rng(0)
+    p = random.uniform(0.05, 0.95, 60)
+    said = (random.random((60, 3)) < p[:, None]).astype(int)
+    said[:, 2] = 1  # who says yes to everything
+    results = rw.evaluate(p, rw.Labels.from_ratings(said, num_classes=2), resamples=50)
+    text = results.to_text()
+    found = results.data["exchangeability"]["p_value"]
+    assert found < 0.001 or f"(p = {found:.2g})" in text
+    assert "By a permutation test over 60 cases, the raters were not interchangeable (p" in text
+    assert "The raters are not named in the data." in text
+    assert "A reader says what another reader says in " in text
+
+
 def test_results_say_where_they_come_from(results: rw.Results, tmp_path: Path) -> None:
     """Date, call, seed, raters, cases left out; the same after a round trip through JSON."""
     made = results.provenance

@@ -344,7 +344,7 @@ def test_results_have_the_p_values_of_tests() -> None:
     patients = random.integers(0, 60, 300)
     for groups in (None, patients):
         results = rw.evaluate(
-            p, y, "spiegelhalter_z,kernel_calibration_error,ece", groups=groups, resamples=400,
+            p, y, "spiegelhalter_z,kernel_calibration_error,brier", groups=groups, resamples=400,
             options={"kernel_calibration_error": {"question": "positive"}},
         )  # fmt: skip
         assert results["spiegelhalter_z"].p_value == pytest.approx(
@@ -352,7 +352,7 @@ def test_results_have_the_p_values_of_tests() -> None:
         )
         other = rw.kernel_calibration_test(p, y, groups, question="positive", draws=400).p_value
         assert results["kernel_calibration_error"].p_value == pytest.approx(other, abs=0.08)
-        assert results["ece"].p_value is None
+        assert results["brier"].p_value is None
         back = rw.Results.from_dict(results.to_dict())
         assert back["spiegelhalter_z"] == results["spiegelhalter_z"]
     assert ", p < 0.001." in results.to_text()

@@ -304,3 +304,24 @@ def test_results_hold_the_curve_and_plots_draw_it() -> None:
     assert "smooth" not in [line.get_gid() for line in other.ax_.lines]
     html = rw.report.report_html(results)
     assert "smooth calibration curve" in html
+
+
+def test_a_measured_bound_is_told_from_a_proven_one(tmp_path: Path) -> None:
+    """Results from cells say of the smooth curve that its bound is measured; it holds here."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    random = np.random.default_rng(2)
+    p = np.where(random.random(3000) < 0.6, random.uniform(0.99, 1, 3000), random.random(3000))
+    y = (random.random(3000) < p).astype(int)
+    pq.write_table(pa.table({"prob_1": p, "y": y}), tmp_path / "s.parquet")
+    names = ["ici", "e50", "e90", "auroc"]
+    found = rw.evaluate_stream(tmp_path / "s.parquet", names, resamples=0, label_column="y")
+    exact = rw.evaluate(p, y, names, resamples=0)
+    for name in names:
+        assert found[name].bound is not None
+        assert abs(found[name].value - exact[name].value) <= found[name].bound
+    told = {w.split(":")[0]: w for w in found.warnings if w.startswith("approximate")}
+    proven, measured = sorted(told)
+    assert "AUROC" in told[proven] and "E90" not in told[proven]
+    assert "measured" in measured and "E90" in told[measured]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from raterwise.binning import bin_edges
+from raterwise.catalog import find
 from raterwise.inference.passes import Asked
 from raterwise.inference.settings import Settings
 from raterwise.results import Estimate
@@ -181,13 +182,21 @@ def _about_labels(asked: Asked, estimates: Mapping[str, Estimate]) -> Iterator[s
 
 def _approximate(estimates: Mapping[str, Estimate]) -> Iterator[str]:
     """Say which values are sums over fine cells, and how far they may be from the exact ones."""
-    bounds = [
-        f"{e.title} {'< 0.001' if e.bound < 0.001 else f'{e.bound:.2g}'}"
-        for e in estimates.values()
-        if e.bound is not None
-    ]
-    if bounds:
-        yield f"approximate values, with an error of at most: {', '.join(bounds)}"
+    bounded = [e for e in estimates.values() if e.bound is not None]
+    proven = [e for e in bounded if not find(e.name).measured_bound]
+    measured = [e for e in bounded if find(e.name).measured_bound]
+    if proven:
+        yield f"approximate values, with an error of at most: {_bounds(proven)}"
+    if measured:
+        yield (
+            "approximate values, with an error that was below this in every set it was measured "
+            f"on, which proves nothing of others: {_bounds(measured)}"
+        )
+
+
+def _bounds(estimates: Sequence[Estimate]) -> str:
+    known = [(e.title, e.bound) for e in estimates if e.bound is not None]
+    return ", ".join(f"{name} {'< 0.001' if b < 0.001 else f'{b:.2g}'}" for name, b in known)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -106,6 +106,8 @@ class Metric:
     """The plan of the table that `step` is made from, where it is not the metric's own."""
     bounds: tuple[float, float] = (-math.inf, math.inf)
     """The smallest and the largest value that there can be."""
+    measured_bound: bool = False
+    """Whether the bound of its value from cells was measured on many sets, and not proven."""
     test: Literal["", "normal", "signs"] = ""
     """Where the metric is the statistic of a test, how its p-value is made (`p_values`)."""
     cannot_tell: str = ""

@@ -67,8 +67,11 @@ def evaluate_multilabel(
     """Return every metric as its mean over the findings, and of every finding, with intervals.
 
     Each of the L findings is a yes-or-no task of its own; calibration errors ask about the
-    positive class unless a `question` is given. The findings are resampled together, patient by
-    patient, so the interval of the mean knows that one patient's findings hang together.
+    positive class unless a `question` is given. AUCCC and its kin are about the decision, which is
+    yes from a probability of one half on: whether the model is surer, of yes or of no, where it is
+    right. How well it ranks the cases by the finding itself is `auroc`. The findings are resampled
+    together, patient by patient, so the interval of the mean knows that one patient's findings
+    hang together.
 
     Parameters
     ----------
@@ -340,11 +343,11 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
         part, _ = findings.finding(i, findings.cases)
         about = raters_compared(judged.request, part.labels, part.groups)
         names = f"no {title}", title
-        notes = ()
+        own: tuple[str, ...] = ()
         if findings.priors:
             about["target_prevalence"] = findings.priors[i].told(judged.digest.facts.worth)
-            notes = (in_words(about["target_prevalence"], names),)
-        of_each[title] = results_of(judged, data=about, names=names, notes=notes)
+            own = (in_words(about["target_prevalence"], names),)
+        of_each[title] = results_of(judged, data=about, names=names, notes=own)
     said = [set(results.warnings) for results in of_each.values()]
     common = set.intersection(*said)
     first = next(iter(of_each.values()))

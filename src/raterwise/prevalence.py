@@ -142,7 +142,7 @@ class Prior:
     @property
     def ratios(self) -> FloatArray:
         """(K,): how much a label of each class weighs."""
-        return np.array(self.to) / np.array(self.seen)
+        return np.asarray(np.array(self.to) / np.array(self.seen), np.float64)
 
     def told(self, worth: float) -> dict[str, Any]:
         """Return what results say of it; `worth` is that of the weighted cases."""

@@ -46,6 +46,7 @@ ROWS = (
         "Mean distance of the smooth calibration curve from the diagonal.",
         "lower", "Austin & Steyerberg 2019",
         **recipes.of_smooth_curve(None), options=SMOOTH, error=True, bounds=common.UNIT,
+        measured_bound=True,
         in_all="two classes", curve="smooth",
     ),
     Metric(
@@ -53,6 +54,7 @@ ROWS = (
         "Half of all cases are nearer to the smooth calibration curve than this.",
         "lower", "Austin & Steyerberg 2019",
         **recipes.of_smooth_curve(0.5), options=SMOOTH, error=True, bounds=common.UNIT,
+        measured_bound=True,
         in_all=False,
     ),
     Metric(
@@ -60,6 +62,7 @@ ROWS = (
         "Nine of ten cases are nearer to the smooth calibration curve than this.",
         "lower", "Austin & Steyerberg 2019",
         **recipes.of_smooth_curve(0.9), options=SMOOTH, error=True, bounds=common.UNIT,
+        measured_bound=True,
         in_all=False,
     ),
 )  # fmt: skip

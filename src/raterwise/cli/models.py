@@ -35,9 +35,12 @@ class Draws:
         confidence_column: str | None,
     ) -> Draws:
         """Return what NAME=FILE options say."""
-        told = {"samples": samples, "member": member, "outside": outside}
-        each = (_by_model(name, given) for name, given in told.items())
-        return Draws(*each, confidence_column=confidence_column)
+        return Draws(
+            _by_model("samples", samples),
+            _by_model("member", member),
+            _by_model("outside", outside),
+            confidence_column,
+        )
 
     @property
     def paths(self) -> tuple[Path, ...]:

@@ -122,13 +122,13 @@ def measure(
         def variations(_: str, done: float, what: str = what, i: int = i) -> None:
             report(what, (i + CURVES_SHARE + (1 - CURVES_SHARE) * done) / len(tasks))
 
-        given = probs.take(rows) if whole.belief is not None else np.asarray(probs)[rows], chosen
-        ranked = {"confidence": None if confidence is None else confidence[rows]}
-        told = {"groups": patients, "outside": outside, **ranked}
+        part = probs.take(rows) if whole.belief is not None else np.asarray(probs)[rows]
+        told: dict[str, Any] = {"groups": patients, "outside": outside}
+        told["confidence"] = None if confidence is None else confidence[rows]
         curve = subsample_curve(
-            metric, *given, fractions, repeats, seed, progress=curves, **told, **own
+            metric, part, chosen, fractions, repeats, seed, progress=curves, **told, **own
         )
-        known = predictions_of(*given, **told)
+        known = predictions_of(part, chosen, **told)
         parts = Partition(repeats=repeats, seed=seed)
         paths = paths_of(known, request.asked[metric], parts, variations)
         found.append(Steadiness(metric, raters, curve, _variation(paths), paths))

@@ -63,7 +63,8 @@ class TableColumns:
             return self
         known = open_table(file, delimiter=self.delimiter, encoding=self.encoding).columns
         names = ("label_column", "group_column", "weight_column")
-        return replace(self, **{name: None for name in names if getattr(self, name) not in known})
+        absent: dict[str, Any] = {n: None for n in names if getattr(self, n) not in known}
+        return replace(self, **absent)
 
     def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
         """Return the file to read ratings from: the one given, that of the predictions, or none."""

@@ -238,11 +238,12 @@ def _cell_smoother(cell: tuple[Array, Array], options: Options) -> Array:
 def _moved_bound(cells: CellSums, value: float, q: float | None, options: Options) -> float:
     """Return how far the curve of cells may be from that of the scores: measured, not proven.
 
-    Eight times what moving all scores to one end of their cells does, and four mean widths of a
-    cell: half of that was passed by one in 25 sets of 400 spread or saturated scores. No less than
-    the widest cell: where few cells hold two scores the mean is next to nothing, and a quantile
-    may be the error at one of them. And where a cell holds a large share of the labels, the square
-    of that share: the curve within it cannot be seen. A quantile may also fall on its neighbour.
+    Eight times what moving all scores to one end of their cells does, four mean widths of a cell
+    and no less than the widest, and the largest share of the labels in a cell of several scores:
+    within it the places where R's tree is cut, and so the vertices of the curve, cannot be seen. A
+    quantile may also fall on its neighbour. Of 4,386 sets of 60 to 1,500 spread, rounded, saturated
+    or piled-up scores none passed it, nor a third of it; E50 and E90 came up to 0.1 and 0.96 of it
+    in 1,037. With the square of that share one set in seventy passed it.
     """
     moved, width, hidden = [], 0.0, 0.0
     for end in (2, 4):
@@ -261,7 +262,7 @@ def _moved_bound(cells: CellSums, value: float, q: float | None, options: Option
     if q is not None:
         found = _gaps(cells.scores(), options)
         width += _mean([_next_to(gap, mass, q, hidden) for gap, mass in found])
-    return 8 * max(abs(m - value) for m in moved) + width + hidden**2
+    return 8 * max(abs(m - value) for m in moved) + width + hidden
 
 
 def _next_to(gap: Array, mass: Array, q: float, step: float) -> float:

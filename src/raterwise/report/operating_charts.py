@@ -69,7 +69,7 @@ def decisions(models: Mapping[str, DecisionCurve]) -> Spec:
     colours = [SERIES[i % len(SERIES)] for i in range(len(models))]
     colours += [INK if who == RATER else FAINT for who in others]
     names = [*models, *others]
-    columns = 1 if any(len(name) > LONG for name in names) else 3
+    columns = 1 if any(len(name) > LONG for name in names) else 4
     colour = alt.Color(
         "who:N", sort=None, scale=alt.Scale(domain=names, range=colours),
         legend=alt.Legend(title=None, symbolType="circle", columns=columns),

@@ -94,7 +94,7 @@ def _reference_standard(results: Results) -> str:
     each = counted_in_words(most, "rating") if fewest == most else f"{fewest} to {most} ratings"
     mean = "" if fewest == most else f" (mean {raters['mean']:.1f})"
     who = f" The raters were {', '.join(map(markdown_text, names))}." if _named(names) else (
-        " The identity of the raters was not recorded."
+        " The raters are not named in the data."
     )  # fmt: skip
     if most == 1:
         return (
@@ -187,6 +187,16 @@ def _results(results: Results) -> Iterator[str]:
                 if e.group == group and e.value is not None]  # fmt: skip
         if said:
             yield f"*{group or 'Measures'}.* {' '.join(said)}"
+    if test := results.data.get("exchangeability"):
+        found_out = (
+            "the raters were not interchangeable"
+            if test["p_value"] < test["significance"]
+            else "there was no evidence that the raters are not interchangeable"
+        )
+        cases = f"{test['cases']:,} cases"
+        yield f"By a permutation test over {cases}, {found_out} (p {_p(test['p_value'])})."
+    if readers := results.data.get("readers"):
+        yield _plain(readers["sentence"]) + "."
     undefined = [e for e in results.values() if e.value is None]
     for reason in dict.fromkeys(e.undefined for e in undefined):
         names = _joined([markdown_text(e.title) for e in undefined if e.undefined == reason])

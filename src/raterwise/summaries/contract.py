@@ -73,6 +73,10 @@ class Plan(Protocol):
 class Summary(Protocol):
     """A mergeable table of some cases."""
 
+    @property
+    def plan(self) -> Any:
+        """What it keeps of them."""
+
     def __add__(self, other: Self) -> Self: ...
 
     def absorb(self, rows: Rows) -> None:

@@ -189,7 +189,10 @@ def _of_cells(
     """Return the same for scores of which the lowest is in cell `lowest`."""
     cell = locate(masses.score, edges) - lowest
     unit = np.zeros_like(cell) if masses.unit is None else masses.unit
-    fields = {0: masses.mass > 0, 1: masses.mass, 3: masses.mass * masses.score, 4: masses.hits}
+    fields: dict[int, NDArray[Any]] = {
+        0: masses.mass > 0, 1: masses.mass, 3: masses.mass * masses.score, 4: masses.hits
+    }  # fmt: skip
+    sums: dict[int, NDArray[Any]]
     number = int(unit.max(initial=0)) + 1
     place = cell * number + unit
     size = (int(cell[-1]) + 1) * number

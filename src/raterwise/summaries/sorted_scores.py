@@ -243,8 +243,8 @@ class SortedScores:
         return self.units <= 1 or not any(len(piece.units) for piece in self.pieces)
 
     def _masses(self, c: int, *, with_units: bool) -> ScoreMasses:
-        order, *columns, unit = self.sorted_columns(c)
-        return ScoreMasses.in_order(order, *columns, unit if with_units else None)
+        order, score, mass, hits, unit = self.sorted_columns(c)
+        return ScoreMasses.in_order(order, score, mass, hits, unit if with_units else None)
 
     def sorted_columns(self, c: int = 0) -> tuple[Any, ...]:
         """Return the order of one channel's cases, and their scores, masses, hits and units.
