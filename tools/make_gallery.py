@@ -26,7 +26,7 @@ from raterwise.results import Results
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 DPI = 110
 WIDTH, HEIGHT = 1000, 640
-SECTIONS = ("reliability", "thresholds", "recalibration", "worklist")
+SECTIONS = ("reliability", "metrics", "thresholds", "recalibration", "worklist")
 """Of the report, besides its top."""
 
 
