@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 
 import reports
 from raterwise.cli import app
+from raterwise.report import page
 
 selenium = pytest.importorskip(
     "selenium", reason="browser tests need selenium: pip install selenium"
@@ -151,6 +152,22 @@ def test_every_chart_is_drawn(browser: Any, folder: Path, name: str, charts: int
         assert len(svg.find_elements(By.CSS_SELECTOR, "path")) > 5
         assert svg.size["width"] > 250 and svg.size["width"] <= place.size["width"] + 1
         assert len(place.get_attribute("aria-label")) > 15
+
+
+def test_the_whole_bundle_draws_as_well(
+    browser: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is not known what vl-convert carries, the page has all of it and draws the same."""
+    view(browser, folder / "two.html")
+    known = re.sub(r"clip\d+", "clip", drawing(browser, "roc-chart"))
+    monkeypatch.setattr(page, "CARRIED", {})
+    page.chart_library.cache_clear()
+    reports.two_classes().to_html(folder / "whole.html")
+    page.chart_library.cache_clear()
+    view(browser, folder / "whole.html")
+    assert browser.get_log("browser") == []
+    assert (folder / "whole.html").stat().st_size > (folder / "two.html").stat().st_size + 200_000
+    assert re.sub(r"clip\d+", "clip", drawing(browser, "roc-chart")) == known
 
 
 def test_the_operating_point_moves(browser: Any, folder: Path) -> None:
