@@ -293,6 +293,16 @@ def test_version_and_help() -> None:
     assert "evaluate" in run("").output
 
 
+@pytest.mark.parametrize(
+    "command", [c.name or c.callback.__name__ for c in app.registered_commands]
+)
+def test_help_shows_what_a_person_types(command: str) -> None:
+    """FILE, N and TEXT; nothing after a switch, and no type of Python's."""
+    shown = run(f"{command} --help").stdout
+    assert "<bool>" not in shown and "list[" not in shown and "<str>" not in shown
+    assert re.search(r"--(html|out)\b.*FILE", shown)
+
+
 def test_every_option_is_documented() -> None:
     """docs/command_line.md speaks of every option, and of no other."""
     page = (ROOT / "docs" / "command_line.md").read_text(encoding="utf-8")

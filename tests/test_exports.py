@@ -180,7 +180,7 @@ def test_words_for_a_paper(results: rw.Results) -> None:
         "TRIPOD+AI 10; CLAIM 21: How the sample size was chosen",
         "| 20a, 21 | 35 | Numbers analysed and left out | Methods, cases |",
         "TRIPOD+AI 8b; CLAIM 16: Qualification and experience of the raters.",
-        "Mimori T, Sasada K",
+        "T. Mimori, K. Sasada",
         "smith, lee, &lt;b>evil&lt;/b>",
     ):
         assert said in text, said

@@ -97,7 +97,7 @@ def test_the_same_facts_and_warnings_from_memory_and_a_stream(tmp_path: Path) ->
     exact = [note for note in found.warnings if not note.startswith("approximate")]
     assert exact == list(plain.warnings)
     assert len(exact) == 4
-    assert any(note.startswith("only 120 cases for 15 bins, 8.0 a bin") for note in exact)
+    assert any(note.startswith("only 120 cases for 15 bins, 8.0 per bin") for note in exact)
     assert "one patient has 30 of 120 cases (25%) and dominates the figures" in exact
     of_findings = as_findings(held, "ece,brier,kde_ece", resamples=50)
     assert of_findings.warnings == plain.warnings

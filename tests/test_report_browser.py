@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 
 import reports
 from raterwise.cli import app
+from raterwise.report import page
 
 selenium = pytest.importorskip(
     "selenium", reason="browser tests need selenium: pip install selenium"
@@ -63,8 +64,15 @@ def folder_of_reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reports.comparison().to_html(folder / "comparison.html")
     reports.with_subgroups().to_html(folder / "subgroups.html")
     reports.results().to_html(folder / "full.html", **reports.further_parts())
-    done = CliRunner().invoke(app, ["demo", "--resamples", "20", "--out", str(folder / "demo")])
-    assert done.exit_code == 0, done.output
+    demo = folder / "demo"
+    for command in (
+        f"demo --resamples 20 --out {demo}",
+        f"agreement {demo}/ratings.csv --resamples 20 --html {folder}/agreement.html",
+        f"plan brier {demo}/predictions.csv --ratings {demo}/ratings.csv --cases 50,100 "
+        f"--raters 1,2 --budget 100 --html {folder}/plan.html",
+    ):
+        done = CliRunner().invoke(app, command.split())
+        assert done.exit_code == 0, done.output
     (folder / "demo" / "report.html").rename(folder / "demo.html")
     reports.two_classes().to_html(folder / "two.html")
     return folder
@@ -98,7 +106,7 @@ def view(
     browser.get("about:blank")
     browser.get_log("browser"), browser.get_log("performance")
     browser.get(path.as_uri())
-    drawn = "return document.documentElement.dataset.drawn"
+    drawn = "return document.documentElement.dataset.drawn || !document.querySelector('.chart')"
     WebDriverWait(browser, 30).until(lambda b: b.execute_script(drawn))
     return browser
 
@@ -144,6 +152,22 @@ def test_every_chart_is_drawn(browser: Any, folder: Path, name: str, charts: int
         assert len(svg.find_elements(By.CSS_SELECTOR, "path")) > 5
         assert svg.size["width"] > 250 and svg.size["width"] <= place.size["width"] + 1
         assert len(place.get_attribute("aria-label")) > 15
+
+
+def test_the_whole_bundle_draws_as_well(
+    browser: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is not known what vl-convert carries, the page has all of it and draws the same."""
+    view(browser, folder / "two.html")
+    known = re.sub(r"clip\d+", "clip", drawing(browser, "roc-chart"))
+    monkeypatch.setattr(page, "CARRIED", {})
+    page.chart_library.cache_clear()
+    reports.two_classes().to_html(folder / "whole.html")
+    page.chart_library.cache_clear()
+    view(browser, folder / "whole.html")
+    assert browser.get_log("browser") == []
+    assert (folder / "whole.html").stat().st_size > (folder / "two.html").stat().st_size + 200_000
+    assert re.sub(r"clip\d+", "clip", drawing(browser, "roc-chart")) == known
 
 
 def test_the_operating_point_moves(browser: Any, folder: Path) -> None:
@@ -377,7 +401,9 @@ def test_dark_and_light_and_paper(browser: Any, folder: Path) -> None:
     assert page > 240 and ink < 80
 
 
-@pytest.mark.parametrize("name", ["report", "comparison", "subgroups", "full", "demo", "two"])
+@pytest.mark.parametrize(
+    "name", ["report", "comparison", "subgroups", "full", "demo", "two", "plan", "agreement"]
+)
 def test_a_phone_does_not_scroll_sideways(browser: Any, folder: Path, name: str) -> None:
     """At 375 pixels nothing is wider than the window, also with every table open."""
     view(browser, folder / f"{name}.html", width=375)
@@ -391,7 +417,9 @@ def test_a_phone_does_not_scroll_sideways(browser: Any, folder: Path, name: str)
     not AXE.is_file(), reason="the accessibility check needs axe-core: npm install axe-core"
 )
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["report", "comparison", "subgroups", "full", "demo", "two"])
+@pytest.mark.parametrize(
+    "name", ["report", "comparison", "subgroups", "full", "demo", "two", "plan", "agreement"]
+)
 def test_accessibility(browser: Any, folder: Path, name: str, dark: bool) -> None:
     """axe-core finds nothing serious, in the light and in the dark."""
     view(browser, folder / f"{name}.html", dark=dark)

@@ -390,7 +390,7 @@ def test_parts_are_summarised_apart_and_merged(tmp_path: Path) -> None:
         k: v for k, v in streamed["data"].items() if k not in apart
     }
     assert (merged["data"]["patients"], streamed["data"]["patients"]) == (100, 50)
-    told = "the 100 patients were counted in 2 summaries, which do not name them"
+    told = "the 2 summaries do not name their 100 patients"
     assert any(told in warning for warning in merged["warnings"])
     assert not any("summaries" in warning for warning in streamed["warnings"])
     with pytest.raises(rw.InvalidInputError, match=r"other numbers of summaries.*: 2 and 1"):

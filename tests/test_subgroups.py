@@ -449,7 +449,7 @@ def test_subgroups_on_the_command_line(table: Path, tmp_path: Path) -> None:
     shown = run(*given, "--subgroup-column", "scanner", "--resamples", "100", "--out", out,
                 "--subgroup-metrics", "ece,accuracy")  # fmt: skip
     assert shown.exit_code == 0, shown.output
-    assert "By scanner" in shown.output and "adjusted for all levels and" in shown.output
+    assert "By scanner" in shown.output and "p is adjusted for all" in shown.output
     assert "warning: scanner = (missing): only 1 case" in shown.output
     found = Results.from_json(out)
     assert [(s.level, s.cases) for s in found.subgroups] == [

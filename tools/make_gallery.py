@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import io
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from PIL import Image
 
 import raterwise as rw
 from raterwise import plots
@@ -26,7 +28,8 @@ from raterwise.results import Results
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 DPI = 110
 WIDTH, HEIGHT = 1000, 640
-SECTIONS = ("reliability", "thresholds", "recalibration", "worklist")
+COLOURS = 96
+SECTIONS = ("reliability", "metrics", "thresholds", "recalibration", "worklist")
 """Of the report, besides its top."""
 
 
@@ -110,7 +113,8 @@ def photograph(results: Results, parts: dict[str, Any]) -> None:
             photos[f"report_{name}"] = _photo(driver, _top(driver, name))
         driver.quit()
     for name, png in photos.items():
-        (IMAGES / f"{name}.png").write_bytes(png)
+        few = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLOURS)  # a third of the size
+        few.save(IMAGES / f"{name}.png", optimize=True)
         print(f"docs/images/{name}.png")
 
 

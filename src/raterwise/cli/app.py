@@ -26,6 +26,7 @@ from raterwise.cli.demo import demo
 from raterwise.cli.evaluate import EXAMPLES, evaluate
 from raterwise.cli.merge import EXAMPLES as MERGE_EXAMPLES
 from raterwise.cli.merge import merge
+from raterwise.cli.plain_help import PlainCommand, in_plain_words
 from raterwise.cli.plan import EXAMPLES as PLAN_EXAMPLES
 from raterwise.cli.plan import plan
 from raterwise.cli.reading import NOTES
@@ -51,6 +52,10 @@ class OneLineErrors(TyperGroup):
 
     program = "raterwise"
     """Whose errors they are."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with words for people."""
+        return in_plain_words(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; what was typed is kept for the provenance of results."""
@@ -101,17 +106,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog=EXAMPLES)(evaluate)
-app.command(epilog=COMPARE_EXAMPLES)(compare)
-app.command(epilog=REPORT_EXAMPLES)(report)
-app.command(epilog=CALIBRATE_EXAMPLES)(calibrate)
-app.command(epilog=WORKLIST_EXAMPLES)(worklist)
-app.command(epilog=STABILITY_EXAMPLES)(stability)
-app.command(epilog=PLAN_EXAMPLES)(plan)
-app.command(epilog=SEGMENT_EXAMPLES)(segment)
-app.command(epilog=AGREEMENT_EXAMPLES)(agreement)
-app.command(epilog=MERGE_EXAMPLES)(merge)
-app.command()(demo)
+app.command(cls=PlainCommand, epilog=EXAMPLES)(evaluate)
+app.command(cls=PlainCommand, epilog=COMPARE_EXAMPLES)(compare)
+app.command(cls=PlainCommand, epilog=REPORT_EXAMPLES)(report)
+app.command(cls=PlainCommand, epilog=CALIBRATE_EXAMPLES)(calibrate)
+app.command(cls=PlainCommand, epilog=WORKLIST_EXAMPLES)(worklist)
+app.command(cls=PlainCommand, epilog=STABILITY_EXAMPLES)(stability)
+app.command(cls=PlainCommand, epilog=PLAN_EXAMPLES)(plan)
+app.command(cls=PlainCommand, epilog=SEGMENT_EXAMPLES)(segment)
+app.command(cls=PlainCommand, epilog=AGREEMENT_EXAMPLES)(agreement)
+app.command(cls=PlainCommand, epilog=MERGE_EXAMPLES)(merge)
+app.command(cls=PlainCommand)(demo)
 
 
 def _print_version(wanted: bool) -> None:

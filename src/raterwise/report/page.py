@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import version
 from importlib.resources import files
 
 from raterwise import __version__
@@ -73,12 +74,12 @@ def chart_library() -> str:
     altair()  # which says how to install what is missing
     import vl_convert
 
-    carried = CARRIED.get(".".join(vl_convert.__version__.split(".")[:2]))
+    carried = CARRIED.get(".".join(version("vl-convert-python").split(".")[:2]))
     if carried is None:
         return _inline(str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")))
     vega, interpreter = (
-        f'"{NPM}/{name}@{version}/+esm"'
-        for name, version in zip(("vega", "vega-interpreter"), carried, strict=True)
+        f'"{NPM}/{name}@{number}/+esm"'
+        for name, number in zip(("vega", "vega-interpreter"), carried, strict=True)
     )
     made = vl_convert.javascript_bundle(
         f"import {{ parse, View }} from {vega};"

@@ -13,7 +13,7 @@ from raterwise.report.extras import interchangeable, worklist
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.page import page
 from raterwise.report.provenance import provenance
-from raterwise.report.sections import Charts, figure, section
+from raterwise.report.sections import Charts, as_sentence, figure, section
 from raterwise.report.steadiness import stability
 from raterwise.report.words import natural, number, p_value, percent
 
@@ -80,7 +80,8 @@ def plan_page(
                role="group", aria_label="Every design")  # fmt: skip
     shown = section("plan", "What would each design give?", figure(chart, caption, None), table)
     content = [_first(told, basis, notes), shown, _origin(origin)]
-    return page(f"How many cases and raters does {metric} need?", "", content, found)
+    title = "How many cases and raters does the study need?"
+    return page(title, f"Planned for: {metric}", content, found)
 
 
 def agreement_page(
@@ -126,7 +127,7 @@ def _first(told: Sequence[str], basis: str, notes: Iterable[str]) -> Html:
     """Return the first lines of a page: what was found, on what it rests, what to know."""
     lines = [el("p", line, class_="headline" if i == 0 else None) for i, line in enumerate(told)]
     panel = el("div", lines, el("p", f"Based on {basis}.", class_="basis"), class_="panel")
-    noted = [el("li", f"{note[:1].upper()}{note[1:]}") for note in notes]
+    noted = [el("li", as_sentence(note)) for note in notes]
     title = el("h3", "Before you rely on this")
     warned = el("div", title, el("ul", noted), class_="warnings") if noted else None
     return section("verdict", "In brief", panel, warned)

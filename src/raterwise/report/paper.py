@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from raterwise.catalog import CATALOG
+from raterwise.report.references import papers_of
 from raterwise.report.tables import markdown_text
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import counted_in_words, number
@@ -14,17 +14,6 @@ from raterwise.results import Results, left_out
 
 __all__ = ["text_of"]
 
-PAPERS = {
-    "LH": "Mimori T, Sasada K, Matsui H, Sato I. Diagnostic uncertainty calibration: towards "
-    "reliable machine predictions in medical domain. AISTATS 2021, PMLR 130:3664-3672.",
-    "RECE": "Gupta M, Basu S, Arora C. How reliable are the metrics used for assessing "
-    "reliability in medical imaging? MICCAI 2023, LNCS 14222:149-158.",
-    "MR": "Riera-Marín M, García López J, Rodríguez-Comas J, González Ballester MA, Galdran A. "
-    "Multi-rater calibration error estimation. UNSURE workshop, MICCAI 2025.",
-    "CCC": "Huang X, Yang J, Li L, Deng H, Ni B, Xu Y. Evaluating and boosting uncertainty "
-    "quantification in classification. arXiv 1909.06030, 2019.",
-}
-"""The papers that references name by a short word."""
 TRIPOD = (
     "Collins GS, Moons KGM, Dhiman P, et al. TRIPOD+AI statement: updated guidance for reporting "
     "clinical prediction models that use regression or machine learning methods. BMJ 2024;385:"
@@ -207,9 +196,9 @@ def _results(results: Results) -> Iterator[str]:
 
 def _sentence(e: Any, results: Results) -> str:
     title, level = markdown_text(e.title), f"{100 * results.options.get('level', 0.95):g} % CI"
-    ends = "" if e.low is None else f" ({level} {_figure(e.low)} to {_figure(e.high)})"
+    ends = "" if e.low is None else f" ({level} {number(e.low)} to {number(e.high)})"
     tested = "" if e.p_value is None else f", p {_p(e.p_value)}"
-    return f"{title} was {_figure(e.value)}{ends}{tested}."
+    return f"{title} was {number(e.value)}{ends}{tested}."
 
 
 def _about_subgroups(results: Results) -> str:
@@ -230,7 +219,7 @@ def _about_subgroups(results: Results) -> str:
         )
     said = "; ".join(
         f"{markdown_text(d.metric)} in {markdown_text(g.variable)} = {markdown_text(g.level)} "
-        f"differed by {_figure(d.difference)} (adjusted p {_p(d.adjusted_p_value)})"
+        f"differed by {number(d.difference)} (adjusted p {_p(d.adjusted_p_value)})"
         for g, d in told
     )
     return f"Of {made} comparisons between levels of {variables} and all other cases: {said}."
@@ -275,12 +264,8 @@ def _unanswered(results: Results) -> str:
 
 
 def _references(results: Results) -> str:
-    given = " ".join(e.reference for e in results.values())
-    papers = [text for short, text in PAPERS.items() if re.search(rf"\b{short}\b", given)]
-    others = {part.strip() for e in results.values() for part in e.reference.split(";")}
-    named = sorted(o for o in others if o and not any(re.match(rf"{s}\b", o) for s in PAPERS))
-    short = [f"Of single measures: {'; '.join(map(markdown_text, named))}."] if named else []
-    return "\n".join(f"- {text}" for text in (TRIPOD, CLAIM, *papers, *short))
+    papers = map(markdown_text, papers_of(results.values()))
+    return "\n".join(f"- {text}" for text in (TRIPOD, CLAIM, *papers))
 
 
 def _named(names: Any) -> bool:
@@ -291,13 +276,6 @@ def _joined(names: list[str]) -> str:
     if len(names) < 2:
         return "".join(names)
     return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _figure(value: float | None) -> str:
-    """Return a figure for readers: three decimals, "< 0.001" where those would be 0."""
-    if value is not None and 0 < abs(value) < 0.0005:
-        return "< 0.001" if value > 0 else "> −0.001"
-    return number(value)
 
 
 def _p(value: float | None) -> str:

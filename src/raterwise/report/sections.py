@@ -20,6 +20,7 @@ from raterwise.results import Estimate, Results
 __all__ = [
     "LESS_CHANCE",
     "Charts",
+    "as_sentence",
     "bins_table",
     "chosen",
     "disagreement",
@@ -100,22 +101,23 @@ def summary(results: Results) -> Html:
 
 def warnings(results: Results) -> Html | None:
     """Return what to know before believing the figures, where there is anything."""
-    notes = [_as_sentence(warning) for warning in results.warnings]
+    notes = [as_sentence(warning) for warning in results.warnings]
     if not notes:
         return None
     title = el("h3", "Before you rely on this")
     return el("div", title, el("ul", [el("li", note) for note in notes]), class_="warnings")
 
 
-def _as_sentence(warning: str) -> str:
-    """Return a warning with a capital, unless it begins with the name of a file.
+def as_sentence(warning: str) -> str:
+    """Return a warning with a full stop, and a capital unless it begins with the name of a file.
 
-    >>> _as_sentence("only 12 cases"), _as_sentence("one patient"), _as_sentence("r.csv: 2 rows")
-    ('Only 12 cases', 'One patient', 'r.csv: 2 rows')
+    >>> as_sentence("only 12 cases"), as_sentence("why?"), as_sentence("r.csv: 2 rows")
+    ('Only 12 cases.', 'Why?', 'r.csv: 2 rows.')
     """
     first = warning.split(":")[0]
     is_file = ":" in warning and "." in first and " " not in first
-    return warning if is_file else warning[:1].upper() + warning[1:]
+    ended = warning if warning.endswith((".", "?", "!", "…")) else f"{warning}."
+    return ended if is_file else ended[:1].upper() + ended[1:]
 
 
 def metrics(results: Results, single: Results | None) -> Html:

@@ -122,7 +122,7 @@ def drawn_curves(curves: Mapping[str, Any], highest: float) -> Spec:
     sizes = sorted({int(size) for curve in curves.values() for size in curve.sizes})
     x = alt.X("cases:Q", title=f"{unit} in the subset", scale=alt.Scale(type="log", nice=False),
               axis=alt.Axis(values=sizes, format="d", labelOverlap="greedy"))  # fmt: skip
-    lowest = min((row["low"] for row in rows), default=0.0)
+    lowest = min(float(np.nanmin(curve.mean - curve.std)) for curve in curves.values())
     scale = alt.Scale(domain=[min(lowest, 0.0), 1.05 * highest or 1.0])
     title = "Mean ± standard deviation"
     band = base.mark_area(fillOpacity=0.2).encode(
