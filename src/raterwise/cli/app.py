@@ -22,8 +22,10 @@ from raterwise.cli.calibrate import EXAMPLES as CALIBRATE_EXAMPLES
 from raterwise.cli.calibrate import calibrate
 from raterwise.cli.compare import EXAMPLES as COMPARE_EXAMPLES
 from raterwise.cli.compare import compare
+from raterwise.cli.demo import EXAMPLES as DEMO_EXAMPLES
 from raterwise.cli.demo import demo
 from raterwise.cli.evaluate import EXAMPLES, evaluate
+from raterwise.cli.help import PlainHelp, usage_in_words
 from raterwise.cli.merge import EXAMPLES as MERGE_EXAMPLES
 from raterwise.cli.merge import merge
 from raterwise.cli.plan import EXAMPLES as PLAN_EXAMPLES
@@ -72,6 +74,12 @@ class OneLineErrors(TyperGroup):
             said = as_options(_in_words(error), getattr(error, "argument", None))
             typer.echo(f"{self.program}: {' '.join(said.split())}", err=True)
             raise typer.Exit(BAD_INPUT) from None
+        except Exception as error:
+            if not hasattr(error, "format_message"):  # a usage error, whoever's class it is
+                raise
+            path = getattr(getattr(error, "ctx", None), "command_path", self.program)
+            typer.echo(f"{self.program}: {usage_in_words(error)}\nUsage: {path} --help", err=True)
+            raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             typer.echo(f"{self.program}: interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
@@ -101,17 +109,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog=EXAMPLES)(evaluate)
-app.command(epilog=COMPARE_EXAMPLES)(compare)
-app.command(epilog=REPORT_EXAMPLES)(report)
-app.command(epilog=CALIBRATE_EXAMPLES)(calibrate)
-app.command(epilog=WORKLIST_EXAMPLES)(worklist)
-app.command(epilog=STABILITY_EXAMPLES)(stability)
-app.command(epilog=PLAN_EXAMPLES)(plan)
-app.command(epilog=SEGMENT_EXAMPLES)(segment)
-app.command(epilog=AGREEMENT_EXAMPLES)(agreement)
-app.command(epilog=MERGE_EXAMPLES)(merge)
-app.command()(demo)
+app.command(cls=PlainHelp, epilog=EXAMPLES)(evaluate)
+app.command(cls=PlainHelp, epilog=COMPARE_EXAMPLES)(compare)
+app.command(cls=PlainHelp, epilog=REPORT_EXAMPLES)(report)
+app.command(cls=PlainHelp, epilog=CALIBRATE_EXAMPLES)(calibrate)
+app.command(cls=PlainHelp, epilog=WORKLIST_EXAMPLES)(worklist)
+app.command(cls=PlainHelp, epilog=STABILITY_EXAMPLES)(stability)
+app.command(cls=PlainHelp, epilog=PLAN_EXAMPLES)(plan)
+app.command(cls=PlainHelp, epilog=SEGMENT_EXAMPLES)(segment)
+app.command(cls=PlainHelp, epilog=AGREEMENT_EXAMPLES)(agreement)
+app.command(cls=PlainHelp, epilog=MERGE_EXAMPLES)(merge)
+app.command(cls=PlainHelp, epilog=DEMO_EXAMPLES)(demo)
 
 
 def _print_version(wanted: bool) -> None:
