@@ -22,11 +22,8 @@ def check_told(told: Mapping[str, Any]) -> None:
         resamples=told["resamples"],
         level=told["level"],
         seed=told["seed"],
-        given={
-            "belief": bool(told["samples"] or told["member"]),
-            "confidence": told["confidence_column"] is not None,
-            "outside": told["outside"] is not None,
-        },
+        confidence=told["confidence_column"] is not None,
+        outside=told["outside"] is not None,
     )
     for name in comma_list(told["subgroup_metrics"]):
         try:
@@ -44,19 +41,18 @@ def check_asked(
     resamples: int = 0,
     level: float = 0.95,
     seed: int = 0,
-    given: Mapping[str, bool] | None = None,
+    confidence: bool = False,
+    outside: bool = False,
 ) -> None:
     """Refuse metrics, their options and settings that cannot be; `asked` is what `asked_of` gives.
 
-    "all" stands for every metric here: how many classes there are is not known yet.
+    "all" stands for every metric here: whether there are two classes, or draws of an ensemble, is
+    not known yet.
     """
     from raterwise.inference.settings import Settings
     from raterwise.metric import Given
     from raterwise.request import Request
 
-    there = dict(given or {})
-    known = Given(samples=2 * there.get("belief", False), **there)
-    classes = 2 if metrics == "all" else None
-    Request.of(
-        metrics, **asked, settings=Settings(resamples, level, seed), given=known, classes=classes
-    )
+    given = Given(belief=True, samples=2, confidence=confidence, outside=outside)
+    settings, classes = Settings(resamples, level, seed), 2 if metrics == "all" else None
+    Request.of(metrics, **asked, settings=settings, given=given, classes=classes)
