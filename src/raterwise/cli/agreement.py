@@ -22,6 +22,7 @@ from raterwise.cli.writing import (
     origin_of,
     write_json,
 )
+from raterwise.inference.settings import Settings
 from raterwise.io.files import write_text_atomically
 from raterwise.io.layouts import RatingColumns
 from raterwise.io.rated import RatedTable, read_rated
@@ -114,6 +115,7 @@ def agreement(
     check_json(out)
     check_html(html)
     check_outputs((out, html), (ratings,))
+    Settings(resamples, level, seed, unit.value)  # which says at once what cannot be
     columns = RatingColumns(
         layout=None if ratings_layout is None else Layout(ratings_layout).value,
         rater_columns=comma_list(rater_columns), rater_prefix=rater_prefix,

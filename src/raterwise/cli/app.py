@@ -22,11 +22,12 @@ from raterwise.cli.calibrate import EXAMPLES as CALIBRATE_EXAMPLES
 from raterwise.cli.calibrate import calibrate
 from raterwise.cli.compare import EXAMPLES as COMPARE_EXAMPLES
 from raterwise.cli.compare import compare
+from raterwise.cli.demo import EXAMPLES as DEMO_EXAMPLES
 from raterwise.cli.demo import demo
 from raterwise.cli.evaluate import EXAMPLES, evaluate
+from raterwise.cli.help import PlainHelp, in_plain_words, usage_in_words
 from raterwise.cli.merge import EXAMPLES as MERGE_EXAMPLES
 from raterwise.cli.merge import merge
-from raterwise.cli.plain_help import PlainCommand, in_plain_words
 from raterwise.cli.plan import EXAMPLES as PLAN_EXAMPLES
 from raterwise.cli.plan import plan
 from raterwise.cli.reading import NOTES
@@ -55,7 +56,7 @@ class OneLineErrors(TyperGroup):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, with words for people."""
-        return in_plain_words(super().get_params(ctx))
+        return in_plain_words(super().get_params(ctx), ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; what was typed is kept for the provenance of results."""
@@ -76,6 +77,12 @@ class OneLineErrors(TyperGroup):
         except (RaterwiseError, OSError) as error:
             said = as_options(_in_words(error), getattr(error, "argument", None))
             typer.echo(f"{self.program}: {' '.join(said.split())}", err=True)
+            raise typer.Exit(BAD_INPUT) from None
+        except Exception as error:
+            if not hasattr(error, "format_message"):  # a usage error, whoever's class it is
+                raise
+            path = getattr(getattr(error, "ctx", None), "command_path", self.program)
+            typer.echo(f"{self.program}: {usage_in_words(error)}\nUsage: {path} --help", err=True)
             raise typer.Exit(BAD_INPUT) from None
         except KeyboardInterrupt:
             typer.echo(f"{self.program}: interrupted", err=True)
@@ -106,17 +113,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(cls=PlainCommand, epilog=EXAMPLES)(evaluate)
-app.command(cls=PlainCommand, epilog=COMPARE_EXAMPLES)(compare)
-app.command(cls=PlainCommand, epilog=REPORT_EXAMPLES)(report)
-app.command(cls=PlainCommand, epilog=CALIBRATE_EXAMPLES)(calibrate)
-app.command(cls=PlainCommand, epilog=WORKLIST_EXAMPLES)(worklist)
-app.command(cls=PlainCommand, epilog=STABILITY_EXAMPLES)(stability)
-app.command(cls=PlainCommand, epilog=PLAN_EXAMPLES)(plan)
-app.command(cls=PlainCommand, epilog=SEGMENT_EXAMPLES)(segment)
-app.command(cls=PlainCommand, epilog=AGREEMENT_EXAMPLES)(agreement)
-app.command(cls=PlainCommand, epilog=MERGE_EXAMPLES)(merge)
-app.command(cls=PlainCommand)(demo)
+app.command(cls=PlainHelp, epilog=EXAMPLES)(evaluate)
+app.command(cls=PlainHelp, epilog=COMPARE_EXAMPLES)(compare)
+app.command(cls=PlainHelp, epilog=REPORT_EXAMPLES)(report)
+app.command(cls=PlainHelp, epilog=CALIBRATE_EXAMPLES)(calibrate)
+app.command(cls=PlainHelp, epilog=WORKLIST_EXAMPLES)(worklist)
+app.command(cls=PlainHelp, epilog=STABILITY_EXAMPLES)(stability)
+app.command(cls=PlainHelp, epilog=PLAN_EXAMPLES)(plan)
+app.command(cls=PlainHelp, epilog=SEGMENT_EXAMPLES)(segment)
+app.command(cls=PlainHelp, epilog=AGREEMENT_EXAMPLES)(agreement)
+app.command(cls=PlainHelp, epilog=MERGE_EXAMPLES)(merge)
+app.command(cls=PlainHelp, epilog=DEMO_EXAMPLES)(demo)
 
 
 def _print_version(wanted: bool) -> None:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from raterwise.cli import draw_options, options
 from raterwise.cli.before_after import record_of, write_page
+from raterwise.cli.checks import check_asked
 from raterwise.cli.members import Members, each_draw, write_draws
 from raterwise.cli.options import Input, Method, OnProblem, Unit, asked_of, prevalences
 from raterwise.cli.reading import (
@@ -185,6 +186,8 @@ def calibrate(
     refuse_overwriting([out / name for name in names], inputs)
     if method is Method.none and not alpha:
         raise InvalidInputError("--method: none leaves nothing to do without --alpha")
+    told = asked_of(bins, question, per, option)
+    check_asked(metrics or "all", told, resamples=resamples, level=level, seed=seed)
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
         known, new = (
@@ -211,9 +214,9 @@ def calibrate(
         comparison = None
         if new.labels is not None:
             comparison = _compared(
-                new, found, new.belief(input.value), metrics,
-                **asked_of(bins, question, per, option), resamples=resamples, level=level,
-                seed=seed, unit=unit.value, on_single=on_single.value, progress=report,
+                new, found, new.belief(input.value), metrics, **told,
+                resamples=resamples, level=level, seed=seed, unit=unit.value,
+                on_single=on_single.value, progress=report,
             )  # fmt: skip
     read = dict.fromkeys((*known.table.notes, *new.table.notes))
     notes = [*overlap["warnings"], *read, *heard, *both[0].notes(fit), *both[1].notes(apply)]

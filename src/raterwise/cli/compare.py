@@ -15,6 +15,7 @@ from rich.text import Text
 
 from raterwise.cli import draw_options, options
 from raterwise.cli.by_finding import compare_findings, finding_of, print_differences
+from raterwise.cli.checks import check_asked
 from raterwise.cli.findings import (
     arrays_of_findings,
     read_findings,
@@ -164,6 +165,7 @@ def compare(
         "metrics": metrics, "resamples": resamples, "level": level, "seed": seed,
         "unit": unit.value, **asked_of(bins, question, per, option),
     }  # fmt: skip
+    check_asked(metrics, asked_of(bins, question, per, option), resamples=resamples, level=level)
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
         if _are_results(predictions):

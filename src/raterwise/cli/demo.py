@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     from raterwise.datasets import LidcDemo
     from raterwise.labels import Labels
 
-__all__ = ["demo"]
+__all__ = ["EXAMPLES", "demo"]
+
+EXAMPLES = """[bold]Examples[/bold]
+
+[dim]# shown here, with a report beside it[/dim]
+raterwise demo
+
+[dim]# the tables, the results and the report in a folder, to try commands on[/dim]
+raterwise demo --out demo --open"""
 
 SHOWN = (
     *("accuracy", "brier", "nll", "ece", "classwise_ece", "adaptive_ece", "robust_ece"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from raterwise.cli import draw_options, options
 from raterwise.cli import stream as streaming
+from raterwise.cli.checks import check_told
 from raterwise.cli.findings import evaluate_findings, refuse_finding_column
 from raterwise.cli.members import Members
 from raterwise.cli.options import OnProblem, Unit, asked_of, prevalences
@@ -119,6 +120,7 @@ def evaluate(
     told = {**locals(), **vars(tables)}  # every option by its name, for a stream
     check_json(out)
     check_html(html)
+    check_told(told)
     inputs = (predictions, ratings, outside, *members.paths)
     check_outputs((out, csv_out, html, save_summary), (*inputs, *checkpoint_files(checkpoint)))
     files: dict[str, Any] = {"html": html, "inputs": inputs, "quiet": quiet}

@@ -13,6 +13,7 @@ from raterwise.cli import options
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_html, check_json, check_outputs, deliver
 from raterwise.errors import InvalidInputError, MergeError
+from raterwise.inference.settings import Settings
 from raterwise.io.damaged import making_sense
 
 __all__ = ["EXAMPLES", "merge"]
@@ -21,7 +22,10 @@ EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# each hospital summarises its own cases; the files hold no case[/dim]
 raterwise evaluate ours.parquet --label-column truth --save-summary ours.npz
-raterwise merge ours.npz theirs.npz --out results.json"""
+raterwise merge ours.npz theirs.npz --out results.json
+
+[dim]# every site of a folder, and a summary of all for the next round[/dim]
+raterwise merge "sites/*.npz" --save-summary all.npz --html report.html"""
 
 Summaries = Annotated[
     list[Path], typer.Argument(help="Files that --save-summary wrote, or patterns.")
@@ -52,6 +56,7 @@ def merge(
     check_json(out)
     check_html(html)
     check_outputs((out, csv_out, html, save_summary), summaries)
+    Settings(resamples, level)  # which says at once what cannot be
     read = matching_files(summaries)
     with making_sense(*summaries):
         digest, about, sources = merged_files(summaries)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from raterwise.catalog import find
 from raterwise.cli import options
+from raterwise.cli.checks import check_asked
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
 from raterwise.cli.numbers import number
 from raterwise.cli.options import asked_of, integers, own_options
@@ -110,6 +111,7 @@ def plan(
         "level": level, "repeats": repeats, "resamples": resamples,
     }  # fmt: skip
     told = asked_of(bins, question, per, option)
+    check_asked([metric], told, resamples=resamples, level=level, seed=seed)
     each: dict[str, StudyPlan] = {}
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)

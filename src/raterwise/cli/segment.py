@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from raterwise.cli import options
+from raterwise.cli.checks import check_asked
 from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.stream import client_of
@@ -146,20 +147,22 @@ def segment(
     read = manifest, *checkpoint_files(checkpoint)
     check_outputs((out, csv_out, html), read)
     settings = Settings(resamples, level, seed, unit.value, on_single=on_single.value)
+    asked, sizes = asked_of(bins, question, per, option), _sizes(spacing)
+    check_asked(metrics, asked)
+    selection = Selection(ignore_label, foreground_only, boundary_mm)
     apart = list(subgroup_column or ())
     files = read_manifest(manifest, values=apart, axes=axes)
     request = Request.of(
-        metrics, **asked_of(bins, question, per, option), settings=settings,
+        metrics, **asked, settings=settings,
         classes=classes_of(files, num_classes) if "all" in metrics else None,
     )  # fmt: skip
-    selection = Selection(ignore_label, foreground_only, boundary_mm)
     drawn = [] if maps is None else _prepare_maps(maps, files)
     refuse_overwriting((out, csv_out, html, *drawn), (*read, *read_by(manifest, files)))
     roster = roster_of(comma_list(raters) or None, files) if settings.draws_raters else ()
     images = ImageRequest(request, selection, reduction.value, roster)
     with ProgressBar(shown=not quiet) as report, client_of(cluster, workers) as client:
         results = evaluate_job(
-            Job(images, num_classes, _sizes(spacing), maps),
+            Job(images, num_classes, sizes, maps),
             files,
             class_names=comma_list(class_names) or None,
             skip_bad=skip_bad,

@@ -11,8 +11,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from raterwise.arrays import positive_integer
 from raterwise.catalog import find
 from raterwise.cli import draw_options, options
+from raterwise.cli.checks import check_asked
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
 from raterwise.cli.members import Members
 from raterwise.cli.numbers import number
@@ -137,6 +139,10 @@ def stability(
         "fractions": numbers("--fractions", fractions), "repeats": repeats, "seed": seed,
         "on_single": on_single.value, "asked": asked_of(bins, question, per, option),
     }  # fmt: skip
+    check_asked(names, how["asked"], seed=seed)
+    positive_integer("repeats", repeats)
+    if not all(0 < part <= 1 for part in how["fractions"]):
+        raise InvalidInputError(f"--fractions: must be in (0, 1]; got {fractions}")
     each: dict[str, list[Steadiness]] = {}
     with ProgressBar(shown=not quiet) as report:
         report("reading", 0.0)

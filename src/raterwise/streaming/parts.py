@@ -90,7 +90,8 @@ class StreamColumns:
             rater_columns=rater_columns, rater_prefix=rater_prefix,
             count_columns=count_columns, count_prefix=count_prefix,
         )  # fmt: skip
-        layout, held = None, []
+        layout: str | None = None
+        held: list[str] = []
         if label_column is None or told.named:
             layout, held = columns_beside(file, told, names)
         given = (label_column is not None) + (layout is not None)

@@ -1,0 +1,97 @@
+"""What --help shows of an option: the word that a person types for it, not a type."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from typer.core import TyperCommand
+
+from raterwise.rules import did_you_mean
+
+__all__ = ["PlainHelp", "in_plain_words", "usage_in_words"]
+
+BY_NAME = {
+    **dict.fromkeys(("checkpoint", "maps"), "FOLDER"),
+    **dict.fromkeys(("metrics", "subgroup_metrics", "class_names", "names", "missing"), "A,B,C"),
+    **dict.fromkeys(("prob_columns", "rater_columns", "count_columns", "raters"), "A,B,C"),
+    **dict.fromkeys(("cases", "fractions"), "N,N,N"),
+    **dict.fromkeys(("target_prevalence", "source_prevalence"), "NUMBER"),
+    **dict.fromkeys(("finding", "encoding"), "NAME"),
+    "axes": "ZYX",
+    "cluster": "ADDRESS",
+    "delimiter": "SIGN",
+    "option": "METRIC.NAME=VALUE",
+    "spacing": "X,Y,Z",
+}
+"""Words for options whose type says too little."""
+BY_TYPE = {
+    **dict.fromkeys(("path", "file", "filename", "directory"), "FILE"),
+    **dict.fromkeys(("int", "integer", "int range", "integer range"), "N"),
+    **dict.fromkeys(("float", "float range"), "NUMBER"),
+    **dict.fromkeys(("str", "text"), "TEXT"),
+    **dict.fromkeys(("bool", "boolean"), ""),
+}
+NOT_ONE_OF = re.compile(r"'(?P<got>.*)' is not one of (?P<known>.*?)\.?$")
+NUMBERS = (("valid integer", "a whole number"), ("valid number", "a number"))
+
+
+class PlainHelp(TyperCommand):
+    """A command whose --help shows FILE, COLUMN or N, and nothing where nothing is to be typed."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options and arguments, each with what a person types for it."""
+        return in_plain_words(super().get_params(ctx), ctx)
+
+
+def in_plain_words(params: list[Any], ctx: Any) -> list[Any]:
+    """Return options and arguments, each with what a person types for it."""
+    for param in params:
+        word = _word(param, ctx)
+        if param.param_type_name == "argument":  # whose own name is shown before it
+            if hasattr(param, "display_type_rich"):
+                param.display_type_rich = lambda ctx, word=word: word
+        elif param.metavar is None:
+            param.metavar = word
+    return params
+
+
+def _word(param: Any, ctx: Any) -> str:
+    """Return what to type for a parameter."""
+    name = param.name or ""
+    if getattr(param, "is_flag", False):
+        return ""
+    if name.endswith("_column"):
+        return "COLUMN"
+    # Older versions of typer have no such method, and words of their own that are plain enough.
+    show = getattr(param, "display_type", None)
+    shown = str(show(ctx) if show is not None else param.type.name).strip("<>")
+    shown = re.sub(r"^list\[(.*)\]$", r"\1", shown)
+    if name in BY_NAME and "|" not in shown:
+        return BY_NAME[name]
+    folder = name == "out" and "folder" in (getattr(param, "help", "") or "")
+    return "FOLDER" if folder else BY_TYPE.get(shown.lower(), shown)
+
+
+def usage_in_words(error: Any) -> str:
+    """Return what is wrong with what was typed, in one line, with what may have been meant."""
+    message = " ".join(str(error.format_message()).split())
+    option = getattr(error, "option_name", None)
+    if option is not None:  # which is not there
+        ctx = getattr(error, "ctx", None)
+        params = ctx.command.get_params(ctx) if ctx is not None else []
+        known = [name for param in params for name in param.opts if name.startswith("--")]
+        return f"{option}: there is no such option{did_you_mean(option, known)}"
+    param = getattr(error, "param", None)
+    if param is None:
+        return message[:1].lower() + message[1:]
+    name = next((n for n in getattr(param, "opts", ()) if n.startswith("--")), param.name)
+    said = " ".join(str(getattr(error, "message", "") or message).split())
+    if found := NOT_ONE_OF.search(said):
+        known = re.findall(r"'([^']*)'", found["known"])
+        meant = did_you_mean(found["got"], known)
+        return f"{name}: must be one of {', '.join(known)}; got {found['got']!r}{meant}"
+    for words, rule in NUMBERS:
+        if words in said:
+            return f"{name}: must be {rule}"
+    return message[:1].lower() + message[1:]

@@ -1,0 +1,101 @@
+"""What is typed wrong is said in one line before any data are read; --help shows what to type."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from raterwise.cli.app import app
+
+COMMANDS = (
+    *("evaluate", "compare", "report", "calibrate", "worklist", "stability", "plan", "segment"),
+    *("agreement", "merge", "demo"),
+)
+
+
+def run(command: str) -> tuple[int, str]:
+    """Run a command; return its exit code and what it says."""
+    done = CliRunner().invoke(app, command.split(), env={"COLUMNS": "200"})
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_what_a_person_types(command: str) -> None:
+    """No <bool>, <str> or list[Path]; two examples or more; options in groups."""
+    code, said = run(f"{command} --help")
+    assert code == 0
+    assert not re.search(r"<\w+>|list\[|<.*\|.*>|range>", said), said
+    examples = said.partition("Examples")[2]
+    assert len(re.findall(r"^ *raterwise", examples, re.MULTILINE)) >= 2
+    assert said.count("╭─") >= {"demo": 1, "report": 2}.get(command, 3)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("evalute p.csv", "no such command 'evalute'. Did you mean 'evaluate'?"),
+        ("evaluate p.csv --ratigns r.csv", "--ratigns: there is no such option (did you mean"),
+        (
+            "evaluate p.csv --unit case",
+            "--unit: must be one of cases, raters, both; got 'case' (did",
+        ),
+        ("evaluate p.csv --question top-label", "(did you mean 'top_label'?)"),
+        ("evaluate p.csv --seed x", "--seed: must be a whole number"),
+        ("evaluate p.csv --level x", "--level: must be a number"),
+        ("worklist p.csv --by disagrement", "(did you mean 'disagreement'?)"),
+        ("calibrate --fit p.csv --method temprature", "(did you mean 'temperature'?)"),
+        ("segment", "missing argument 'manifest'"),
+    ],
+)
+def test_wrong_usage_is_one_line_with_what_was_meant(command: str, said: str) -> None:
+    """The option, the rule, the value and a suggestion; below it where to look."""
+    code, found = run(command)
+    first, second = found.strip().splitlines()
+    assert code == 2 and first.startswith("raterwise: ") and said in first, found
+    assert re.fullmatch(r"Usage: .* --help", second)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("evaluate F.csv --metrics brir", "(did you mean 'brier'?)"),
+        ("evaluate F.csv --bins 0", "--bins: must be at least 1; got 0"),
+        ("evaluate F.csv --level 2", "--level: must be between 0 and 1; got 2.0"),
+        ("evaluate F.csv --option robust_ece.sigm=1", "no option 'sigm' (did you mean 'sigma'?)"),
+        ("evaluate F.csv --option robust_ec.sigma=1", "(did you mean 'robust_ece'?)"),
+        ("evaluate F.csv --subgroup-metrics brir", "--subgroup-metrics: no metric is called"),
+        ("evaluate F.csv --target-prevalence x", "--target-prevalence: must be numbers"),
+        ("evaluate F.parquet --stream --metrics brir", "(did you mean 'brier'?)"),
+        ("evaluate F.csv --multilabel --resamples -1", "--resamples: must be at least 0; got -1"),
+        ("compare F.csv G.csv --metrics brir", "(did you mean 'brier'?)"),
+        ("stability F.csv --metrics brir", "(did you mean 'brier'?)"),
+        ("stability F.csv --fractions 2", "--fractions: must be in (0, 1]; got 2"),
+        ("plan brir F.csv", "(did you mean 'brier'?)"),
+        ("plan ece F.csv --level 5", "--level: must be between 0 and 1"),
+        ("calibrate --fit F.csv --apply G.csv --out x --metrics brir", "(did you mean 'brier'?)"),
+        ("agreement F.csv --level 3", "--level: must be between 0 and 1"),
+        ("merge F.npz --level 3", "--level: must be between 0 and 1"),
+        ("segment F.csv --metrics brir", "(did you mean 'brier'?)"),
+        ("segment F.csv --axes zy", "--axes: must name the axes"),
+    ],
+)
+def test_options_are_checked_before_data_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, said: str
+) -> None:
+    """The files are not even there, and it is the option that is named."""
+    monkeypatch.chdir(tmp_path)
+    code, found = run(command)
+    assert code == 2 and said in found and "no such file" not in found, found
+
+
+def test_what_all_metrics_may_take_is_not_refused(tmp_path: Path) -> None:
+    """An option of two classes is taken with "all", of which the number is not known before."""
+    path = tmp_path / "p.csv"
+    path.write_text("prob_1,y\n" + "0.75,1\n0.25,0\n0.5,1\n0.5,0\n" * 5)
+    words = "--label-column y --resamples 0 -q --option auroc.positive=1"
+    code, said = run(f"evaluate {path} {words}")
+    assert code == 0, said
