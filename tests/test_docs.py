@@ -135,8 +135,9 @@ def test_the_commands_of_the_five_minutes(tmp_path: Path, monkeypatch: pytest.Mo
     page = (ROOT / "docs/start/five_minutes.md").read_text(encoding="utf-8")
     commands = re.findall(r"^\$ raterwise ((?:.*\\\n)*.*)$", page, flags=re.MULTILINE)
     assert len(commands) == 2
-    rw.datasets.write_demo_tables(tmp_path)
     monkeypatch.chdir(tmp_path)
+    (written,) = re.findall(r'^\$ python -c "(.*)"$', page, flags=re.MULTILINE)
+    exec(written, {})
     for command in commands:
         done = CliRunner().invoke(app, shlex.split(command.replace("\\\n", " ")))
         assert done.exit_code == 0, done.output
