@@ -39,13 +39,12 @@ types: $(VENV)/installed-dev ## Check the types of src and experiments (mypy, st
 unit: $(VENV)/installed-dev ## Run the tests and the examples in the documentation (pytest)
 	$(PY) -m pytest -n $(WORKERS) $(ARGS)
 
-test-lowest: ## Run the tests with the lowest versions that pyproject.toml allows (all extras but torch)
+test-lowest: ## Run the tests with the lowest versions that pyproject.toml allows (torch's excepted)
 	"$(PYTHON)" -m venv --clear $(LOWEST_VENV)
 	$(LOWEST_PY) -m pip install --quiet --disable-pip-version-check packaging
 	$(LOWEST_PY) tools/lowest.py > $(LOWEST_VENV)/lowest.txt
 	$(LOWEST_PY) -m pip install --quiet --disable-pip-version-check -c $(LOWEST_VENV)/lowest.txt \
-		-e ".[dask,imaging,report,excel]" hatchling hypothesis jsonschema packaging pandas polars \
-		pytest pytest-xdist
+		-e ".[dev]"
 	$(LOWEST_PY) -m pytest -n $(WORKERS) $(ARGS)
 
 format: $(VENV)/installed-dev ## Format the code and fix what ruff can fix

@@ -12,8 +12,12 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
-# Tools that check or build, which no user of the package has.
-TOOLS = {"raterwise", "hatchling", "mypy", "ruff", "selenium", "pytest", "pytest-xdist"}
+# Tools that check or build, which no user of the package has; and torch with what goes with it,
+# whose early wheels bring gigabytes: those are the newest.
+FREE = {
+    *("raterwise", "hatchling", "mypy", "ruff", "selenium", "pytest", "pytest-xdist"),
+    *("torch", "torchmetrics", "monai"),
+}
 
 
 def lowest() -> list[str]:
@@ -26,7 +30,7 @@ def lowest() -> list[str]:
     for text in wanted:
         need = Requirement(text)
         bounds = [one.version for one in need.specifier if one.operator == ">="]
-        if need.name not in TOOLS and bounds:
+        if need.name not in FREE and bounds:
             found[need.name] = bounds[0]
     return [f"{name}=={version}" for name, version in sorted(found.items())]
 
