@@ -8,13 +8,16 @@ VENV := .venv
 PY := $(VENV)/bin/python
 BENCH_VENV := .venv-bench
 BENCH_PY := $(BENCH_VENV)/bin/python
+LOWEST_VENV := .venv-lowest
+LOWEST_PY := $(LOWEST_VENV)/bin/python
+EMPTY_VENV := .venv-empty
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 MANIFESTS := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types unit format bench mutants fuzz kill audit experiments gallery docs \
-	docs-serve clean
+.PHONY: help demo test lint types unit test-lowest format bench mutants fuzz kill audit experiments \
+	gallery docs docs-serve check-site dist check-dist clean
 
 help: ## Say what the commands do
 	@echo "usage: make COMMAND [PYTHON=python3.12] [WORKERS=4]"
@@ -35,6 +38,14 @@ types: $(VENV)/installed-dev ## Check the types of src and experiments (mypy, st
 
 unit: $(VENV)/installed-dev ## Run the tests and the examples in the documentation (pytest)
 	$(PY) -m pytest -n $(WORKERS) $(ARGS)
+
+test-lowest: ## Run the tests with the lowest versions that pyproject.toml allows (torch's excepted)
+	"$(PYTHON)" -m venv --clear $(LOWEST_VENV)
+	$(LOWEST_PY) -m pip install --quiet --disable-pip-version-check packaging
+	$(LOWEST_PY) tools/lowest.py > $(LOWEST_VENV)/lowest.txt
+	$(LOWEST_PY) -m pip install --quiet --disable-pip-version-check -c $(LOWEST_VENV)/lowest.txt \
+		-e ".[dev]"
+	$(LOWEST_PY) -m pytest -n $(WORKERS) $(ARGS)
 
 format: $(VENV)/installed-dev ## Format the code and fix what ruff can fix
 	$(PY) -m ruff check --fix
@@ -67,11 +78,26 @@ docs: $(VENV)/installed-docs ## Build the site into docs/_build/html: warnings a
 	$(PY) -m sphinx -b html -n -W --keep-going -q -d docs/_build/doctrees docs docs/_build/html
 	$(PY) tools/check_site.py docs/_build/html
 
+check-site: ## Read the built site in a browser: no request elsewhere, axe-core, telephones (needs Chromium)
+	$(PY) tools/browse_site.py docs/_build/html $(ARGS)
+
 docs-serve: docs ## Build the site and show it at http://localhost:8000
 	$(PY) -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
 
+dist: $(VENV)/installed-dev ## Build the wheel and the source archive into dist
+	rm -rf dist
+	$(PY) -m hatchling build -d dist
+
+check-dist: dist ## Check what was built (twine, check-wheel-contents), and install the wheel where nothing else is
+	$(PY) $(PIP_INSTALL) -e ".[dev,release]"
+	$(PY) -m twine check --strict dist/*
+	$(VENV)/bin/check-wheel-contents dist/*.whl
+	"$(PYTHON)" -m venv --clear $(EMPTY_VENV)
+	$(EMPTY_VENV)/bin/python $(PIP_INSTALL) dist/*.whl
+	cd $(EMPTY_VENV) && bin/raterwise --version && bin/raterwise demo --resamples 20 > demo.txt
+
 clean: ## Remove the environments, caches and build outputs
-	rm -rf $(VENV) $(BENCH_VENV) build dist docs/_build docs/gallery_of_tutorials docs/metrics docs/reference/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(LOWEST_VENV) $(EMPTY_VENV) build dist docs/_build docs/gallery_of_tutorials docs/metrics docs/reference/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp files keep repeated runs quick: packages are installed again only when the

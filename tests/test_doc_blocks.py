@@ -29,7 +29,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(
     if not MADE & set(path.relative_to(ROOT).parts)
 )]  # fmt: skip
 # Programs of others, which are not ours to run here. Ours are run, or their options looked up.
-OTHERS = {"cp", "dask", "docker", "export", "for", "openssl", "pip", "rattler-build"}
+OTHERS = {"cp", "dask", "docker", "export", "for", "openssl", "pip", "rattler-build", "source"}
 # What keeps a command short; its output is then not compared.
 SHORT = {
     "evaluate": "--resamples 20", "compare": "--resamples 20", "segment": "--resamples 20",

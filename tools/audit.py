@@ -25,11 +25,22 @@ from packaging.utils import canonicalize_name
 ROOT = "raterwise"
 CORE = "core"
 """What is needed without any extra."""
-WITHOUT = ("all", "dev")
+WITHOUT = ("all", "dev", "release")
 """Extras that name others, and the tools of those who work on raterwise."""
 COPYLEFT = ("GPL", "AGPL", "LGPL", "MPL", "EUPL")
 NOT_INSTALLED = "not installed here: unknown"
 NOT_DECLARED = "not declared"
+# What packages say that give no SPDX expression. "BSD" without a number was looked up.
+SPDX = {
+    "MIT License": "MIT",
+    "Apache Software License": "Apache-2.0",
+    "Apache License 2.0": "Apache-2.0",
+    "ISC License (ISCL)": "ISC",
+    "Python Software Foundation License": "PSF-2.0",
+    "BSD": "BSD-3-Clause",
+    "BSD License": "BSD-3-Clause",
+}
+OF_THEIR_OWN = {"locket": "BSD-2-Clause", "numba": "BSD-2-Clause"}
 
 
 def wanted(pyproject: Path) -> dict[str, list[Requirement]]:
@@ -77,12 +88,12 @@ def version_of(name: str) -> str:
 
 
 def licence_of(name: str) -> str:
-    """Return the licence that a package declares, in a few words."""
+    """Return the licence that a package declares, as an SPDX expression where it is known."""
     try:
         about = distribution(name).metadata
     except PackageNotFoundError:
         return NOT_INSTALLED
-    expression = about.get("License-Expression")
+    expression = about.get("License-Expression") or OF_THEIR_OWN.get(name)
     if expression:
         return str(expression)
     classified = [
@@ -91,7 +102,8 @@ def licence_of(name: str) -> str:
         if line.startswith("License ::")
     ]
     text = (about.get("License") or "").strip().splitlines()
-    return "; ".join(classified) or (text[0][:60] if text else NOT_DECLARED)
+    found = "; ".join(classified) or (text[0][:60] if text else NOT_DECLARED)
+    return SPDX.get(found, found)
 
 
 def print_licences(by_extra: Mapping[str, set[str]]) -> int:

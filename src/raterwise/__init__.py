@@ -127,7 +127,7 @@ if TYPE_CHECKING:
         VectorScaling,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AgainstReaders",
