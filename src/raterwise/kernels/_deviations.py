@@ -169,7 +169,7 @@ def add_single_labels(
             if z < 1.0:
                 mu, v = float(probs[i, said]), max(z3 - z2 * z2, 0.0)
                 t = z4 - 3.0 * z2 * z3 + 2.0 * z2 * z2 * z2
-                _sum_of(z2, mu, 0.0, v, t, sums, np.uint64((named + 1) * cells + 1))
+                _sum_of(z2, mu, v, t, sums, np.uint64((named + 1) * cells + 1))
                 if by_unit:
                     _add_to_unit(mu - z2, v, 1.0, 1.0, units[u, named + 1, 1])
     _add_sums(sums, 1.0, table)
@@ -190,6 +190,9 @@ def add_votes(
         z, mu = float(positive[i]), votes[i] / raters
         cell = _cell(z, edges, places)
         v = _sum(z, mu, sums, cell)
+        at = cell * np.uint64(SUMS)
+        sums[at + np.uint64(6)] += mu * (1.0 - mu)
+        sums[at + np.uint64(7)] += v * v
         spread[cell] += math.sqrt(v or 1.0)
     _add_sums(sums, float(raters), table)
     if unit.size > 0:
@@ -205,15 +208,15 @@ def add_votes(
 def _sum(z: float, mu: float, sums: Array, cell: Any) -> float:
     """Add one event to flat sums; return its variance."""
     v = z * (1.0 - z)
-    _sum_of(z, mu, mu * (1.0 - mu), v, v * (1.0 - 2.0 * z), sums, cell)
+    _sum_of(z, mu, v, v * (1.0 - 2.0 * z), sums, cell)
     return v
 
 
 @njit(inline="always")
-def _sum_of(z: float, mu: float, within: float, v: float, t: float, sums: Array, cell: Any) -> None:
+def _sum_of(z: float, mu: float, v: float, t: float, sums: Array, cell: Any) -> None:
     at, gap = cell * np.uint64(SUMS), mu - z
     add_four(sums, at, 1.0, z, mu, v)
-    add_four(sums, at + np.uint64(4), t, gap * gap, within, v * v)
+    add_four(sums, at + np.uint64(4), t, gap * gap, 0.0, 0.0)  # the others: see `add_votes`
 
 
 @njit(nogil=True, cache=True)
