@@ -221,6 +221,28 @@ def test_slabs_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert slabs.data == whole.data
 
 
+def test_all_of_two_classes_has_the_clinical_metrics() -> None:
+    """One rater: scikit-learn's AUROC of each image, and of all voxels; three classes have none."""
+    from sklearn.metrics import roc_auc_score
+
+    parts = [images(2, 1, seed=seed) for seed in range(3)]
+    cases = [Case(probs[..., 1], masks) for probs, masks in parts]
+    each = [roc_auc_score(masks[0].ravel(), probs[..., 1].ravel()) for probs, masks in parts]
+    found = rw.segmentation.evaluate(cases, "all", resamples=0)
+    assert found["auroc"].value == pytest.approx(np.mean(each), abs=1e-12)
+    assert {"ici", "calibration_slope", "observed_expected_ratio"} <= set(found)
+    said = np.concatenate([masks[0].ravel() for _, masks in parts])
+    scores = np.concatenate([probs[..., 1].ravel() for probs, _ in parts])
+    pooled = rw.segmentation.evaluate(cases, "all", "pooled", resamples=0)["auroc"]
+    assert pooled.value == pytest.approx(
+        roc_auc_score(said, scores), abs=(pooled.bound or 0) + 1e-12
+    )
+    assert "auroc" not in rw.segmentation.evaluate(iter(cases), "all", resamples=0)
+    assert "auroc" in rw.segmentation.evaluate(iter(cases), "all", num_classes=2, resamples=0)
+    three, masks = images(3, 2)
+    assert "auroc" not in rw.segmentation.evaluate([Case(channels(three), masks)], resamples=0)
+
+
 def test_classes_add_up() -> None:
     """The calibration loss of the classes adds up to that of all, and each has its own."""
     probs, masks = images(3, 3)
