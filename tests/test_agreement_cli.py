@@ -55,6 +55,18 @@ def test_a_row_per_rating(tmp_path: Path) -> None:
     assert "krippendorff_alpha_ordinal" not in found["metrics"]
 
 
+def test_a_rater_who_shares_no_case(tmp_path: Path) -> None:
+    """Whoever is alone with their cases cannot differ from anybody, and breaks nothing."""
+    text = "case,reader,label\na,x,1\na,y,0\nb,x,0\nb,y,0\nc,z,1\n"
+    (tmp_path / "r.csv").write_text(text)
+    done = run(tmp_path / "r.csv", "--out", str(tmp_path / "r.json"))
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "r.json").read_text())
+    alone = next(one for one in found["raters"] if one["rater"] == "z")
+    assert alone["excess"] == {} and alone["agreement"] is None
+    assert alone["adjusted_p_value"] is None and alone["shares"] == {"0": 0.0, "1": 1.0}
+
+
 def test_tendencies_by_hand(tmp_path: Path) -> None:
     """Bob: a with ann no, b with both yes, c yes, e yes: 3 of 4; half of his are malignant."""
     (tmp_path / "r.csv").write_text(LONG)

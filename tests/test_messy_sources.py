@@ -112,6 +112,21 @@ def test_streams_suggest_and_refuse() -> None:
     assert code == 2 and "--duplicates: a stream has one row a case" in said
 
 
+def test_no_column_is_lost_in_silence() -> None:
+    """Readers, weights and classes that a stream, or findings, leave unread are named."""
+    columns = {"prob_1": [0.5, 0.5], "truth": [0, 1], "reader_1": [0, 1], "weight": [1, 2]}
+    code, said = stream(columns, "--label-column truth")
+    assert code == 0
+    for name in ("reader_1", "weight"):
+        assert any(repr(name) in note for note in rw.Results.from_json("o.json").warnings), said
+    Path("p.csv").write_text("prob_mass,label_mass,weight\n0.5,1,1\n0.5,0,1\n")
+    words = "evaluate p.csv --multilabel --metrics brier --resamples 0 --out o.json"
+    assert run(words)[0] == 0
+    notes = rw.Results.from_json("o.json").warnings
+    assert any("'weight' looks like a weight and was not used" in note for note in notes)
+    assert not any("label_mass" in note for note in notes)
+
+
 def test_ratings_alone_take_encodings_and_duplicates() -> None:
     """Of two cases with two readers, one says both classes of one: the last one counts."""
     text = "case,reader,label\na,Ä,x\na,B,X\nb,Ä,y\nb,B,y\nb,B,x\n"

@@ -133,6 +133,8 @@ def _tendencies(labels: Labels, test: ExchangeabilityTest | None) -> tuple[Rater
         shared = mine & (others > 0)
         said = np.bincount(ratings.label[mine], minlength=len(names))
         one = deviations.get(rater)
+        if one is not None and one.ratings == 0:  # who shares no case cannot differ from anybody
+            one = None
         found.append(
             RaterTendency(
                 rater,

@@ -27,6 +27,7 @@ __all__ = [
     "LevelDifference",
     "Results",
     "Subgroup",
+    "plain",
     "to_digits",
 ]
 
@@ -197,29 +198,29 @@ class Results(Exports, Mapping[str, Estimate]):
         """
         content = {
             "schema_version": SCHEMA_VERSION,
-            "metrics": {name: _plain(asdict(e)) for name, e in self.items()},
-            "data": _plain(dict(self.data)),
-            "options": _plain(dict(self.options)),
+            "metrics": {name: plain(asdict(e)) for name, e in self.items()},
+            "data": plain(dict(self.data)),
+            "options": plain(dict(self.options)),
             "warnings": list(self.warnings),
             "versions": dict(self.versions) or versions(),
-            "curves": _plain(dict(self.curves)),
+            "curves": plain(dict(self.curves)),
         }
         if self.provenance:
-            made = {key: _plain(value) for key, value in self.provenance.items()}
+            made = {key: plain(value) for key, value in self.provenance.items()}
             same = {key: content[key] for key in ("options", "versions")}
             content["provenance"] = {**made, **same}
         if self.case_names:
-            content["per_case"] = {"cases": list(self.case_names), "values": _plain(self.per_case)}
+            content["per_case"] = {"cases": list(self.case_names), "values": plain(self.per_case)}
         if self.per_class:
-            content["per_class"] = _plain(self.per_class)
+            content["per_class"] = plain(self.per_class)
         if self.subgroups:
-            content["subgroups"] = [_plain(asdict(found)) for found in self.subgroups]
+            content["subgroups"] = [plain(asdict(found)) for found in self.subgroups]
         if self.findings:
             content["findings"] = {
                 name: found.to_dict(replicates=replicates) for name, found in self.findings.items()
             }
         if self.replicates and replicates:
-            content["replicates"] = _plain(self.replicates)
+            content["replicates"] = plain(self.replicates)
         return content
 
     def to_json(self, path: str | Path, *, replicates: bool = True) -> None:
@@ -249,7 +250,7 @@ class Results(Exports, Mapping[str, Estimate]):
         if self.replicates and replicates:
             # A line for each metric: a thousand numbers, one below the other, help nobody.
             rows = (
-                f"    {json.dumps(k)}: {json.dumps(_plain(v))}" for k, v in self.replicates.items()
+                f"    {json.dumps(k)}: {json.dumps(plain(v))}" for k, v in self.replicates.items()
             )
             drawn = ",\n".join(rows)
             text = f'{text.removesuffix(END)},\n  "replicates": {{\n{drawn}\n  }}{END}'
@@ -406,13 +407,14 @@ def to_digits(values: Any) -> NDArray[np.float64]:
     return np.array([float(f"{value:.{DIGITS}g}") for value in np.asarray(values).tolist()])
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return what JSON can hold: NaN and infinity are null there."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -133,7 +133,9 @@ def evaluate(
         return
     refuse_finding_column(finding_column)
     if request.wanted:
-        results = with_notes(request.evaluate(told), notes_on_stream(predictions, tables))
+        results = request.evaluate(told)
+        notes = (*notes_on_stream(predictions, tables), *streaming.unused_in_stream(told))
+        results = with_notes(results, notes)
         files["inputs"] = matching_files([predictions])
         deliver(results, out, csv_out, written=(save_summary,), **files)
         return

@@ -12,7 +12,10 @@ from raterwise.cli.reading import TableOptions, read_subgroups
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import with_notes
 from raterwise.errors import InvalidInputError
+from raterwise.io.columns import unused_columns, unused_notes
 from raterwise.io.findings import Findings, join_findings, read_finding_ratings
+from raterwise.io.npz import is_npz
+from raterwise.io.sources import open_table
 from raterwise.io.tables import PredictionTable, read_predictions
 from raterwise.results import Results
 
@@ -80,7 +83,18 @@ def read_findings(
         table, answers, same_file=ratings is None, allow_unmatched=tables.allow_unmatched
     )
     joined.require_ratings(answers.source, tables.on_unrated.value)
-    return replace(table, notes=(*table.notes, *answers.notes)), joined
+    notes = (*table.notes, *_unused(predictions, tables, table), *answers.notes)
+    return replace(table, notes=notes), joined
+
+
+def _unused(predictions: Path, tables: TableOptions, table: PredictionTable) -> tuple[str, ...]:
+    """Return which columns look like something and were not read; answers were accounted for."""
+    if is_npz(predictions):
+        return ()
+    file = open_table(predictions, delimiter=tables.delimiter, encoding=tables.encoding)
+    looks = unused_columns(file, table.columns)
+    answers = (*looks.get("a rater", ()), *looks.get("labels", ()))
+    return unused_notes(file, (*table.columns, *answers))
 
 
 def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed: bool) -> Results:

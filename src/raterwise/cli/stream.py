@@ -13,9 +13,11 @@ import typer
 from raterwise.cli.options import Duplicates, asked_of, comma_list, prevalences
 from raterwise.cli.show import ProgressBar
 from raterwise.errors import InvalidInputError
+from raterwise.io.columns import unused_notes
+from raterwise.io.sources import FORMATS, matching_files, open_table
 from raterwise.results import Results
 
-__all__ = ["StreamRequest", "client_of"]
+__all__ = ["StreamRequest", "client_of", "unused_in_stream"]
 
 SCALE = "More cases than memory"
 NOT_STREAMED = (".arrow", ".csv", ".feather", ".gz", ".ipc", ".npz", ".tsv", ".txt")
@@ -131,6 +133,18 @@ def outside_of(told: Mapping[str, Any]) -> Any:
         prob_columns=comma_list(told["prob_columns"]), delimiter=told["delimiter"],
         encoding=told["encoding"],
     )  # fmt: skip
+
+
+def unused_in_stream(told: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return which columns of a stream look like something and were not read."""
+    from raterwise.streaming.parts import StreamColumns
+
+    file = matching_files([told["predictions"]])[0]
+    if FORMATS.get(file.suffix.lower()) != "parquet":
+        return ()
+    table, apart = open_table(file), told["subgroup_column"] or ()
+    used = StreamColumns.of(table.columns, subgroups=apart, **stream_columns(told)).needed
+    return unused_notes(table, used)
 
 
 def stream_columns(told: Mapping[str, Any]) -> dict[str, Any]:

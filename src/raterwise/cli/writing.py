@@ -23,7 +23,7 @@ from raterwise.io.files import check_can_write, replaced, write_text_atomically
 from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import file_format, open_table
 from raterwise.provenance import files_of, made, versions
-from raterwise.results import Results
+from raterwise.results import Results, plain
 
 __all__ = [
     "announce",
@@ -152,7 +152,7 @@ def check_folder(path: Path) -> Path:
 
 def write_json(path: Path, content: Any) -> Path:
     """Write plain values as JSON."""
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain(content), indent=1, ensure_ascii=False, allow_nan=False)
     return write_text_atomically(path, text + "\n")
 
 
