@@ -29,6 +29,7 @@ __all__ = ["Verdict", "verdict"]
 
 TOP_LABEL, ALL_CLASSES = "top label", "all classes"
 NONE = "No verdict on calibration"
+DISAGREEMENT = "Off about how often raters differ"
 MOST_MORE = 2
 """How many further deviations a verdict names."""
 BEYOND_CHANCE = 0.01
@@ -41,8 +42,8 @@ def verdict(results: Results) -> Verdict:
     Where there is none the confidence in the predicted class is described, unless the cases cannot
     tell chance from anything (one patient, one image). The stated rule: red where all checks
     together have p ≤ 0.05; amber up to 0.1, or where the intervals of calibration errors, counted
-    together, or more bins than chance explains speak against a model; otherwise green, with a
-    sentence on single intervals that do. Where raters are taken for a sample, red only if the
+    together, or more bins than chance explains speak against a model (against what it says of
+    disagreement, where that alone is off); otherwise green, with a sentence on single intervals. Where raters are taken for a sample, red only if the
     interval of a calibration error excludes 0.
     """
     judged = results.data.get("verdict")
@@ -68,9 +69,10 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         ))  # fmt: skip
         return Verdict(_headline(first), text, "caution" if doubt or gap < SLIGHT else "bad")
     outside = _outside(results)
-    if found.get("possibly") or outside.beyond_chance:
+    if found.get("possibly") or found.get("off_about_disagreement") or outside.beyond_chance:
         text = f"{_open(found, results, p, checks)}{outside.told}{_of_raters(found)}"
-        return Verdict("Possibly miscalibrated", text, "caution")
+        classes = found.get("possibly") or outside.beyond_chance
+        return Verdict("Possibly miscalibrated" if classes else DISAGREEMENT, text, "caution")
     tested = (
         f"None of {checks} checks for miscalibration stands out (corrected {p})."
         f"{_single_intervals(found, results)}{outside.told}{_of_raters(found)}"
@@ -119,10 +121,14 @@ def _open(found: Mapping[str, Any], results: Results, p: str, checks: int) -> st
     above = _titles(found, results, "above_zero")
     if not above or together is None or together > found["significance"]:
         return text
+    last = (
+        " A model can be right about every class and still say too much or too little disagreement."
+    )
     return (
         f"{text} But the {_intervals_of(above)} 0, and chance is unlikely to explain it "
         f"(p\u00a0=\u00a0{max(together, 0.001):.2g}, corrected for "
         f"{_number_of_intervals(found)} intervals)."
+        f"{last if found.get('off_about_disagreement') else ''}"
     )
 
 
