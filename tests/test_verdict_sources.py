@@ -344,6 +344,7 @@ def test_what_is_off_about_disagreement_alone_is_called_so() -> None:
     assert (told.headline, told.tone) == ("Off about how often raters differ", "caution")
     assert "right about every class" in told.explanation
     assert found["off_about_disagreement"] and not found["possibly"]
+    assert found["intervals_p_value"] < 0.02  # 50 draws alone could not say less than 0.078
     both = with_intervals(results, ece=0.01, disagreement_calibration_error=0.01)
     assert both.headline == "Possibly miscalibrated"
 

@@ -43,8 +43,8 @@ def verdict(results: Results) -> Verdict:
     tell chance from anything (one patient, one image). The stated rule: red where all checks
     together have p ≤ 0.05; amber up to 0.1, or where the intervals of calibration errors, counted
     together, or more bins than chance explains speak against a model (against what it says of
-    disagreement, where that alone is off); otherwise green, with a sentence on single intervals. Where raters are taken for a sample, red only if the
-    interval of a calibration error excludes 0.
+    disagreement, where that alone is off); otherwise green, with a sentence on single intervals.
+    Where raters are taken for a sample, red only if the interval of a calibration error excludes 0.
     """
     judged = results.data.get("verdict")
     if judged and judged["miscalibrated"] is not None:
