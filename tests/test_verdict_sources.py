@@ -349,6 +349,22 @@ def test_what_is_off_about_disagreement_alone_is_called_so() -> None:
     assert both.headline == "Possibly miscalibrated"
 
 
+def test_sure_and_right_everywhere_has_no_bin_outside() -> None:
+    """Probabilities of exactly 0 and 1 are in intervals that end there, up to rounding."""
+    y = np.arange(80) % 20 < 9
+    told = verdict(rw.evaluate(y.astype(float), y.astype(int), resamples=20))
+    assert told.tone == "good" and "outside" not in told.explanation
+
+
+def test_right_on_average_and_off_both_ways_is_told_by_what_is_off() -> None:
+    """Four errors of one kind and five of the other: over-confident, not "too often" by 1 point."""
+    y = np.arange(80) % 2
+    p = y.astype(float)
+    p[:8:2], p[1:11:2] = 1, 0
+    told = verdict(rw.evaluate(p, y, "ece", resamples=20, question="positive"))
+    assert (told.headline, told.tone) == ("Over-confident about “class 1”", "bad")
+
+
 def test_a_single_interval_that_chance_explains_is_explained() -> None:
     """One of several intervals excludes 0, as one of twenty does: green, and the text says why."""
     told = with_intervals(calibrated(), ece=0.03, mce=0.8)  # twice 0.03 is above 0.05

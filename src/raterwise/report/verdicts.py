@@ -32,6 +32,7 @@ NONE = "No verdict on calibration"
 DISAGREEMENT = "Off about how often raters differ"
 MOST_MORE = 2
 """How many further deviations a verdict names."""
+ROUNDING = 1e-9
 BEYOND_CHANCE = 0.01
 """So seldom are as many bins of a calibrated model outside their intervals: no longer by chance."""
 
@@ -60,7 +61,7 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
     checks = len(found["deviations"])
     if found["miscalibrated"]:
         first, others = _most_telling(found)
-        gap, doubt = abs(first["predicted"] - first["observed"]), _doubt(found, results)
+        gap, doubt = _gap(first), _doubt(found, results)
         text = " ".join((
             f"{_after_headline(first['sentence'])}.",
             *(f"It {_quoted(_without_counting(d['sentence']))}." for d in others),
@@ -176,7 +177,7 @@ def _outside(results: Results) -> _Outside:
     smallest, level = 1.0, 0.95
     for curve in map(ReliabilityCurve.from_dict, drawn):
         seen = (curve.cases > 0) & np.isfinite(curve.low)
-        beyond = seen & ((curve.predicted < curve.low) | (curve.predicted > curve.high))
+        beyond = seen & ~_holds(curve)
         many, few, level = int(seen.sum()), int(beyond.sum()), curve.level
         number, out = number + many, out + few
         if few:
@@ -187,7 +188,8 @@ def _outside(results: Results) -> _Outside:
     if smallest * len(drawn) <= BEYOND_CHANCE:
         return _Outside(f" {out} of {number} bins {lies}, more than chance explains.", True)
     expected = f"about {number * (1 - level):.0f}" if number * (1 - level) >= 1.5 else "one or so"
-    return _Outside(f" {out} of {number} bins {lies}; chance alone puts {expected} there.")
+    seldom = ", seldom as many" if bdtrc(out - 1, number, 1 - level) <= 0.05 else ""
+    return _Outside(f" {out} of {number} bins {lies}; chance alone puts {expected} there{seldom}.")
 
 
 def _of_raters(found: Mapping[str, Any]) -> str:
@@ -226,11 +228,18 @@ def _most_telling(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Map
     top = [d for d in clear if d["channel"] == TOP_LABEL]
     same = leading if found["channel"] not in (TOP_LABEL, ALL_CLASSES) else top or leading
     first = next((d for d in same if d["statistic"].startswith("mean")), (same or [found])[0])
+    if _gap(first) < SLIGHT:  # right on average, and off both ways: what is off says more
+        worse = [d for d in same if d["statistic"].startswith("slope") and _gap(d) >= SLIGHT]
+        first = next(iter(worse), first)
     classes = dict.fromkeys(d["channel"] for d in clear)
     named = [c for c in classes if c not in (TOP_LABEL, ALL_CLASSES, first["channel"])]
     says = [d for d in clear if d["sentence"].startswith("says ") and d["channel"] in named]
     each = {d["channel"]: d for d in reversed(says)}
     return first, list(each.values())[::-1][:MOST_MORE]
+
+
+def _gap(found: Mapping[str, Any]) -> float:
+    return abs(float(found["predicted"]) - float(found["observed"]))
 
 
 def _without_counting(sentence: str) -> str:
@@ -265,10 +274,14 @@ def _quoted(text: str) -> str:
     return re.sub(r"\*([^*]+)\*", r"“\1”", text).replace(" %", "\u00a0%")
 
 
+def _holds(curve: ReliabilityCurve) -> Any:
+    """Tell of each bin whether its interval holds the prediction; what is left of 1 - 1 is 0."""
+    return (curve.low <= curve.predicted + ROUNDING) & (curve.predicted <= curve.high + ROUNDING)
+
+
 def _agreeing_example(curve: ReliabilityCurve, results: Results) -> str:
     """Return a sentence about the most typical bin of those that hold the prediction."""
-    holds = (curve.low <= curve.predicted) & (curve.predicted <= curve.high)
-    share = np.where(holds & (curve.cases >= ENOUGH), curve.share, -1.0)
+    share = np.where(_holds(curve) & (curve.cases >= ENOUGH), curve.share, -1.0)
     b = int(np.argmax(share))
     if share[b] < 0:
         return ""
