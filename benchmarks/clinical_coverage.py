@@ -5,7 +5,8 @@
 Designs of two classes with a true probability q of each case, and raters who say yes with that
 probability: "rare" (one in twenty, calibrated, several raters) and "saturated" (sure of nearly all
 cases), each of independent cases and of patients with correlated images. The truth of a metric is
-that of four million cases, by sums over q and not by raterwise.
+that of four million cases, by sums over q and not by raterwise. One line of JSON is written per
+finished design; a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import raterwise as rw
+from resumed import finished
 
 THRESHOLDS = {"rare": 0.1, "saturated": 0.5}
 MOST = 4_000_000
@@ -85,20 +87,19 @@ def simulate(
             "too_low": round(float((high < truth[name]).mean()), 3),
             "width": round(float(np.mean(high - low)), 3),
         }
-    return {
-        "design": design, "patients": patients, "images": images, "raters": raters,
-        "replications": replications, "seconds": round(time.perf_counter() - start, 1),
-        "metrics": out,
-    }  # fmt: skip
+    return {"seconds": round(time.perf_counter() - start, 1), "metrics": out}
 
 
-DESIGNS = [
-    ("rare", 200, 1, 1),
-    ("rare", 200, 1, 3),
-    ("rare", 60, 5, 3),
-    ("saturated", 100, 1, 3),
-    ("saturated", 40, 5, 3),
-]
+DESIGNS = {
+    f"{kind}, {patients} × {images}, {raters} raters": (kind, patients, images, raters)
+    for kind, patients, images, raters in (
+        ("rare", 200, 1, 1),
+        ("rare", 200, 1, 3),
+        ("rare", 60, 5, 3),
+        ("saturated", 100, 1, 3),
+        ("saturated", 40, 5, 3),
+    )
+}
 
 
 def main() -> None:
@@ -108,11 +109,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("clinical.jsonl"))
     told = parser.parse_args()
-    with told.out.open("w", encoding="utf-8") as file:
-        for design in DESIGNS:
-            line = simulate(*design, replications=told.replications, seed=told.seed)
-            print(json.dumps(line, indent=1), flush=True)
-            file.write(json.dumps(line) + "\n")
+    settings = {"replications": told.replications, "seed": told.seed}
+    for record in finished(
+        told.out, settings, DESIGNS, lambda name: simulate(*DESIGNS[name], **settings)
+    ):
+        print(json.dumps(record, indent=1), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,15 @@ is written per finished design; a run that was stopped goes on.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import raterwise as rw
+from resumed import finished
 from simulated_test_sets import DESIGNS, Design, Truth, draw, truth_of
 
 METRICS = (
@@ -73,23 +74,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=7, help="another seed: other test sets")
     parser.add_argument("--out", type=Path, default=Path("rmse.jsonl"))
     given = parser.parse_args()
-    done: dict[str, Any] = {}
-    for line in given.out.read_text().splitlines() if given.out.exists() else []:
-        record = json.loads(line)
-        if (record["seed"], record["replications"]) == (given.seed, given.replications):
-            done[record["design"]] = record
-    truths: dict[tuple[int, str], Truth] = {}
-    for design in ASKED:
-        if design.name in done:
-            continue
-        kind = design.classes, design.model
-        truths.setdefault(kind, truth_of(*kind))
-        found = errors(design, truths[kind], given.replications, given.seed)
-        record = {"seed": given.seed, "replications": given.replications, "errors": found}
-        done[design.name] = {"design": design.name, **record}
-        with given.out.open("a") as file:
-            file.write(json.dumps(done[design.name]) + "\n")
-    print("\n".join(table([done[design.name] for design in ASKED])))
+    settings = {"replications": given.replications, "seed": given.seed}
+    designs, known = {design.name: design for design in ASKED}, cache(truth_of)
+
+    def simulate(name: str) -> dict[str, Any]:
+        design = designs[name]
+        return {"errors": errors(design, known(design.classes, design.model), **settings)}
+
+    print("\n".join(table(list(finished(given.out, settings, designs, simulate)))))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 
 import raterwise as rw
-from raterwise.report.verdicts import verdict
+from raterwise.report.verdicts import DISAGREEMENT, verdict
 from verdict_errors import Design, draw
 
 DESIGNS = (
@@ -27,7 +27,10 @@ DESIGNS = (
     Design(300, 5, 1, "plain", "shifted"),
     Design(1000, 2, 3, "plain", "sign-changing"),
 )
-TELLING = ("red", "amber", "too little data", "green", "green beside an interval above 0")
+TELLING = (
+    "red", "amber", "off about disagreement", "too little data", "green",
+    "green beside an interval above 0",
+)  # fmt: skip
 
 
 def one(design: Design, resamples: int, replication: int, seed: int) -> Counter[str]:
@@ -39,9 +42,11 @@ def one(design: Design, resamples: int, replication: int, seed: int) -> Counter[
         seed=replication, threads=1,
     )  # fmt: skip
     told, found = verdict(results), results.data["verdict"]
-    colour = {"Possibly miscalibrated": "amber", "Too little data to say": "too little data"}.get(
-        told.headline, "green" if told.tone == "good" else "red"
-    )
+    colour = {
+        "Possibly miscalibrated": "amber",
+        DISAGREEMENT: "off about disagreement",
+        "Too little data to say": "too little data",
+    }.get(told.headline, "green" if told.tone == "good" else "red")
     beside = colour in ("green", "too little data") and bool(found["above_zero"])
     return Counter({
         colour: 1, "sets": 1, "green beside an interval above 0": int(beside),

@@ -11,7 +11,6 @@ per finished design; a run that was stopped goes on.
 from __future__ import annotations
 
 import argparse
-import json
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ import numpy as np
 import raterwise as rw
 from raterwise.catalog import find
 from raterwise.planning import plan
+from resumed import finished
 
 CASES, RATERS = 150, (1, 4)
 DESIGNS = {
@@ -69,7 +69,7 @@ def simulate(name: str, pilots: int, seed: int) -> dict[str, Any]:
         for key in ("width", "width_error")
     )
     return {
-        "design": name, "seed": seed, "pilots": pilots, "truth": truth,
+        "truth": truth,
         "width": width.mean(axis=0).tolist(), "spread": width.std(axis=0).tolist(),
         "said": error.mean(axis=0).tolist(),
         "covered": (np.abs(width - truth) < 2 * error).mean(axis=0).tolist(),
@@ -84,22 +84,17 @@ def main() -> None:
     parser.add_argument("--designs", nargs="+", default=["*"], help="patterns of names")
     parser.add_argument("--out", type=Path, default=Path("plans.jsonl"))
     given = parser.parse_args()
-    lines = given.out.read_text().splitlines() if given.out.exists() else []
-    known = [json.loads(line) for line in lines]
-    same = (given.seed, given.pilots)
-    done = {r["design"]: r for r in known if (r["seed"], r["pilots"]) == same}
+    settings = {"pilots": given.pilots, "seed": given.seed}
     print("| pilot | raters planned | true width | planned | spread | said | within 2 said, % |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name in [n for n in DESIGNS if any(fnmatch(n, p) for p in given.designs)]:
-        if name not in done:
-            done[name] = simulate(name, given.pilots, given.seed)
-            with given.out.open("a") as file:
-                file.write(json.dumps(done[name]) + "\n")
-        r = done[name]
+    names = [n for n in DESIGNS if any(fnmatch(n, p) for p in given.designs)]
+    for r in finished(given.out, settings, names, lambda name: simulate(name, **settings)):
         for j, raters in enumerate(RATERS):
             cells = [f"{r[key][j]:.4f}" for key in ("truth", "width", "spread", "said")]
             print(
-                f"| {name} | {raters} | " + " | ".join(cells) + f" | {100 * r['covered'][j]:.0f} |"
+                f"| {r['design']} | {raters} | "
+                + " | ".join(cells)
+                + f" | {100 * r['covered'][j]:.0f} |"
             )
 
 

@@ -1,19 +1,22 @@
 """How often the interval of a level's difference from the other cases holds the true difference.
 
-python benchmarks/subgroup_coverage.py [--repeats 200]
+    python benchmarks/subgroup_coverage.py --repeats 200 --out levels.jsonl
 
 Three designs of two levels, three raters a case. The probabilities are powers of the raters' true
-frequencies: 1 is calibrated, 2.5 far too sure. The truth is that of a million cases.
+frequencies: 1 is calibrated, 2.5 far too sure. The truth is that of a million cases. One line of
+JSON is written per finished design; a run that was stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import raterwise as rw
+from resumed import finished
 
 METRICS = ("accuracy", "brier", "auccc", "ece", "calibration_error")
 DESIGNS = ((60, 300, 1.0, 1.0), (60, 300, 2.5, 1.0), (200, 200, 2.0, 2.0))
@@ -57,12 +60,18 @@ def main() -> None:
     """Print a line for each design and metric."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=200)
-    repeats = parser.parse_args().repeats
-    print("cases      powers     metric              covered  rejected")
-    for design in DESIGNS:
-        for name, held, rejected in zip(METRICS, *coverage(design, repeats), strict=True):
-            sizes, powers = f"{design[0]} / {design[1]}", f"{design[2]:g} / {design[3]:g}"
-            print(f"{sizes:10} {powers:10} {name:18} {held:8.1%} {rejected:9.1%}", flush=True)
+    parser.add_argument("--out", type=Path, default=Path("levels.jsonl"))
+    given = parser.parse_args()
+    names = {f"{a} / {b} cases, powers {p:g} / {q:g}": (a, b, p, q) for a, b, p, q in DESIGNS}
+
+    def simulate(name: str) -> dict[str, Any]:
+        held, rejected = coverage(names[name], given.repeats)
+        return {"held": held.tolist(), "rejected": rejected.tolist()}
+
+    print(f"{'cases, powers':32} metric              covered  rejected")
+    for record in finished(given.out, {"repeats": given.repeats}, names, simulate):
+        for name, held, rejected in zip(METRICS, record["held"], record["rejected"], strict=True):
+            print(f"{record['design']:32} {name:18} {held:8.1%} {rejected:9.1%}", flush=True)
 
 
 if __name__ == "__main__":

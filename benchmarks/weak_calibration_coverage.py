@@ -1,11 +1,12 @@
 """How often the intervals of weak calibration and of the smooth curve contain the truth.
 
-    python benchmarks/weak_calibration_coverage.py --repeats 200
+    python benchmarks/weak_calibration_coverage.py --repeats 200 --out weak.jsonl
 
 A case has a log odds l of its true probability q, N(centre, spread²); the model says a + b l
 instead, so the truth is known: intercept and slope from the two numbers, the ratio and the distance
 of the true calibration curve from the diagonal by a sum over a fine grid of l. Raters draw their
 labels from q. With patients, cases of a patient share part of l and all of an error of the model.
+One line of JSON is written per finished design; a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 import raterwise as rw
+from resumed import finished
 
 METRICS = (
     "observed_expected_ratio",
@@ -87,39 +90,49 @@ def draw(design: Design, random: np.random.Generator) -> tuple[Any, rw.Labels, A
     return expit(design.shift + design.power * odds), labels, groups
 
 
+def simulate(i: int, repeats: int, resamples: int) -> dict[str, Any]:
+    """Return how often the intervals of each metric held the truth."""
+    design = DESIGNS[i]
+    true = truth(design)
+    found: dict[str, list[Any]] = {name: [] for name in METRICS}
+    for repeat in range(repeats):
+        probs, labels, groups = draw(design, np.random.default_rng([i, repeat]))
+        results = rw.evaluate(probs, labels, METRICS, groups, resamples=resamples)
+        for name in METRICS:
+            e = results[name]
+            if e.low is not None:
+                found[name].append((e.low, e.value, e.high))
+    out = {}
+    for name, ends in found.items():
+        low, value, high = np.array(ends).T
+        t = true[name]
+        out[name] = {
+            "truth": round(t, 4),
+            "sets": len(ends),
+            "mean": round(float(value.mean()), 4),
+            "covered": float(((low <= t) & (t <= high)).mean()),
+            "below": float((high < t).mean()),
+            "above": float((low > t).mean()),
+            "width": round(float((high - low).mean()), 4),
+        }
+    return {"metrics": out}
+
+
 def main() -> None:
     """Print a line per design and metric."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--resamples", type=int, default=400)
     parser.add_argument("--design", type=int, default=None)
+    parser.add_argument("--out", type=Path, default=Path("weak.jsonl"))
     asked = parser.parse_args()
-    for i, design in enumerate(DESIGNS):
-        if asked.design not in (None, i):
-            continue
-        true, found = truth(design), {name: [] for name in METRICS}
-        for repeat in range(asked.repeats):
-            probs, labels, groups = draw(design, np.random.default_rng([i, repeat]))
-            results = rw.evaluate(probs, labels, METRICS, groups, resamples=asked.resamples)
-            for name in METRICS:
-                e = results[name]
-                if e.low is not None:
-                    found[name].append((e.low, e.value, e.high))
-        for name, ends in found.items():
-            low, value, high = np.array(ends).T
-            t = true[name]
-            line = {
-                "design": design.name,
-                "metric": name,
-                "truth": round(t, 4),
-                "sets": len(ends),
-                "mean": round(float(value.mean()), 4),
-                "covered": float(((low <= t) & (t <= high)).mean()),
-                "below": float((high < t).mean()),
-                "above": float((low > t).mean()),
-                "width": round(float((high - low).mean()), 4),
-            }
-            print(json.dumps(line), flush=True)
+    settings = {"repeats": asked.repeats, "resamples": asked.resamples}
+    number = {design.name: i for i, design in enumerate(DESIGNS) if asked.design in (None, i)}
+    for record in finished(
+        asked.out, settings, number, lambda name: simulate(number[name], **settings)
+    ):
+        for metric, line in record["metrics"].items():
+            print(json.dumps({"design": record["design"], "metric": metric, **line}), flush=True)
 
 
 if __name__ == "__main__":

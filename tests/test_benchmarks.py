@@ -36,6 +36,25 @@ def test_an_unknown_benchmark_is_named() -> None:
     assert done.returncode == 2 and "no benchmark is called spede" in done.stderr
 
 
+def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
+    """What is in the file is not simulated again; other settings and half a line do not count."""
+    from benchmarks.resumed import finished
+
+    made: list[str] = []
+
+    def simulate(name: str) -> dict[str, int]:
+        made.append(name)
+        return {"covered": len(name)}
+
+    out = tmp_path / "rows.jsonl"
+    list(finished(out, {"seed": 1}, ["a"], simulate))
+    out.write_text(out.read_text() + '{"design": "bb", "sett\n')
+    found = list(finished(out, {"seed": 1}, ["a", "bb"], simulate))
+    assert made == ["a", "bb"] and [record["covered"] for record in found] == [1, 2]
+    list(finished(out, {"seed": 2}, ["a"], simulate))
+    assert made == ["a", "bb", "a"]
+
+
 def test_every_figure_is_drawn_once_and_told(tmp_path: Path) -> None:
     """A second run finds everything drawn, and the table counts what the verdicts said."""
     command = [

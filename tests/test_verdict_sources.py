@@ -332,6 +332,39 @@ def test_intervals_are_counted_together_as_simes_does() -> None:
     assert with_intervals(calibrated(), ece=0.04, mce=0.06).tone == "good"
 
 
+def test_what_is_off_about_disagreement_alone_is_called_so() -> None:
+    """Two raters of a case are copies: classes are right, how often they differ is not."""
+    random = np.random.default_rng(4)
+    p = np.full(300, 0.5) + random.uniform(-0.3, 0.3, 300)
+    votes = 2 * (random.random(300) < p)  # 1 - Σ p² says that two of five pairs differ; none does
+    labels = rw.Labels.from_counts(np.stack((2 - votes, votes), axis=1))
+    results = rw.evaluate(p, labels, ["ece", "disagreement_calibration_error"], resamples=50)
+    assert results["disagreement_calibration_error"].low > 0.3 and results["ece"].low == 0
+    told, found = verdict(results), results.data["verdict"]
+    assert (told.headline, told.tone) == ("Off about how often raters differ", "caution")
+    assert "right about every class" in told.explanation
+    assert found["off_about_disagreement"] and not found["possibly"]
+    assert found["intervals_p_value"] < 0.02  # 50 draws alone could not say less than 0.078
+    both = with_intervals(results, ece=0.01, disagreement_calibration_error=0.01)
+    assert both.headline == "Possibly miscalibrated"
+
+
+def test_sure_and_right_everywhere_has_no_bin_outside() -> None:
+    """Probabilities of exactly 0 and 1 are in intervals that end there, up to rounding."""
+    y = np.arange(80) % 20 < 9
+    told = verdict(rw.evaluate(y.astype(float), y.astype(int), resamples=20))
+    assert told.tone == "good" and "outside" not in told.explanation
+
+
+def test_right_on_average_and_off_both_ways_is_told_by_what_is_off() -> None:
+    """Four errors of one kind and five of the other: over-confident, not "too often" by 1 point."""
+    y = np.arange(80) % 2
+    p = y.astype(float)
+    p[:8:2], p[1:11:2] = 1, 0
+    told = verdict(rw.evaluate(p, y, "ece", resamples=20, question="positive"))
+    assert (told.headline, told.tone) == ("Over-confident about “class 1”", "bad")
+
+
 def test_a_single_interval_that_chance_explains_is_explained() -> None:
     """One of several intervals excludes 0, as one of twenty does: green, and the text says why."""
     told = with_intervals(calibrated(), ece=0.03, mce=0.8)  # twice 0.03 is above 0.05

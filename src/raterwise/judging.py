@@ -227,23 +227,34 @@ def _beside_intervals(
     Each interval has a level of its own, so some exclude 0 by chance. All m together have the
     p-value min_k m p_(k) / k of Simes (1986), which holds for tests that go together (Sarkar 1998),
     as those of several errors of one model do. Where it is significant the model is `possibly`
-    miscalibrated, as it is where the checks have a p-value up to `POSSIBLY`. The checks take the
-    cases for a sample and the raters as they are; an interval that takes the raters for a sample
-    asks something else, and may answer otherwise.
+    miscalibrated, as it is where the checks have a p-value up to `POSSIBLY`; unless it is so for
+    the errors of disagreement alone: a model may be right about every class and still not know how
+    often two raters differ. The checks take the cases for a sample and the raters as they are; an
+    interval that takes the raters for a sample asks something else, and may answer otherwise.
     """
     shown = [e for e in errors if e.low is not None]
-    each = sorted(e.p_value for e in shown if e.p_value is not None)
-    together = min((len(each) * p / k for k, p in enumerate(each, 1)), default=None)
+    together = _simes(shown)
+    of_classes = _simes([e for e in shown if e.group != "Disagreement"])
     doubted = together is not None and together <= found["significance"]
-    doubted |= found["p_value"] <= POSSIBLY
+    classes_doubted = found["p_value"] <= POSSIBLY or (
+        of_classes is not None and of_classes <= found["significance"]
+    )
+    called = found["miscalibrated"]
     return {
-        "possibly": bool(doubted and not found["miscalibrated"]),
+        "possibly": bool(classes_doubted and not called),
         "possibly_up_to": POSSIBLY,
+        "off_about_disagreement": bool(doubted and not classes_doubted and not called),
         "intervals_p_value": together,
         "above_zero": [e.name for e in shown if e.low is not None and e.low > 0],
         "reach_zero": [e.name for e in shown if e.low == 0],
         "unit": unit,
     }
+
+
+def _simes(estimates: list[Estimate]) -> float | None:
+    """Return the p-value of all intervals together: that no error is above 0."""
+    each = sorted(e.p_value for e in estimates if e.p_value is not None)
+    return min((len(each) * p / k for k, p in enumerate(each, 1)), default=None)
 
 
 def raters_compared(request: Request, labels: Labels, groups: Any) -> dict[str, Any]:

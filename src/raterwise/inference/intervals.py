@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.inference.noise import share_as_large
 
 __all__ = [
     "CalibrationInterval",
@@ -239,8 +240,7 @@ class _Inversion:
 
     def p_value(self) -> float:
         """Return twice how often a calibrated model shows so large an error, as `low` has it."""
-        as_large = np.count_nonzero(self.calibrated >= self.observed)
-        return min(2 * float(1 + as_large) / (1 + len(self.calibrated)), 1.0)
+        return min(share_as_large(self.calibrated, self.observed, 2), 1.0)
 
     def debiased(self) -> float:
         """Return the truth under which the observed metric is the median."""

@@ -21,12 +21,15 @@ __all__ = [
     "in_concert",
     "p_of_calibration",
     "propagated_noise",
+    "share_as_large",
     "soft_noise",
     "zero_tested_ends",
 ]
 
 FloatArray = NDArray[np.float64]
 Norm = Callable[[FloatArray], FloatArray]
+CLEAR = 0.05
+"""A p-value up to which draws have answered, so that it matters only how clear the answer is."""
 
 
 def propagated_noise(weights: ArrayLike, noise: ArrayLike) -> FloatArray:
@@ -201,8 +204,27 @@ def p_of_calibration(norm: Norm, observed: float, draws: FloatArray) -> float:
     >>> p_of_calibration(ece, 0.3, np.array([[0.1, 0.1], [0.2, 0.2], [0.0, 0.1]]))
     0.5
     """
-    null = norm(draws)
-    return float((1 + np.count_nonzero(null >= observed * (1 - 1e-12))) / (1 + len(null)))
+    return share_as_large(norm(draws), observed * (1 - 1e-12))
+
+
+def share_as_large(null: FloatArray, observed: float, sides: int = 1) -> float:
+    """Return `sides` times the share of draws that are as large: (1 + #{T* ≥ T}) / (1 + B).
+
+    Where that is clear and no draw is as large, it is at most what is left to any distribution with
+    one mode so many standard deviations out (the one-sided inequality of Vysochanskij and Petunin;
+    Mercadier and Strobel 2021). Few draws then do not make an error that is off by far look like
+    one of several that chance explains.
+
+    >>> null = np.linspace(0, 1, 100)
+    >>> share_as_large(null, 0.9), round(share_as_large(null, 30.0), 6)
+    (0.10891089108910891, 4.3e-05)
+    """
+    as_large = int(np.count_nonzero(null >= observed))
+    p = sides * (1 + as_large) / (1 + len(null))
+    if as_large or p > CLEAR or (spread := float(np.std(null))) == 0:
+        return float(p)
+    beyond = (observed - float(null.mean())) / spread
+    return float(min(p, sides * 4 / 9 / (1 + beyond**2)) if beyond**2 > 5 / 3 else p)
 
 
 def zero_tested_ends(

@@ -29,8 +29,10 @@ __all__ = ["Verdict", "verdict"]
 
 TOP_LABEL, ALL_CLASSES = "top label", "all classes"
 NONE = "No verdict on calibration"
+DISAGREEMENT = "Off about how often raters differ"
 MOST_MORE = 2
 """How many further deviations a verdict names."""
+ROUNDING = 1e-9
 BEYOND_CHANCE = 0.01
 """So seldom are as many bins of a calibrated model outside their intervals: no longer by chance."""
 
@@ -41,9 +43,9 @@ def verdict(results: Results) -> Verdict:
     Where there is none the confidence in the predicted class is described, unless the cases cannot
     tell chance from anything (one patient, one image). The stated rule: red where all checks
     together have p ≤ 0.05; amber up to 0.1, or where the intervals of calibration errors, counted
-    together, or more bins than chance explains speak against a model; otherwise green, with a
-    sentence on single intervals that do. Where raters are taken for a sample, red only if the
-    interval of a calibration error excludes 0.
+    together, or more bins than chance explains speak against a model (against what it says of
+    disagreement, where that alone is off); otherwise green, with a sentence on single intervals.
+    Where raters are taken for a sample, red only if the interval of a calibration error excludes 0.
     """
     judged = results.data.get("verdict")
     if judged and judged["miscalibrated"] is not None:
@@ -59,7 +61,7 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
     checks = len(found["deviations"])
     if found["miscalibrated"]:
         first, others = _most_telling(found)
-        gap, doubt = abs(first["predicted"] - first["observed"]), _doubt(found, results)
+        gap, doubt = _gap(first), _doubt(found, results)
         text = " ".join((
             f"{_after_headline(first['sentence'])}.",
             *(f"It {_quoted(_without_counting(d['sentence']))}." for d in others),
@@ -68,9 +70,10 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         ))  # fmt: skip
         return Verdict(_headline(first), text, "caution" if doubt or gap < SLIGHT else "bad")
     outside = _outside(results)
-    if found.get("possibly") or outside.beyond_chance:
+    if found.get("possibly") or found.get("off_about_disagreement") or outside.beyond_chance:
         text = f"{_open(found, results, p, checks)}{outside.told}{_of_raters(found)}"
-        return Verdict("Possibly miscalibrated", text, "caution")
+        classes = found.get("possibly") or outside.beyond_chance
+        return Verdict("Possibly miscalibrated" if classes else DISAGREEMENT, text, "caution")
     tested = (
         f"None of {checks} checks for miscalibration stands out (corrected {p})."
         f"{_single_intervals(found, results)}{outside.told}{_of_raters(found)}"
@@ -119,10 +122,14 @@ def _open(found: Mapping[str, Any], results: Results, p: str, checks: int) -> st
     above = _titles(found, results, "above_zero")
     if not above or together is None or together > found["significance"]:
         return text
+    last = (
+        " A model can be right about every class and still say too much or too little disagreement."
+    )
     return (
         f"{text} But the {_intervals_of(above)} 0, and chance is unlikely to explain it "
         f"(p\u00a0=\u00a0{max(together, 0.001):.2g}, corrected for "
         f"{_number_of_intervals(found)} intervals)."
+        f"{last if found.get('off_about_disagreement') else ''}"
     )
 
 
@@ -170,7 +177,7 @@ def _outside(results: Results) -> _Outside:
     smallest, level = 1.0, 0.95
     for curve in map(ReliabilityCurve.from_dict, drawn):
         seen = (curve.cases > 0) & np.isfinite(curve.low)
-        beyond = seen & ((curve.predicted < curve.low) | (curve.predicted > curve.high))
+        beyond = seen & ~_holds(curve)
         many, few, level = int(seen.sum()), int(beyond.sum()), curve.level
         number, out = number + many, out + few
         if few:
@@ -181,7 +188,8 @@ def _outside(results: Results) -> _Outside:
     if smallest * len(drawn) <= BEYOND_CHANCE:
         return _Outside(f" {out} of {number} bins {lies}, more than chance explains.", True)
     expected = f"about {number * (1 - level):.0f}" if number * (1 - level) >= 1.5 else "one or so"
-    return _Outside(f" {out} of {number} bins {lies}; chance alone puts {expected} there.")
+    seldom = ", seldom as many" if bdtrc(out - 1, number, 1 - level) <= 0.05 else ""
+    return _Outside(f" {out} of {number} bins {lies}; chance alone puts {expected} there{seldom}.")
 
 
 def _of_raters(found: Mapping[str, Any]) -> str:
@@ -220,11 +228,18 @@ def _most_telling(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Map
     top = [d for d in clear if d["channel"] == TOP_LABEL]
     same = leading if found["channel"] not in (TOP_LABEL, ALL_CLASSES) else top or leading
     first = next((d for d in same if d["statistic"].startswith("mean")), (same or [found])[0])
+    if _gap(first) < SLIGHT:  # right on average, and off both ways: what is off says more
+        worse = [d for d in same if d["statistic"].startswith("slope") and _gap(d) >= SLIGHT]
+        first = next(iter(worse), first)
     classes = dict.fromkeys(d["channel"] for d in clear)
     named = [c for c in classes if c not in (TOP_LABEL, ALL_CLASSES, first["channel"])]
     says = [d for d in clear if d["sentence"].startswith("says ") and d["channel"] in named]
     each = {d["channel"]: d for d in reversed(says)}
     return first, list(each.values())[::-1][:MOST_MORE]
+
+
+def _gap(found: Mapping[str, Any]) -> float:
+    return abs(float(found["predicted"]) - float(found["observed"]))
 
 
 def _without_counting(sentence: str) -> str:
@@ -259,10 +274,14 @@ def _quoted(text: str) -> str:
     return re.sub(r"\*([^*]+)\*", r"“\1”", text).replace(" %", "\u00a0%")
 
 
+def _holds(curve: ReliabilityCurve) -> Any:
+    """Tell of each bin whether its interval holds the prediction; what is left of 1 - 1 is 0."""
+    return (curve.low <= curve.predicted + ROUNDING) & (curve.predicted <= curve.high + ROUNDING)
+
+
 def _agreeing_example(curve: ReliabilityCurve, results: Results) -> str:
     """Return a sentence about the most typical bin of those that hold the prediction."""
-    holds = (curve.low <= curve.predicted) & (curve.predicted <= curve.high)
-    share = np.where(holds & (curve.cases >= ENOUGH), curve.share, -1.0)
+    share = np.where(_holds(curve) & (curve.cases >= ENOUGH), curve.share, -1.0)
     b = int(np.argmax(share))
     if share[b] < 0:
         return ""
