@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.evaluate import predictions_of
+from raterwise.growing_parts import Partition, measure_of, paths_of, variation_along
 from raterwise.inference.intervals import percentile_interval
 from raterwise.labels import Labels
 from raterwise.request import Given
-from raterwise.stability import Partition, _measure_of, paths_of, variation_along
 
 __all__ = ["Column", "Settings", "agreement", "drawn_raters", "effective_raters", "judged_column"]
 
@@ -194,7 +194,7 @@ def _measured(
 ) -> tuple[list[float], float]:
     predictions = predictions_of(probs, Labels.from_counts(counts), groups=patients)
     question = None if metric == "classwise_ece" else column.question
-    measure = _measure_of(
+    measure = measure_of(
         metric, Given.of(predictions), bins=BINS, question=question, per=None, options=None
     )
     paths = paths_of(predictions, measure, partition)
