@@ -255,11 +255,15 @@ def sample_sizes(
 
 @app.command("multi_rater")
 def multi_rater(
-    data: Annotated[
-        Path,
-        typer.Option(help="Folder with lidc_nodules.npz, bubil_cells.npz, qubiq_brain_growth.npz."),
-    ],
     out: Annotated[Path, typer.Option(help="Folder for predictions, values and tables.md.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder with lidc_nodules.npz, bubil_cells.npz, qubiq_brain_growth.npz. Without "
+            "it, with --judge-only, the values that --out has make the tables.",
+            show_default=False,
+        ),
+    ] = None,
     studies: Annotated[
         str, typer.Option(help="Which of the data sets: lidc,bubil,qubiq.")
     ] = "lidc,bubil,qubiq",
@@ -289,6 +293,8 @@ def multi_rater(
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             need_torch()
+            if data is None:
+                raise InvalidInputError("--data: must be given, except with --judge-only")
             from experiments.multi_rater.segmentation import train_networks
 
             train_networks(data, out, training, chosen, device=device, shard=shard, progress=report)
@@ -348,14 +354,16 @@ def rater_stability(
 
 @app.command("confidence_curves")
 def confidence_curves(
+    out: Annotated[Path, typer.Option(help="Folder for a file per cascade and tables.md.")],
     data: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             help="Folder with CIFAR-10 (data_batch_1.bin … or .png), MNIST (idx files), and where "
-            "there are some pneumoniamnist.npz, fashion-images-idx3-ubyte, cifar10h_counts.npy."
+            "there are some pneumoniamnist.npz, fashion-images-idx3-ubyte, cifar10h_counts.npy. "
+            "Not needed with --judge-only.",
+            show_default=False,
         ),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for a file per cascade and tables.md.")],
+    ] = None,
     problems: Annotated[
         str, typer.Option(help="What to learn, of cifar10,cifar8,mnist,pneumonia.")
     ] = "cifar10,cifar8,pneumonia",
@@ -389,12 +397,13 @@ def confidence_curves(
     from experiments.confidence_curves.judging import judge
 
     shard = prepared(out, part, judge_only)
-    ratings, findings = data / "cifar10h_counts.npy", data / "cxr14_chexnet_test.npz"
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             need_torch()
             from experiments.confidence_curves.distillation import NETWORKS, Settings, train_all
 
+            if data is None:
+                raise InvalidInputError("--data: must be given, except with --judge-only")
             settings = Settings(
                 network=choose("--network", network, NETWORKS),
                 members=members,
@@ -414,12 +423,18 @@ def confidence_curves(
                 report=report,
             )
         if part is None:
-            counts = ratings if ratings.is_file() else None
+            counts = _there(data, "cifar10h_counts.npy")
+            findings = _there(data, "cxr14_chexnet_test.npz")
             judge(out, counts, resamples=resamples, seed=seed, progress=report)
-            if findings.is_file():
+            if findings is not None:
                 judge_findings(findings, out, resamples, seed)
     if not quiet:
         show(out, part)
+
+
+def _there(folder: Path | None, name: str) -> Path | None:
+    """Return a file of a folder where both are there."""
+    return folder / name if folder is not None and (folder / name).is_file() else None
 
 
 def main() -> None:

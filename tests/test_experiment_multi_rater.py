@@ -347,7 +347,7 @@ def test_total_variation_of_kernels_and_soft_bins_is_that_of_the_pixels() -> Non
 
 # Judging -----------------------------------------------------------------------------------------
 
-JUDGING = Judging(resamples=100, repeats=4, kernel_images=2, kernel_repeats=1)
+JUDGING = Judging(resamples=100, repeats=4, soft_repeats=4, kernel_repeats=1)
 
 
 def test_copies_of_a_rater_change_nothing() -> None:
@@ -356,7 +356,7 @@ def test_copies_of_a_rater_change_nothing() -> None:
     masks = np.repeat(random.integers(0, 2, (4, 1, 16, 16), dtype=np.uint8), 4, axis=1)
     images = outlined(masks)
     found = judged_network(images, spread(images, random), 0, JUDGING)
-    summary = summary_of(images, "made", [found], JUDGING)
+    summary = summary_of("made", [found], JUDGING)
     for part in ("values", "variation"):
         for metrics in summary[part].values():
             for both in metrics.values():
@@ -375,7 +375,7 @@ def test_independent_raters_halve_the_variation() -> None:
     found = judged_network(images, probs, 1, settings, ("ece", "robust_ece"))
     assert "kde_ece" not in found["values"]["image"]
     first = judged_network(images, probs, 0, replace(JUDGING, repeats=1))
-    both = summary_of(images, "made", [first, found], settings)["variation"]["image"]["ece"]
+    both = summary_of("made", [first, found], settings)["variation"]["image"]["ece"]
     assert both["ratio"]["mean"] == pytest.approx(2, rel=0.12)
     assert both["ratio"]["low"] < 2.1 and both["difference"]["low"] > 0
     assert both["lower_share"] == 1
@@ -407,7 +407,7 @@ def test_tables_say_which_is_steadier() -> None:
     images = outlined(random.integers(0, 2, (6, 3, 8, 8), dtype=np.uint8))
     images = replace(images, num_raters=np.array([2, 2, 2, 3, 3, 3]))
     found = judged_network(images, spread(images, random), 0, JUDGING)
-    text = as_markdown([summary_of(images, "made", [found], JUDGING)])
+    text = as_markdown([summary_of("made", [found], JUDGING)])
     number = r"[+-]?\d+\.\d+"
     spanned = rf"{number} ± {number} \[{number}, {number}\]"
     assert len(re.findall(rf"\| (?:whole image|band) \| \w+-?\w* \| {spanned} \|", text)) == 12
@@ -440,12 +440,16 @@ def test_judging_goes_on_where_it_stopped(data: Path, tmp_path: Path) -> None:
     write_predictions(data, out, ["bubil"])
     (found,) = judge(data, out, Training(networks=1), JUDGING, ["bubil"])
     assert found["images"] == 10 and found["networks"] == 1
-    file = out / "judged-bubil-network0.json"
+    file = out / "judged-bubil-network0-ece.json"
     stored = json.loads(file.read_text())
     stored["dice"] = [0.25] * 10
     file.write_text(json.dumps(stored))
     (again,) = judge(data, out, Training(networks=1), replace(JUDGING, resamples=7), ["bubil"])
     assert again["dice"]["mean"] == 0.25
+    # Without data, what was judged makes the same tables.
+    assert judge(None, out, Training(), replace(JUDGING, resamples=7), ["bubil"]) == [again]
+    with pytest.raises(ValueError, match=r"must hold judged-lidc-network0-ece.json"):
+        judge(None, out, Training(), JUDGING, ["lidc"])
     (new,) = judge(data, out, Training(networks=1), replace(JUDGING, band=2.0), ["bubil"])
     assert new["dice"] == found["dice"]
     (fewer,) = judge(data, out, Training(networks=2), JUDGING, ["bubil"])

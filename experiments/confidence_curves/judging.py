@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.confidence_curves.condensed import condensed, softened
 from experiments.confidence_curves.tables import KINDS, METHODS, PAIRS, TEMPERED, as_markdown
 from experiments.kept import fingerprint, kept, write_json
 from raterwise.confidence import auccc
 from raterwise.datasets import read_cifar10h
 from raterwise.errors import InvalidInputError, UndefinedMetricError
-from raterwise.functions.calibration import ece
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.intervals import percentile_interval
 from raterwise.inference.settings import Progress
@@ -41,7 +41,7 @@ FloatArray = NDArray[Any]
 Arrays = Mapping[str, FloatArray]
 Formula = Callable[[FloatArray, FloatArray], FloatArray]
 
-VERSION = 2
+VERSION = 3
 PAPER_TEMPERATURE = 3.0
 OUTSIDE_TEMPERATURE = 10.0
 """Of CCC Tables 2 and 3."""
@@ -54,46 +54,35 @@ class Judgement:
     """One confidence: how sure it is of each prediction, and which predictions those are."""
 
     confidence: FloatArray
-    """(N,)."""
-    predicted: NDArray[np.int64]
+    """(N,): as ranks among all images of the cascade."""
+    right: NDArray[np.bool_]
+    predicted: NDArray[np.uint8]
     outside: dict[str, FloatArray]
     """Its confidence in cases from elsewhere."""
-
-
-def softened(logits: FloatArray, temperature: float = 1.0) -> FloatArray:
-    """Return softmax(log P̄ / T), (N, K), of the members' logits (M, N, K) (CCC eq 2).
-
-    >>> logits = np.log([[[0.8, 0.2]], [[1.0, 1e-300]]])  # P̄ is 9 : 1
-    >>> softened(logits, temperature=2.0)
-    array([[0.75, 0.25]])
-    """
-    from scipy.special import log_softmax, logsumexp, softmax
-
-    each = log_softmax(logits.astype(np.float64), axis=2)
-    mean = logsumexp(each, axis=0) - np.log(len(each))
-    return np.asarray(softmax(mean / temperature, axis=1))
 
 
 class Cascade:
     """The predictions of one file, and the methods that are compared."""
 
     def __init__(self, arrays: Arrays, made_of: Mapping[str, Any]) -> None:
-        self.arrays, self.made_of = arrays, made_of
-        self.classes = arrays["classes"]
         self.temperatures: list[float] = list(made_of["test_temperatures"])
+        if "softened" not in arrays:
+            arrays = condensed(arrays, self.temperatures)
+        self.arrays, self.made_of = arrays, made_of
         self.group = (made_of["problem"], made_of.get("network", "resnet9"))
         """What its seeds are averaged over."""
-        self.outside = [
-            name.removeprefix("logits.out.") for name in arrays if name.startswith("logits.out.")
-        ]
+        self.sizes: dict[str, int] = dict(
+            zip(arrays["parts"].tolist(), arrays["sizes"].tolist(), strict=True)
+        )
+        self.outside = [part.removeprefix("out.") for part in self.sizes if part.startswith("out.")]
 
     def methods(self) -> dict[str, list[Judgement]]:
         """Return the judgements of each method that the file has: one, or those of all members."""
         chosen = self.chosen_temperatures()
-        members = range(len(self.arrays["logits.test"]))
+        members = range(len(self.arrays["members"]))
         found = {
-            "max softmax": [self._softmax(1.0, member) for member in members],
-            "ensemble": [self._softmax(1.0)],
+            "max softmax": [self._judged(self.arrays["members"][m], m) for m in members],
+            "ensemble": [self.tempered("softened", 1.0)],
             "softened, chosen": [self.tempered("softened", chosen["softened"])],
         }
         if "udist" in chosen:
@@ -106,84 +95,49 @@ class Cascade:
 
     def tempered_methods(self) -> list[str]:
         """Return those of `TEMPERED` that the file has."""
-        return [
-            name for name in TEMPERED if name == "softened" or f"{KINDS[name]}.test" in self.arrays
-        ]
+        return [name for name in TEMPERED if name == "softened" or KINDS[name] in self.arrays]
 
     def tempered(self, method: str, temperature: float) -> Judgement:
         """Return the judgement of one of `TEMPERED` at a temperature."""
-        if method == "softened":
-            return self._softmax(temperature)
-        return self._udist(KINDS[method], temperature)
+        kind = KINDS.get(method, method)
+        ranks = self.arrays[kind][self.temperatures.index(temperature)]
+        # what a network was distilled from: all members, or the first
+        return self._judged(ranks, 0 if kind == "udist_single" else None)
 
     def chosen_temperatures(self) -> dict[str, float]:
         """Return the temperatures with the best AUCCC on the held-out images, or the paper's."""
-        probs = softened(self.arrays["logits.held_out"])
-        correct = probs.argmax(axis=1) == self.arrays["held_out_classes"]
+        correct = self.arrays["right.held_out"]
 
-        def best(confidence: Callable[[float], FloatArray]) -> float:
+        def best(kind: str) -> float:
+            def area(t: float) -> float:
+                ranks = self.arrays[kind][self.temperatures.index(t)]
+                return auccc(self._part(ranks, "held_out"), correct)
+
             try:
-                return max(self.temperatures, key=lambda t: auccc(confidence(t), correct))
+                return max(self.temperatures, key=area)
             except UndefinedMetricError:  # every held-out image is classified right
                 return PAPER_TEMPERATURE
 
-        found = {
-            "softened": best(lambda t: softened(self.arrays["logits.held_out"], t).max(axis=1))
-        }
-        if "udist.held_out" in self.arrays:
-            found["udist"] = best(lambda t: self._confidence("udist", "held_out", t))
-        return found
+        return {kind: best(kind) for kind in ("softened", "udist") if kind in self.arrays}
 
     def over_confidence(self) -> dict[str, dict[str, float | None]]:
-        """Return what one network (the mean over them) says of images it was trained on, and not.
+        """Return accuracy, confidence, ECE and AUCCC of images trained on, held out, and tested."""
+        found: dict[str, dict[str, float | None]] = json.loads(str(self.arrays["over_confidence"]))
+        return found
 
-        Accuracy, mean confidence, ECE and AUCCC of the train, held_out and test images; AUCCC is
-        None where a network makes no error.
-        """
-        out: dict[str, dict[str, float | None]] = {}
-        for part, key in (("train", "train_classes"), ("held_out", "held_out_classes"),
-                          ("test", "classes")):  # fmt: skip
-            if f"logits.{part}" not in self.arrays or key not in self.arrays:
-                continue
-            rows: dict[str, list[float]] = {}
-            for member in self.arrays[f"logits.{part}"]:
-                probs = softened(member[None])
-                correct = probs.argmax(axis=1) == self.arrays[key]
-                rows.setdefault("accuracy", []).append(float(correct.mean()))
-                rows.setdefault("confidence", []).append(float(probs.max(axis=1).mean()))
-                rows.setdefault("ece", []).append(ece(probs, self.arrays[key]))
-                if 0 < correct.mean() < 1:
-                    rows.setdefault("auccc", []).append(auccc(probs.max(axis=1), correct))
-            out[part] = {
-                name: float(np.mean(rows[name])) if name in rows else None
-                for name in ("accuracy", "confidence", "ece", "auccc")
-            }
-        return out
+    def _judged(self, ranks: FloatArray, member: int | None) -> Judgement:
+        """Return the judgement of a confidence in what a member says, or in what all say."""
+        right, said = self.arrays["right.test"], self.arrays["predicted"]
+        if member is not None:
+            right = self.arrays["member_right"][member]
+            said = self.arrays["member_predicted"][member]
+        outside = {kind: self._part(ranks, f"out.{kind}") for kind in self.outside}
+        return Judgement(self._part(ranks, "test"), right, said, outside)
 
-    def _softmax(self, temperature: float, member: int | None = None) -> Judgement:
-        rows = slice(None) if member is None else slice(member, member + 1)
-        probs = {
-            name: softened(self.arrays[f"logits.{name}"][rows], temperature)
-            for name in ("test", *(f"out.{kind}" for kind in self.outside))
-        }
-        return Judgement(
-            probs["test"].max(axis=1),
-            probs["test"].argmax(axis=1),
-            {kind: probs[f"out.{kind}"].max(axis=1) for kind in self.outside},
-        )
-
-    def _udist(self, kind: str, temperature: float) -> Judgement:
-        return Judgement(
-            self._confidence(kind, "test", temperature),
-            # what a network was distilled from: all members, or the first
-            softened(self.arrays["logits.test"][: 1 if kind == "udist_single" else None]).argmax(
-                axis=1
-            ),
-            {name: self._confidence(kind, f"out.{name}", temperature) for name in self.outside},
-        )
-
-    def _confidence(self, kind: str, part: str, temperature: float) -> FloatArray:
-        return np.asarray(self.arrays[f"{kind}.{part}"][self.temperatures.index(temperature)])
+    def _part(self, ranks: FloatArray, part: str) -> FloatArray:
+        names = list(self.sizes)
+        start = sum(self.sizes[name] for name in names[: names.index(part)])
+        return ranks[start : start + self.sizes[part]].astype(np.float64)
 
 
 def load_cascades(folder: str | PathLike[str]) -> list[Cascade]:
@@ -211,13 +165,11 @@ class _Question:
     """Of masses and hits at sorted scores."""
 
 
-def _questions(
-    kind: str | None, counts: FloatArray | None, classes: FloatArray
-) -> Iterator[_Question]:
+def _questions(kind: str | None, counts: FloatArray | None) -> Iterator[_Question]:
     """Yield what is asked about the test images alone, or beside those of one kind."""
 
     def right(judgement: Judgement) -> FloatArray:
-        return np.asarray(judgement.predicted == classes, dtype=np.float64)
+        return judgement.right.astype(np.float64)
 
     def by_raters(judgement: Judgement) -> FloatArray:
         assert counts is not None
@@ -227,7 +179,7 @@ def _questions(
     if kind is not None:
         yield _Question(f"auccc, {kind}", right, ranking.auccc)
         # P(in is more confident than out): the same area, with every test image right.
-        yield _Question(f"io_auroc, {kind}", lambda _: np.ones(len(classes)), ranking.auccc)
+        yield _Question(f"io_auroc, {kind}", lambda j: np.ones(len(j.right)), ranking.auccc)
         return
     yield _Question("accuracy", right, _share)
     yield _Question("auccc", right, ranking.auccc)
@@ -285,33 +237,37 @@ def judged(
     """
     first = cascades[0]
     for other in cascades:
-        if not np.array_equal(other.classes, first.classes) or other.outside != first.outside:
+        if str(other.arrays["same"]) != str(first.arrays["same"]) or other.sizes != first.sizes:
             raise InvalidInputError(
                 f"predictions: the files of {first.made_of['problem']} must be of the same images; "
                 f"seeds {first.made_of['seed']} and {other.made_of['seed']} differ"
             )
     tables = _tables(cascades, counts, resamples, seed)
-    chosen = np.random.default_rng([seed, 1]).integers(
-        len(cascades), size=(len(cascades), resamples)
-    )
+
+    def estimate(table: FloatArray) -> dict[str, Any]:
+        """Of the cascades that have it: a run may have ended before all were distilled."""
+        there = table[np.isfinite(table[:, 0])]
+        random = np.random.default_rng([seed, 1])
+        return _estimate(there, level, random.integers(len(there), size=(len(there), resamples)))
+
     return {
         "problem": first.group[0],
         "network": first.group[1],
         "seeds": [cascade.made_of["seed"] for cascade in cascades],
-        "cases": {"test": len(first.classes)}
-        | {kind: len(first.arrays[f"logits.out.{kind}"][0]) for kind in first.outside},
+        "cases": {"test": first.sizes["test"]}
+        | {kind: first.sizes[f"out.{kind}"] for kind in first.outside},
         "settings": {k: v for k, v in first.made_of.items() if k not in ("data", "seed")},
         "temperatures": [cascade.chosen_temperatures() for cascade in cascades],
         "by_temperature": _by_temperature(cascades),
         "over_confidence": [cascade.over_confidence() for cascade in cascades],
         "level": level,
         "values": {
-            name: {metric: _estimate(table, level, chosen) for metric, table in own.items()}
+            name: {metric: estimate(table) for metric, table in own.items()}
             for name, own in tables.items()
         },
         "differences": [
             {"metric": metric, "first": a, "second": b}
-            | _estimate(tables[a][metric] - tables[b][metric], level, chosen)
+            | estimate(tables[a][metric] - tables[b][metric])
             for a, b in PAIRS
             if a in tables and b in tables
             for metric in tables[a]
@@ -323,19 +279,26 @@ def judged(
 def _tables(
     cascades: Sequence[Cascade], counts: FloatArray | None, resamples: int, seed: int
 ) -> dict[str, dict[str, FloatArray]]:
-    """Return (seeds, 1 + resamples) of each method and metric; first, the cases as they are."""
+    """Return (seeds, 1 + resamples) of each method and metric; first, the cases as they are.
+
+    NaN where a cascade does not have the method.
+    """
     first, methods = cascades[0], [cascade.methods() for cascade in cascades]
-    inside = _drawn(len(first.classes), resamples, seed)
-    common = [name for name in METHODS if all(name in own for own in methods)]
-    tables: dict[str, dict[str, FloatArray]] = {name: {} for name in common}
+    inside = _drawn(first.sizes["test"], resamples, seed)
+    there = [name for name in METHODS if any(name in own for own in methods)]
+    tables: dict[str, dict[str, FloatArray]] = {name: {} for name in there}
     for i, kind in enumerate((None, *first.outside)):
         times = inside
         if kind is not None:
-            cases = first.arrays[f"logits.out.{kind}"].shape[1]
+            cases = first.sizes[f"out.{kind}"]
             times = np.hstack((inside, _drawn(cases, resamples, seed + 1000 * i)))
-        questions = list(_questions(kind, counts, first.classes))
-        for name in common:
-            found = np.stack([_mean(own[name], questions, kind, times) for own in methods], axis=1)
+        questions = list(_questions(kind, counts))
+        missing = np.full((len(questions), 1 + resamples), np.nan)
+        for name in there:
+            found = np.stack(
+                [_mean(m[name], questions, kind, times) if name in m else missing for m in methods],
+                axis=1,
+            )
             tables[name] |= {q.metric: part for q, part in zip(questions, found, strict=True)}
     return tables
 
@@ -361,22 +324,18 @@ def _by_temperature(
     cascades: Sequence[Cascade],
 ) -> dict[str, dict[str, list[float]]]:
     """Return AUCCC at each temperature, alone and beside other images: the mean over seeds."""
-    out: dict[str, dict[str, list[float]]] = {
-        name: {} for name in TEMPERED if all(name in c.tempered_methods() for c in cascades)
-    }
-    for name, own in out.items():
-        for temperature in cascades[0].temperatures:
-            found = [cascade.tempered(name, temperature) for cascade in cascades]
+    out: dict[str, dict[str, list[float]]] = {}
+    for name in TEMPERED:
+        there = [c for c in cascades if name in c.tempered_methods()]
+        for temperature in there[0].temperatures if there else ():
+            found = [cascade.tempered(name, temperature) for cascade in there]
             for kind in (None, *cascades[0].outside):
                 areas = [
-                    auccc(
-                        judgement.confidence,
-                        judgement.predicted == cascade.classes,
-                        outside=None if kind is None else judgement.outside[kind],
-                    )
-                    for judgement, cascade in zip(found, cascades, strict=True)
+                    auccc(j.confidence, j.right, outside=None if kind is None else j.outside[kind])
+                    for j in found
                 ]
-                own.setdefault(kind or "test", []).append(float(np.mean(areas)))
+                own = out.setdefault(name, {}).setdefault(kind or "test", [])
+                own.append(float(np.mean(areas)))
     return out
 
 

@@ -11,8 +11,6 @@ import argparse
 from pathlib import Path
 
 import matplotlib
-import numpy as np
-from numpy.typing import NDArray
 
 from experiments.confidence_curves.judging import Cascade, Judgement, load_cascades
 from experiments.confidence_curves.tables import METHODS
@@ -46,7 +44,7 @@ def main() -> None:
         for ax, (problem, kind, title) in zip(axes, PANELS, strict=True):
             methods = cascades[problem].methods()
             for name in SHOWN:
-                curve = curve_of(methods[name][0], cascades[problem].classes, kind)
+                curve = curve_of(methods[name][0], kind)
                 plots.CCCDisplay(curve).plot(ax=ax, name=METHODS[name])
             ax.set_title(title)
             ax.legend(loc="lower right", fontsize=6, frameon=False)
@@ -54,11 +52,10 @@ def main() -> None:
     print(IMAGE.name, IMAGE.stat().st_size)
 
 
-def curve_of(judgement: Judgement, classes: NDArray[np.int64], kind: str | None) -> ThresholdCurve:
+def curve_of(judgement: Judgement, kind: str | None) -> ThresholdCurve:
     """Return the CCC curve of one confidence, with cases from elsewhere where there are some."""
     outside = None if kind is None else judgement.outside[kind]
-    correct = judgement.predicted == classes
-    curve = ccc_curve(judgement.confidence, correct, outside=outside)
+    curve = ccc_curve(judgement.confidence, judgement.right, outside=outside)
     accepted = curve.correct_accepts + curve.incorrect_accepts
     return ThresholdCurve(**vars(curve), accepted_cases=accepted).thinned()
 

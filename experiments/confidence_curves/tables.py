@@ -21,6 +21,7 @@ METHODS = {
     "udist, T = 10": "UDist, T = 10",
     "udist, chosen": "UDist, T chosen",
     "udist, held out": "UDist on held-out images, T = 3",
+    "udist, held out, T = 10": "UDist on held-out images, T = 10",
     "udist, single": "UDist of one network, T = 3",
 }
 TEMPERED = {
@@ -39,6 +40,7 @@ PAIRS = (
     ("udist, T = 10", "softened, T = 10"),
     ("udist, chosen", "softened, chosen"),
     ("udist, held out", "softened"),
+    ("udist, held out, T = 10", "softened, T = 10"),
     ("udist, single", "max softmax"),
     ("softened", "ensemble"),
 )
@@ -92,8 +94,11 @@ def _section(part: Found) -> list[str]:
 
 def _temperatures(part: Found) -> str:
     chosen = part["temperatures"]
+    each = {key: [one[key] for one in chosen if key in one] for key in ("softened", "udist")}
     return "; ".join(
-        f"{TEMPERED[key]} {', '.join(f'{one[key]:g}' for one in chosen)}" for key in chosen[0]
+        f"{TEMPERED[key]} {', '.join(f'{t:g}' for t in known)}"
+        for key, known in each.items()
+        if known
     )
 
 

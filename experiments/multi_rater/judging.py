@@ -10,6 +10,7 @@ The values of an image are averaged over the networks; intervals come from resam
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -32,6 +33,7 @@ from experiments.multi_rater.data import (
 )
 from experiments.multi_rater.tables import as_markdown
 from raterwise.datasets.masks import OutlinedImages
+from raterwise.densities.bandwidth import select_bandwidth
 from raterwise.errors import InvalidInputError
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.intervals import percentile_interval
@@ -48,7 +50,7 @@ FloatArray = NDArray[np.float64]
 Probabilities = Mapping[int, NDArray[np.float32]]
 """By the row of an image."""
 
-VERSION = 1
+VERSION = 2
 METRICS = ("ece", "robust_ece", "kde_ece")
 REGIONS = ("image", "band")
 RATERS = ("SR", "MR")
@@ -65,15 +67,22 @@ class Judging:
     level: float = 0.95
     band: float = 5.0
     """In pixels, on either side of an outline."""
-    repeats: int = 10
-    """Bootstraps of each image's pixels, for each network."""
-    kernel_images: int = 30
-    """About how many images the total variation of KDE-ECE is found for, of the first network."""
-    kernel_repeats: int = 2
+    repeats: int = 34
+    """Bootstraps of each image's pixels, for each network, of ECE: 102 with three networks."""
+    soft_repeats: int = 4
+    """The same of RECE-G, which takes ten times as long."""
+    kernel_repeats: int = 1
+    """The same of KDE-ECE, which takes a hundred times as long."""
+
+    def repeats_of(self, metric: str) -> int:
+        """Return how many bootstraps of an image a metric is followed through."""
+        return {"robust_ece": self.soft_repeats, "kde_ece": self.kernel_repeats}.get(
+            metric, self.repeats
+        )
 
 
 def judge(
-    data: str | PathLike[str],
+    data: str | PathLike[str] | None,
     out: str | PathLike[str],
     training: Training | None = None,
     settings: Judging | None = None,
@@ -82,24 +91,30 @@ def judge(
 ) -> list[dict[str, Any]]:
     """Judge the networks whose predictions are in `out`, and write tables.md and summary.json.
 
-    KDE-ECE, which takes most of the time, is judged for the first network alone. The values of
-    every image stay in one JSON file per network, from which a run goes on that was stopped.
+    The values of every image stay in one JSON file per network and metric, from which a run goes
+    on that was stopped. Without `data`, those files make the tables.
     """
     training, settings = training or Training(), settings or Judging()
     folder = Path(out)
     found = []
     for s, key in enumerate(studies):
-        images = read_study(data, key)
+        images = None if data is None else read_study(data, key)
         networks = []
-        present = _present(key, folder, training)
+        present = _present(key, folder, training, "" if images is not None else "judged")
         for i, network in enumerate(present):
             if progress:
                 part = (s + i / len(present)) / len(studies)
                 progress(f"judging {key}, network {network}", part)
-            metrics = METRICS if i == 0 else METRICS[:-1]
-            values = _values_of(images, key, network, folder, training)
-            networks.append(_judged_once(images, values, folder, settings, key, network, metrics))
-        found.append(summary_of(images, key, networks, settings))
+            if images is None:
+                networks.append(_merged(_judged_before(folder, key, network)))
+            else:
+                values = _values_of(images, key, network, folder, training)
+                parts = [
+                    _judged_once(images, values, folder, settings, key, network, metric)
+                    for metric in METRICS
+                ]
+                networks.append(_merged(parts))
+        found.append(summary_of(key, networks, settings))
     if progress:
         progress("judged", 1.0)
     write_json(folder / "summary.json", found)
@@ -107,14 +122,43 @@ def judge(
     return found
 
 
-def _present(key: str, folder: Path, training: Training) -> list[int]:
+def _present(key: str, folder: Path, training: Training, judged: str = "") -> list[int]:
     """Return the networks that have predicted every test image; the first where none has.
 
     Training may have been stopped before the last network; those that are whole can be judged.
+    With `judged`, those that were judged before.
     """
+    if judged:
+        every = range(training.networks)
+        return [n for n in every if list(folder.glob(_judged_file(key, n, "*")))] or [0]
     units = list(units_of([key], training))
     missing = {unit.network for unit in units if not (folder / f"{unit.name}.npz").is_file()}
     return [n for n in range(training.networks) if n not in missing] or [0]
+
+
+def _judged_file(key: str, network: int, metric: str) -> str:
+    return f"judged-{key}-network{network}-{metric}.json"
+
+
+def _judged_before(folder: Path, key: str, network: int) -> list[dict[str, Any]]:
+    """Return what was judged of a network, metric by metric."""
+    files = [folder / _judged_file(key, network, metric) for metric in METRICS]
+    found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+    if not found:
+        raise InvalidInputError(f"out: {folder} must hold {files[0].name}; judge with data first")
+    return found
+
+
+def _merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the values of all metrics of a network as one."""
+    merged: dict[str, Any] = {**parts[0]}
+    for name in ("values", "variation"):
+        merged[name] = {
+            region: {metric: both for part in parts for metric, both in part[name][region].items()}
+            for region in REGIONS
+        }
+    merged["seconds"] = {what: took for part in parts for what, took in part["seconds"].items()}
+    return merged
 
 
 def _values_of(
@@ -137,20 +181,21 @@ def _judged_once(
     settings: Judging,
     key: str,
     network: int,
-    metrics: Sequence[str],
+    metric: str,
 ) -> dict[str, Any]:
     """Return the values of every image, from their file where it was made of the same things."""
-    own = asdict(settings)
     made_of = {
         "version": VERSION,
         "data": fingerprint(np.packbits(images.masks), images.num_raters),
         "predictions": fingerprint(*(probabilities[row] for row in sorted(probabilities))),
-        "metrics": list(metrics),
-        **{name: own[name] for name in own if name not in ("resamples", "level")},
+        "metric": metric,
+        "seed": settings.seed,
+        "band": settings.band,
+        "repeats": settings.repeats_of(metric),
     }
-    file = folder / f"judged-{key}-network{network}.json"
+    file = folder / _judged_file(key, network, metric)
     return kept(
-        file, made_of, lambda: judged_network(images, probabilities, network, settings, metrics)
+        file, made_of, lambda: judged_network(images, probabilities, network, settings, (metric,))
     )
 
 
@@ -176,27 +221,61 @@ def judged_network(
     variation: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     for region in REGIONS:
-        for name in RATERS:
-            raters = single if name == "SR" else None
-            cases = _cases(images, probabilities, rows, raters, region, settings)
-            for metric in metrics:
-                begun = time.perf_counter()
-                found = evaluate(cases, metric, question="positive", resamples=0)
-                levels = [v if np.isfinite(v) else None for v in found.per_case[metric].tolist()]
-                values.setdefault(region, {}).setdefault(metric, {})[name] = levels
-                middle = time.perf_counter()
-                steps = _variation(cases, metric, settings)
-                variation.setdefault(region, {}).setdefault(metric, {})[name] = steps
-                ended = time.perf_counter()
-                for what, took in ((metric, middle - begun), (f"tv {metric}", ended - middle)):
-                    seconds[what] = seconds.get(what, 0.0) + took
+        whole = _cases(images, probabilities, rows, None, region, settings)
+        alone = _cases(images, probabilities, rows, single, region, settings)
+        # Of an image's probabilities alone: the same for one rater and for all.
+        widths = [_bandwidth(case) if "kde_ece" in metrics else None for case in whole]
+        for metric in metrics:
+            begun = time.process_time()
+            for name, cases in zip(RATERS, (alone, whole), strict=True):
+                each = [
+                    _measured(case, metric, settings, width)
+                    for case, width in zip(cases, widths, strict=True)
+                ]
+                values.setdefault(region, {}).setdefault(metric, {})[name] = [v for v, _ in each]
+                variation.setdefault(region, {}).setdefault(metric, {})[name] = [t for _, t in each]
+            took = time.process_time() - begun
+            seconds[metric] = round(seconds.get(metric, 0.0) + took, 1)
     return {
+        "name": images.name,
         "rows": rows.tolist(),
-        "dice": [_dice(probabilities[row], images.masks_of(row)) for row in rows.tolist()],
+        "patients": images.patients[rows].tolist(),
+        "raters": images.num_raters[rows].tolist(),
+        "dice": [_short(_dice(probabilities[row], images.masks_of(row))) for row in rows.tolist()],
         "values": values,
         "variation": variation,
         "seconds": seconds,
     }
+
+
+def _measured(
+    case: Case, metric: str, settings: Judging, width: float | None
+) -> tuple[float | None, float | None]:
+    """Return a metric of an image and its total variation; None where it is undefined."""
+    own = {metric: {"bandwidth": width} if metric == "kde_ece" else {}}
+    found = evaluate([case], metric, question="positive", resamples=0, options=own)
+    steps = total_variation(
+        [case],
+        metric,
+        repeats=settings.repeats_of(metric),
+        seed=settings.seed,
+        question="positive",
+        options=own,
+    )
+    return _short(float(found.per_case[metric][0])), _short(steps.mean)
+
+
+def _bandwidth(case: Case) -> float:
+    """Return the bandwidth that the foreground's probabilities choose."""
+    probs = np.asarray(case.probabilities, np.float64)
+    chosen = probs if case.region is None else probs[np.asarray(case.region, bool)]
+    score, times = np.unique(chosen, return_counts=True)
+    return float(select_bandwidth(score, times.astype(np.float64)))
+
+
+def _short(value: float) -> float | None:
+    """Return a number with seven digits, or None where it is none."""
+    return float(f"{value:.7g}") if np.isfinite(value) else None
 
 
 def _cases(
@@ -220,22 +299,6 @@ def _cases(
     return cases
 
 
-def _variation(cases: list[Case], metric: str, settings: Judging) -> list[float | None]:
-    """Return the total variation of each image; None for those that were left out."""
-    kernel = metric == "kde_ece"
-    step = max(1, len(cases) // settings.kernel_images) if kernel else 1
-    found = total_variation(
-        cases[::step],
-        metric,
-        repeats=settings.kernel_repeats if kernel else settings.repeats,
-        seed=settings.seed,
-        question="positive",
-    )
-    each: list[float | None] = [None] * len(cases)
-    each[::step] = found.per_case.tolist()
-    return each
-
-
 def _dice(probabilities: NDArray[np.float32], masks: NDArray[np.uint8]) -> float:
     """Return the mean over raters of 2|A ∩ B| / (|A| + |B|); 1 where both are empty."""
     said = probabilities > 0.5
@@ -248,11 +311,11 @@ def _dice(probabilities: NDArray[np.float32], masks: NDArray[np.uint8]) -> float
 
 
 def summary_of(
-    images: OutlinedImages, key: str, networks: Sequence[Mapping[str, Any]], settings: Judging
+    key: str, networks: Sequence[Mapping[str, Any]], settings: Judging
 ) -> dict[str, Any]:
     """Return means over images with intervals over patients, SR and MR and what is between."""
-    rows = np.array(networks[0]["rows"])
-    patients, raters = images.patients[rows], images.num_raters[rows]
+    patients, raters = (np.array(networks[0][name]) for name in ("patients", "raters"))
+    judged = [m for m in METRICS if any(m in network["values"]["image"] for network in networks)]
 
     def compared(part: str, region: str, metric: str, chosen: Any = slice(None)) -> dict[str, Any]:
         one, several = (_averaged(networks, part, region, metric, who) for who in RATERS)
@@ -265,32 +328,32 @@ def summary_of(
         return found
 
     def table(part: str) -> dict[str, Any]:
-        return {r: {m: compared(part, r, m) for m in METRICS} for r in REGIONS}
+        return {r: {m: compared(part, r, m) for m in judged} for r in REGIONS}
 
     dice = np.mean([network["dice"] for network in networks], axis=0)
     return {
         "study": key,
-        "data": images.name,
-        "images": len(rows),
+        "data": networks[0]["name"],
+        "images": len(patients),
         "patients": len(np.unique(patients)),
         "raters": float(raters.mean()),
         "networks": len(networks),
         "settings": asdict(settings),
+        "bootstraps": {
+            m: [sum(m in n["values"]["image"] for n in networks), settings.repeats_of(m)]
+            for m in judged
+        },
         "dice": mean_over_patients(dice, patients, settings),
         "dice_by_network": [float(np.mean(network["dice"])) for network in networks],
         "values": table("values"),
         "variation": table("variation"),
         "by_raters": {
             str(n): {
-                m: compared("variation", "image", m, raters == n) for m in ("ece", "robust_ece")
+                m: compared("variation", "image", m, raters == n) for m in judged if m != "kde_ece"
             }
             for n in np.unique(raters).tolist()
         },
-        "seconds": {
-            what: sum(network["seconds"].get(what, 0.0) for network in networks)
-            for what in networks[0]["seconds"]
-        },
-        "kernel_seconds_per_image": networks[0]["seconds"]["kde_ece"] / (4 * len(rows)),
+        "seconds": {m: sum(network["seconds"].get(m, 0.0) for network in networks) for m in judged},
     }
 
 

@@ -23,7 +23,6 @@ def as_markdown(found: Iterable[Found]) -> str:
 
 
 def _section(part: Found) -> list[str]:
-    kernel = part["variation"]["image"]["kde_ece"]["SR"]["images"]
     lines = [
         f"### {part['data']}",
         "",
@@ -31,7 +30,7 @@ def _section(part: Found) -> list[str]:
         "",
         *_values(part["values"]),
         "",
-        f"Total variation, in units of 10⁻⁴ (of kdeECE: {kernel} images, the first network):",
+        f"Total variation, in units of 10⁻⁴ ({_bootstraps(part)}):",
         "",
         *_variations(part),
         "",
@@ -39,6 +38,15 @@ def _section(part: Found) -> list[str]:
     if len(part["by_raters"]) > 1:
         lines += ["Whole image, by how many raters there were:", "", *_by_raters(part), ""]
     return lines
+
+
+def _bootstraps(part: Found) -> str:
+    """Return how many networks and bootstraps of each image there are, metric by metric."""
+    return "; ".join(
+        f"{TITLES[metric]}: {networks} network{'s' * (networks > 1)}, {repeats} "
+        f"bootstrap{'s' * (repeats > 1)} of an image each"
+        for metric, (networks, repeats) in part["bootstraps"].items()
+    )
 
 
 def _description(part: Found) -> str:
