@@ -28,6 +28,8 @@ __all__ = [
 
 FloatArray = NDArray[Any]
 
+TOGETHER = 1 << 17
+"""How many scores are looked at together."""
 NOTHING = 1e-12
 """A share of wrong cases below this is rounding: no case is wrong."""
 
@@ -153,12 +155,15 @@ def near_one(mass: FloatArray, hits: FloatArray) -> tuple[FloatArray, FloatArray
 def auccc(mass: FloatArray, hits: FloatArray) -> FloatArray:
     """AUCCC = P(conf of a right case > that of a wrong one), ties half (CCC section 2.2)."""
     mass, hits = near_one(mass, hits)
-    wrong = mass - hits
-    all_right, all_wrong = hits.sum(axis=-1), wrong.sum(axis=-1)
-    below = np.cumsum(wrong, axis=-1) - 0.5 * wrong
-    pairs = all_right * np.where(all_wrong > NOTHING * (all_right + all_wrong), all_wrong, 0)
+    right = wrong = pairs = np.zeros(mass.shape[:-1])
+    for part in _parts_of(mass.shape[-1]):
+        hit, missed = hits[..., part], mass[..., part] - hits[..., part]
+        below = np.cumsum(missed, axis=-1) - 0.5 * missed + wrong[..., None]
+        pairs = pairs + (hit * below).sum(axis=-1)
+        right, wrong = right + hit.sum(axis=-1), wrong + missed.sum(axis=-1)
+    possible = right * np.where(wrong > NOTHING * (right + wrong), wrong, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(pairs > 0, (hits * below).sum(axis=-1) / pairs, np.nan))
+        return np.asarray(np.where(possible > 0, pairs / possible, np.nan))
 
 
 def aurc(mass: FloatArray, hits: FloatArray) -> FloatArray:
@@ -170,21 +175,23 @@ def aurc(mass: FloatArray, hits: FloatArray) -> FloatArray:
     """
     from scipy.special import digamma
 
-    mass, wrong = mass[..., ::-1], (mass - hits)[..., ::-1]
-    accepted, errors = np.cumsum(mass, axis=-1), np.cumsum(wrong, axis=-1)
-    total = accepted[..., -1].copy()
-    before = accepted - mass
-    # In place: of a million scores each array is as large as a fifth of the predictions.
-    accepted += 1
-    steps = digamma(accepted, out=accepted)
-    steps -= digamma(before + 1)
-    rate = wrong / np.where(mass > 0, mass, 1)
-    rate *= before
-    errors -= wrong
-    errors -= rate
-    errors *= steps
-    errors += wrong
-    return np.asarray(np.maximum(errors.sum(axis=-1), 0) / total)
+    mass, hits = mass[..., ::-1], hits[..., ::-1]
+    accepted = errors = area = np.zeros(mass.shape[:-1])
+    for part in _parts_of(mass.shape[-1]):
+        m, wrong = mass[..., part], mass[..., part] - hits[..., part]
+        reached = np.cumsum(m, axis=-1) + accepted[..., None]
+        lost = np.cumsum(wrong, axis=-1) + errors[..., None]
+        before = reached - m
+        rate = wrong / np.where(m > 0, m, 1)
+        steps = digamma(reached + 1) - digamma(before + 1)
+        area = area + (wrong + (lost - wrong - rate * before) * steps).sum(axis=-1)
+        accepted, errors = reached[..., -1], lost[..., -1]
+    return np.asarray(np.maximum(area, 0) / accepted)
+
+
+def _parts_of(scores: int) -> list[slice]:
+    """Return the scores some at a time: of a million, each array would take as much as they do."""
+    return [slice(i, i + TOGETHER) for i in range(0, scores, TOGETHER)]
 
 
 def augrc(mass: FloatArray, hits: FloatArray) -> FloatArray:

@@ -178,7 +178,13 @@ def _of_channel(
     del order, score, mass, hits, unit, cells
     if not parts:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 5))
-    units, cell, values = (np.concatenate(column) for column in zip(*parts, strict=True))
+    columns = [list(column) for column in zip(*parts, strict=True)]
+    parts.clear()
+    joined = []
+    for column in reversed(columns):  # the sums, the largest, while nothing else is there twice
+        joined.append(np.concatenate(column))
+        column.clear()
+    values, cell, units = joined
     cell += c * bins
     return units, cell, values
 

@@ -208,7 +208,7 @@ class SortedScores:
 
     def cases(self, c: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return score, mass and hits of every case that counts, one channel, ties apart."""
-        mass = np.concatenate([piece.weights for piece in self.pieces])
+        mass = _weights(self.pieces)
         own_channel = np.concatenate([piece.channel for piece in self.pieces])
         column = 0 if len(own_channel) else c
         counts = mass > 0 if not len(own_channel) else (mass > 0) & (own_channel == c)
@@ -254,7 +254,7 @@ class SortedScores:
         own_channel = np.concatenate([piece.channel for piece in self.pieces])
         column = 0 if len(own_channel) else c
         score = np.concatenate([piece.z[:, column] for piece in self.pieces])
-        mass = np.concatenate([piece.weights for piece in self.pieces])
+        mass = _weights(self.pieces)
         hits = np.concatenate([piece.mu[:, column] for piece in self.pieces])
         hits *= mass
         unit = None
@@ -268,6 +268,15 @@ class SortedScores:
             order = _order(score, unit)
             self._orders[c] = order.astype(np.uint32) if len(order) < 1 << 32 else order
         return self._orders[c], score, mass, hits, unit
+
+
+def _weights(pieces: tuple[ScoredCases, ...]) -> FloatArray:
+    """Return the weights of all pieces; where all cases have one, it is kept once."""
+    each = [piece.weights for piece in pieces]
+    first = each[0][:1]
+    if all(len(w) and w.strides == (0,) and w[0] == first[0] for w in each):
+        return np.broadcast_to(first, (sum(map(len, each)),))
+    return np.concatenate(each)
 
 
 def _order(score: NDArray[Any], unit: IntArray | None) -> NDArray[Any]:
