@@ -71,12 +71,13 @@ def recognise(
 
 
 def _check_header(rows: list[list[str]], name: str) -> None:
-    """Refuse a first line before the line of column names, which has more columns and no number."""
+    """Refuse a first line before that of the column names: no number there, but in the next."""
     named, *others = (len(row) for row in rows)
     others = others[:-1] if len(others) > 1 else others  # the last may be cut short
     if not others or set(others) != {max(others[0], named + 1)}:
         return
-    if not any(NUMBER.fullmatch(cell.strip()) for cell in rows[1]):
+    numbers = [any(NUMBER.fullmatch(cell.strip()) for cell in row) for row in rows[1:3]]
+    if numbers == [False, True]:
         raise InvalidInputError(
             f"{name}: the first line must name every column; it is {', '.join(rows[0])!r:.60} "
             f"({named}), and those after it have {others[0]} (delete what stands before the column "
