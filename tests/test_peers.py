@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from scipy.stats import norm as normal
 from scipy.stats import t as student
 from sklearn import metrics as sklearn_metrics
@@ -357,6 +359,28 @@ def test_results_have_the_p_values_of_tests() -> None:
         assert back["spiegelhalter_z"] == results["spiegelhalter_z"]
     assert ", p < 0.001." in results.to_text()
     assert str(results["spiegelhalter_z"]).endswith(", p = 0.0008")
+
+
+def test_p_values_of_tests_agree_with_their_intervals() -> None:
+    """At most 0.05 exactly where the interval excludes 0; z of independent cases is ± 1.96."""
+    seen = set()
+    for seed, power in itertools.product(range(6), (1.0, 2.5)):
+        random = np.random.default_rng([7, seed])
+        who = np.repeat(np.arange(12), random.integers(1, 15, 12))
+        logit = random.normal(0, 1.2, 12)[who] + random.normal(0, 1, len(who))
+        y = (random.random(len(who)) < expit(logit)).astype(int)
+        for groups in (None, who):
+            results = rw.evaluate(
+                expit(power * logit), y, "spiegelhalter_z,kernel_calibration_error", groups=groups,
+                resamples=99,
+            )  # fmt: skip
+            for found in (results[name] for name in results):
+                clear = found.low > 0 or found.high < 0
+                assert clear == (found.p_value <= 0.05)
+                seen.add((found.name, groups is None, clear))
+            z = results["spiegelhalter_z"]
+            assert groups is not None or z.high - z.low == pytest.approx(2 * 1.959964)
+    assert len(seen) >= 7  # of eight: both answers of both metrics, with and without patients
 
 
 def test_the_kernel_test_reports_the_kernel_error() -> None:

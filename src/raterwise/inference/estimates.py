@@ -22,7 +22,7 @@ from raterwise.inference.jackknife import (
     student_interval,
     student_quantile,
 )
-from raterwise.inference.p_values import p_value
+from raterwise.inference.p_values import tested
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
@@ -68,7 +68,7 @@ def estimate(row: Metric, own: Options, blank: Estimate, pass_: Pass) -> Estimat
     found = _with_interval(
         row, [own], replace(blank, value=value, bound=bound or None), [(pass_, value)]
     )
-    return replace(found, p_value=p_value(row, own, value, pass_)) if row.test else found
+    return tested(row, own, found, pass_) if row.test else found
 
 
 def mean_estimate(

@@ -2,44 +2,66 @@
 
 "normal": a z with variance 1; of patients, what they add up to has their own variance, and the z is
 Student's. "signs": were the model calibrated, what each patient or case is off by could as well be
-off in the other direction (a wild bootstrap), over the cells of the interval.
+off in the other direction (a wild bootstrap), over the cells of the interval. Test and interval are
+one statement: p is at most 1 - level exactly where the interval excludes 0.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from raterwise.catalog import Metric
+from raterwise.estimate import Estimate
+from raterwise.inference.noise import zero_tested_ends
 from raterwise.inference.passes import Pass
 from raterwise.recipes.common import Options
 from raterwise.summaries import through
 
-__all__ = ["p_value"]
+__all__ = ["tested"]
 
 SIGNS = 11
 """The stream of random numbers that draws the signs."""
 
 
-def p_value(row: Metric, own: Options, value: float, pass_: Pass) -> float | None:
-    """Return the p-value of a metric's test; None without a test, or units to make it of."""
+def tested(row: Metric, own: Options, found: Estimate, pass_: Pass) -> Estimate:
+    """Return the estimate with the p-value of the metric's test, and an interval that agrees.
+
+    Without units to make a test of, or where raters are a sample too, there is no p-value.
+    """
     if row.test == "normal":
-        return _of_z(row, own, value, pass_)
-    if row.test == "signs":
-        return _of_signs(row, own, pass_)
-    return None
+        return _of_z(row, own, found, pass_)
+    p = _of_signs(row, own, pass_)
+    if p is None or found.low is None or found.high is None or found.value is None:
+        return replace(found, p_value=p)
+    ends = zero_tested_ends((found.low, found.high), found.value, p, pass_.settings.level)
+    return replace(found, low=ends[0], high=ends[1], p_value=p)
 
 
-def _of_z(row: Metric, own: Options, value: float, pass_: Pass) -> float | None:
-    from scipy.special import ndtr
-    from scipy.stats import t
+def _of_z(row: Metric, own: Options, found: Estimate, pass_: Pass) -> Estimate:
+    """Return z with its p-value, and z ± what a calibrated model's z varies by."""
+    from scipy.stats import norm, t
 
-    if not pass_.facts.grouped:
-        return float(2 * ndtr(-abs(value)))
-    if pass_.units is None or pass_.units < 2:
-        return None
-    sums = pass_.cells(row, own).sums_by_unit(4)
-    spread = float(np.sqrt((sums**2).sum()))
-    return None if spread == 0 else float(2 * t.sf(abs(sums.sum()) / spread, len(sums) - 1))
+    value = found.value
+    assert value is not None
+    if pass_.rater_draws is not None:
+        return replace(found, p_value=None)
+    law, error = norm(), 1.0
+    if pass_.facts.grouped:
+        if pass_.units is None or pass_.units < 2:
+            return replace(found, p_value=None)
+        sums = pass_.cells(row, own).sums_by_unit(4)
+        spread, total = float(np.sqrt((sums**2).sum())), float(sums.sum())
+        if spread == 0:
+            return replace(found, p_value=None)
+        law = t(len(sums) - 1)
+        error = abs(value / total) * spread if total else 0.0
+    p = float(2 * law.sf(abs(value) / error)) if error else 1.0
+    if found.low is None or not error:
+        return replace(found, p_value=p)
+    half = error * float(law.isf((1 - pass_.settings.level) / 2))
+    return replace(found, low=value - half, high=value + half, p_value=p)
 
 
 def _of_signs(row: Metric, own: Options, pass_: Pass) -> float | None:
