@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from experiments.commands import app
-from experiments.confidence_curves import condensed, findings, judging
+from experiments.confidence_curves import condensed, findings, judging, paper
 from experiments.confidence_curves.findings import judge_findings
 from experiments.confidence_curves.judging import Cascade, judge, judged, load_cascades
 from experiments.confidence_curves.tables import METHODS, as_markdown
@@ -615,6 +615,53 @@ def test_kept_findings_make_the_table_of_the_docs() -> None:
     page = (ROOT / "docs" / "reproduction" / "confidence_curves.md").read_text(encoding="utf-8")
     lines = findings.as_markdown(json.loads(file.read_text(encoding="utf-8"))).splitlines()
     assert len(lines) > 20 and all(line in page for line in lines)
+
+
+KEPT = ROOT / "experiments" / "outputs" / "confidence_curves"
+
+
+def test_kept_outputs_make_the_tables_of_the_docs() -> None:
+    """Every row of CCC Tables 1 and 3 on the page follows from what was judged, and is kept."""
+    page = (ROOT / "docs" / "reproduction" / "confidence_curves.md").read_text(encoding="utf-8")
+    found = paper.read_judged(KEPT)
+    assert [part["problem"] for part in found] == ["cifar10", "cifar10", "cifar8", "pneumonia"]
+    lines = [*paper.as_markdown(found).splitlines(), *as_markdown(found).splitlines()]
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) > 100 and all(row in page for row in rows)
+    before = json.loads((KEPT / "softened_before.json").read_text(encoding="utf-8"))
+    for group in ("cifar10-densenet", "cifar10-vgg", "pneumonia-densenet"):
+        own = [one for name, one in before.items() if name.startswith(group)]
+        means = [100 * np.mean([one[t] for one in own]) for t in ("1", "2", "3")]
+        assert ", ".join(f"{mean:.2f}" for mean in means) in page
+
+
+def test_kept_ranks_make_what_was_judged(tmp_path: Path) -> None:
+    """The command judges the kept chest X-rays again, at toy size: values do not hang on draws."""
+    name = "pneumonia-densenet-seed0.npz"
+    (tmp_path / name).write_bytes((KEPT / name).read_bytes())
+    command = ["confidence_curves", "--out", str(tmp_path), "--judge-only", "--resamples", "20"]
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 0, shown.output
+    again, kept = (
+        json.loads((folder / "pneumonia-densenet.json").read_text(encoding="utf-8"))
+        for folder in (tmp_path, KEPT)
+    )
+    assert again["over_confidence"] == kept["over_confidence"]
+    for method, values in kept["values"].items():
+        for metric, row in values.items():
+            assert again["values"][method][metric]["value"] == pytest.approx(row["value"])
+    # Two classes: softening keeps the order, so that no temperature changes anything.
+    areas = kept["by_temperature"]["softened"]["test"]
+    assert areas == pytest.approx([areas[0]] * 6, abs=1e-12)
+
+
+def test_every_kept_cascade_was_judged() -> None:
+    """The files of ranks are those that the judged numbers were made of."""
+    cascades = load_cascades(KEPT)
+    for part in paper.read_judged(KEPT):
+        own = [c for c in cascades if c.group == (part["problem"], part["network"])]
+        made_of = [judging.fingerprint(*c.arrays.values()) for c in own]
+        assert made_of == part["made_of"]["predictions"]
 
 
 # The command line --------------------------------------------------------------------------------

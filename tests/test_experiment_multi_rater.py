@@ -32,7 +32,7 @@ from experiments.multi_rater.judging import (
     mean_over_patients,
     summary_of,
 )
-from experiments.multi_rater.tables import as_markdown
+from experiments.multi_rater.tables import as_markdown, beside_the_paper
 from raterwise.datasets import OutlinedImages, read_bubil_cells, read_lidc_nodules
 from raterwise.densities.bandwidth import select_bandwidth
 from raterwise.segmentation import Case, total_variation
@@ -501,3 +501,17 @@ def test_command_line_says_what_is_wrong(data: Path, tmp_path: Path) -> None:
         result = CliRunner().invoke(app, [*command, *options])
         assert result.exit_code == 2
         assert message in " ".join(result.stderr.split())
+
+
+def test_kept_values_make_the_tables_of_the_docs(tmp_path: Path) -> None:
+    """Every row of MR Table 2 on the page follows from the values of images that are kept."""
+    for file in (ROOT / "experiments" / "outputs" / "multi_rater").glob("judged-*.json"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    shown = CliRunner().invoke(app, ["multi_rater", "--out", str(tmp_path), "--judge-only"])
+    assert shown.exit_code == 0, shown.output
+    page = (ROOT / "docs" / "reproduction" / "multi_rater.md").read_text(encoding="utf-8")
+    found = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert [part["study"] for part in found] == ["lidc", "bubil", "qubiq"]
+    lines = [*as_markdown(found).splitlines(), *beside_the_paper(found).splitlines()]
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) > 40 and all(row in page for row in rows)

@@ -1,0 +1,64 @@
+"""Write the tables of docs/reproduction again from what is kept in experiments/outputs.
+
+    python tools/make_reproduction_tables.py
+
+A table stands between `<!-- table NAME -->` and `<!-- end of table -->`; the text around it is
+written by hand. Run it after outputs were added, then read whether the text still holds.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from experiments.confidence_curves import paper, tables  # noqa: E402
+from experiments.multi_rater import judging  # noqa: E402
+from experiments.multi_rater.tables import as_markdown, beside_the_paper  # noqa: E402
+
+OUTPUTS = ROOT / "experiments" / "outputs"
+PAGES = ROOT / "docs" / "reproduction"
+
+
+def confidence_curves() -> dict[str, str]:
+    """Return over-confidence, CCC Tables 1 and 3, and every table of the judging."""
+    found = paper.read_judged(OUTPUTS / "confidence_curves")
+    over, first, third = paper.as_markdown(found).strip().split("\n\n")
+    return {"over-confidence": over, "1": first, "3": third, "all": tables.as_markdown(found)}
+
+
+def multi_rater() -> dict[str, str]:
+    """Return MR Table 2 beside the paper's cells, and every table of the judging."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file in (OUTPUTS / "multi_rater").glob("judged-*.json"):
+            (Path(folder) / file.name).write_bytes(file.read_bytes())
+        found = judging.judge(None, folder)
+    return {"2": beside_the_paper(found), "all": as_markdown(found)}
+
+
+def rewritten(page: str, blocks: dict[str, str]) -> str:
+    """Return a page with its tables in the place of those that it had."""
+    for name, text in blocks.items():
+        first, last = f"<!-- table {name} -->", "<!-- end of table -->"
+        pattern = re.compile(re.escape(first) + ".*?" + re.escape(last), re.DOTALL)
+        if len(pattern.findall(page)) != 1:
+            raise SystemExit(f"the page must have one {first} … {last}")
+        block = f"{first}\n\n{text.strip()}\n\n{last}"
+        page = pattern.sub(lambda _, block=block: block, page)
+    return page
+
+
+def main() -> None:
+    """Rewrite both pages."""
+    for name, make in (("confidence_curves", confidence_curves), ("multi_rater", multi_rater)):
+        file = PAGES / f"{name}.md"
+        file.write_text(rewritten(file.read_text(encoding="utf-8"), make()), encoding="utf-8")
+        print(file.name)
+
+
+if __name__ == "__main__":
+    main()
