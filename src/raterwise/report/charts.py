@@ -154,7 +154,12 @@ def _smoothed(alt: Any, smooth: Mapping[str, CalibrationCurve], across: Any, y: 
 def counts(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Spec:
     """Return a histogram of the cases of the curve called by the parameter `what`."""
     alt = altair()
-    rows = [row for name, curve in curves.items() for row in _bins(name, curve)]
+    shown = ("name", "from", "to", "range", "cases")
+    rows = [
+        {key: row[key] for key in shown}
+        for name, curve in curves.items()
+        for row in _bins(name, curve)
+    ]
     base = alt.Chart(_data(alt, rows)).transform_filter("datum.name == what")
     bars = base.mark_rect(opacity=0.45, color=SERIES[0], stroke="var(--page)").encode(
         x=alt.X("from:Q", scale=alt.Scale(domain=[0, 1]), axis=None),

@@ -23,8 +23,9 @@ MEASURES = {
     "npv": "Negative predictive value",
     "net_benefit": "Net benefit",
 }
-TABLE_STEP = 5
-"""Of how many thresholds the table behind the charts shows one."""
+TABLE_STEP, MANY, MANY_STEP = 5, 6, 10
+"""Of how many thresholds the table behind the charts shows one; of more findings than so many, of
+how many."""
 
 
 def at_a_threshold(results: Results, found: Charts) -> Html | None:
@@ -209,8 +210,9 @@ def _drawn(
 
 def _behind(curves: Mapping[str, DecisionCurve], raters: bool) -> Html:
     rows = []
+    step = TABLE_STEP if len(curves) <= MANY else MANY_STEP
     for name, curve in curves.items():
-        for i in range(TABLE_STEP - 1, len(curve.thresholds), TABLE_STEP):
+        for i in range(step - 1, len(curve.thresholds), step):
             each = [_cell(getattr(curve.model, measure), i) for measure in MEASURES]
             each.append(number(float(curve.treat_all[i])))
             if raters:
