@@ -420,7 +420,7 @@ def test_the_report_says_how_many_and_draws_both(tmp_path: Path) -> None:
     names = ["auccc", "io_auroc", "ece", "accuracy"]
     evaluated(names).to_html(tmp_path / "with.html")
     page = (tmp_path / "with.html").read_text(encoding="utf-8")
-    assert "40 cases from elsewhere are among the cases below" in page
+    assert "The cases below include 40 from elsewhere." in page
     assert "with cases from elsewhere" in page and "in/out AUROC" in page
     assert '"of_shares": false' in page or '"of_shares":false' in page
     plain = rw.evaluate(PROBLEM.probs, PROBLEM.labels, ["auccc", "ece", "accuracy"], resamples=60)
