@@ -40,9 +40,9 @@ def beside_the_paper(found: Iterable[Found]) -> str:
         cells = (f"{one[0]:.2f} ± {one[1]:.2f}", f"{several[0]:.2f} ± {several[1]:.2f}")
         lines.append(table_row((f"paper: {name}", *cells, f"{one[0] / several[0]:.2f}", "")))
     for part in found:
-        both = part["variation"]["image"]["ece"]
-        one, several, _, ratio, lower = _pair(both)
-        lines.append(table_row((f"{part['data']} (× 10⁻⁴)", one, several, ratio, lower)))
+        single, all_of_them, _, ratio, lower = _pair(part["variation"]["image"]["ece"])
+        name = f"{part['data']} (× 10⁻⁴)"
+        lines.append(table_row((name, single, all_of_them, ratio, lower)))
     return "\n".join([*lines, ""])
 
 
