@@ -76,10 +76,11 @@ def _bootstraps(part: Found) -> str:
 def _description(part: Found) -> str:
     settings = part["settings"]
     each = ", ".join(f"{dice:.3f}" for dice in part["dice_by_network"])
+    networks = f"{part['networks']} trained network{'s' * (part['networks'] > 1)}"
     return (
         f"{part['images']} test images of {part['patients']} patients that at least two raters "
         f"outlined, {part['raters']:.2f} on average. The values of an image are means over "
-        f"{part['networks']} trained networks, whose Dice with the raters is "
+        f"{networks}, whose Dice with the raters is "
         f"{_estimate(part['dice'], 3)} ({each}). ± is the standard deviation over images, brackets "
         f"are {100 * settings['level']:g} % intervals over patients. The band is that of "
         f"{settings['band']:g} pixels around the raters' outlines."
