@@ -40,9 +40,9 @@ def beside_the_paper(found: Iterable[Found]) -> str:
         cells = (f"{one[0]:.2f} ± {one[1]:.2f}", f"{several[0]:.2f} ± {several[1]:.2f}")
         lines.append(table_row((f"paper: {name}", *cells, f"{one[0] / several[0]:.2f}", "")))
     for part in found:
-        both = part["variation"]["image"]["ece"]
-        one, several, _, ratio, lower = _pair(both)
-        lines.append(table_row((f"{part['data']} (× 10⁻⁴)", one, several, ratio, lower)))
+        single, all_of_them, _, ratio, lower = _pair(part["variation"]["image"]["ece"])
+        name = f"{part['data']} (× 10⁻⁴)"
+        lines.append(table_row((name, single, all_of_them, ratio, lower)))
     return "\n".join([*lines, ""])
 
 
@@ -76,10 +76,11 @@ def _bootstraps(part: Found) -> str:
 def _description(part: Found) -> str:
     settings = part["settings"]
     each = ", ".join(f"{dice:.3f}" for dice in part["dice_by_network"])
+    networks = f"{part['networks']} trained network{'s' * (part['networks'] > 1)}"
     return (
         f"{part['images']} test images of {part['patients']} patients that at least two raters "
         f"outlined, {part['raters']:.2f} on average. The values of an image are means over "
-        f"{part['networks']} trained networks, whose Dice with the raters is "
+        f"{networks}, whose Dice with the raters is "
         f"{_estimate(part['dice'], 3)} ({each}). ± is the standard deviation over images, brackets "
         f"are {100 * settings['level']:g} % intervals over patients. The band is that of "
         f"{settings['band']:g} pixels around the raters' outlines."
