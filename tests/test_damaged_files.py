@@ -52,11 +52,17 @@ def test_no_damage_breaks_a_command(fuzz: ModuleType) -> None:
     assert count.by_end["refused"] > 100  # the damage is real
 
 
-def test_the_fuzz_sees_what_it_should(fuzz: ModuleType, tmp_path: Path) -> None:
-    """A command that breaks, and one that goes on with other numbers, are failures."""
+def test_the_fuzz_sees_what_it_should(
+    fuzz: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that breaks, or exits oddly, or goes on with other numbers, is a failure."""
     np.save(tmp_path / "x.npy", np.arange(50.0))
-    breaking = fuzz.Target("t", "x.npy", ("no such command",))
-    assert fuzz.try_one(tmp_path, breaking, 1, 1, None)[0] in ("exit", "noise")
+    target = fuzz.Target("t", "x.npy", ("evaluate",))
+    ends = {"exit": (1, "", ""), "noise": (2, "warning", ""), "traceback": (1, "", "ValueError")}
+    for end, ran in ends.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(fuzz, "run", lambda *_, ran=ran: ran)
+            assert fuzz.try_one(tmp_path, target, 1, 1, None)[0] == end
     (tmp_path / "p.csv").write_text("prob_1,y\n0.9,1\n0.2,0\n", encoding="utf-8")
     words = ("evaluate", "p.csv", "--label-column", "y", "--out", "out.json", "--resamples", "0")
     silent = fuzz.Target("t", "x.npy", (*words, "-q", "--metrics", "brier"), checksums=True)

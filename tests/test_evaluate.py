@@ -468,8 +468,9 @@ def test_results_are_a_mapping(results: rw.Results) -> None:
         results["nonsense"]
     assert "Expected calibration error" in repr(results)
     value, low, high = results["ece"].value, results["ece"].low, results["ece"].high
+    p = results["ece"].p_value
     assert str(results["ece"]) == (
-        f"Expected calibration error: {value:.4f} [{low:.4f}, {high:.4f}]"
+        f"Expected calibration error: {value:.4f} [{low:.4f}, {high:.4f}], p = {p:.2g}"
     )
 
 

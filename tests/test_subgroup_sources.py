@@ -215,7 +215,7 @@ def test_levels_of_a_manifest(tmp_path: Path) -> None:
         assert (one.level, one.cases) == (other.level, other.cases)
         assert one.estimates["brier"].value == pytest.approx(other.estimates["brier"].value)
     done = runner.invoke(app, [*asked, "--subgroup-column", "site"])
-    assert done.exit_code == 2 and "there is no site" in done.output
+    assert done.exit_code == 2 and "there is no 'site'" in done.output
 
 
 def test_what_cannot_be(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def exchangeability_test(
     {0: -0.5, 1: 0.5}
     >>> patients = [i // 2 for i in range(40)]
     >>> print(rw.exchangeability_test(labels, groups=patients))
-    The raters are not interchangeable (p = 0.0005; their labels differ on 35 of 40 shared cases of
+    The raters are not interchangeable (p < 0.001; their labels differ on 35 of 40 shared cases of
     20 patients).
     Rater 3 gives class 1 more often than the other raters of the same 40 cases: +50.0 percentage
     points (adjusted p < 0.001).
