@@ -155,7 +155,7 @@ class ExchangeabilityTest:
         >>> ratings = [[i % 2, (i // 2) % 2, (i // 4) % 2, 1] for i in range(40)]
         >>> test = rw.exchangeability_test(rw.Labels.from_ratings(ratings, num_classes=2))
         >>> print(test.summary())
-        The raters are not interchangeable (p < 0.001; their labels differ on 35 of 40 shared cases).
+        The raters are not interchangeable (p < 0.001; their labels differ on 35 of 40 ...
         Rater 3 gives class 1 more often than the other raters of the same 40 cases: +50.0 ...
         Without rater 3 the others look alike (p = 1).
         """
