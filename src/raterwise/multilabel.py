@@ -312,6 +312,9 @@ def _mean(request: Request, findings: Mapping[str, Judged]) -> Judged:
     facts = first.digest.facts
     for judged in list(findings.values())[1:]:
         other = judged.digest.facts
+        if facts.given is not None and other.given is not None:
+            both = replace(facts.given + other.given, cases=facts.given.cases)
+            facts = replace(facts, given=both)
         facts = replace(
             facts,
             ratings=facts.ratings + other.ratings,
@@ -359,7 +362,11 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
     data = {
         "cases": len(findings.cases),
         "findings": list(findings.titles),
-        "raters": {"mean": facts.ratings / rated, "min": facts.fewest, "max": facts.most},
+        "raters": {
+            "mean": facts.told.ratings / rated,
+            "min": facts.told.fewest,
+            "max": facts.told.most,
+        },
         "dropped": dict(findings.cases.dropped),
         "verdict": _verdict_on_each(of_each),
         **_raters_of_each(first),
