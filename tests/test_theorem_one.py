@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
+from scipy import stats
 
 import raterwise as rw
 from strategies import ordinary
@@ -225,3 +226,14 @@ def test_the_display_of_figure_three_shows_optima() -> None:
     with pytest.raises(rw.InvalidInputError, match="probabilities: must lie between 0 and 1"):
         rw.plots.OptimalConcentrationDisplay(probabilities=[0.0, 0.5])
     plt.close("all")
+
+
+def test_no_interval_of_an_agreement_reaches_beyond_what_it_can_be() -> None:
+    """Two of six pairs differ: 2/3 agree, ± t(5) sqrt(6/5 · 2/9 / 6) is 12.5 to 120.9 %."""
+    labels = rw.Labels.from_counts([[2, 0], [1, 1], [2, 0], [1, 1], [0, 2], [0, 2]])
+    found = rw.alpha_can_help([0.1, 0.2, 0.35, 0.4, 0.6, 0.9], labels)
+    half = stats.t.ppf(0.975, 5) * np.sqrt(2 / 9 / 5)
+    assert found.agreement.value == pytest.approx(2 / 3)
+    assert found.agreement.low == pytest.approx(2 / 3 - half)
+    assert found.agreement.high == 1
+    assert "66.7 % [12.5, 100.0]" in found.sentence

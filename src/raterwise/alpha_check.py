@@ -156,9 +156,9 @@ def alpha_can_help(
     predictions.labels.require_raters(2, on_single)
     predictions = predictions.take(predictions.labels.num_raters >= 2)
     means = _Means.of(predictions, level)
-    agreement = means.estimate("agreement", "Agreement of two raters", lambda m: m[0])
-    predicted = means.estimate("predicted_agreement", "Predicted agreement", lambda m: m[1])
-    excess = means.estimate("excess", "Agreement beyond prediction", lambda m: m[0] - m[1])
+    agreement = means.estimate("agreement", "Agreement of two raters", lambda m: m[0], 0, 1)
+    predicted = means.estimate("predicted_agreement", "Predicted agreement", lambda m: m[1], 0, 1)
+    excess = means.estimate("excess", "Agreement beyond prediction", lambda m: m[0] - m[1], -1, 1)
     epistemic = means.estimate("epistemic_loss", "Epistemic loss", lambda m: m[2])
     u, s, loss = means.values
     # By the shrinkage γ = α0 / (α0 + 1), which stays finite where α0 does not (LH eqs 60, 68).
@@ -223,8 +223,13 @@ class _Means:
         found = linearise(value, np.asarray(of(self.without.T)), self.sizes)
         return value, *student_interval(found, self.level)
 
-    def estimate(self, name: str, title: str, of: Callable[[Any], Any]) -> Estimate:
+    def estimate(
+        self, name: str, title: str, of: Callable[[Any], Any],
+        least: float = -math.inf, most: float = math.inf,
+    ) -> Estimate:  # fmt: skip
+        """Return a function of the means with an interval of what it can be."""
         value, low, high = self.ends(of)
+        low, high = max(low, least), min(high, most)
         return Estimate(name, value, low, high, title=title, reference="LH Theorem 1")
 
     def concentration(self, name: str, shrinkage: Callable[[Any], Any]) -> Estimate:
