@@ -228,12 +228,24 @@ def test_the_display_of_figure_three_shows_optima() -> None:
     plt.close("all")
 
 
-def test_no_interval_of_an_agreement_reaches_beyond_what_it_can_be() -> None:
-    """Two of six pairs differ: 2/3 agree, ± t(5) sqrt(6/5 · 2/9 / 6) is 12.5 to 120.9 %."""
+def test_the_interval_of_an_agreement_is_that_of_a_proportion() -> None:
+    """Two of six pairs differ; Clopper and Pearson's interval of as many cases as t leaves."""
     labels = rw.Labels.from_counts([[2, 0], [1, 1], [2, 0], [1, 1], [0, 2], [0, 2]])
     found = rw.alpha_can_help([0.1, 0.2, 0.35, 0.4, 0.6, 0.9], labels)
-    half = stats.t.ppf(0.975, 5) * np.sqrt(2 / 9 / 5)
+    n = 5 * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 5)) ** 2  # s² = θ (1 - θ) / 5
+    x = n * 2 / 3
     assert found.agreement.value == pytest.approx(2 / 3)
-    assert found.agreement.low == pytest.approx(2 / 3 - half)
+    assert found.agreement.low == pytest.approx(stats.beta.ppf(0.025, x, n - x + 1))
+    assert found.agreement.high == pytest.approx(stats.beta.ppf(0.975, x + 1, n - x))
+    assert found.predicted_agreement.high is not None and found.predicted_agreement.high <= 1
+
+
+def test_three_unanimous_cases_prove_nothing() -> None:
+    """All pairs of three cases agree: 0.025^(1/3) may be the truth, below what is predicted."""
+    labels = rw.Labels.from_counts([[2, 0], [0, 2], [2, 0]])
+    found = rw.alpha_can_help([0.5, 0.6, 0.4], labels)
+    assert found.agreement.low == pytest.approx(0.025 ** (1 / 3))
     assert found.agreement.high == 1
-    assert "66.7 % [12.5, 100.0]" in found.sentence
+    assert found.helps is None and found.excess.low is not None and found.excess.low < 0
+    many = rw.Labels.from_counts([[2, 0], [0, 2]] * 20)
+    assert rw.alpha_can_help([0.5, 0.6] * 20, many).helps
