@@ -157,6 +157,11 @@ def test_a_reader_is_told_of_the_cases_and_raters_that_were_given(tmp_path: Path
         assert any(note.startswith("2 of 8 cases have a single") for note in found.warnings)
         assert not any("one rater per case" in note for note in found.warnings)
         assert not any("patients" in note for note in found.warnings)
+    mu = np.divide(positive, np.add(positive, negative))
+    weight = mu * 0.1 / mu.mean() + (1 - mu) * 0.9 / (1 - mu.mean())  # the rows of a case together
+    for found in (here, stream, each.findings["mass"]):
+        worth = found.data["target_prevalence"]["worth"]
+        assert worth == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
     for found in (here, stream):
         assert [(s.level, s.cases, s.patients) for s in found.subgroups] == [
             ("a", 4, None), ("b", 4, None)

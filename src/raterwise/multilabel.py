@@ -348,7 +348,7 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
         names = f"no {title}", title
         own: tuple[str, ...] = ()
         if findings.priors:
-            about["target_prevalence"] = findings.priors[i].told(judged.digest.facts.worth)
+            about["target_prevalence"] = findings.priors[i].told(judged.digest.facts.told.worth)
             own = (in_words(about["target_prevalence"], names),)
         of_each[title] = results_of(judged, data=about, names=names, notes=own)
     said = [set(results.warnings) for results in of_each.values()]

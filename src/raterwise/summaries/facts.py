@@ -174,18 +174,27 @@ class AsGiven:
     under_two: int
     patients: bool
     """Whether patients were named."""
+    weight: float
+    squared_weight: float
+    """Of the cases: Σ w and Σ w², the rows of a case together."""
 
     @staticmethod
     def of(predictions: Predictions) -> AsGiven | None:
         """Return what is to say of the cases that these rows are of; None where rows are cases."""
         if predictions.case_raters is None or predictions.kept is None:
             return None
-        _, first = np.unique(predictions.kept, return_index=True)
+        _, first, case = np.unique(predictions.kept, return_index=True, return_inverse=True)
+        weight = np.bincount(case, predictions.weights, len(first)).astype(np.float64)
         raters = predictions.case_raters[first]
         few, most = (int(raters.min()), int(raters.max())) if len(raters) else (0, 0)
         named = predictions.groups is not None and not predictions.groups_are_cases
         counts = int(raters.sum()), few, most, int((raters < 2).sum())
-        return AsGiven(len(raters), *counts, named)
+        return AsGiven(len(raters), *counts, named, float(weight.sum()), float(weight @ weight))
+
+    @property
+    def worth(self) -> float:
+        """How many cases of equal weight would carry as much (Kish)."""
+        return self.weight**2 / self.squared_weight
 
     def __add__(self, other: AsGiven) -> AsGiven:
         return AsGiven(
@@ -195,6 +204,8 @@ class AsGiven:
             max(self.most, other.most),
             self.under_two + other.under_two,
             self.patients and other.patients,
+            self.weight + other.weight,
+            self.squared_weight + other.squared_weight,
         )
 
 
