@@ -233,9 +233,10 @@ class _Means:
         u_Q is a proportion: where all raters agree, resampling would take that for certain. The
         difference has the ends of both, and their correlation by the error of the difference.
         """
+        rows = ((1, 0), (0, 1), (1, -1))
         seen, said, gap = (
-            linearise(float(of(self.values)), np.asarray(of(self.without.T)), self.sizes)
-            for of in (lambda m: m[0], lambda m: m[1], lambda m: m[0] - m[1])
+            linearise(float(self.values[:2] @ row), self.without[:, :2] @ row, self.sizes)
+            for row in np.array(rows, np.float64)
         )
         first = (seen.value, *proportion_interval(seen, self.level))
         low, high = student_interval(said, self.level)

@@ -258,7 +258,7 @@ def in_use(
     kept = np.arange(len(predictions)) if predictions.kept is None else predictions.kept
     moved = replace(
         moved, kept=kept[found.rows], dropped=predictions.dropped,
-        case_raters=predictions.labels.num_raters[found.rows],
+        case_raters=predictions.labels.num_raters[found.rows].astype(np.int64),
         groups_are_cases=predictions.groups is None,
     )  # fmt: skip
     return moved, replace(found, told={**found.told, "from": list(prior.before)})
