@@ -109,3 +109,19 @@ def test_a_rise_within_a_cell_is_bounded() -> None:
     assert value == pytest.approx(0.1, abs=1e-5)
     assert value + bound == pytest.approx(0.3, abs=1e-4)
     assert rw.ks_error(z, labels, question="positive") == pytest.approx(0.3, abs=1e-4)
+
+
+def test_a_slope_that_only_the_places_within_cells_show_is_bounded() -> None:
+    """Half of every cell is positive, so its slope is 0; but the positives are the higher half."""
+    cell = np.repeat(np.arange(900, 4200, 300), 10)  # none where cells are finer, near 0 and 1
+    labels = np.tile([0] * 5 + [1] * 5, 11)
+    z = (cell + np.where(labels == 1, 0.98, 0.02)) / 5040
+    row = find("calibration_slope")
+    own = row.with_options({}, {})
+    plan = row.plan(own).bounded()
+    assert row.of_cells is not None
+    value, bound = row.of_cells(summarise(Predictions.of(z, labels), [plan])[plan], own)
+    exact = rw.calibration_slope(z, labels)
+    assert value == pytest.approx(0, abs=1e-9)
+    assert exact > 1e-5
+    assert bound is not None and exact - value <= bound * (1 + 1e-3)  # it is of first order

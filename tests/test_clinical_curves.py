@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn import metrics as theirs
 
 import raterwise as rw
@@ -189,3 +190,43 @@ def test_curves_that_cannot_be() -> None:
         rw.roc_curve([0.2, 0.3], [0, 0])
     with pytest.raises(rw.UndefinedMetricError, match="precision_recall_curve: undefined"):
         rw.precision_recall_curve([0.2, 0.3], [0, 0])
+
+
+def test_the_band_of_the_smooth_curve_by_hand() -> None:
+    """Two probabilities, so that the curve is the share at each; six patients of twenty cases.
+
+    Wilson's interval has ends with (θ - p)² = z² θ (1 - θ) / n, both of the same n: that of the
+    cases divided by the design effect of the patients, with t in place of z for so few.
+    """
+    patients, level = 6, 0.95
+    probs = np.tile([0.3] * 10 + [0.7] * 10, patients)
+    groups = np.repeat(np.arange(patients), 20)
+    each = [np.r_[np.arange(10) < k, np.arange(10) < k + 3] for k in (1, 2, 3, 3, 4, 5)]
+    truth = np.concatenate(each).astype(int)
+    curve = rw.calibration_curve(
+        probs, truth, groups=groups, at=[0.3, 0.7], degree=1, span=1.0, resamples=20_000
+    )
+    share = np.array([truth[probs == p].mean() for p in (0.3, 0.7)])
+    assert curve.observed == pytest.approx(share)
+    z, t = stats.norm.ppf((1 + level) / 2), stats.t.ppf((1 + level) / 2, patients - 1)
+    sums = [
+        [(truth[(probs == p) & (groups == g)] - m).sum() for g in range(patients)]
+        for p, m in zip((0.3, 0.7), share, strict=True)
+    ]
+    variance = (np.array(sums) ** 2).sum() / 60**2 * patients / (patients - 1) * (t / z) ** 2
+    number = 60 / (variance / (share * (1 - share) / 60).sum())
+    for end in (curve.low, curve.high):
+        implied = z**2 * end * (1 - end) / (end - share) ** 2
+        assert implied == pytest.approx(number, rel=0.03)
+    both = [z**2 * e * (1 - e) / (e - share) ** 2 for e in (curve.low, curve.high)]
+    assert both[0] == pytest.approx(both[1], rel=1e-9)
+
+
+def test_the_band_of_a_roc_curve_has_its_level_on_both_sides() -> None:
+    """Half of 200 positives are above every negative: a share of 1/2 ± 0.674 sqrt(1/4 / 200)."""
+    probs = [0.8] * 100 + [0.2] * 200
+    curve = rw.roc_curve(probs, [1] * 200 + [0] * 100, level=0.5, resamples=2000)
+    reach = stats.norm.ppf(0.75) * np.sqrt(0.25 / 200)
+    assert curve.sensitivity[1] == 0.5
+    assert curve.low[1] == pytest.approx(0.5 - reach, abs=0.004)
+    assert curve.high[1] == pytest.approx(0.5 + reach, abs=0.004)

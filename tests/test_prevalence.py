@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,8 +123,56 @@ def test_several_raters_are_rows_of_one_unit() -> None:
         share[i, k] * ratio[k] * (shifted[i, 1] - k) ** 2 for i in range(80) for k in (0, 1)
     )
     assert found["brier"].value == pytest.approx(total / 80)
-    assert found.data["patients"] == 80
     assert found.subgroups
+
+
+def test_a_reader_is_told_of_the_cases_and_raters_that_were_given(tmp_path: Path) -> None:
+    """Eight cases with two raters or one, in two files: not a row for every class chosen."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    probs = [0.1, 0.2, 0.35, 0.4, 0.6, 0.65, 0.8, 0.9]
+    positive, negative = [0, 1, 0, 1, 2, 0, 1, 2], [2, 1, 2, 1, 0, 1, 0, 0]
+    labels = rw.Labels.from_counts(np.stack((negative, positive), axis=1))
+    site = np.array(list("aabbabab"))
+    for i in range(2):
+        rows = slice(4 * i, 4 * (i + 1))
+        columns = {"prob_1": probs[rows], "n_0": negative[rows], "n_1": positive[rows]}
+        pq.write_table(pa.table({**columns, "site": site[rows]}), tmp_path / f"{i}.parquet")
+    told: dict[str, Any] = {"target_prevalence": 0.1, "resamples": 20, "metrics": ["brier", "ece"]}
+    here = rw.evaluate(probs, labels, subgroups={"site": site}, **told)
+    stream = rw.evaluate_stream(
+        str(tmp_path / "*.parquet"), count_columns=["n_0", "n_1"], subgroups="site",
+        checkpoint=tmp_path / "kept", **told,
+    )  # fmt: skip
+    each = rw.evaluate_multilabel(
+        np.array(probs)[:, None], np.array(positive)[:, None],
+        np.add(positive, negative)[:, None], names=["mass"], **told,
+    )  # fmt: skip
+    for found in (here, stream, each, each.findings["mass"]):
+        assert (found.data["cases"], found.data["patients"]) == (8, None)
+        assert found.data["ratings"] == 14
+        assert found.data["raters"] == {"mean": 14 / 8, "min": 1, "max": 2}
+        assert any(note.startswith("only 8 cases for 15 bins") for note in found.warnings)
+        assert any(note.startswith("2 of 8 cases have a single") for note in found.warnings)
+        assert not any("one rater per case" in note for note in found.warnings)
+        assert not any("patients" in note for note in found.warnings)
+    mu = np.divide(positive, np.add(positive, negative))
+    weight = mu * 0.1 / mu.mean() + (1 - mu) * 0.9 / (1 - mu.mean())  # the rows of a case together
+    for found in (here, stream, each.findings["mass"]):
+        worth = found.data["target_prevalence"]["worth"]
+        assert worth == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    for found in (here, stream):
+        assert [(s.level, s.cases, s.patients) for s in found.subgroups] == [
+            ("a", 4, None), ("b", 4, None)
+        ]  # fmt: skip
+    named = rw.evaluate(probs, labels, groups=list("ppqqrrss"), **told)
+    assert (named.data["cases"], named.data["patients"]) == (8, 4)
+    text = here.to_text(style="tripod")
+    assert "each case had 1 to 2 ratings (mean 1.8), 14 in all. Every case counted once" in text
+    assert "We evaluated 8 cases with 2 classes." in text
+    assert "prevalence of the intended use (class 0 0.5 to 0.9, class 1 0.5 to 0.1)" in text
+    assert "the probabilities were shifted by Bayes' rule from 0.5, 0.5." in text
 
 
 def test_a_stream_has_the_results_of_memory(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
+from scipy import stats
 
 import raterwise as rw
 from strategies import ordinary
@@ -225,3 +226,26 @@ def test_the_display_of_figure_three_shows_optima() -> None:
     with pytest.raises(rw.InvalidInputError, match="probabilities: must lie between 0 and 1"):
         rw.plots.OptimalConcentrationDisplay(probabilities=[0.0, 0.5])
     plt.close("all")
+
+
+def test_the_interval_of_an_agreement_is_that_of_a_proportion() -> None:
+    """Two of six pairs differ; Clopper and Pearson's interval of as many cases as t leaves."""
+    labels = rw.Labels.from_counts([[2, 0], [1, 1], [2, 0], [1, 1], [0, 2], [0, 2]])
+    found = rw.alpha_can_help([0.1, 0.2, 0.35, 0.4, 0.6, 0.9], labels)
+    n = 5 * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 5)) ** 2  # s² = θ (1 - θ) / 5
+    x = n * 2 / 3
+    assert found.agreement.value == pytest.approx(2 / 3)
+    assert found.agreement.low == pytest.approx(stats.beta.ppf(0.025, x, n - x + 1))
+    assert found.agreement.high == pytest.approx(stats.beta.ppf(0.975, x + 1, n - x))
+    assert found.predicted_agreement.high is not None and found.predicted_agreement.high <= 1
+
+
+def test_three_unanimous_cases_prove_nothing() -> None:
+    """All pairs of three cases agree: 0.025^(1/3) may be the truth, below what is predicted."""
+    labels = rw.Labels.from_counts([[2, 0], [0, 2], [2, 0]])
+    found = rw.alpha_can_help([0.5, 0.6, 0.4], labels)
+    assert found.agreement.low == pytest.approx(0.025 ** (1 / 3))
+    assert found.agreement.high == 1
+    assert found.helps is None and found.excess.low is not None and found.excess.low < 0
+    many = rw.Labels.from_counts([[2, 0], [0, 2]] * 20)
+    assert rw.alpha_can_help([0.5, 0.6] * 20, many).helps

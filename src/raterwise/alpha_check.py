@@ -14,8 +14,10 @@ from raterwise.beliefs import Belief
 from raterwise.choices import OnSingle, OnUnrated
 from raterwise.estimate import Estimate
 from raterwise.evaluate import predictions_of
+from raterwise.inference.differences import difference_interval
 from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.settings import Settings
+from raterwise.inference.small import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.questions import disagreement_frequency
@@ -156,9 +158,7 @@ def alpha_can_help(
     predictions.labels.require_raters(2, on_single)
     predictions = predictions.take(predictions.labels.num_raters >= 2)
     means = _Means.of(predictions, level)
-    agreement = means.estimate("agreement", "Agreement of two raters", lambda m: m[0])
-    predicted = means.estimate("predicted_agreement", "Predicted agreement", lambda m: m[1])
-    excess = means.estimate("excess", "Agreement beyond prediction", lambda m: m[0] - m[1])
+    agreement, predicted, excess = means.agreements()
     epistemic = means.estimate("epistemic_loss", "Epistemic loss", lambda m: m[2])
     u, s, loss = means.values
     # By the shrinkage γ = α0 / (α0 + 1), which stays finite where α0 does not (LH eqs 60, 68).
@@ -224,8 +224,31 @@ class _Means:
         return value, *student_interval(found, self.level)
 
     def estimate(self, name: str, title: str, of: Callable[[Any], Any]) -> Estimate:
-        value, low, high = self.ends(of)
-        return Estimate(name, value, low, high, title=title, reference="LH Theorem 1")
+        """Return a function of the means with Student's interval."""
+        return _estimate(name, title, self.ends(of))
+
+    def agreements(self) -> tuple[Estimate, Estimate, Estimate]:
+        """Return u_Q, s_Z and how far the first is above the second.
+
+        u_Q is a proportion: where all raters agree, resampling would take that for certain. The
+        difference has the ends of both, and their correlation by the error of the difference.
+        """
+        rows = ((1, 0), (0, 1), (1, -1))
+        seen, said, gap = (
+            linearise(float(self.values[:2] @ row), self.without[:, :2] @ row, self.sizes)
+            for row in np.array(rows, np.float64)
+        )
+        first = (seen.value, *proportion_interval(seen, self.level))
+        low, high = student_interval(said, self.level)
+        second = said.value, max(low, 0.0), min(high, 1.0)
+        apart = seen.error * said.error
+        shared = (seen.error**2 + said.error**2 - gap.error**2) / 2
+        ends = difference_interval(first, second, shared / apart if apart > 0 else 0.0)
+        return (
+            _estimate("agreement", "Agreement of two raters", first),
+            _estimate("predicted_agreement", "Predicted agreement", second),
+            _estimate("excess", "Agreement beyond prediction", (gap.value, *ends)),
+        )
 
     def concentration(self, name: str, shrinkage: Callable[[Any], Any]) -> Estimate:
         """Return the α0 of a shrinkage α0 / (α0 + 1); infinite where that is 1 or more."""
@@ -234,6 +257,10 @@ class _Means:
                 return Estimate(name, math.inf, title="Best α0", reference="LH Theorem 1")
             value, low, high = (_alpha(g) for g in self.ends(shrinkage))
         return Estimate(name, value, low, high, title="Best α0", reference="LH Theorem 1")
+
+
+def _estimate(name: str, title: str, ends: tuple[float, float, float]) -> Estimate:
+    return Estimate(name, *ends, title=title, reference="LH Theorem 1")
 
 
 def _alpha(shrinkage: float) -> float:

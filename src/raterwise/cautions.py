@@ -75,7 +75,7 @@ def _about_units(digest: Digest, settings: Settings) -> Iterator[str]:
 def _about_cases(facts: Facts, asked: Asked) -> Iterator[str]:
     if facts.images:
         return
-    cases = facts.cases
+    cases = facts.told.cases
     counted = "1 case" if cases == 1 else f"{cases} cases"
     binned = [own["bins"] for row, own in asked.values() if row.error and "bins" in own]
     bins = max((len(bin_edges(edges)) - 1 for edges in binned), default=0)
@@ -92,7 +92,7 @@ def _about_cases(facts: Facts, asked: Asked) -> Iterator[str]:
 
 def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
     facts = digest.facts
-    patients, cases = facts.patients, facts.images or facts.cases
+    patients, cases = facts.named_patients, facts.images or facts.cases
     if patients is None:
         if 1 < facts.images < FEW_PATIENTS and settings.resamples:
             yield f"only {facts.images} images: the intervals allow for so few, and are wide"
@@ -123,11 +123,12 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
 
 def _about_raters(facts: Facts) -> Iterator[str]:
     what = "voxels" if facts.images else "cases"
-    if facts.under_two == facts.cases:
+    told = facts.told
+    if told.under_two == told.cases:
         yield "one rater per case: disagreement and epistemic loss cannot be estimated"
-    elif facts.under_two:
+    elif told.under_two:
         yield (
-            f"{facts.under_two:,} of {facts.cases:,} {what} have a single rater and say nothing "
+            f"{told.under_two:,} of {told.cases:,} {what} have a single rater and say nothing "
             "about how far raters disagree"
         )
 

@@ -19,6 +19,7 @@ from raterwise.request import Request
 from raterwise.results import Subgroup
 from raterwise.subgroups import LEVELS, Part, Trade, correlation, subgroups_between
 from raterwise.summaries.digest import Digest
+from raterwise.summaries.facts import AsGiven
 from raterwise.variables import Variable
 
 __all__ = ["subgroups_of", "subgroups_of_digests"]
@@ -95,8 +96,11 @@ class _InMemory:
     def part(self, *, inside: bool) -> Part:
         """Return one side, judged, with no patient that has no case there."""
         cases = self.whole.take(self.inside if inside else ~self.inside).without_absent_patients()
-        patients = None if cases.groups is None else len(cases.group_ids)
-        return Part(self.judge(cases, self.request, None), len(cases), patients)
+        given = AsGiven.of(cases)
+        named = cases.groups is not None and (given is None or given.patients)
+        number = len(cases) if given is None else given.cases
+        judged = self.judge(cases, self.request, None)
+        return Part(judged, number, len(cases.group_ids) if named else None)
 
     @cached_property
     def share_units(self) -> bool:
@@ -189,8 +193,9 @@ class _Digests:
     def part(self, *, inside: bool) -> Part:
         """Return one side, judged."""
         digest = self.side(inside=inside)
-        patients = None if digest.facts.patients is None else digest.facts.patients.number
-        cases = digest.facts.images or digest.facts.cases
+        named = digest.facts.named_patients
+        patients = None if named is None else named.number
+        cases = digest.facts.images or digest.facts.told.cases
         return Part(judge_digest(digest.occupied(), self.request), cases, patients)
 
     def correlations(self, here: Judged, there: Judged) -> dict[str, float]:

@@ -312,6 +312,9 @@ def _mean(request: Request, findings: Mapping[str, Judged]) -> Judged:
     facts = first.digest.facts
     for judged in list(findings.values())[1:]:
         other = judged.digest.facts
+        if facts.given is not None and other.given is not None:
+            both = replace(facts.given + other.given, cases=facts.given.cases)
+            facts = replace(facts, given=both)
         facts = replace(
             facts,
             ratings=facts.ratings + other.ratings,
@@ -345,7 +348,7 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
         names = f"no {title}", title
         own: tuple[str, ...] = ()
         if findings.priors:
-            about["target_prevalence"] = findings.priors[i].told(judged.digest.facts.worth)
+            about["target_prevalence"] = findings.priors[i].told(judged.digest.facts.told.worth)
             own = (in_words(about["target_prevalence"], names),)
         of_each[title] = results_of(judged, data=about, names=names, notes=own)
     said = [set(results.warnings) for results in of_each.values()]
@@ -359,7 +362,11 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
     data = {
         "cases": len(findings.cases),
         "findings": list(findings.titles),
-        "raters": {"mean": facts.ratings / rated, "min": facts.fewest, "max": facts.most},
+        "raters": {
+            "mean": facts.told.ratings / rated,
+            "min": facts.told.fewest,
+            "max": facts.told.most,
+        },
         "dropped": dict(findings.cases.dropped),
         "verdict": _verdict_on_each(of_each),
         **_raters_of_each(first),

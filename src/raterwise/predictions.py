@@ -75,6 +75,11 @@ class Predictions:
         The confidences of cases from elsewhere, whose predictions are all wrong.
     draws : Draws, default None
         What the members of an ensemble say of the predicted class.
+    case_raters : ndarray of shape (N,), default None
+        Where a case has several rows, as at another prevalence: how many raters the whole case
+        has. `kept` tells which case a row is of.
+    groups_are_cases : bool, default False
+        Whether `groups` only hold the rows of a case together, and no patients were named.
 
     See Also
     --------
@@ -105,6 +110,8 @@ class Predictions:
     confidence: FloatArray | None = None
     outside: FloatArray | None = None
     draws: Draws | None = None
+    case_raters: NDArray[np.int64] | None = None
+    groups_are_cases: bool = False
 
     @staticmethod
     def of(
@@ -251,6 +258,7 @@ class Predictions:
             belief=None if self.belief is None else self.belief.take(rows),
             confidence=None if self.confidence is None else self.confidence[rows],
             draws=None if self.draws is None else self.draws[rows],
+            case_raters=None if self.case_raters is None else self.case_raters[rows],
             dropped={**self.dropped, **(dropped or {})},
             kept=(np.arange(len(self)) if self.kept is None else self.kept)[rows],
         )

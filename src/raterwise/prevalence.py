@@ -229,8 +229,13 @@ def at_prevalence(
     )
 
 
-def in_use(predictions: Predictions, prior: Prior) -> tuple[Predictions, AtPrevalence]:
-    """Return an enriched test set, or a part of one, as it counts in use, and what was done."""
+def in_use(
+    predictions: Predictions, prior: Prior, first: int = 0
+) -> tuple[Predictions, AtPrevalence]:
+    """Return an enriched test set, or a part of one, as it counts in use, and what was done.
+
+    `first` is the number of its first case among all of them.
+    """
     for name in ("confidence", "outside"):
         if getattr(predictions, name) is not None:
             raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")
@@ -244,13 +249,18 @@ def in_use(predictions: Predictions, prior: Prior) -> tuple[Predictions, AtPreva
         groups=predictions.groups, prior=shift,
     )  # fmt: skip
     moved = Predictions.of(
-        found.probs, found.labels, weights=found.weights, groups=found.groups,
+        found.probs, found.labels, weights=found.weights,
+        groups=found.groups + first if predictions.groups is None else found.groups,
         class_names=predictions.class_names,
     )  # fmt: skip
     if samples is not None and predictions.draws is not None:
         moved = replace(moved, draws=Draws.of(samples, probs)[found.rows])
     kept = np.arange(len(predictions)) if predictions.kept is None else predictions.kept
-    moved = replace(moved, kept=kept[found.rows], dropped=predictions.dropped)
+    moved = replace(
+        moved, kept=kept[found.rows], dropped=predictions.dropped,
+        case_raters=predictions.labels.num_raters[found.rows].astype(np.int64),
+        groups_are_cases=predictions.groups is None,
+    )  # fmt: skip
     return moved, replace(found, told={**found.told, "from": list(prior.before)})
 
 

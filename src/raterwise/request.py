@@ -77,8 +77,8 @@ class Request:
         for name in told:
             if name in shared and not any(row.can_take(name, shared[name]) for row in rows):
                 raise InvalidInputError(
-                    f"{name}: none of these metrics can be asked with {shared[name]!r}; they take "
-                    f"{_choices(rows, name) or 'no such option'}"
+                    f"{name}: none of these metrics can be asked with {shared[name]!r}; "
+                    f"{_choices(rows, name)}"
                 )
         if per is not None:
             choose("per", per, ("annotation", "case"))
@@ -297,7 +297,10 @@ def _of_each(options: Mapping[str, Options], rows: Sequence[Metric]) -> dict[str
         group = [row for row in rows if row.group.lower() == name.lower()]
         for option in given:
             if group and not any(option in row.options for row in group):
-                raise InvalidInputError(f"options: no metric of {name} has an option {option!r}")
+                known = ", ".join(dict.fromkeys(own for row in group for own in row.options))
+                raise InvalidInputError(
+                    f"options: no metric of {name} has an option {option!r}; they have: {known}"
+                )
         for row in group:
             told = {k: v for k, v in given.items() if k in row.options}
             found[row.name] = {**told, **found.get(row.name, {})}
@@ -307,6 +310,9 @@ def _of_each(options: Mapping[str, Options], rows: Sequence[Metric]) -> dict[str
 
 
 def _choices(rows: Sequence[Metric], name: str) -> str:
-    if name == "question":
-        return ", ".join(dict.fromkeys(q for row in rows for q in row.questions))
-    return "annotation, case" if any(name in row.options for row in rows) else ""
+    """Say what these metrics take, or which metrics have an option that none of these has."""
+    questions = dict.fromkeys(q for row in rows for q in row.questions)
+    if name == "question" and questions:
+        return f"they take {', '.join(questions)}"
+    others = [row.name for row in CATALOG.values() if name in row.options]
+    return f"they take no such option; {', '.join(others)} do"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from raterwise.catalog import CATALOG
@@ -102,6 +102,8 @@ def _reference_standard(results: Results) -> str:
 
 def _counted_per(results: Results) -> str:
     """Return what counts once in every measure that has the choice; "" where they differ."""
+    if results.data.get("target_prevalence"):
+        return "case"
     told = results.options.get("per")
     usual = {CATALOG[name].options.get("per") for name in results if name in CATALOG} - {None}
     return str(told) if told else str(usual.pop()) if len(usual) == 1 else ""
@@ -120,7 +122,27 @@ def _cases(results: Results) -> str:
         classes = f" with the {what} {', '.join(markdown_text(str(name)) for name in names)}"
     dropped = [left_out(str(reason), count) for reason, count in data.get("dropped", {}).items()]
     out = f" Left out were {'; '.join(dropped)}." if dropped else " No case was left out."
-    return f"We evaluated {counted}{patients}{classes}.{out}"
+    return f"We evaluated {counted}{patients}{classes}.{out}{_in_use(data)}"
+
+
+def _in_use(data: Mapping[str, Any]) -> str:
+    """Return at which prevalence the results are, where it is not that of the cases."""
+    told = data.get("target_prevalence")
+    if not told:
+        return ""
+    names = data.get("class_names") or [f"class {k}" for k in range(len(told["to"]))]
+    each = ", ".join(
+        f"{markdown_text(str(name))} {seen:.3g} to {to:.3g}"
+        for name, seen, to in zip(names, told["labels"], told["to"], strict=True)
+    )
+    moved = "" if told["from"] == told["to"] else (
+        ", and the probabilities were shifted by Bayes' rule from "
+        f"{', '.join(f'{share:.3g}' for share in told['from'])}"
+    )  # fmt: skip
+    return (
+        " Labels were weighted by their class to the prevalence of the intended use "
+        f"({each}){moved}."
+    )
 
 
 def _measures(results: Results) -> str:

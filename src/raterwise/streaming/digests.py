@@ -89,7 +89,7 @@ def _digest_of_part(job: PartJob, part: Part) -> Digest:
         # Blocks are random: which of the cases were dropped before makes no difference.
         blocks = blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
     if job.prior is not None:
-        predictions, used = in_use(predictions, job.prior)
+        predictions, used = in_use(predictions, job.prior, part.first)
         blocks = None if blocks is None else blocks[used.rows]
         variables = tuple(v.take(used.rows) for v in variables)
     about: dict[str, Any] = {

@@ -218,7 +218,7 @@ def evaluate_stream(
         )  # fmt: skip
     if prior is None:
         return results
-    told = prior.told(digest.facts.worth)
+    told = prior.told(digest.facts.told.worth)
     return replace(
         results,
         data={**results.data, "target_prevalence": told},

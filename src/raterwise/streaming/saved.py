@@ -26,7 +26,7 @@ from raterwise.questions import Event, PerCaseScore, Question
 from raterwise.streaming.checked import check_tables, hash_of
 from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan, SimplexPlan
 from raterwise.summaries.digest import Digest
-from raterwise.summaries.facts import Confidences, Facts, Patients
+from raterwise.summaries.facts import AsGiven, Confidences, Facts, Patients
 from raterwise.summaries.fingerprint import Fingerprint
 from raterwise.summaries.panel import Panel
 
@@ -218,6 +218,8 @@ def _facts_of_dict(content: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) 
     if patients is not None:
         counted = {"lists": int(patients["more"] > 0), **patients}
         parts["patients"] = Patients(arrays["patients"], arrays["patient_cases"], **counted)
+    if content.get("given") is not None:
+        parts["given"] = AsGiven(**content["given"])
     if (panel := content.get("panel")) is not None:
         held = {name: arrays[f"said_{name}"] for name in PANEL}
         parts["panel"] = Panel(**{**panel, "raters": tuple(panel["raters"]), **held})

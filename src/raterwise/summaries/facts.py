@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import reduce
 from hashlib import blake2b
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from raterwise.predictions import Predictions
 from raterwise.summaries.fingerprint import Fingerprint
 from raterwise.summaries.panel import Panel
 
-__all__ = ["Confidences", "Facts", "Patients", "hashes_of"]
+__all__ = ["AsGiven", "Confidences", "Facts", "Patients", "hashes_of"]
 
 MOST_PATIENTS = 1 << 20
 """Up to how many patients are told apart; of more, those with the smallest hashes are kept."""
@@ -162,6 +164,52 @@ class Confidences:
 
 
 @dataclass(frozen=True)
+class AsGiven:
+    """Cases as they were given, where each has a row for every class that its raters chose."""
+
+    cases: int
+    ratings: int
+    fewest: int
+    most: int
+    under_two: int
+    patients: bool
+    """Whether patients were named."""
+    weight: float
+    squared_weight: float
+    """Of the cases: Σ w and Σ w², the rows of a case together."""
+
+    @staticmethod
+    def of(predictions: Predictions) -> AsGiven | None:
+        """Return what is to say of the cases that these rows are of; None where rows are cases."""
+        if predictions.case_raters is None or predictions.kept is None:
+            return None
+        _, first, case = np.unique(predictions.kept, return_index=True, return_inverse=True)
+        weight = np.bincount(case, predictions.weights, len(first)).astype(np.float64)
+        raters = predictions.case_raters[first]
+        few, most = (int(raters.min()), int(raters.max())) if len(raters) else (0, 0)
+        named = predictions.groups is not None and not predictions.groups_are_cases
+        counts = int(raters.sum()), few, most, int((raters < 2).sum())
+        return AsGiven(len(raters), *counts, named, float(weight.sum()), float(weight @ weight))
+
+    @property
+    def worth(self) -> float:
+        """How many cases of equal weight would carry as much (Kish)."""
+        return self.weight**2 / self.squared_weight
+
+    def __add__(self, other: AsGiven) -> AsGiven:
+        return AsGiven(
+            self.cases + other.cases,
+            self.ratings + other.ratings,
+            min(self.fewest, other.fewest),
+            max(self.most, other.most),
+            self.under_two + other.under_two,
+            self.patients and other.patients,
+            self.weight + other.weight,
+            self.squared_weight + other.squared_weight,
+        )
+
+
+@dataclass(frozen=True)
 class Facts:
     """What numbers rest on."""
 
@@ -190,6 +238,8 @@ class Facts:
     """Who said what, where raters are to be compared."""
     outside: int = 0
     """Cases from elsewhere, which are not among the cases."""
+    given: AsGiven | None = None
+    """What a reader is told instead, where a case has several rows."""
 
     @staticmethod
     def of(predictions: Predictions, first: int = 0, *, panel: bool = False) -> Facts:
@@ -209,6 +259,7 @@ class Facts:
             confidences=Confidences.of(predictions.probs),
             fingerprint=Fingerprint.of(predictions, first),
             panel=Panel.of(predictions, names) if panel else None,
+            given=AsGiven.of(predictions),
             **_counts_of_raters(predictions),
         )
 
@@ -228,8 +279,10 @@ class Facts:
         counts = (facts.by_class or (0,) * self.classes for facts in (self, other))
         by_class = tuple(a + b for a, b in zip(*counts, strict=True))
         known = [facts.patients for facts in (self, other) if facts.patients is not None]
+        given = [facts.given for facts in held if facts.given is not None]
         return Facts(
             classes=self.classes,
+            given=reduce(add, given) if given else None,
             fewest=min((facts.fewest for facts in held), default=0),
             most=max(self.most, other.most),
             by_class=by_class,
@@ -248,6 +301,16 @@ class Facts:
     def grouped(self) -> bool:
         """Whether some patient has several cases, or an image several voxels."""
         return self.images > 0 or (self.patients is not None and self.patients.largest > 1)
+
+    @property
+    def told(self) -> Facts | AsGiven:
+        """What has the numbers of cases and ratings that a reader is told."""
+        return self.given or self
+
+    @property
+    def named_patients(self) -> Patients | None:
+        """The patients, where somebody named them."""
+        return None if self.given is not None and not self.given.patients else self.patients
 
     @property
     def raters(self) -> float:
@@ -272,17 +335,17 @@ class Facts:
 
     def as_data(self) -> dict[str, Any]:
         """Return what results say of the data."""
-        names = self.class_names
+        names, told, patients = self.class_names, self.told, self.named_patients
         counted = {"cases": self.images, "voxels": self.cases} if self.images else {
-            "cases": self.cases
+            "cases": told.cases
         }  # fmt: skip
         return {
             **counted,
-            "patients": None if self.patients is None else self.patients.number,
+            "patients": None if patients is None else patients.number,
             "classes": self.classes,
             "class_names": None if names is None else list(names),
-            "ratings": self.ratings,
-            "raters": {"mean": self.raters, "min": self.fewest, "max": self.most},
+            "ratings": told.ratings,
+            "raters": {"mean": told.ratings / told.cases, "min": told.fewest, "max": told.most},
             "dropped": dict(self.dropped),
             **({"outside": self.outside} if self.outside else {}),
         }
