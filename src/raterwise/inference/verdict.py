@@ -395,10 +395,10 @@ def _sentence(
         )
     if rest is not None:
         about = "" if statistic.channel == TOP else f" about *{name}*"
-        seen = "it is right in" if statistic.channel == TOP else "it is read in"
+        seen = "it is right in" if statistic.channel == TOP else "raters say so in"
         less, fewer = percentages(*rest)
         return (
-            f"{direction}{about}: where it predicts {predicted}, {seen} {observed}, "
+            f"{direction}{about}: where it predicts {predicted}, {seen} {observed}; "
             f"where it predicts {less}, in {fewer}"
         )
     where = ""
