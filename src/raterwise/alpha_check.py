@@ -62,8 +62,8 @@ class AlphaCheck:
     Examples
     --------
     >>> import raterwise as rw
-    >>> labels = rw.Labels.from_counts([[4, 0], [0, 4], [4, 0], [0, 4], [1, 3], [4, 0]])
-    >>> found = rw.alpha_can_help([[0.5, 0.5]] * 6, labels)
+    >>> labels = rw.Labels.from_counts([[4, 0], [0, 4], [4, 0], [0, 4], [1, 3], [4, 0]] * 3)
+    >>> found = rw.alpha_can_help([[0.5, 0.5]] * 18, labels)
     >>> found.helps, round(found.u_q.value, 4), found.s_z.value
     (True, 0.9167, 0.5)
     """
@@ -149,8 +149,8 @@ def alpha_can_help(
     Examples
     --------
     >>> import raterwise as rw
-    >>> labels = rw.Labels.from_counts([[4, 0], [0, 4], [4, 0], [0, 4], [1, 3], [4, 0]])
-    >>> print(rw.alpha_can_help([[0.5, 0.5]] * 6, labels).sentence.split(":")[0])
+    >>> labels = rw.Labels.from_counts([[4, 0], [0, 4], [4, 0], [0, 4], [1, 3], [4, 0]] * 3)
+    >>> print(rw.alpha_can_help([[0.5, 0.5]] * 18, labels).sentence.split(":")[0])
     α-calibration can help
     """
     Settings(level=level)
