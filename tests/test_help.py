@@ -34,6 +34,15 @@ def test_help_shows_what_a_person_types(command: str) -> None:
     assert said.count("╭─") >= {"demo": 1, "report": 2}.get(command, 3)
 
 
+def test_agreement_speaks_of_no_predictions() -> None:
+    """It reads ratings alone: every column that it takes stands in their panel."""
+    said = run("agreement --help")[1]
+    assert "Predictions" not in said
+    panel = said.partition("Ratings: which columns are what")[2].partition("╰")[0]
+    for option in ("id-column", "class-names", "group-column", "delimiter", "rater-columns"):
+        assert f"--{option}" in panel, option
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [

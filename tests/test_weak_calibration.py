@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
 import raterwise as rw
+from naive_weak import naive_loess_errors
 from raterwise.catalog import CATALOG
 from raterwise.densities.loess import Loess, weighted_quantile
 from raterwise.inference.jackknife import linearise
@@ -325,3 +326,25 @@ def test_a_measured_bound_is_told_from_a_proven_one(tmp_path: Path) -> None:
     proven, measured = sorted(told)
     assert "AUROC" in told[proven] and "E90" not in told[proven]
     assert "measured" in measured and "E90" in told[measured]
+
+
+def test_the_cells_of_an_interval_are_fine_enough() -> None:
+    """Its ends are those of resampling the naive loess, within a standard error, in a long tail.
+
+    An eighth of the cases has half of the range of probabilities here: with eight cells in place
+    of 64 the interval of E90 ends 2.6 to 3.9 standard errors too high, over six seeds.
+    """
+    random, number = np.random.default_rng(3), 400
+    p = 0.01 + 0.98 * random.beta(0.6, 2.5, number)
+    y = (random.random(number) < np.clip(p - 0.9 * p**2, 0.005, 0.99)).astype(float)
+    again = []
+    for _ in range(150):
+        i = random.integers(0, number, number)
+        errors = naive_loess_errors(p[i], y[i])
+        again.append((np.mean(errors), np.quantile(errors, 0.9)))
+    (_, low), (highest_mean, high) = np.quantile(again, (0.025, 0.975), axis=0)
+    error_of_mean, error = np.std(again, axis=0)
+    found = rw.evaluate(p, y.astype(int), "ici,e90", resamples=600)
+    assert found["e90"].low == pytest.approx(low, abs=error)
+    assert found["e90"].high == pytest.approx(high, abs=error)
+    assert found["ici"].high == pytest.approx(highest_mean, abs=error_of_mean)

@@ -157,7 +157,7 @@ def compare(
         made_with = {"resamples": (resamples, RESAMPLES), "level": (level, LEVEL),
                      "seed": (seed, SEED), "unit": (unit, UNIT), "bins": (bins, BINS),
                      "question": (question, None), "per": (per, None),
-                     "options": (options, None)}  # fmt: skip
+                     "threshold": (threshold, None), "options": (options, None)}  # fmt: skip
         _refuse_what_results_know(next(iter(judged.values())), cases, made_with)
         require_pairs(judged)
         return _compared(_with_metrics(judged, metrics))

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.numbers import interval, number, p_value
-from raterwise.cli.options import Duplicates, Layout, Unit, comma_list
+from raterwise.cli.options import RATINGS, Duplicates, Layout, Unit, comma_list
 from raterwise.cli.reading import NOTES
 from raterwise.cli.show import ProgressBar, cases, new_console, plain_table, print_table
 from raterwise.cli.writing import (
@@ -69,7 +69,10 @@ RatingsTable = Annotated[
     Path, typer.Argument(help="CSV, Excel, Parquet or Arrow file of ratings; no model is needed.")
 ]
 CaseColumn = Annotated[
-    str | None, typer.Option("--id-column", help="The column of the case. Default: case.")
+    str | None,
+    typer.Option(
+        "--id-column", help="The column of the case. Default: case.", rich_help_panel=RATINGS
+    ),
 ]
 Classes = Annotated[
     str | None,
@@ -77,6 +80,25 @@ Classes = Annotated[
         "--class-names",
         help="All classes in order, a,b,c: for scales, and for classes that nobody used. "
         "Default: those in the file; whole numbers are steps of a scale.",
+        rich_help_panel=RATINGS,
+    ),
+]
+# Elsewhere these stand among the columns of predictions, of which there are none here.
+GroupColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Column with the patient. Resampling draws whole patients.", rich_help_panel=RATINGS
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(help="Separator of a CSV file. Default: detected.", rich_help_panel=RATINGS),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        help="Encoding of a CSV file, such as cp1252. Default: UTF-8 or UTF-16.",
+        rich_help_panel=RATINGS,
     ),
 ]
 
@@ -85,9 +107,9 @@ def agreement(
     ratings: RatingsTable,
     id_column: CaseColumn = None,
     class_names: Classes = None,
-    group_column: options.GroupColumn = None,
-    delimiter: options.Delimiter = None,
-    encoding: options.Encoding = None,
+    group_column: GroupColumn = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     ratings_layout: options.RatingsLayout = None,
     rater_columns: options.RaterColumns = None,
     rater_prefix: options.RaterPrefix = None,

@@ -152,6 +152,7 @@ def calibrate(
     question: options.QuestionAsked = None,
     per: options.Counted = None,
     option: options.MetricOptions = None,
+    threshold: options.Threshold = None,
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
@@ -186,7 +187,7 @@ def calibrate(
     refuse_overwriting([out / name for name in names], inputs)
     if method is Method.none and not alpha:
         raise InvalidInputError("--method: none leaves nothing to do without --alpha")
-    told = asked_of(bins, question, per, option)
+    told = asked_of(bins, question, per, option, threshold)
     check_asked(metrics or "all", told, resamples=resamples, level=level, seed=seed)
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from raterwise.cli.options import asked_of, comma_list
+from raterwise.cli.options import ASKED, asked_of, comma_list
 
 __all__ = ["check_asked", "check_told"]
 
@@ -18,7 +18,7 @@ def check_told(told: Mapping[str, Any]) -> None:
 
     check_asked(
         told["metrics"],
-        asked_of(*(told[name] for name in ("bins", "question", "per", "option"))),
+        asked_of(*(told[name] for name in ASKED)),
         resamples=told["resamples"],
         level=told["level"],
         seed=told["seed"],

@@ -129,6 +129,7 @@ def compare(
     question: options.QuestionAsked = None,
     per: options.Counted = None,
     option: options.MetricOptions = None,
+    threshold: options.Threshold = None,
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
@@ -161,11 +162,12 @@ def compare(
         if file.suffix.lower() not in (".json", ".html"):
             raise InvalidInputError(f"--out: must end in .json or .html; got {file}")
     titles = _names(predictions, comma_list(names))
+    told = asked_of(bins, question, per, option, threshold)
     asked: dict[str, Any] = {
         "metrics": metrics, "resamples": resamples, "level": level, "seed": seed,
-        "unit": unit.value, **asked_of(bins, question, per, option),
+        "unit": unit.value, **told,
     }  # fmt: skip
-    check_asked(metrics, asked_of(bins, question, per, option), resamples=resamples, level=level)
+    check_asked(metrics, told, resamples=resamples, level=level)
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
         if _are_results(predictions):

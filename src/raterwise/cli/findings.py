@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raterwise.cli.options import asked_of, comma_list, prevalences
+from raterwise.cli.options import ASKED, asked_of, comma_list, prevalences
 from raterwise.cli.reading import TableOptions, read_subgroups
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import with_notes
@@ -117,7 +117,7 @@ def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed
             resamples=told["resamples"],
             level=told["level"],
             seed=told["seed"],
-            **asked_of(*(told[name] for name in ("bins", "question", "per", "option"))),
+            **asked_of(*(told[name] for name in ASKED)),
             on_unrated=tables.on_unrated.value,
             on_single=told["on_single"].value,
             subgroups=levels,

@@ -32,6 +32,7 @@ __all__ = [
     "Per",
     "Question",
     "Unit",
+    "ASKED",
     "asked_of",
     "comma_list",
     "integers",
@@ -80,8 +81,16 @@ def integers(name: str, text: str) -> list[int]:
         ) from None
 
 
+ASKED = ("bins", "question", "per", "option", "threshold")
+"""The options of a command that `asked_of` takes, in its order."""
+
+
 def asked_of(
-    bins: int, question: Question | None, per: Per | None, told: Sequence[str] | None
+    bins: int,
+    question: Question | None,
+    per: Per | None,
+    told: Sequence[str] | None,
+    threshold: float | None = None,
 ) -> dict[str, Any]:
     """Return what the options say of the metrics, as `evaluate` takes it.
 
@@ -92,6 +101,7 @@ def asked_of(
         "bins": bins,
         "question": None if question is None else question.value,
         "per": None if per is None else per.value,
+        "threshold": threshold,
         "options": metric_options(told or ()) or None,
     }
 
@@ -106,8 +116,13 @@ def own_options(metric: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     row = find(metric)
     shared = {name: value for name, value in asked.items() if name in ("question", "per")}
     fit = {name: value for name, value in shared.items() if row.can_take(name, value)}
-    options = (asked.get("options") or {}).get(metric)
-    return {"bins": asked.get("bins", 15), **fit, "options": options}
+    # A group's options are those of its metrics; what is told of the metric itself comes first.
+    wide = [{"threshold": asked.get("threshold")}]
+    given = asked.get("options") or {}
+    wide += [told for name, told in given.items() if name.lower() == row.group.lower()]
+    options = {k: v for told in wide for k, v in told.items() if k in row.options and v is not None}
+    options |= given.get(metric) or {}
+    return {"bins": asked.get("bins", 15), **fit, "options": options or None}
 
 
 def metric_options(told: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -277,6 +292,10 @@ MetricOptions = Annotated[
         "An option of a metric, such as robust_ece.sigma=0.05. May be repeated.",
         "--option",
     ),
+]
+Threshold = Annotated[
+    float | None,
+    _option(EVALUATION, "Lowest probability of a positive test: sensitivity, ppv, … Default: 0.5."),
 ]
 SubgroupColumn = Annotated[
     list[str] | None,

@@ -87,6 +87,7 @@ def plan(
     question: options.QuestionAsked = None,
     per: options.Counted = None,
     option: options.MetricOptions = None,
+    threshold: options.Threshold = None,
     resamples: options.Resamples = 200,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
@@ -110,7 +111,7 @@ def plan(
         "cases": integers("--cases", cases), "raters": integers("--raters", raters), "seed": seed,
         "level": level, "repeats": repeats, "resamples": resamples,
     }  # fmt: skip
-    told = asked_of(bins, question, per, option)
+    told = asked_of(bins, question, per, option, threshold)
     check_asked([metric], told, resamples=resamples, level=level, seed=seed)
     each: dict[str, StudyPlan] = {}
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:

@@ -110,6 +110,7 @@ def segment(
     question: options.QuestionAsked = None,
     per: options.Counted = None,
     option: options.MetricOptions = None,
+    threshold: options.Threshold = None,
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
@@ -147,7 +148,7 @@ def segment(
     read = manifest, *checkpoint_files(checkpoint)
     check_outputs((out, csv_out, html), read)
     settings = Settings(resamples, level, seed, unit.value, on_single=on_single.value)
-    asked, sizes = asked_of(bins, question, per, option), _sizes(spacing)
+    asked, sizes = asked_of(bins, question, per, option, threshold), _sizes(spacing)
     check_asked(metrics, asked)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     apart = list(subgroup_column or ())

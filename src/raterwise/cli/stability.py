@@ -114,6 +114,7 @@ def stability(
     question: options.QuestionAsked = None,
     per: options.Counted = None,
     option: options.MetricOptions = None,
+    threshold: options.Threshold = None,
     out: options.Out = None,
     figure: Figure = None,
     html: options.HtmlOut = None,
@@ -137,7 +138,7 @@ def stability(
     names = [name.strip() for name in comma_list(metrics)]
     how: dict[str, Any] = {
         "fractions": numbers("--fractions", fractions), "repeats": repeats, "seed": seed,
-        "on_single": on_single.value, "asked": asked_of(bins, question, per, option),
+        "on_single": on_single.value, "asked": asked_of(bins, question, per, option, threshold),
     }  # fmt: skip
     check_asked(names, how["asked"], seed=seed)
     positive_integer("repeats", repeats)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from raterwise.cli.options import Duplicates, asked_of, comma_list, prevalences
+from raterwise.cli.options import ASKED, Duplicates, asked_of, comma_list, prevalences
 from raterwise.cli.show import ProgressBar
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_notes
@@ -94,7 +94,7 @@ class StreamRequest:
                 told["level"],
                 told["seed"],
                 unit=told["unit"].value,
-                **asked_of(*(told[name] for name in ("bins", "question", "per", "option"))),
+                **asked_of(*(told[name] for name in ASKED)),
                 outside=outside_of(told),
                 on_unrated=told["on_unrated"].value,
                 on_single=told["on_single"].value,
