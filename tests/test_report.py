@@ -320,10 +320,12 @@ def test_numbers_for_people(value: float, shown: str) -> None:
 
 
 def test_a_report_of_one_number() -> None:
-    """Without curves there are no charts, no scripts, and a report all the same."""
+    """Without curves: no charts, no script but that which opens it for print, and a report."""
     bare = rw.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 0], "brier", resamples=0)
-    page = Page(report_html(bare))
-    assert page.scripts == []
+    html = report_html(bare)
+    page = Page(html)
+    assert len(page.scripts) == 1 and "beforeprint" in page.scripts[0]
+    assert html.count("sha256-") == 1 and len(html) < 100_000
     assert "No verdict on calibration" in page.words
     assert "No intervals were made." in page.words
 
