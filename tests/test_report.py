@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -319,10 +320,12 @@ def test_numbers_for_people(value: float, shown: str) -> None:
 
 
 def test_a_report_of_one_number() -> None:
-    """Without curves there are no charts, no scripts, and a report all the same."""
+    """Without curves: no charts, no script but that which opens it for print, and a report."""
     bare = rw.evaluate([[0.9, 0.1], [0.2, 0.8]], [0, 0], "brier", resamples=0)
-    page = Page(report_html(bare))
-    assert page.scripts == []
+    html = report_html(bare)
+    page = Page(html)
+    assert len(page.scripts) == 1 and "beforeprint" in page.scripts[0]
+    assert html.count("sha256-") == 1 and len(html) < 100_000
     assert "No verdict on calibration" in page.words
     assert "No intervals were made." in page.words
 
@@ -458,6 +461,29 @@ def test_the_comparison_draws_the_decision_curves_of_all_models() -> None:
     three = rw.compare({"a": np.full((6, 3), 1 / 3), "b": np.eye(3)[[0, 1, 2] * 2] * 0.8 + 0.2 / 3},
                        [0, 1, 2] * 2, "brier", resamples=10)  # fmt: skip
     assert "What does acting on them do?" not in comparison_html(three)
+
+
+def test_the_comparison_overlays_the_positive_class() -> None:
+    """Of two classes the dots are at the probability of yes; where none is there, at confidence."""
+    labels = rw.Labels.from_counts([[0, 3], [3, 0]] * 10, class_names=["no", "<b>yes"])
+    models = {"a": [0.9, 0.2] * 10, "b": [0.7, 0.4] * 10}
+
+    def page_of(metrics: str, **options: Any) -> Page:
+        return Page(comparison_html(rw.compare(models, labels, metrics, resamples=20, **options)))
+
+    def dots(page: Page) -> set[tuple[str, float, float]]:
+        data = json.loads(page.data)["charts"]["reliability-chart"]["data"]
+        rows = [row for part in data for row in part.get("values", []) if "predicted" in row]
+        return {(row["name"], row["predicted"], row["observed"]) for row in rows}
+
+    yes = {("a", 0.9, 1), ("a", 0.2, 0), ("b", 0.7, 1), ("b", 0.4, 0)}
+    page = page_of("ece,classwise_ece")
+    assert dots(page) == yes and "thinks “<b>yes” is" in "".join(page.words)
+    page = page_of("ece", question="positive")
+    assert dots(page) == yes and "thinks a yes is" in "".join(page.words)
+    sure = {("a", 0.9, 1), ("a", 0.8, 1), ("b", 0.7, 1), ("b", 0.6, 1)}
+    page = page_of("ece")
+    assert dots(page) == sure and "How sure each model is" in "".join(page.words)
 
 
 def test_the_comparison_as_tables() -> None:

@@ -65,7 +65,9 @@ def folder_of_reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reports.with_subgroups().to_html(folder / "subgroups.html")
     reports.results().to_html(folder / "full.html", **reports.further_parts())
     demo = folder / "demo"
+    (folder / "list.csv").write_text("case,prob_a,prob_b,alpha0\n1,0.4,0.6,4\n2,0.9,0.1,4\n")
     for command in (
+        f"worklist {folder}/list.csv --html {folder}/worklist.html",
         f"demo --resamples 20 --out {demo}",
         f"agreement {demo}/ratings.csv --resamples 20 --html {folder}/agreement.html",
         f"plan brier {demo}/predictions.csv --ratings {demo}/ratings.csv --cases 50,100 "
@@ -338,6 +340,22 @@ def test_paper_has_everything_open_and_no_controls(
     assert browser.find_element(By.ID, f"{value}-value").is_displayed()
     for table in browser.find_elements(By.CSS_SELECTOR, ".scroll"):
         assert table.get_property("scrollHeight") <= table.get_property("clientHeight") + 1
+
+
+@pytest.mark.parametrize("name", ["worklist", "two"])
+def test_a_script_opens_what_is_folded_and_folds_it_again(
+    browser: Any, folder: Path, name: str
+) -> None:
+    """For browsers whose style sheets cannot, on pages with charts and without; no complaint."""
+    view(browser, folder / f"{name}.html")
+    states = "return [...document.querySelectorAll('details')].map(d => d.open)"
+    before = browser.execute_script(states)
+    assert before and not any(before)
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert all(browser.execute_script(states))
+    browser.execute_script("dispatchEvent(new Event('afterprint'))")
+    assert browser.execute_script(states) == before
+    assert browser.get_log("browser") == []
 
 
 def test_what_was_chosen_is_what_paper_says(browser: Any, folder: Path) -> None:

@@ -256,8 +256,8 @@ def test_nobody_is_compared_where_nobody_knows_who_said_what() -> None:
     [
         (lambda: rw.evaluate([0.2, 0.7, 0.4], [0, 1, 1], "brier", resamples=20), "no calibration"),
         (lambda: rw.evaluate([0.2, 0.7, 0.4], [0, 1, 1], "ece", resamples=0), "resamples=0 asks"),
-        (lambda: rw.evaluate([0.2, 0.7], [0, 1], "ece", ["a", "a"], resamples=20), "of one patien"),
-        (lambda: as_images(cases(patients=1), "pooled"), "all cases are of one patient"),
+        (lambda: rw.evaluate([0.2, 0.7], [0, 1], "ece", ["a", "a"], resamples=20), "one patient"),
+        (lambda: as_images(cases(patients=1), "pooled"), "all cases are from one patient"),
     ],
 )
 def test_no_verdict_says_why(found: Any, why: str) -> None:

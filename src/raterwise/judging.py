@@ -215,7 +215,7 @@ def _no_verdict(facts: Facts, summed: bool) -> str:
     if facts.cases < 2:
         return "there is one case"
     if facts.patients is not None and facts.patients.number < 2:
-        return "all cases are of one patient"
+        return "all cases are from one patient"
     return "all voxels are of one image" if facts.images == 1 else ""
 
 

@@ -317,18 +317,23 @@ def _bins(name: str, curve: ReliabilityCurve) -> Rows:
         rows.append(
             {
                 "name": name,
-                "from": float(curve.edges[b]),
-                "to": float(curve.edges[b + 1]),
+                "from": _five(curve.edges[b]),
+                "to": _five(curve.edges[b + 1]),
                 "range": f"{curve.edges[b]:.0%} – {curve.edges[b + 1]:.0%}",
-                "predicted": float(curve.predicted[b]),
-                "observed": float(curve.observed[b]),
-                "low": low if known else None,
-                "high": high if known else None,
+                "predicted": _five(curve.predicted[b]),
+                "observed": _five(curve.observed[b]),
+                "low": _five(low) if known else None,
+                "high": _five(high) if known else None,
                 "interval": f"{low:.1%} – {high:.1%}" if known else "none",
                 "cases": float(curve.cases[b]),
             }
         )
     return rows
+
+
+def _five(value: float) -> float:
+    """Return as many digits as a drawing can show: fourteen findings have many bins."""
+    return round(float(value), 5)
 
 
 def _steps(name: str, curve: ThresholdCurve, low: Any, high: Any) -> Rows:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
-from raterwise.curves import ReliabilityCurve, ThresholdCurve
+from raterwise.curves import ThresholdCurve
 from raterwise.curves.clinical_tables import DecisionCurve
 from raterwise.io.files import write_text_atomically
 from raterwise.report import charts, operating_charts, sections
@@ -250,21 +250,28 @@ def _estimate(comparison: Any, metric: str) -> Estimate:
 
 
 def _reliability(models: Mapping[str, Results], found: Charts) -> Html | None:
-    curves = {
-        name: ReliabilityCurve.from_dict(results.curves["top_label"])
-        for name, results in models.items()
-        if "top_label" in results.curves
-    }
-    if not curves:
+    """Return the diagrams of all models: of the positive class, of more than two the predicted."""
+    each = {name: sections.reliability_curves(results) for name, results in models.items()}
+    what = next((title for curves in each.values() for title in curves), None)
+    classes = next(iter(models.values())).data.get("classes")
+    if what is None or (what.startswith("Class: ") and classes != 2):
         return None
-    spec = charts.reliability(curves, x="Confidence", y="Raters who agree", overlay=True)
-    words = "; ".join(
-        f"{name}: confidence minus agreement {number(curve.gap)}" for name, curve in curves.items()
-    )
-    caption = (
-        "How sure each model is, and how often the raters agree. Below the dashed line a model is "
-        "too sure."
-    )
+    curves = {name: of_one[what] for name, of_one in each.items() if what in of_one}
+    if what == "Predicted class":
+        axes, gap = ("Confidence", "Raters who agree"), "confidence minus agreement"
+        caption = (
+            "How sure each model is, and how often the raters agree. Below the dashed line a model "
+            "is too sure."
+        )
+    else:
+        axes, gap = ("Predicted probability", "Raters who say so"), "predicted minus observed"
+        said = f"“{what.removeprefix('Class: ')}”" if what.startswith("Class: ") else "a yes"
+        caption = (
+            f"How probable each model thinks {said} is, and how often the raters say so. Below the "
+            "dashed line a model says it too often."
+        )
+    spec = charts.reliability(curves, x=axes[0], y=axes[1], overlay=True)
+    words = "; ".join(f"{name}: {gap} {number(curve.gap)}" for name, curve in curves.items())
     chart = found.place("reliability-chart", spec, f"Reliability diagrams. {words}.")
     table = sections.bins_table(curves)
     title = "Does 90\u00a0% mean 90\u00a0%?"

@@ -63,9 +63,7 @@ def decisions(models: Mapping[str, DecisionCurve]) -> Spec:
     for who, band in others.items():
         rows.append(_columns(first.thresholds, band, name=who, who=who))
     if len(models) > MOST_BANDS:  # they could not be told apart
-        rows = [
-            {**row, "low": [None] * len(row["x"]), "high": [None] * len(row["x"])} for row in rows
-        ]
+        rows = [{**row, "low": [], "high": []} for row in rows]
     colours = [SERIES[i % len(SERIES)] for i in range(len(models))]
     colours += [INK if who == RATER else FAINT for who in others]
     names = [*models, *others]
@@ -74,7 +72,7 @@ def decisions(models: Mapping[str, DecisionCurve]) -> Spec:
         "who:N", sort=None, scale=alt.Scale(domain=names, range=colours),
         legend=alt.Legend(title=None, symbolType="circle", columns=columns),
     )  # fmt: skip
-    base = _flat(alt.Chart(alt.Data(values=rows)))
+    base = _flat(alt.Chart(alt.Data(values=rows)), rows)
     chart = alt.layer(*_net_benefit(alt, base, rows, colour))
     return compiled(chart.properties(width="container", height=300))
 
@@ -117,7 +115,7 @@ def roc(curves: Mapping[str, DecisionCurve]) -> Spec:
         if curve.raters is not None:
             first = Band(*(v[:1] for v in vars(curve.raters.sensitivity).values()))
             beside = 1 - curve.raters.specificity.value[:1]
-            rows.append(_columns(beside, first, name=name, who=RATER))
+            rows.append(_columns(beside, first, name=name, who=RATER, t=[math.nan]))
     base, colour, params = _base(alt, rows, curves)
     titles = "Negatives that test positive", "Positives that test positive"
     axis = alt.Axis(format=".0%", tickCount=5)
@@ -192,19 +190,20 @@ def _base(alt: Any, rows: Rows, curves: Mapping[str, DecisionCurve]) -> tuple[An
     legend = alt.Legend(title=None, symbolType="circle", columns=3)
     colour = alt.Color("who:N", scale=scale, legend=legend, sort=None)
     base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.name == what")
-    return _flat(base), colour, [what]
+    return _flat(base, rows), colour, [what]
 
 
-def _flat(chart: Any) -> Any:
-    """Return a chart of columns with a row for each of their points."""
+def _flat(chart: Any, rows: Rows) -> Any:
+    """Return a chart of columns, of which all curves have the same, with a row for each point."""
     known = "format(datum.low, '.3f') + ' – ' + format(datum.high, '.3f')"
+    made = {"interval": f"isValid(datum.low) ? {known} : 'none'"}
+    if "t" in rows[0]:
+        made["from"] = "isValid(datum.t) ? format(datum.t, '.0%') : '–'"
+    columns = [key for key, column in rows[0].items() if isinstance(column, list)]
     return (
-        chart.transform_flatten(["i", "t", "x", "y", "low", "high"])
+        chart.transform_flatten(columns)
         .transform_filter("isValid(datum.x) && isValid(datum.y)")
-        .transform_calculate(
-            interval=f"isValid(datum.low) ? {known} : 'none'",
-            **{"from": "isValid(datum.t) ? format(datum.t, '.0%') : '–'"},
-        )
+        .transform_calculate(**made)
     )
 
 
@@ -218,15 +217,23 @@ def _plain(values: Any) -> Band:
 
 
 def _columns(x: Any, band: Band, *, name: str, who: str, t: Any = None) -> dict[str, Any]:
-    """Return a curve as columns, which are half as long as rows; the chart makes rows of them."""
+    """Return a curve as columns, which are half as long as rows; the chart makes rows of them.
+
+    Thresholds `t`, and the number `i` of each point, are of a curve whose x is something else. A
+    column that ends early is filled with nulls there, so that of no interval nothing is written.
+    """
     columns = {"x": x, "y": band.value, "low": band.low, "high": band.high}
-    return {
+    shown: dict[str, Any] = {
         "name": name,
         "who": who,
-        "i": list(range(len(band.value))),
-        "t": [None] * len(band.value) if t is None else [round(float(v), 2) for v in t],
         **{key: [_short(v) for v in values] for key, values in columns.items()},
     }
+    for key in ("low", "high"):
+        if all(v is None for v in shown[key]):
+            shown[key] = []
+    if t is not None:
+        shown |= {"i": list(range(len(band.value))), "t": [_short(v) for v in t]}
+    return shown
 
 
 def _short(value: float) -> float | None:

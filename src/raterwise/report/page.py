@@ -21,10 +21,15 @@ __all__ = ["page"]
 def page(title: str, subtitle: str, sections: Sequence[Html | None], found: Charts) -> str:
     """Return the whole page.
 
-    The browser is told to load nothing from anywhere and to run no script but the two that are
+    The browser is told to load nothing from anywhere and to run no script but those that are
     written here, by their hashes: were a name ever to slip through as markup, it could do nothing.
+    A page without charts has at most one, which opens for print what is folded.
     """
-    scripts = [chart_library(), _own("app.js")] if found.specs else []
+    paper = _own("print.js")
+    folded = any("<details" in part for part in sections if part is not None)
+    scripts = [paper] if folded else []
+    if found.specs:
+        scripts = [chart_library(), paper + _own("app.js")]
     hashes = " ".join(f"'sha256-{_hash(script)}'" for script in scripts) or "'none'"
     policy = (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "

@@ -29,6 +29,7 @@ __all__ = [
     "metric_name",
     "metrics",
     "reliability",
+    "reliability_curves",
     "scrolled",
     "section",
     "summary",
@@ -192,7 +193,7 @@ def reliability(results: Results, found: Charts) -> Html | None:
 
     Of findings, one of each to choose from.
     """
-    curves = _of_findings(results) if results.findings else _reliability_curves(results)
+    curves = _of_findings(results) if results.findings else reliability_curves(results)
     if not curves:
         return None
     options = [el("option", name, value=name) for name in curves]
@@ -228,7 +229,7 @@ def reliability(results: Results, found: Charts) -> Html | None:
     )
 
 
-def _reliability_curves(results: Results) -> dict[str, ReliabilityCurve]:
+def reliability_curves(results: Results) -> dict[str, ReliabilityCurve]:
     """Return the curves to choose from; of two classes, that of the positive one comes first."""
     top = results.curves.get("top_label")
     curves = {}
@@ -256,7 +257,7 @@ def _smooth_curves(
 
 def _of_findings(results: Results) -> dict[str, ReliabilityCurve]:
     """Return the curve of every finding, of its probability where there is one."""
-    each = ((title, _reliability_curves(found)) for title, found in results.findings.items())
+    each = ((title, reliability_curves(found)) for title, found in results.findings.items())
     return {title: next(iter(curves.values())) for title, curves in each if curves}
 
 

@@ -50,7 +50,7 @@ def verdict(results: Results) -> Verdict:
     judged = results.data.get("verdict")
     if judged and judged["miscalibrated"] is not None:
         return _judged(judged, results)
-    if judged and any(word in judged["sentence"] for word in ("of one patient", "of one image")):
+    if judged and any(word in judged["sentence"] for word in ("one patient", "one image")):
         return Verdict(NONE, f"There is {judged['sentence']}.", "caution")
     return verdict_on_confidence(results)
 
