@@ -145,6 +145,12 @@ MESSY: dict[str, Messy] = {
         message="must be UTF-8 text; byte 0xe4 is not .*--encoding cp1252",
         fix="--encoding cp1252",
     ),
+    "one file with a mark of UTF-8, the other Windows-1252": Messy(
+        both(PREDICTIONS.replace("n1", "nä1").encode("utf-8-sig"),
+             LONG.replace("n1", "nä1").encode("cp1252")),
+        message="r.csv: must be UTF-8 text; byte 0xe4 is not .*--encoding cp1252",
+        fix="--encoding cp1252",
+    ),
     "NA for no rating": Messy(
         both(ratings=WIDE.replace("malignant,\n", "malignant,NA\n")),
         message=r"row 3 is 'NA'.* \(if that is no rating: --missing NA\)",

@@ -94,7 +94,9 @@ def _head(file: Path, encoding: str | None) -> tuple[str, str]:
             content = bytes(stream.read(HEAD_BYTES))
     except OSError as error:
         raise InvalidInputError(f"{file.name}: cannot be read as CSV; {error}") from error
-    found = encoding or next((name for bom, name in BOMS.items() if content.startswith(bom)), "")
+    # A mark at the beginning is surer than what was said, which may be meant for another file.
+    marked = next((name for bom, name in BOMS.items() if content.startswith(bom)), "")
+    found = marked or encoding or ""
     if not found and b"\0" in content[:2]:
         likely = "utf-16-be" if content[:1] == b"\0" else "utf-16-le"
         raise InvalidInputError(
@@ -103,6 +105,7 @@ def _head(file: Path, encoding: str | None) -> tuple[str, str]:
         )
     try:
         # Not the end: the last character may be cut in two.
+        codecs.lookup(encoding or "utf-8")
         decoder = codecs.getincrementaldecoder(found or "utf-8")()
         return decoder.decode(content).removeprefix("\ufeff"), found or "utf-8"
     except LookupError:
