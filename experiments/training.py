@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from experiments.replayed import Replayed
 from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError
 from raterwise.torch._inference import device_of, evaluating, seeded
@@ -88,14 +89,18 @@ class Recipe:
 
     def optimizer_of(self, parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
         """Return the optimizer of a network's parameters."""
+        weights = list(parameters)
         rate, decay = self.learning_rate, self.weight_decay
-        if self.optimizer == "sgd":
-            return torch.optim.SGD(parameters, lr=rate, momentum=self.momentum, weight_decay=decay)
         if self.optimizer == "nadam":
             return torch.optim.NAdam(
-                parameters, lr=rate, weight_decay=decay, decoupled_weight_decay=True
+                weights, lr=rate, weight_decay=decay, decoupled_weight_decay=True
             )
-        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay)
+        fused = all(part.is_cuda for part in weights)
+        if self.optimizer == "sgd":
+            return torch.optim.SGD(
+                weights, lr=rate, momentum=self.momentum, weight_decay=decay, fused=fused
+            )
+        return torch.optim.AdamW(weights, lr=rate, weight_decay=decay, fused=fused)
 
 
 def train(
@@ -124,11 +129,12 @@ def train(
     images, targets = (part.to(at) for part in data)
     held_out = None if validation is None else tuple(part.to(at) for part in validation)
     training = Training(recipe.optimizer_of(network.parameters()), asdict(recipe), checkpoint)
+    asked = Replayed(network)
 
     def one_epoch(number: int) -> tuple[float, float | None]:
         optimizer = training.optimizer
         with seeded(recipe.seed, 1, number, device=at):
-            mean = _epoch(network, loss, images, targets, optimizer, recipe.batch_size, augment)
+            mean = _epoch(asked, loss, images, targets, optimizer, recipe.batch_size, augment)
         if watch is not None:
             watch(network, number)
         return mean, None if held_out is None else _loss_on(network, loss, *held_out)

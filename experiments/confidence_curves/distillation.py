@@ -28,6 +28,7 @@ from torch.nn import functional
 from experiments.confidence_curves.data import PROBLEMS, Problem, load_problem
 from experiments.kept import kept_arrays
 from experiments.networks import VGG, DenseNet, ResNet9
+from experiments.replayed import Replayed, replayed_answers
 from experiments.training import Recipe, predict, share, train
 from raterwise.arrays import choose
 from raterwise.torch._inference import seeded
@@ -223,7 +224,7 @@ def _distilled(
     epochs = settings.distillation_epochs * (3 if unseen else 1)
     channels = source.images.shape[1] + problem.classes
     with seeded(seed, 2, DISTILLED.index(kind), device=at):
-        network = _network(settings, channels, 1).to(at)
+        network = Replayed(_network(settings, channels, 1).to(at))
     asked = list(members[:1] if kind == "udist_single" else members)
     udist = UncertaintyDistillation(
         [_Quick(member) for member in asked],
@@ -253,8 +254,12 @@ class _Quick(nn.Module):
     def __init__(self, member: nn.Module) -> None:
         super().__init__()
         self.member = member
+        self._answer = replayed_answers(self._said)
 
     def forward(self, images: Tensor) -> Tensor:
+        return self._answer(images)
+
+    def _said(self, images: Tensor) -> Tensor:
         with torch.autocast(images.device.type, dtype=torch.bfloat16, enabled=images.is_cuda):
             logits: Tensor = self.member(images)
         return logits.float()
