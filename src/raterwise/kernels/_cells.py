@@ -65,9 +65,9 @@ def add_cell_sums(
         w = weights[i]
         if w == 0.0:
             continue
-        u = unit[i] if has_unit else 0
+        u, first = unit[i] if has_unit else 0, channel[i] if has_channel else 0
         for column in range(columns):
-            c = channel[i] if has_channel else column
+            c = first + column
             score, m = float(z[i, column]), mu[i, column]
             at = _cell_of(score, compared, places)
             d = score - edges[at]
@@ -113,9 +113,9 @@ def add_single_labels(
     for start in range(0, rows, together):
         size = 0
         for i in range(start, min(start + together, rows)):
-            u = unit[i] if has_unit else 0
+            u, first = unit[i] if has_unit else 0, channel[i] if has_channel else 0
             for column in range(columns):
-                c = channel[i] if has_channel else column
+                c = first + column
                 score = float(z[i, column])
                 cell = _cell_of(score, compared, places)
                 block[size, 0], block[size, 1] = score, 1.0 if said[i] == column else 0.0
