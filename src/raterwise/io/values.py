@@ -60,9 +60,9 @@ def as_numbers(column: pa.ChunkedArray, where: str, *, percent: bool = False) ->
         numbers = column.cast(pa.float64(), safe=False).to_numpy()
     else:
         raise InvalidInputError(f"{where}: must hold numbers; it holds {kind}")
-    bad = ~np.isfinite(numbers)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
         raise InvalidInputError(
             f"{where}: must hold finite numbers; row {row + 1} is {numbers[row]}"
         )
@@ -144,7 +144,7 @@ def as_class_codes(
     known = codes_of_texts(rated, class_names, ignore_case=ignore_case)
     code = dict.fromkeys(rated, UNKNOWN) | known
     found = np.array([code.get(text, NO_RATING) for text in texts], np.int64)[rows]
-    if (found == UNKNOWN).any():
+    if UNKNOWN in code.values():
         # One word among the codes makes names of all of them: that word is the mistake.
         odd = np.array([not is_whole(text) for text in texts])[rows]
         unknown = found == UNKNOWN

@@ -9,7 +9,7 @@ from numba import njit
 
 from raterwise.kernels._four import add_four
 
-__all__ = ["FINE_FIELDS", "UNIT_FIELDS", "add_cell_sums", "add_single_labels"]
+__all__ = ["FINE_FIELDS", "PLACES", "UNIT_FIELDS", "add_cell_sums", "add_single_labels"]
 
 Array = Any
 
@@ -18,35 +18,38 @@ FINE_FIELDS = 10
 1, w, w², w μ, w μ², w² μ, w d, w d², w μ d, w μ d²."""
 UNIT_FIELDS = 4
 """Sums kept per coarse cell and resampling unit: 1, w, w z, w μ."""
+PLACES = 1 << 16
+"""Into how many parts of equal length the scores are cut to find the cell quickly."""
+BLOCK = 64
+"""Scores between finding their cells and adding to them, which waits for the memory."""
 SUMS = 8
 """Of single labels of weight 1, what differs: 1, μ, d, d², μ d, μ d², least d, largest d."""
 
 
 @njit(inline="always")
-def _cell_of(score: float, edges: Array, first: Array) -> Any:
-    """Return the fine cell of a score: its equal cell by a product, then by halving within.
+def _cell_of(score: float, edges: Array, places: Array) -> Any:
+    """Return the fine cell of a score: `places` has the cell at each of its PLACES.
 
-    `edges` are those that scores of its type are compared with; the product may be beside the cell
-    by one. There are no branches: the processor would guess wrong in every other case.
+    Halving finds it among those up to the next place: nearly always there is one more at most, so
+    that the first step is the last and the processor guesses right.
     """
-    one, equal = np.uint64(1), np.uint64(len(first) - 2)
+    one = np.uint64(1)
     z = min(max(score, 0.0), 1.0)
-    i = np.uint64(int(z * equal))
-    i -= np.uint64(i >= equal)
-    i += np.uint64(z >= edges[first[i + one]]) - np.uint64(z < edges[first[i]])
-    low = np.uint64(first[i])
-    size = np.uint64(first[i + one]) - low
-    while size > one:
+    place = np.uint64(int(z * PLACES))
+    low = np.uint64(places[place])
+    size = np.uint64(places[place + one]) - low + one
+    while True:
         half = size >> one
         low += half * np.uint64(z >= edges[low + half])
         size -= half
-    return min(low, np.uint64(len(edges) - 2))
+        if size <= one:
+            return low
 
 
 @njit(nogil=True, cache=True)
 def add_cell_sums(
     z: Array, mu: Array, weights: Array, channel: Array, unit: Array, edges: Array,
-    compared: Array, first: Array, coarse_of: Array, fine: Array, lowest: Array, highest: Array,
+    compared: Array, places: Array, coarse_of: Array, fine: Array, lowest: Array, highest: Array,
     per_unit: Array,
 ) -> None:  # fmt: skip
     """Add scored cases (n, C) to the fine cells and to the coarse cells of their units.
@@ -62,11 +65,11 @@ def add_cell_sums(
         w = weights[i]
         if w == 0.0:
             continue
-        u = unit[i] if has_unit else 0
+        u, first = unit[i] if has_unit else 0, channel[i] if has_channel else 0
         for column in range(columns):
-            c = channel[i] if has_channel else column
+            c = first + column
             score, m = float(z[i, column]), mu[i, column]
-            at = _cell_of(score, compared, first)
+            at = _cell_of(score, compared, places)
             d = score - edges[at]
             wd, wm = w * d, w * m
             fine[c, at, 0] += 1.0
@@ -91,7 +94,7 @@ def add_cell_sums(
 @njit(nogil=True, cache=True)
 def add_single_labels(
     z: Array, said: Array, channel: Array, unit: Array, edges: Array, compared: Array,
-    first: Array, coarse_of: Array, fine: Array, lowest: Array, highest: Array, per_unit: Array,
+    places: Array, coarse_of: Array, fine: Array, lowest: Array, highest: Array, per_unit: Array,
 ) -> None:  # fmt: skip
     """Add cases of weight 1 whose event is that of the column `said` (n,), if that is a column.
 
@@ -104,21 +107,31 @@ def add_single_labels(
     by_unit, sums = per_unit.reshape(-1), np.zeros(channels * cells * SUMS)
     for j in range(channels * cells):
         sums[j * SUMS + 6], sums[j * SUMS + 7] = np.inf, -np.inf
-    for i in range(rows):
-        u = unit[i] if has_unit else 0
-        for column in range(columns):
-            c = channel[i] if has_channel else column
-            score, hit = float(z[i, column]), 1.0 if said[i] == column else 0.0
-            cell = _cell_of(score, compared, first)
-            d = score - edges[cell]
-            at = (np.uint64(c * cells) + cell) * np.uint64(SUMS)
+    together = max(BLOCK // columns, 1)
+    block = np.empty((together * columns, 3))
+    into = np.empty((together * columns, 2), np.uint64)
+    for start in range(0, rows, together):
+        size = 0
+        for i in range(start, min(start + together, rows)):
+            u, first = unit[i] if has_unit else 0, channel[i] if has_channel else 0
+            for column in range(columns):
+                c = first + column
+                score = float(z[i, column])
+                cell = _cell_of(score, compared, places)
+                block[size, 0], block[size, 1] = score, 1.0 if said[i] == column else 0.0
+                block[size, 2] = score - edges[cell]
+                into[size, 0] = (np.uint64(c * cells) + cell) * np.uint64(SUMS)
+                to = np.uint64((u * channels + c) * coarse) + np.uint64(coarse_of[cell])
+                into[size, 1] = to * np.uint64(UNIT_FIELDS)
+                size += 1
+        for j in range(size):
+            at, hit, d = into[j, 0], block[j, 1], block[j, 2]
             add_four(sums, at, 1.0, hit, d, d * d)
             sums[at + np.uint64(4)] += hit * d
             sums[at + np.uint64(5)] += hit * d * d
             sums[at + np.uint64(6)] = min(sums[at + np.uint64(6)], d)
             sums[at + np.uint64(7)] = max(sums[at + np.uint64(7)], d)
-            to = np.uint64((u * channels + c) * coarse) + np.uint64(coarse_of[cell])
-            add_four(by_unit, to * np.uint64(UNIT_FIELDS), 1.0, 1.0, score, hit)
+            add_four(by_unit, into[j, 1], 1.0, 1.0, block[j, 0], hit)
     for j in range(channels * cells):
         one, c, cell = sums[j * SUMS : (j + 1) * SUMS], j // cells, j % cells
         for f in range(3):

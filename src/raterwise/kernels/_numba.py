@@ -94,6 +94,8 @@ def add_bin_sums(
         if w == 0.0:  # such a case is none, even where its score is infinite
             continue
         first = (unit[i] if has_unit else i % COPIES if copied else 0) * channels
+        if has_channel:
+            first += channel[i]
         for c in range(columns):
             score = float(z[i, c])
             m = mu[i, c]
@@ -101,8 +103,7 @@ def add_bin_sums(
             b = _bin_of(score, bins, edges)
             # A flat index: a view of the bin's fields would be counted in and out, at ten times
             # the cost of the sums themselves.
-            row = first + (channel[i] if has_channel else c)
-            at = (np.uint64(row * bins) + b) * np.uint64(FIELDS)
+            at = (np.uint64((first + c) * bins) + b) * np.uint64(FIELDS)
             sums[at] += 1.0
             sums[at + np.uint64(1)] += w
             sums[at + np.uint64(2)] += w * w
@@ -133,11 +134,12 @@ def add_single_labels(
     sums = np.zeros(copies * cells * SUMS)
     for i in range(rows):
         first = (unit[i] if has_unit else i % copies) * channels
+        if has_channel:
+            first += channel[i]
         for c in range(columns):
             score, hit = float(z[i, c]), 1.0 if said[i] == c else 0.0
             gap = hit - score
-            row = first + (channel[i] if has_channel else c)
-            at = (np.uint64(row * bins) + _bin_of(score, bins, edges)) * np.uint64(SUMS)
+            at = (np.uint64((first + c) * bins) + _bin_of(score, bins, edges)) * np.uint64(SUMS)
             add_four(sums, at, 1.0, score, gap * gap, hit)
     out = table.reshape(-1)
     for j in range(copies * cells):

@@ -24,7 +24,7 @@ from raterwise.kernels._threads import number_of_threads
 from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_use
 from raterwise.streaming.here import results_here
-from raterwise.streaming.parts import Part, StreamColumns, read_part
+from raterwise.streaming.parts import Part, StreamColumns, check_part, read_part
 from raterwise.streaming.saved import Checkpoint, stamp
 from raterwise.summaries import summarise
 from raterwise.summaries.digest import Digest, digest_of, merged_in_order
@@ -71,6 +71,7 @@ def digest_of_part(job: PartJob, part: Part) -> Digest:
     try:
         return _digest_of_part(job, part)
     except RaterwiseError as error:
+        check_part(part, job.columns)
         text = str(error)
         raise InvalidInputError(text if part.name in text else f"{part.name}: {text}") from error
 
@@ -206,18 +207,19 @@ def blocks_of_cases(first: int, number: int, seed: int) -> IntArray:
     groups = range(first // step, (first + number - 1) // step + 1)
     orders = [_orders(seed, group) for group in groups]
     start = first % step
-    return np.concatenate(orders)[start : start + number]
+    return np.concatenate(orders)[start : start + number].astype(np.int64)
 
 
 @lru_cache(maxsize=8)
-def _orders(seed: int, group: int) -> IntArray:
+def _orders(seed: int, group: int) -> NDArray[np.uint16]:
     """Return the orders of RUNS runs, one after the other.
 
     Position j of a run is in block (a j + b) mod STREAM_UNITS, with a drawn among the odd numbers
     and b among all: every block once per run, any block as likely as another at every position,
-    and twenty times as quick as shuffling.
+    and much quicker than shuffling. Sixteen bits overflow, which leaves the last ones as they are.
     """
     random = np.random.default_rng([seed, 4, group])
     slope = 2 * random.integers(STREAM_UNITS // 2, size=(RUNS, 1)) + 1
     start = random.integers(STREAM_UNITS, size=(RUNS, 1))
-    return ((slope * np.arange(STREAM_UNITS) + start) & (STREAM_UNITS - 1)).ravel()
+    place = np.arange(STREAM_UNITS, dtype=np.uint16)
+    return ((slope.astype(np.uint16) * place + start.astype(np.uint16)) % STREAM_UNITS).ravel()

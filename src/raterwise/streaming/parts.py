@@ -12,7 +12,6 @@ import numpy as np
 
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
-from raterwise.inputs import row_sum_tolerance
 from raterwise.io.damaged import check_fits
 from raterwise.io.image_files import imaging_module
 from raterwise.io.layouts import RatingColumns, columns_beside
@@ -29,7 +28,7 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.variables import Variable, variables_of
 
-__all__ = ["Part", "StreamColumns", "check_in_cells", "parts_of", "read_part"]
+__all__ = ["Part", "StreamColumns", "check_in_cells", "check_part", "parts_of", "read_part"]
 
 ZARR_ROWS = 1 << 18
 """At least how many rows of a Zarr store are read together."""
@@ -307,20 +306,16 @@ def _probabilities(held: Mapping[str, Any], columns: StreamColumns, part: Part) 
         for name in columns.probs
     ]
     probs = values[0] if len(values) == 1 else np.stack(values, axis=1)
-    probs = normalized(probs) if columns.normalize else probs
-    if not _are_distributions(probs):
-        check_probabilities(probs, part.name, columns.probs, None, exclusive=True)
-    return probs
+    return normalized(probs) if columns.normalize else probs
 
 
-def _are_distributions(probs: Any) -> bool:
-    """Tell whether all is well, in a tenth of the time that it takes to say what is not."""
-    from raterwise.kernels import _numba as kernels
+def check_part(part: Part, columns: StreamColumns) -> None:
+    """Refuse what is not a probability by its column and row, which only the file knows.
 
-    if probs.ndim != 2 or probs.dtype not in (np.float32, np.float64):
-        return False
-    out = np.empty(len(probs)), np.empty(len(probs), np.int64)
-    return bool(kernels.read_rows(probs, row_sum_tolerance(probs), *out) < 0)
+    Whoever sums the cases checks them all, once; this says what is wrong where something is.
+    """
+    probs = _probabilities(_columns_of(part, columns.probs), columns, part)
+    check_probabilities(probs, part.name, columns.probs, None, exclusive=True)
 
 
 def check_in_cells(confidence: Any, where: str) -> None:

@@ -78,7 +78,7 @@ def fine_cells_for(rounding: float) -> FloatArray:
     fine = fine_cells()
     if rounding > 0.5 / EQUAL_CELLS:
         return fine
-    equal = _tables()[0][:-1]
+    equal = np.searchsorted(fine, np.arange(EQUAL_CELLS + 1) / EQUAL_CELLS)
     edges = fine.copy()
     edges[equal] = edges_for(fine, rounding)[equal]
     edges.setflags(write=False)
@@ -108,16 +108,18 @@ def coarse_cells() -> FloatArray:
     return edges
 
 
-@lru_cache(maxsize=1)
-def _tables() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each equal cell begins among the fine ones, and the coarse cell of each.
+@lru_cache(maxsize=4)
+def _tables(rounding: float) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+    """Return the fine cell at each place for scores rounded so, and the coarse cell of each.
 
-    Beyond the last equal cell there is one without fine ones, for a score of exactly 1.
+    Beyond the last place there is one more, for a score of exactly 1.
     """
-    fine, coarse = fine_cells(), coarse_cells()
-    first = np.searchsorted(fine, np.arange(EQUAL_CELLS + 2) / EQUAL_CELLS).clip(0, len(fine) - 1)
+    from raterwise.kernels._cells import PLACES
+
+    fine, coarse, compared = fine_cells(), coarse_cells(), fine_cells_for(rounding)
+    places = np.searchsorted(compared, np.arange(PLACES + 2) / PLACES, side="right") - 1
     coarse_of = np.searchsorted(coarse, fine[:-1], side="right") - 1
-    return first.astype(np.int64), coarse_of.astype(np.int64)
+    return places.clip(0, len(fine) - 2).astype(np.uint16), coarse_of.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -271,12 +273,13 @@ class CellSums:
         """Add scored cases in place."""
         from raterwise.kernels import _cells as kernels
 
-        where = scored.channel, scored.units, fine_cells(), fine_cells_for(scored.rounding)
-        sums = self.fine, self.lowest, self.highest, self.per_unit
+        rounding = scored.rounding
+        where = scored.channel, scored.units, fine_cells(), fine_cells_for(rounding)
+        into = *_tables(rounding), self.fine, self.lowest, self.highest, self.per_unit
         if scored.said.size and scored.z.size >= self.lowest.size:
-            kernels.add_single_labels(scored.z, scored.said, *where, *_tables(), *sums)
+            kernels.add_single_labels(scored.z, scored.said, *where, *into)
             return
-        kernels.add_cell_sums(scored.z, scored.mu, scored.weights, *where, *_tables(), *sums)
+        kernels.add_cell_sums(scored.z, scored.mu, scored.weights, *where, *into)
 
     @property
     def tied(self) -> NDArray[np.bool_]:

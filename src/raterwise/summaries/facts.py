@@ -134,7 +134,8 @@ class Confidences:
     def of(probs: NDArray[Any]) -> Confidences:
         """Return what is to say of class probabilities (n, K), or (n,) of class 1."""
         some = probs[:: max(-(-len(probs) // LOOKED_AT), 1)]
-        confidence = np.maximum(some, 1 - some) if some.ndim == 1 else some.max(axis=1, initial=0)
+        columns = (some, 1 - some) if some.ndim == 1 else np.ascontiguousarray(some.T)
+        confidence = np.max(columns, axis=0, initial=0)
         values, counts = np.unique(confidence, return_counts=True)
         order = np.argsort(-counts, kind="stable")[:MOST_VALUES]
         often = zip(values[order].tolist(), counts[order].tolist(), strict=True)

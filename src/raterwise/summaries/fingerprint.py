@@ -92,7 +92,7 @@ class Fingerprint:
         """Return it with the resampling unit of each case, the first of which is number `first`."""
         from raterwise.kernels import _fingerprint as kernels
 
-        return replace(self, drawn=int(kernels.add_up(units.astype(np.uint64), first)))
+        return replace(self, drawn=int(kernels.add_up(units.view(np.uint64), first)))
 
     def with_raters(self, labels: Labels, first: int = 0) -> Fingerprint:
         """Return it with who said what, which counts where raters are resampled."""
