@@ -118,6 +118,18 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:,.{min(large, digits)}f}".replace("-", "−")
 
 
+def bracketed(e: Any, digits: int = 3) -> str:
+    """Return the interval of an estimate or a difference, " [0.100, 0.200]"; "" without one."""
+    if e.low is None or e.high is None:
+        return ""
+    return f" [{number(e.low, digits)}, {number(e.high, digits)}]"
+
+
+def level_of(results: Results) -> str:
+    """Return the level of confidence of the intervals, such as 95 %."""
+    return f"{100 * results.options.get('level', 0.95):g}\u00a0%"
+
+
 def signed(value: float, digits: int = 3) -> str:
     r"""Return a difference with its sign.
 
