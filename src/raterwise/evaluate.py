@@ -27,8 +27,6 @@ from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.variables import variables_of
 
-__all__ = ["evaluate", "evaluate_predictions", "origin_of", "predictions_of"]
-
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
 MOST_READERS = 100

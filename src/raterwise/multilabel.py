@@ -28,8 +28,6 @@ from raterwise.results import Estimate, Results
 from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.variables import Variable, variables_of
 
-__all__ = ["evaluate_multilabel"]
-
 Array = NDArray[Any]
 JUDGING = 0.6
 """How much of the progress is judging the findings, where sub-groups follow."""

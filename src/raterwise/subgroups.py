@@ -23,19 +23,6 @@ from raterwise.request import Metrics, Request
 from raterwise.results import LevelDifference, Results, Subgroup
 from raterwise.variables import Variable
 
-__all__ = [
-    "FEW_CASES",
-    "FEW_PATIENTS",
-    "LEVELS",
-    "Part",
-    "Sides",
-    "Trade",
-    "correlation",
-    "metrics_by_level",
-    "subgroups_between",
-    "with_subgroups",
-]
-
 LEVELS = 7
 """The stream of random numbers of permuted levels."""
 PERMUTATIONS = 999

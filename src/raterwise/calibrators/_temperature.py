@@ -15,8 +15,6 @@ from raterwise.kernels import _scaling as kernels
 from raterwise.kernels._threads import in_threads
 from raterwise.predictions import CHUNK_VALUES
 
-__all__ = ["TemperatureFit", "best_inverse_temperature"]
-
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 

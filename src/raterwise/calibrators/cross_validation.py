@@ -25,8 +25,6 @@ from raterwise.calibrators.scaling import (
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
-__all__ = ["MatrixScalingCV", "VectorScalingCV", "patient_folds"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

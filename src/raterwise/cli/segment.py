@@ -19,8 +19,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.manifests import CaseFiles, read_by, read_manifest
 from raterwise.io.outputs import checkpoint_files, refuse_overwriting
 
-__all__ = ["EXAMPLES", "segment"]
-
 EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# manifest.csv: case,probabilities,raters,patient

@@ -27,13 +27,7 @@ from raterwise.cli.reading import (
     read_outside_cases,
     with_table_options,
 )
-from raterwise.cli.show import (
-    ProgressBar,
-    facts_in_words,
-    new_console,
-    plain_table,
-    print_table,
-)
+from raterwise.cli.show import ProgressBar, facts_in_words, new_console, plain_table, print_table
 from raterwise.cli.steadiness import (
     EVERY,
     ONE,

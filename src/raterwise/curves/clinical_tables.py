@@ -10,14 +10,6 @@ from numpy.typing import NDArray
 
 from raterwise.curves.tables import Table
 
-__all__ = [
-    "Band",
-    "DecisionCurve",
-    "OperatingPoints",
-    "PrecisionRecallCurve",
-    "RocCurve",
-]
-
 FloatArray = NDArray[np.float64]
 
 

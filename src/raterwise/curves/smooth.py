@@ -15,8 +15,6 @@ from raterwise.inference.passes import Pass
 from raterwise.recipes.common import Options
 from raterwise.recipes.weak import channels_of, smoother_of
 
-__all__ = ["CalibrationCurve", "smooth_calibration"]
-
 FloatArray = NDArray[np.float64]
 
 POINTS = 101

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from raterwise.metrics.ranking import CCCCurve
 
-__all__ = ["ReliabilityCurve", "Table", "ThresholdCurve", "as_numbers", "spread_evenly"]
-
 FloatArray = NDArray[np.float64]
 
 MOST_THRESHOLDS = 200

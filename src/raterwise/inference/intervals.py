@@ -19,15 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.noise import share_as_large
 
-__all__ = [
-    "CalibrationInterval",
-    "Interval",
-    "bias_corrected_interval",
-    "calibrated_noise",
-    "calibration_interval",
-    "percentile_interval",
-]
-
 FloatArray = NDArray[np.float64]
 Norm = Callable[[FloatArray], FloatArray]
 

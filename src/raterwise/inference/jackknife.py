@@ -18,19 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 
-__all__ = [
-    "Crossed",
-    "Linearised",
-    "crossed",
-    "linearise",
-    "noise_expansion",
-    "normal_quantile",
-    "resampling_of",
-    "student_interval",
-    "student_quantile",
-    "two_sided_p",
-]
-
 FloatArray = NDArray[np.float64]
 Ends = tuple[float, float]
 

@@ -15,24 +15,6 @@ from numpy.typing import NDArray
 
 from raterwise.summaries.cells import CellSums, fine_cells
 
-__all__ = [
-    "adaptive",
-    "auccc",
-    "augrc",
-    "aurc",
-    "auroc",
-    "average_precision",
-    "failure_average_precision",
-    "fpr",
-    "ends_of_cells",
-    "kde_of_cells",
-    "kernel_of_cells",
-    "ks",
-    "kuiper",
-    "smooth",
-    "sweep",
-]
-
 FloatArray = NDArray[np.float64]
 Options = Mapping[str, Any]
 

@@ -16,8 +16,6 @@ from raterwise.plots.style import axes, colour_of, identity, in_style, plain, ti
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PrecisionRecallDisplay", "RocDisplay"]
-
 BAND: dict[str, Any] = {"alpha": 0.18, "lw": 0, "zorder": 2}
 
 

@@ -19,8 +19,6 @@ from raterwise.results import Results
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["DecisionDisplay", "OutcomeDisplay"]
-
 
 class _Decisions:
     """A picture of a decision curve."""

@@ -22,8 +22,6 @@ from raterwise.recipes.common import Array, Options, by_edges
 from raterwise.recipes.events import event, in_cells_of_events
 from raterwise.summaries import BinSums, BinTable, CellSums, ScoreMasses, SortedPlan, SortedScores
 
-__all__ = ["of_recalibration", "of_smooth_curve", "of_totals", "smoother_of"]
-
 Value = Callable[[list[ScoreMasses], Options], float]
 SMOOTHING: dict[str, Any] = {"span": 0.75, "degree": 2, "surface": "interpolate"}
 CURVE_CELLS = 64

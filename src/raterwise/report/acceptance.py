@@ -13,8 +13,6 @@ from raterwise.report.sections import Charts, figure, scrolled, section
 from raterwise.report.words import level_of, number, percent, span, unit_of
 from raterwise.results import Results
 
-__all__ = ["has_both", "thresholds"]
-
 TABLE_ROWS = 20
 """How many points of a threshold curve the table behind the chart shows."""
 START = 0.5

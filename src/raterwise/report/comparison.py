@@ -21,8 +21,6 @@ from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, classes_in_words, number, p_value, percent
 from raterwise.results import Estimate, Results
 
-__all__ = ["comparison_html", "write_comparison"]
-
 TITLE = "Which model's probabilities can be trusted?"
 TELLING = ("nll", "brier", "epistemic_loss", "calibration_error", "ece", "auccc", "accuracy")
 """The metrics whose ranking the summary tells, where they are there."""

@@ -25,8 +25,6 @@ from raterwise.report.words import (
 )
 from raterwise.results import Results, left_out
 
-__all__ = ["by_name", "interchangeable", "method", "raters", "worklist"]
-
 MOST_CASES = 25
 """How many cases of a worklist a report shows."""
 

@@ -12,14 +12,6 @@ from raterwise.report.verdicts import verdict
 from raterwise.report.words import Verdict, basis, bracketed, headline, level_of, number, p_value
 from raterwise.results import Results
 
-__all__ = [
-    "by_finding",
-    "differences_by_finding",
-    "summary_of_findings",
-    "verdict_on_findings",
-    "verdicts_by_finding",
-]
-
 TONES = ("bad", "caution", "good")
 JUDGED_ALONE = (
     "Each finding is judged on its own: of twenty well-calibrated findings, chance makes about one "

@@ -11,8 +11,6 @@ from raterwise.report.markup import Html, el
 from raterwise.report.words import level_of, number, percent
 from raterwise.results import Estimate, Results
 
-__all__ = ["asked_threshold", "figures", "key_figures"]
-
 HOW_MANY = 6
 START = 0.5
 """The threshold where none was asked for."""

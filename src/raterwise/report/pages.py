@@ -17,8 +17,6 @@ from raterwise.report.sections import Charts, as_sentence, figure, section, wide
 from raterwise.report.steadiness import stability
 from raterwise.report.words import bracketed, natural, number, p_value, percent
 
-__all__ = ["agreement_page", "plan_page", "stability_page", "worklist_page"]
-
 MOST_LISTED = 200
 """How many cases a page of a worklist has."""
 MOST_CLASSES = 6

@@ -13,8 +13,6 @@ from raterwise.report.verdicts import verdict
 from raterwise.report.words import number, signed
 from raterwise.results import Estimate, Results
 
-__all__ = ["recalibration"]
-
 ROUNDING = 1e-9
 """A change below this is the last digit of a sum."""
 TITLE = "What did recalibration change?"

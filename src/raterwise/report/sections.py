@@ -17,27 +17,6 @@ from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, findings, level_of, number, percent, span, unit_of
 from raterwise.results import Estimate, Results
 
-__all__ = [
-    "LESS_CHANCE",
-    "Charts",
-    "as_sentence",
-    "bins_table",
-    "chosen",
-    "disagreement",
-    "dispersion",
-    "figure",
-    "metric_name",
-    "metrics",
-    "reliability",
-    "reliability_curves",
-    "scrolled",
-    "section",
-    "summary",
-    "value_of",
-    "warnings",
-]
-
-
 LESS_CHANCE = (
     "Chance pushes a calibration error up: a perfect model would not reach 0 on these cases. “Less "
     "chance” is the error with that taken out."

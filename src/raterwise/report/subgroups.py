@@ -11,8 +11,6 @@ from raterwise.report.sections import Charts, chosen, figure, section
 from raterwise.report.words import bracketed, number, p_value
 from raterwise.results import Estimate, LevelDifference, Results, Subgroup
 
-__all__ = ["clear_differences", "subgroups"]
-
 Rows = list[dict[str, Any]]
 
 ROW_HEIGHT = 26

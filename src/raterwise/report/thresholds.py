@@ -14,8 +14,6 @@ from raterwise.report.sections import Charts, chosen, figure, scrolled, section
 from raterwise.report.words import level_of, number, percent, unit_of
 from raterwise.results import Results
 
-__all__ = ["at_a_threshold"]
-
 MEASURES = {
     "sensitivity": "Sensitivity: positives that test positive",
     "specificity": "Specificity: negatives that test negative",

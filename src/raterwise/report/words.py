@@ -12,26 +12,6 @@ from raterwise.catalog import CATALOG
 from raterwise.curves import ReliabilityCurve
 from raterwise.results import Estimate, Results
 
-__all__ = [
-    "Verdict",
-    "basis",
-    "classes_in_words",
-    "counted_in_words",
-    "estimated",
-    "findings",
-    "headline",
-    "natural",
-    "number",
-    "p_value",
-    "percent",
-    "points",
-    "signed",
-    "span",
-    "unit_of",
-    "verdict_on_confidence",
-    "who_agrees",
-]
-
 SLIGHT = 0.02
 """A gap between confidence and agreement below this is called slight."""
 LARGE = 0.1

@@ -24,8 +24,6 @@ from raterwise.segmentation.running import Job, Source, checkpoint_of, gather, m
 from raterwise.subgroups import metrics_by_level
 from raterwise.variables import variables_of
 
-__all__ = ["classes_of", "evaluate", "evaluate_job"]
-
 
 def evaluate(
     cases: Iterable[Source],

@@ -36,8 +36,6 @@ from raterwise.summaries.digest import Digest
 from raterwise.summaries.outside import with_outside
 from raterwise.variables import Variable, in_order
 
-__all__ = ["evaluate_digest", "evaluate_stream", "request_of_header"]
-
 SHARED = ("bins", "question", "per", "threshold", "options")
 """What a saved summary says of its metrics, besides their names."""
 READING = 0.9

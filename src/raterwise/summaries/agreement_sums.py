@@ -14,8 +14,6 @@ from raterwise.predictions import Rows
 from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.votes import Votes
 
-__all__ = ["AgreementPlan", "AgreementSums", "AgreementTable"]
-
 FloatArray = NDArray[np.float64]
 
 

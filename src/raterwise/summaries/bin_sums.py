@@ -22,8 +22,6 @@ from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import SortedScores
 from raterwise.summaries.votes import Votes, asked_of_two
 
-__all__ = ["BinPlan", "BinSums"]
-
 FloatArray = NDArray[np.float64]
 
 DirectLoop = Callable[[int, int, FloatArray], int]

@@ -23,8 +23,6 @@ from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummar
 from raterwise.summaries.sorted_scores import SortedPlan, SortedScores
 from raterwise.summaries.votes import Votes, asked_of_two
 
-__all__ = ["CellPlan", "CellSums", "cells_of", "coarse_cells", "fine_cells", "fine_cells_for"]
-
 FloatArray = NDArray[np.float64]
 
 EQUAL_CELLS = 5040

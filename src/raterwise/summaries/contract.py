@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from raterwise.predictions import Predictions, Rows
 from raterwise.summaries.votes import Votes
 
-__all__ = ["Metric", "Options", "Plan", "Summary", "UsualPlan", "UsualSummary"]
-
 Options = Mapping[str, Any]
 
 

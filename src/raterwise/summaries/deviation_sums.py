@@ -21,8 +21,6 @@ from raterwise.predictions import Rows
 from raterwise.summaries.contract import UsualPlan, UsualSummary
 from raterwise.summaries.votes import Votes
 
-__all__ = ["BLOCKS", "DeviationPlan", "DeviationSums", "DeviationTable"]
-
 FloatArray = NDArray[np.float64]
 
 BLOCKS = 512

@@ -13,8 +13,6 @@ from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Rows
 from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 
-__all__ = ["KeptSample", "SamplePlan"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

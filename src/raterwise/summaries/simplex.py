@@ -20,8 +20,6 @@ from raterwise.summaries.bin_sums import BinPlan, BinSums
 from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.entries import Entries
 
-__all__ = ["SimplexPlan", "SimplexSums"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

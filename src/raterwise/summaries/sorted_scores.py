@@ -19,8 +19,6 @@ from raterwise.summaries.votes import Votes, asked_of_two
 if TYPE_CHECKING:
     from raterwise.summaries.cells import CellPlan
 
-__all__ = ["ScoreMasses", "SortedPlan", "SortedScores"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

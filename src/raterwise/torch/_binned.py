@@ -17,8 +17,6 @@ from raterwise.tensors.device import add_cases
 from raterwise.torch._pictures import reliability_diagram
 from raterwise.torch._tables import TableMetric, identity
 
-__all__ = ["BinnedMetric"]
-
 
 class BinnedMetric(TableMetric):
     """One metric of the catalog over one table."""

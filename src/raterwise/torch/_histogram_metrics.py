@@ -19,8 +19,6 @@ from raterwise.tensors.device import add_cases
 from raterwise.torch._pictures import reliability_diagram
 from raterwise.torch._tables import TableMetric, identity
 
-__all__ = ["LabelHistogramLosses"]
-
 
 class LabelHistogramLosses(TableMetric):
     """The losses of label histograms, by the names of raterwise's functions (LH sections 2-4).

@@ -22,8 +22,6 @@ from raterwise.tensors.questions import score
 from raterwise.torch._pictures import ccc_diagram, roc_diagram
 from raterwise.torch._tables import TableMetric
 
-__all__ = ["AUCCC", "AUROC"]
-
 
 class AUCCC(TableMetric):
     """How well confidence separates right from wrong, `raterwise.auccc` (CCC section 2.2).

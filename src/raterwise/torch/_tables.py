@@ -28,8 +28,6 @@ try:
 except ImportError as error:
     raise missing_extra("raterwise.torch.metrics needs torchmetrics", "torch") from error
 
-__all__ = ["TableMetric", "identity"]
-
 
 def identity(plan: BinPlan) -> tuple[object, ...]:
     """What decides the sums of a plan: the metrics that have it in common may share a table."""

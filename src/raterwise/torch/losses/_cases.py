@@ -14,19 +14,6 @@ from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.rules import choose
 
-__all__ = [
-    "REDUCTIONS",
-    "Cases",
-    "Reduction",
-    "class_weights",
-    "full_precision",
-    "ratio",
-    "read_cases",
-    "reduce",
-    "rows_of",
-    "subset",
-]
-
 Params = ParamSpec("Params")
 
 GOLDEN_RATIO = (math.sqrt(5) - 1) / 2

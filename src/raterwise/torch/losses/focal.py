@@ -8,15 +8,7 @@ import torch
 from torch import Tensor
 
 from raterwise.rules import at_least_zero
-from raterwise.torch.losses._cases import (
-    PerCaseLoss,
-    Reduction,
-    full_precision,
-    read_cases,
-    reduce,
-)
-
-__all__ = ["FLSD", "FLSD_53", "FocalLoss", "flsd_loss", "focal_loss"]
+from raterwise.torch.losses._cases import PerCaseLoss, Reduction, full_precision, read_cases, reduce
 
 FLSD_53 = ((0.2, 5.0), (0.5, 3.0))
 """γ = 5 where the probability of the label is below 0.2, 3 below 0.5 (Mukhoti et al. 2020)."""

@@ -5,22 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from raterwise.errors import InvalidInputError
-from raterwise.torch.losses._cases import (
-    PerCaseLoss,
-    Reduction,
-    full_precision,
-    read_cases,
-    reduce,
-)
-
-__all__ = [
-    "Brier",
-    "HistogramCrossEntropy",
-    "LabelSmoothing",
-    "brier_loss",
-    "histogram_cross_entropy",
-    "label_smoothing_loss",
-]
+from raterwise.torch.losses._cases import PerCaseLoss, Reduction, full_precision, read_cases, reduce
 
 
 @full_precision
