@@ -32,6 +32,14 @@ FEW_CASES, FEW_PATIENTS = 20, 10
 """A level with fewer is warned of."""
 
 
+def refuse_metrics_alone(chosen: Metrics | None) -> None:
+    """Refuse metrics of sub-groups where there are none."""
+    if chosen is not None:
+        raise InvalidInputError(
+            f"subgroup_metrics: needs subgroups to apply to; got {chosen!r} alone"
+        )
+
+
 def metrics_by_level(chosen: Metrics | None, request: Request) -> Request:
     """Return the request for each level: of the metrics chosen, or of the usual ones among all."""
     if chosen is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -49,9 +49,6 @@ from raterwise.io.damaged import read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.predictions import Predictions
 from raterwise.summaries.facts import Facts
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["EXAMPLES", "Steadiness", "measure", "one_rater_each", "read_stability", "stability"]
 
