@@ -140,25 +140,7 @@ class AUCCC(_RankMetric):
             tables["hits"].add_(sums[:, 1])
             start = stop
 
-    def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
-        """Return the area under the curve.
-
-        Parameters
-        ----------
-        tables : mapping of str to Tensor
-            As `tables_of` gives them.
-
-        Returns
-        -------
-        Tensor
-            One number, float64.
-
-        >>> import torch
-        >>> metric = AUCCC(num_classes=2)
-        >>> tables = metric.tables_of(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
-        >>> metric.compute_from(tables).item()
-        1.0
-        """
+    def _value(self, tables: Mapping[str, Tensor]) -> Tensor:
         value = float(self._areas(tables))
         if math.isnan(value):
             raise UndefinedMetricError(f"auccc: undefined, {find('auccc').undefined}")
@@ -221,28 +203,7 @@ class AUROC(_RankMetric):
                 tables["mass"][c].add_(sums[:, 0])
                 tables["hits"][c].add_(sums[:, 1])
 
-    def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
-        """Return the area under the curve, or the mean of those of the classes.
-
-        Parameters
-        ----------
-        tables : mapping of str to Tensor
-            As `tables_of` gives them.
-
-        Returns
-        -------
-        Tensor
-            One number, float64.
-
-        Raises
-        ------
-        UndefinedMetricError
-            If a class has no case, or all of them.
-
-        >>> metric = AUROC(num_classes=2)
-        >>> metric.compute_from(metric.tables_of([0.9, 0.6], [1, 0])).item()
-        1.0
-        """
+    def _value(self, tables: Mapping[str, Tensor]) -> Tensor:
         each = self._areas(tables)
         if np.isnan(each).any():
             missing = int(np.flatnonzero(np.isnan(each))[0]) + (self.num_classes == 2)
