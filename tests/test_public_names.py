@@ -174,7 +174,7 @@ def test_the_walk_reaches_methods_and_modules() -> None:
     """Names of every kind are among those walked: the rest of the tests stand on this."""
     expected = {
         *("ece", "Labels", "Labels.from_ratings", "DirichletBelief.posterior"),
-        *("confidence.auccc", "curves.ReliabilityCurve.to_dict", "segmentation.Case"),
+        *("confidence.auccc", "curves.ThresholdCurve.thinned", "segmentation.Case"),
         *("worklist.worklist", "plots.CCCDisplay.plot", "torch.metrics.AUCCC.update"),
     }
     assert expected - NAMES.keys() == set()

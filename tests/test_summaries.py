@@ -30,6 +30,13 @@ from strategies import Problem, ordinary, problems
 CASES = Question("top_label", "case")
 
 
+def summary_of(plan: BinPlan, rows: Any) -> BinSums:
+    """Return the sums of one chunk."""
+    table = plan.empty(rows.probs.shape[1])
+    table.absorb(rows)
+    return table
+
+
 def rows_of(problem: Problem, start: int = 0, stop: int | None = None, **more: Any) -> Any:
     """Read cases of a problem."""
     predictions = rw.Predictions.of(problem.probs, problem.labels, **more)
@@ -44,7 +51,7 @@ def test_bin_sums_hold_the_sums_they_name(problem: Problem) -> None:
     """Each field against a loop over the cases of each class and bin."""
     weights = np.linspace(0.5, 2, len(problem))
     plan = BinPlan(Question("per_class", "case"), 4)
-    table = BinSums.of(plan, rows_of(problem, weights=weights)).table
+    table = summary_of(plan, rows_of(problem, weights=weights)).table
     raters = problem.counts.sum(axis=1)
     for k in range(problem.probs.shape[1]):
         for b in range(4):
@@ -77,13 +84,13 @@ def test_resampled_tables_are_tables_of_resampled_cases(problem: Problem, seed: 
     drawn = np.random.default_rng(seed).integers(0, cases, cases)
     times = np.bincount(drawn, minlength=cases)
     stack = summary.resampled(times[None])
-    expected = BinSums.of(plan, rows_of(problem.take(drawn))).table
+    expected = summary_of(plan, rows_of(problem.take(drawn))).table
     np.testing.assert_allclose(stack.sums[0], expected.sums, rtol=1e-12, atol=1e-13)
 
 
 def test_a_moved_table_has_the_deviation_it_is_given() -> None:
     """`with_deviation` moves what was observed and nothing else."""
-    table = BinSums.of(BinPlan(CASES), rows_of(ordinary(50))).table
+    table = summary_of(BinPlan(CASES), rows_of(ordinary(50))).table
     deviation = np.linspace(-1, 1, 15).reshape(1, 15)
     stack = table.with_deviation(np.stack((deviation, 2 * deviation)))
     np.testing.assert_allclose(stack.deviation[1], 2 * deviation)
@@ -94,8 +101,8 @@ def test_a_moved_table_has_the_deviation_it_is_given() -> None:
 def test_soft_bins_share_out_the_whole_weight() -> None:
     """A Gaussian's shares sum to 1: weight, scores and hits are those of the hard bins."""
     rows = rows_of(ordinary(100))
-    soft = BinSums.of(BinPlan(CASES, 15, spread=0.1), rows).table
-    hard = BinSums.of(BinPlan(CASES, 15), rows).table
+    soft = summary_of(BinPlan(CASES, 15, spread=0.1), rows).table
+    hard = summary_of(BinPlan(CASES, 15), rows).table
     for name in ("weight", "score", "positive", "cases"):
         assert getattr(soft, name).sum() == pytest.approx(getattr(hard, name).sum())
     np.testing.assert_array_equal(soft.cases, hard.cases)

@@ -12,17 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from raterwise import confidence, curves, planning, segmentation, stability, worklist
 from raterwise.alpha_check import AlphaCheck, alpha_can_help
-from raterwise.beliefs import (
-    DirichletBelief,
-    DirichletMixtureBelief,
-    EnsembleBelief,
-    PointBelief,
-)
-from raterwise.calibration_tests import (
-    CalibrationTest,
-    kernel_calibration_test,
-    spiegelhalter_test,
-)
+from raterwise.beliefs import DirichletBelief, DirichletMixtureBelief, EnsembleBelief, PointBelief
+from raterwise.calibration_tests import CalibrationTest, kernel_calibration_test, spiegelhalter_test
 from raterwise.compare import Comparison, Difference, compare
 from raterwise.curves.calibration import calibration_curve
 from raterwise.curves.clinical import decision_curve, precision_recall_curve, roc_curve
@@ -57,11 +48,7 @@ from raterwise.functions.disagreement import (
     statistic_loss,
 )
 from raterwise.functions.disagreement_change import disagreement_change
-from raterwise.functions.failures import (
-    excess_aurc,
-    failure_average_precision,
-    fpr_at_95_tpr,
-)
+from raterwise.functions.failures import excess_aurc, failure_average_precision, fpr_at_95_tpr
 from raterwise.functions.histograms import (
     calibration_error,
     calibration_loss,

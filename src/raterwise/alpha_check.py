@@ -22,8 +22,6 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.questions import disagreement_frequency
 
-__all__ = ["AlphaCheck", "alpha_can_help"]
-
 FloatArray = NDArray[np.float64]
 
 

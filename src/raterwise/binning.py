@@ -21,17 +21,6 @@ from numpy.typing import NDArray
 from raterwise.arrays import as_float_array, positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
 
-__all__ = [
-    "MAX_BINS",
-    "bin_edges",
-    "edges_for",
-    "equal_edges",
-    "equal_mass_cuts",
-    "equal_mass_edges",
-    "locate",
-    "unit_in_last_place",
-]
-
 FloatArray = NDArray[np.float64]
 
 MAX_BINS = 5040

@@ -17,8 +17,6 @@ from raterwise.predictions import Predictions
 from raterwise.questions import PerCaseScore, Question
 from raterwise.summaries import summarise
 
-__all__ = ["CalibrationTest", "kernel_calibration_test", "spiegelhalter_test"]
-
 DRAWS_TOGETHER = 64
 """How many draws are in memory at once."""
 

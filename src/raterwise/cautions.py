@@ -18,8 +18,6 @@ from raterwise.rules import p_in_words
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
 
-__all__ = ["warnings_about", "warnings_about_data"]
-
 FEW_CASES, FEW_PER_BIN, FEW_PER_CLASS, FEW_FOR_KERNELS, FEW_PATIENTS = 100, 10, 10, 50, 20
 LARGE_SHARE = 0.2
 """Of all cases: a patient who has more decides the figures."""

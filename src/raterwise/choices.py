@@ -2,21 +2,6 @@
 
 from typing import Literal
 
-__all__ = [
-    "Debiasing",
-    "Interval",
-    "KernelQuestion",
-    "OnSingle",
-    "OnUnrated",
-    "OneScore",
-    "Per",
-    "Questions",
-    "Scale",
-    "Singletons",
-    "Unbiasing",
-    "Unit",
-]
-
 Questions = Literal["top_label", "positive", "per_class", "predicted_class"]
 """What a calibration error asks of a case."""
 KernelQuestion = Literal["top_label", "positive", "per_class"]

@@ -16,21 +16,6 @@ from raterwise.arrays import as_array, as_integer_array, positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import Values, columns_of, values_of
 
-__all__ = [
-    "ANSWERS",
-    "NO_RATING",
-    "Coded",
-    "as_text",
-    "codes_of_texts",
-    "coded_column",
-    "coded_columns",
-    "coded_matrix",
-    "in_words",
-    "is_whole",
-    "names_of",
-    "same_text",
-]
-
 IntArray = NDArray[np.integer[Any]]
 
 NO_RATING = -1

@@ -14,8 +14,6 @@ from raterwise.inference.paired import Difference
 from raterwise.io.damaged import read_json
 from raterwise.results import Results
 
-__all__ = ["Comparison", "shared"]
-
 SCHEMA_VERSION = 1
 
 

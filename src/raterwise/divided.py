@@ -22,8 +22,6 @@ from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import AsGiven
 from raterwise.variables import Variable
 
-__all__ = ["subgroups_of", "subgroups_of_digests"]
-
 Judge = Callable[[Predictions, Request, Units | None], Judged]
 """judge(cases, request, their resampling units): how cases are judged."""
 

@@ -17,18 +17,6 @@ from __future__ import annotations
 
 from typing import Self
 
-__all__ = [
-    "InvalidInputError",
-    "InvalidTypeError",
-    "MergeError",
-    "MissingExtraError",
-    "RaterwiseError",
-    "RaterwiseWarning",
-    "UndefinedMetricError",
-    "argument_of",
-    "missing_extra",
-]
-
 
 def argument_of(message: str) -> str | None:
     """Return the name that a message begins with, where that can be one of an argument.

@@ -9,8 +9,6 @@ from typing import Any
 from raterwise.errors import UndefinedMetricError
 from raterwise.rules import did_you_mean
 
-__all__ = ["Estimate", "LevelDifference", "Subgroup"]
-
 
 @dataclass(frozen=True)
 class Estimate:

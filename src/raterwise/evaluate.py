@@ -24,10 +24,8 @@ from raterwise.provenance import files_of, left_out_record, raters_record
 from raterwise.readers import judge_readers
 from raterwise.request import Given, Metrics, Request
 from raterwise.results import Results
-from raterwise.subgroups import metrics_by_level, with_subgroups
+from raterwise.subgroups import metrics_by_level, refuse_metrics_alone, with_subgroups
 from raterwise.variables import variables_of
-
-__all__ = ["evaluate", "evaluate_predictions", "origin_of", "predictions_of"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
@@ -209,10 +207,7 @@ def _with_subgroups(
     """Return the results of all cases, and of every level where there are sub-groups."""
     with with_threads(request.settings.threads):
         if subgroups is None:
-            if subgroup_metrics is not None:
-                raise InvalidInputError(
-                    f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
-                )
+            refuse_metrics_alone(subgroup_metrics)
             return evaluate_predictions(predictions, request, progress)
         report = progress or silent
         variables = [v.take(predictions.kept) for v in variables_of(subgroups, given)]

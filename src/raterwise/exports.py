@@ -11,8 +11,6 @@ from typing import Any, Literal
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.rules import choose
 
-__all__ = ["Exports", "Part", "as_frame", "csv_text", "safe_cell", "write_text"]
-
 Part = Literal["metrics", "subgroups"]
 """Which table: the metrics (of each finding too), or the levels of every sub-group."""
 Backend = Literal["pandas", "polars", "pyarrow"]

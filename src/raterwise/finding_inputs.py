@@ -12,8 +12,6 @@ from raterwise.arrays import as_float_array, as_integer_array
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Settings
 
-__all__ = ["answers_of", "checked", "counted", "prevalence_of_each", "titles_of"]
-
 Array = NDArray[Any]
 
 

@@ -16,18 +16,6 @@ from numpy.typing import NDArray
 from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
 
-__all__ = [
-    "Values",
-    "as_list",
-    "class_names_of",
-    "columns_of",
-    "is_frame",
-    "numbers_of",
-    "refuse_other_order",
-    "require_columns",
-    "values_of",
-]
-
 Array = NDArray[Any]
 
 PLAIN = frozenset(("builtins", "numpy", "raterwise", "torch"))

@@ -20,18 +20,6 @@ from raterwise.recipes.common import Options
 from raterwise.request import Given, Request, options_of
 from raterwise.summaries.outside import takes_outside
 
-__all__ = [
-    "AnyMetric",
-    "Partition",
-    "Units",
-    "measure_of",
-    "part_of",
-    "path_of",
-    "paths_of",
-    "variation_along",
-    "variations_of",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 AnyMetric = str | Callable[..., float]

@@ -14,8 +14,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.frames import is_frame
 from raterwise.labels import Labels
 
-__all__ = ["as_labels", "check_class_order", "check_weights", "row_sum_tolerance"]
-
 FloatArray = NDArray[np.float64]
 
 ROUNDING = 1e-9

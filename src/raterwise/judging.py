@@ -35,15 +35,6 @@ from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
 from raterwise.summaries.panel import MOST_RATINGS, Panel
 
-__all__ = [
-    "Judged",
-    "judge",
-    "judge_predictions",
-    "raters_compared",
-    "results_of",
-    "verdict_on",
-]
-
 FloatArray = NDArray[np.float64]
 
 SIMULATIONS = 1000

@@ -15,8 +15,6 @@ from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.ratings import Ratings
 
-__all__ = ["LabelTable"]
-
 IntArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.float64]
 

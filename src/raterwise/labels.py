@@ -11,14 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
 from raterwise.arrays import as_integer_array, positive_integer
-from raterwise.classes import (
-    NO_RATING,
-    Coded,
-    coded_column,
-    coded_columns,
-    coded_matrix,
-    names_of,
-)
+from raterwise.classes import NO_RATING, Coded, coded_column, coded_columns, coded_matrix, names_of
 from raterwise.errors import InvalidInputError
 from raterwise.frames import as_list, require_columns
 from raterwise.kernels._threads import in_threads

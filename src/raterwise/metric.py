@@ -16,8 +16,6 @@ from raterwise.recipes.common import Options, Prepare
 from raterwise.rules import did_you_mean
 from raterwise.summaries import Summary
 
-__all__ = ["OF_THE_PREDICTION", "Given", "Metric"]
-
 
 @dataclass(frozen=True)
 class Given:

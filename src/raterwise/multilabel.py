@@ -25,10 +25,8 @@ from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_use, in_words, refuse_source_alone
 from raterwise.request import Metrics, Request
 from raterwise.results import Estimate, Results
-from raterwise.subgroups import metrics_by_level, with_subgroups
+from raterwise.subgroups import metrics_by_level, refuse_metrics_alone, with_subgroups
 from raterwise.variables import Variable, variables_of
-
-__all__ = ["evaluate_multilabel"]
 
 Array = NDArray[Any]
 JUDGING = 0.6
@@ -191,10 +189,8 @@ def evaluate_multilabel(
             variables = tuple(v.take(findings.cases.kept) for v in variables)
             chosen = metrics_by_level(subgroup_metrics, request)
             results = _with_levels(findings, results, variables, chosen, report)
-        elif subgroup_metrics is not None:
-            raise InvalidInputError(
-                f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
-            )
+        else:
+            refuse_metrics_alone(subgroup_metrics)
     report("done", 1.0)
     return results
 

@@ -13,8 +13,6 @@ from raterwise.arrays import refuse_masked
 from raterwise.errors import InvalidInputError
 from raterwise.frames import as_list, columns_of
 
-__all__ = ["patient_codes"]
-
 
 def patient_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tuple[Hashable, ...]]:
     """Return the patient of each case as 0 … G-1, in the order they appear, and their names.

@@ -19,6 +19,7 @@ from raterwise.arrays import positive_integer
 from raterwise.catalog import Metric
 from raterwise.choices import Per, Questions
 from raterwise.errors import InvalidInputError
+from raterwise.inference.jackknife import normal_quantile
 from raterwise.inference.settings import Progress, Settings
 from raterwise.judging import judge_predictions
 from raterwise.labels import Labels
@@ -137,16 +138,10 @@ def plan(
         )
     pairs = [(n, r) for n in sizes for r in numbers]
     if row.label_loss is not None and per is None and not request.own:
-        found = _by_formula(_losses(row, pilot), pilot, pairs, 2 * _normal_quantile(level))
+        found = _by_formula(_losses(row, pilot), pilot, pairs, 2 * normal_quantile(level))
     else:
         found = _simulated(row, pilot, pairs, request, repeats, progress)
     return StudyPlan(metric, level, tuple(found))
-
-
-def _normal_quantile(level: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri((1 + level) / 2))
 
 
 # --- scores that are a mean over labels --------------------------------------------------------

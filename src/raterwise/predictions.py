@@ -26,7 +26,6 @@ __all__ = ["Predictions", "Rows", "as_labels", "check_weights", "row_sum_toleran
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.integer[Any]]
 
 CHUNK_VALUES = 1 << 17
 """How many probabilities a chunk holds: about half of a core's second-level cache."""

@@ -15,16 +15,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 
-__all__ = [
-    "AtPrevalence",
-    "Prior",
-    "at_prevalence",
-    "in_use",
-    "in_words",
-    "refuse_source_alone",
-    "shift_prevalence",
-]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -11,8 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["file_record", "files_of", "left_out_record", "made", "raters_record", "versions"]
-
 MOST_HASHED = 1 << 34
 """Files beyond 16 GiB are named by their size alone: reading them again takes minutes."""
 MOST_LISTED = 100

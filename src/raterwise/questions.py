@@ -34,18 +34,6 @@ from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.predictions import Rows
 
-__all__ = [
-    "QUESTIONS",
-    "Event",
-    "PerCaseScore",
-    "Question",
-    "ScoredCases",
-    "at_least",
-    "disagreement_frequency",
-    "score_given",
-    "score_outside",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
 

@@ -15,8 +15,6 @@ from raterwise.exchangeability import ExchangeabilityTest, exchangeability_test
 from raterwise.labels import Labels
 from raterwise.results import Estimate
 
-__all__ = ["RaterAgreement", "RaterTendency", "rater_agreement"]
-
 
 @dataclass(frozen=True)
 class RaterTendency:

@@ -27,8 +27,6 @@ from raterwise.predictions import Predictions
 from raterwise.request import Request
 from raterwise.yardstick import AgainstReaders, Ends, Reader, Yardstick
 
-__all__ = ["against_readers", "judge_readers"]
-
 FloatArray = NDArray[np.float64]
 FEWEST_CASES = 10
 """With fewer shared cases a rater is not judged, and is part of the reference of others only."""

@@ -13,8 +13,6 @@ from raterwise.arrays import as_float_array
 from raterwise.densities.mixtures import Draws
 from raterwise.errors import InvalidInputError
 
-__all__ = ["Rows", "confidences", "own_confidence"]
-
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]

@@ -16,42 +16,6 @@ from typing import Any
 
 from raterwise.errors import InvalidInputError, InvalidTypeError
 
-__all__ = [
-    "FIRST_NAMED",
-    "at_least_one",
-    "at_least_zero",
-    "bad_row",
-    "bad_weight",
-    "between_zero_and_one",
-    "check_dimensions",
-    "check_number_of_cases",
-    "check_number_of_classes",
-    "check_one_per_case",
-    "check_squared_weights",
-    "check_sum_of_counts",
-    "check_sum_of_weights",
-    "check_probabilities_shape",
-    "choose",
-    "contains_nan",
-    "did_you_mean",
-    "first_cases",
-    "is_missing",
-    "masked_values",
-    "missing_patients",
-    "negative_count",
-    "no_weight",
-    "none_rated",
-    "not_a_class",
-    "not_numbers",
-    "not_whole",
-    "p_in_words",
-    "positive",
-    "positive_integer",
-    "too_few_raters",
-    "unfit_labels",
-    "unrated",
-]
-
 MOST_WEIGHT = 1e300
 """What weights may sum to: beyond it, sums over raters and classes are no numbers."""
 

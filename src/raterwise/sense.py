@@ -13,8 +13,6 @@ from raterwise.catalog import CATALOG
 from raterwise.errors import InvalidInputError
 from raterwise.estimate import Estimate, Subgroup
 
-__all__ = ["check_parts", "estimates_of", "subgroup_of"]
-
 NUMBERS = ("value", "low", "high", "debiased", "bound", "std", "rater_share", "p_value")
 COUNTS = ("dropped", "defined")
 WORDS = ("name", "title", "group", "meaning", "direction", "reference")

@@ -9,8 +9,6 @@ import numpy as np
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["Design", "StudyPlan"]
-
 
 @dataclass(frozen=True)
 class Design:

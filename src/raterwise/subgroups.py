@@ -23,19 +23,6 @@ from raterwise.request import Metrics, Request
 from raterwise.results import LevelDifference, Results, Subgroup
 from raterwise.variables import Variable
 
-__all__ = [
-    "FEW_CASES",
-    "FEW_PATIENTS",
-    "LEVELS",
-    "Part",
-    "Sides",
-    "Trade",
-    "correlation",
-    "metrics_by_level",
-    "subgroups_between",
-    "with_subgroups",
-]
-
 LEVELS = 7
 """The stream of random numbers of permuted levels."""
 PERMUTATIONS = 999
@@ -43,6 +30,14 @@ MOST_METRICS = 5
 """How many are made within levels where none of the usual ones was asked for."""
 FEW_CASES, FEW_PATIENTS = 20, 10
 """A level with fewer is warned of."""
+
+
+def refuse_metrics_alone(chosen: Metrics | None) -> None:
+    """Refuse metrics of sub-groups where there are none."""
+    if chosen is not None:
+        raise InvalidInputError(
+            f"subgroup_metrics: needs subgroups to apply to; got {chosen!r} alone"
+        )
 
 
 def metrics_by_level(chosen: Metrics | None, request: Request) -> Request:

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.frames import as_list, columns_of, is_frame
 
-__all__ = ["MISSING", "MOST_LEVELS", "Variable", "check_levels", "in_order", "variables_of"]
-
 MISSING = "(missing)"
 """The level of the cases of which the variable is not known."""
 MOST_LEVELS = 20

@@ -6,8 +6,6 @@ from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["AgainstReaders", "Ends", "Reader", "Yardstick"]
-
 Ends = tuple[float, float, float]
 """Value, low, high."""
 

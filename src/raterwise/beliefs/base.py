@@ -14,8 +14,6 @@ from raterwise.beliefs.members import Members
 from raterwise.beliefs.statistics import StatisticProbability, statistic_probability
 from raterwise.labels import Labels
 
-__all__ = ["Belief"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -12,14 +12,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions, as_labels
 
-__all__ = [
-    "checked_concentration",
-    "checked_counts",
-    "checked_probs",
-    "checked_samples",
-    "checked_weights",
-]
-
 FloatArray = NDArray[np.float64]
 
 LEAST, MOST = 1e-250, 1e250

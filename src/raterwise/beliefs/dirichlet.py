@@ -22,15 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "CountTerms",
-    "concentration_of",
-    "dirichlet_multinomial_log_likelihood",
-    "histogram_log_probabilities",
-    "log_multinomial_coefficients",
-    "shares",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

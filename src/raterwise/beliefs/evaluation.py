@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from raterwise.beliefs.kinds import Belief
 from raterwise.labels import Labels
 
-__all__ = ["case_values", "epistemic_losses"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from raterwise.beliefs.dirichlet import CountTerms, shares
 from raterwise.errors import InvalidInputError
 
-__all__ = ["Members"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from raterwise.beliefs.members import Members
 from raterwise.errors import InvalidTypeError
 from raterwise.metrics.disagreement import histograms, statistic_of_histograms
 
-__all__ = ["StatisticProbability", "statistic_probability"]
-
 FloatArray = NDArray[np.float64]
 
 CLOSED_FORMS = ("disagreement", "unanimity")

@@ -29,8 +29,6 @@ from raterwise.calibrators._cases import (
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
-__all__ = ["CURVES", "Calibrator", "nonnegative"]
-
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 

@@ -17,17 +17,6 @@ from raterwise.inputs import as_labels, check_weights, row_sum_tolerance
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 
-__all__ = [
-    "CalibrationSet",
-    "Input",
-    "log_probabilities",
-    "name_of",
-    "probabilities",
-    "read_labels",
-    "read_logits",
-    "read_sample_weight",
-]
-
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 

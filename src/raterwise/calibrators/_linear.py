@@ -15,8 +15,6 @@ from scipy.special import logsumexp
 
 from raterwise.kernels._threads import in_threads
 
-__all__ = ["LinearLikelihood", "apply_linear", "is_diagonal"]
-
 FloatArray = NDArray[np.float64]
 
 CHUNK_VALUES = 1 << 20

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from threadpoolctl import threadpool_limits
 
-__all__ = ["GRADIENT_NORM", "Minimum", "Objective", "minimise"]
-
 FloatArray = NDArray[np.float64]
 
 GRADIENT_NORM = 1e-8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +14,6 @@ from raterwise.kernels import _scaling as kernels
 from raterwise.kernels._threads import in_threads
 from raterwise.predictions import CHUNK_VALUES
 
-__all__ = ["TemperatureFit", "best_inverse_temperature"]
-
-Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 
 SLOPE = 1e-12

@@ -20,8 +20,6 @@ from raterwise.calibrators._cases import read_sample_weight
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions
 
-__all__ = ["AlphaCases", "Means", "default_features", "read_features"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

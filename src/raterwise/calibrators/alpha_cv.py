@@ -17,8 +17,6 @@ from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis, Objective, 
 from raterwise.calibrators.cross_validation import patient_folds
 from raterwise.kernels._threads import in_threads
 
-__all__ = ["GRIDS", "Choice", "Line", "chosen_penalty"]
-
 FloatArray = NDArray[np.float64]
 
 PAPER_GRID = (0.05, 0.005, 0.0005, 0.00005)

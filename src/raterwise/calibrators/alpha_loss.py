@@ -14,8 +14,6 @@ from raterwise.calibrators.alpha_solver import Objective, nonnegative
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 
-__all__ = ["alpha_calibration_loss", "best_of_each", "optimal_concentration", "unpenalised"]
-
 FloatArray = NDArray[np.float64]
 
 _FAR = np.geomspace(85, 690, 25)

@@ -12,8 +12,6 @@ import numpy as np
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["LARGEST_LOG_CONCENTRATION", "current_state", "state_of"]
-
 FORMAT, VERSION = "raterwise.AlphaCalibration", 2
 LARGEST_LOG_CONCENTRATION = 500.0
 """Beyond this a Dirichlet is a point, or one of the corners, to the last digit."""

@@ -14,8 +14,6 @@ from raterwise.arrays import choose
 from raterwise.beliefs.dirichlet import CountTerms, concentration_of
 from raterwise.errors import InvalidInputError
 
-__all__ = ["GRADIENT_NORM", "Basis", "Objective", "minimised", "nonnegative"]
-
 FloatArray = NDArray[np.float64]
 
 WEIGHTINGS = ("paper", "per_case")

@@ -25,15 +25,71 @@ from raterwise.calibrators.scaling import (
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
-__all__ = ["MatrixScalingCV", "VectorScalingCV", "patient_folds"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 LH_GRID = (0.1, 1.0, 10.0)
 
 
-class VectorScalingCV(LinearCalibrator):
+class _CrossValidated(LinearCalibrator):
+    """A linear calibrator whose penalties are chosen."""
+
+    folds: int
+    seed: int
+    __metadata_request__fit: ClassVar = {"logits": UNUSED, "labels": UNUSED}
+
+    def fit(
+        self,
+        logits: ArrayLike,
+        labels: Labels | ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit as VectorScaling or MatrixScaling does, with the penalty chosen by cross-validation.
+
+        Parameters
+        ----------
+        logits : array of shape (N, K) or (N,)
+            Logits, or probabilities with input="probs"; (N,) are those of class 1 of two.
+        labels : Labels, or array of shape (N,)
+            What the raters said, or one class per case.
+        sample_weight : array of shape (N,), optional
+            Case weights.
+        groups : array of shape (N,), optional
+            The patient of each case: the cases of a patient are in the same fold.
+
+        Returns
+        -------
+        VectorScalingCV or MatrixScalingCV
+            Itself.
+
+        Raises
+        ------
+        InvalidInputError
+            If the data do not match, there are fewer patients than folds, or a class is missing
+            from all folds but one.
+
+        Examples
+        --------
+        >>> logits, classes = [[2.0, 0.0], [0.0, 2.0]] * 20, [0, 1, 0, 1, 0, 1, 1, 0] * 5
+        >>> VectorScalingCV(bias_l2=(0.1, 10)).fit(logits, classes).cv_loss_.shape
+        (2,)
+        >>> scaling = MatrixScalingCV(off_diagonal_l2=(1, 10), bias_l2=(1,)).fit(logits, classes)
+        >>> scaling.cv_loss_.shape
+        (2, 1)
+        """
+        cases, held_out = _cases_and_folds(self, logits, labels, sample_weight, groups)
+        found = self._choose(cases, held_out)
+        self._describe(found)
+        self._finish(cases, found.doubt)
+        return self
+
+    def _choose(self, cases: CalibrationSet, held_out: list[NDArray[np.bool_]]) -> Minimum:
+        """Set the penalties, and return their fit to all cases."""
+        raise NotImplementedError
+
+
+class VectorScalingCV(_CrossValidated):
     """Vector scaling with the penalty of the best cross-validated likelihood (LH F.3).
 
     Each penalty is fitted on all folds but one and judged by LH eq 82 on the one left out, pooled
@@ -86,7 +142,6 @@ class VectorScalingCV(LinearCalibrator):
         "bias_l2_": (),
         "cv_loss_": (None,),
     }
-    __metadata_request__fit: ClassVar = {"logits": UNUSED, "labels": UNUSED}
 
     def __init__(
         self,
@@ -102,55 +157,15 @@ class VectorScalingCV(LinearCalibrator):
         self.input = input
         self.max_iter = max_iter
 
-    def fit(
-        self,
-        logits: ArrayLike,
-        labels: Labels | ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Fit as VectorScaling does, with the penalty chosen by cross-validation.
-
-        Parameters
-        ----------
-        logits : array of shape (N, K) or (N,)
-            Logits, or probabilities with input="probs"; (N,) are those of class 1 of two.
-        labels : Labels, or array of shape (N,)
-            What the raters said, or one class per case.
-        sample_weight : array of shape (N,), optional
-            Case weights.
-        groups : array of shape (N,), optional
-            The patient of each case: the cases of a patient are in the same fold.
-
-        Returns
-        -------
-        VectorScalingCV
-            Itself.
-
-        Raises
-        ------
-        InvalidInputError
-            If the data do not match, there are fewer patients than folds, or a class is missing
-            from all folds but one.
-
-        Examples
-        --------
-        >>> logits, classes = [[2.0, 0.0], [0.0, 2.0]] * 20, [0, 1, 0, 1, 0, 1, 1, 0] * 5
-        >>> VectorScalingCV(bias_l2=(0.1, 10)).fit(logits, classes).cv_loss_.shape
-        (2,)
-        """
-        cases, held_out = _cases_and_folds(self, logits, labels, sample_weight, groups)
+    def _choose(self, cases: CalibrationSet, held_out: list[NDArray[np.bool_]]) -> Minimum:
         grid = _grid("bias_l2", self.bias_l2)
         penalties = [diagonal_penalty(cases.num_classes, bias) for bias in grid]
-        losses, found = _select(cases, held_out, penalties, self.max_iter)
-        self._describe(found)
-        self.cv_loss_ = losses
-        self.bias_l2_ = grid[int(losses.argmin())]
-        self._finish(cases, found.doubt)
-        return self
+        self.cv_loss_, found = _select(cases, held_out, penalties, self.max_iter)
+        self.bias_l2_ = grid[int(self.cv_loss_.argmin())]
+        return found
 
 
-class MatrixScalingCV(LinearCalibrator):
+class MatrixScalingCV(_CrossValidated):
     """Matrix scaling with the penalties of the best cross-validated likelihood (LH F.3).
 
     Every pair of (λ_w, λ_b) is judged as in VectorScalingCV.
@@ -203,7 +218,6 @@ class MatrixScalingCV(LinearCalibrator):
         "bias_l2_": (),
         "cv_loss_": (None, None),
     }
-    __metadata_request__fit: ClassVar = {"logits": UNUSED, "labels": UNUSED}
 
     def __init__(
         self,
@@ -221,55 +235,15 @@ class MatrixScalingCV(LinearCalibrator):
         self.input = input
         self.max_iter = max_iter
 
-    def fit(
-        self,
-        logits: ArrayLike,
-        labels: Labels | ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Fit as MatrixScaling does, with the penalty chosen by cross-validation.
-
-        Parameters
-        ----------
-        logits : array of shape (N, K) or (N,)
-            Logits, or probabilities with input="probs"; (N,) are those of class 1 of two.
-        labels : Labels, or array of shape (N,)
-            What the raters said, or one class per case.
-        sample_weight : array of shape (N,), optional
-            Case weights.
-        groups : array of shape (N,), optional
-            The patient of each case: the cases of a patient are in the same fold.
-
-        Returns
-        -------
-        MatrixScalingCV
-            Itself.
-
-        Raises
-        ------
-        InvalidInputError
-            If the data do not match, there are fewer patients than folds, or a class is missing
-            from all folds but one.
-
-        Examples
-        --------
-        >>> logits, classes = [[2.0, 0.0], [0.0, 2.0]] * 20, [0, 1, 0, 1, 0, 1, 1, 0] * 5
-        >>> scaling = MatrixScalingCV(off_diagonal_l2=(1, 10), bias_l2=(1,)).fit(logits, classes)
-        >>> scaling.cv_loss_.shape
-        (2, 1)
-        """
-        cases, held_out = _cases_and_folds(self, logits, labels, sample_weight, groups)
+    def _choose(self, cases: CalibrationSet, held_out: list[NDArray[np.bool_]]) -> Minimum:
         off_diagonal = _grid("off_diagonal_l2", self.off_diagonal_l2)
         bias = _grid("bias_l2", self.bias_l2)
         pairs = list(product(off_diagonal, bias))
         penalties = [full_penalty(cases.num_classes, *pair) for pair in pairs]
         losses, found = _select(cases, held_out, penalties, self.max_iter)
-        self._describe(found)
         self.cv_loss_ = losses.reshape(len(off_diagonal), len(bias))
         self.off_diagonal_l2_, self.bias_l2_ = pairs[int(losses.argmin())]
-        self._finish(cases, found.doubt)
-        return self
+        return found
 
 
 def patient_folds(counts: NDArray[Any], groups: IntArray, folds: int, seed: int) -> IntArray:

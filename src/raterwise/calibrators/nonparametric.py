@@ -23,8 +23,6 @@ from raterwise.calibrators._base import CURVES, Calibrator
 from raterwise.calibrators._cases import CalibrationSet, Input, log_probabilities
 from raterwise.calibrators._newton import Minimum, minimise
 
-__all__ = ["BetaCalibration", "HistogramBinning", "IsotonicCalibration"]
-
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 

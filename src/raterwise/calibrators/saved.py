@@ -31,8 +31,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import one_line, read_json
 from raterwise.io.files import write_text_atomically
 
-__all__ = ["KINDS", "SCHEMA_VERSION", "load", "save"]
-
 SCHEMA_VERSION = 1
 
 KINDS: dict[str, Any] = {

@@ -23,17 +23,6 @@ from raterwise.calibrators._newton import Minimum, minimise
 from raterwise.calibrators._temperature import best_inverse_temperature
 from raterwise.errors import InvalidInputError
 
-__all__ = [
-    "DirichletCalibration",
-    "LinearCalibrator",
-    "MatrixScaling",
-    "TemperatureScaling",
-    "VectorScaling",
-    "diagonal_penalty",
-    "fit_linear",
-    "full_penalty",
-]
-
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 

@@ -8,8 +8,6 @@ from raterwise.metric import Metric
 from raterwise.metrics import agreement
 from raterwise.recipes import common as recipes
 
-__all__ = ["ROWS"]
-
 ROWS = (
     Metric(
         "fleiss_kappa", "Fleiss' kappa", "Rater agreement",

@@ -13,8 +13,6 @@ from raterwise.recipes import events as recipes
 from raterwise.recipes.common import Array, Options
 from raterwise.summaries import BinTable
 
-__all__ = ["ROWS"]
-
 CLASS: dict[str, Any] = {"positive": None, "per": "annotation", "ordered": False}
 AT: dict[str, Any] = {"threshold": 0.5, **CLASS}
 ELSEWHERE: dict[str, Any] = {**AT, "prevalence": None}

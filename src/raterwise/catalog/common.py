@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["ANY", "BY_CLASS", "LH", "ONE", "POSITIVE", "TOP", "UNIT"]
-
 TOP: dict[str, Any] = {"bins": 15, "question": "top_label", "per": "annotation"}
 ANY: tuple[str, ...] = ("top_label", "positive", "per_class", "predicted_class")
 ONE: tuple[str, ...] = ("top_label", "positive")

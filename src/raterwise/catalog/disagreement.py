@@ -7,8 +7,6 @@ from raterwise.metric import Metric
 from raterwise.metrics import proper
 from raterwise.recipes import common as recipes
 
-__all__ = ["ROWS"]
-
 ROWS = (
     Metric(
         "disagreement_loss", "Disagreement loss", "Disagreement",

@@ -9,8 +9,6 @@ from raterwise.metric import Metric
 from raterwise.metrics import proper
 from raterwise.recipes import common as recipes
 
-__all__ = ["ROWS"]
-
 ROWS = (
     Metric(
         "expected_squared_loss", "Expected squared loss", "Label histograms",

@@ -8,8 +8,6 @@ from raterwise.metrics import proper
 from raterwise.recipes import common as recipes
 from raterwise.recipes import peers as peer_recipes
 
-__all__ = ["ROWS"]
-
 ROWS = (
     Metric(
         "accuracy", "Accuracy", "Proper scores",

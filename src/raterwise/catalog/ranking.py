@@ -9,8 +9,6 @@ from raterwise.metric import Metric
 from raterwise.metrics import cell_bounds, ranking
 from raterwise.recipes import common as recipes
 
-__all__ = ["ROWS"]
-
 ERROR_ANYWHERE = {"step": 1.0, "squared_step": 2.0, "dear": 3 / 2, "squared_dear": 7 / 2}
 """What an error at any rank adds to AURC, log(N / rank), is exponential: its mean and mean square,
 and those of the dearer one of two such errors."""

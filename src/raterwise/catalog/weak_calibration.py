@@ -8,8 +8,6 @@ from raterwise.catalog import common
 from raterwise.metric import Metric
 from raterwise.recipes import weak as recipes
 
-__all__ = ["ROWS"]
-
 CLASS: dict[str, Any] = {"positive": None, "per": "annotation", "ordered": False}
 CLIPPED: dict[str, Any] = {**CLASS, "clip": None}
 SMOOTH: dict[str, Any] = {**CLASS, **recipes.SMOOTHING}

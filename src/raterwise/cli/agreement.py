@@ -29,8 +29,6 @@ from raterwise.io.rated import RatedTable, read_rated
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
 from raterwise.report.words import natural
 
-__all__ = ["EXAMPLES", "agreement"]
-
 EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# one row per (case, reader, label); whole patients are resampled[/dim]

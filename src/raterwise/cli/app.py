@@ -43,8 +43,6 @@ from raterwise.cli.worklist import worklist
 from raterwise.cli.writing import COMMAND_LINE
 from raterwise.errors import RaterwiseError
 
-__all__ = ["app", "main"]
-
 BAD_INPUT, INTERRUPTED, READ_ENOUGH = 2, 130, 141
 
 

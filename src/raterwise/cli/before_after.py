@@ -17,8 +17,6 @@ from raterwise.results import Results
 if TYPE_CHECKING:
     from raterwise.cli.reading import Cases
 
-__all__ = ["SCHEMA_VERSION", "read_results", "record_of", "write_page"]
-
 SCHEMA_VERSION = 1
 
 

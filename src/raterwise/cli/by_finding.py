@@ -10,13 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli.numbers import interval, number
-from raterwise.cli.show import (
-    ROOM_FOR_MEANINGS,
-    cases,
-    plain_table,
-    print_table,
-    titles_by,
-)
+from raterwise.cli.show import ROOM_FOR_MEANINGS, cases, plain_table, print_table, titles_by
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison, Difference, compare
 from raterwise.errors import InvalidInputError
@@ -24,15 +18,6 @@ from raterwise.inference.differences import holm
 from raterwise.report.findings import verdict_on_findings, verdicts_by_finding
 from raterwise.report.words import headline
 from raterwise.results import Results, left_out
-
-__all__ = [
-    "compare_findings",
-    "finding_of",
-    "note_findings",
-    "print_differences",
-    "print_findings",
-    "print_verdicts",
-]
 
 
 def print_verdicts(results: Results, console: Console) -> None:

@@ -25,13 +25,7 @@ from raterwise.cli.reading import (
     shared_names,
     with_table_options,
 )
-from raterwise.cli.show import (
-    ProgressBar,
-    difference_table,
-    new_console,
-    print_notes,
-    print_table,
-)
+from raterwise.cli.show import ProgressBar, difference_table, new_console, print_notes, print_table
 from raterwise.cli.spelling import as_options
 from raterwise.cli.writing import (
     announce,
@@ -50,8 +44,6 @@ from raterwise.prevalence import shift_prevalence
 
 if TYPE_CHECKING:
     from raterwise.calibrators.alpha import AlphaCalibration
-
-__all__ = ["EXAMPLES", "calibrate"]
 
 FloatArray = NDArray[np.float64]
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from raterwise.cli.options import ASKED, asked_of, comma_list
 
-__all__ = ["check_asked", "check_told"]
-
 
 def check_told(told: Mapping[str, Any]) -> None:
     """Refuse options of `raterwise evaluate` that no data could make right."""

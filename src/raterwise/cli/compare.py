@@ -25,11 +25,7 @@ from raterwise.cli.findings import (
 from raterwise.cli.models import Draws, read_models, same_rows
 from raterwise.cli.numbers import number, p_value
 from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list
-from raterwise.cli.reading import (
-    TableOptions,
-    heard_warnings,
-    with_table_options,
-)
+from raterwise.cli.reading import TableOptions, heard_warnings, with_table_options
 from raterwise.cli.show import (
     ProgressBar,
     comparison_table,
@@ -56,8 +52,6 @@ from raterwise.results import Results
 
 if TYPE_CHECKING:
     from raterwise.compare import Comparison
-
-__all__ = ["EXAMPLES", "compare"]
 
 EXAMPLES = """[bold]Examples[/bold]
 

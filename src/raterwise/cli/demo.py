@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from raterwise.datasets import LidcDemo
     from raterwise.labels import Labels
 
-__all__ = ["EXAMPLES", "demo"]
-
 EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# shown here, with a report beside it[/dim]

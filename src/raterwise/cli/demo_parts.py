@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from raterwise.inference.settings import Progress
     from raterwise.results import Results, Subgroup
 
-__all__ = ["by_diameter", "further_parts", "recalibrated"]
-
 CHANGED = (
     *("accuracy", "brier", "nll", "ece", "classwise_ece", "robust_ece", "calibration_error"),
     *("calibration_loss", "dispersion_loss", "disagreement_calibration_error", "auccc"),

@@ -9,21 +9,6 @@ import typer
 
 from raterwise.cli.options import COLUMNS, MODEL, _option
 
-__all__ = [
-    "ApplyMembers",
-    "ApplySamples",
-    "ConfidenceColumn",
-    "FitMembers",
-    "FitSamples",
-    "MemberFiles",
-    "MembersByModel",
-    "OptionalPredictionsFile",
-    "OutsideByModel",
-    "OutsideFile",
-    "SamplesByModel",
-    "SamplesFile",
-]
-
 
 def _unless_draws(context: typer.Context, value: Path | None) -> Path | None:
     """Refuse a command without a file of predictions and without draws of an ensemble."""

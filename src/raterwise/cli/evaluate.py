@@ -29,8 +29,6 @@ from raterwise.io.cases import predictions_of_tables
 from raterwise.io.outputs import checkpoint_files
 from raterwise.io.sources import matching_files
 
-__all__ = ["EXAMPLES", "evaluate"]
-
 EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# ratings.csv has one row per (case, reader, label); whole patients are resampled[/dim]

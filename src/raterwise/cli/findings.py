@@ -19,15 +19,6 @@ from raterwise.io.sources import open_table
 from raterwise.io.tables import PredictionTable, read_predictions
 from raterwise.results import Results
 
-__all__ = [
-    "arrays_of_findings",
-    "evaluate_findings",
-    "facts_of_findings",
-    "read_findings",
-    "refuse_finding_column",
-    "with_what_was_read",
-]
-
 
 def refuse_finding_column(finding_column: str | None) -> None:
     """Refuse the column of findings where it would be left unread."""

@@ -9,8 +9,6 @@ from typer.core import TyperCommand
 
 from raterwise.rules import did_you_mean
 
-__all__ = ["PlainHelp", "in_plain_words", "usage_in_words"]
-
 BY_NAME = {
     **dict.fromkeys(("checkpoint", "maps"), "FOLDER"),
     **dict.fromkeys(("metrics", "subgroup_metrics", "class_names", "names", "missing"), "A,B,C"),

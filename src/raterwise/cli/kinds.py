@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = [
-    "Duplicates",
-    "Input",
-    "Layout",
-    "Method",
-    "OnProblem",
-    "Order",
-    "Per",
-    "Question",
-    "Unit",
-]
-
 
 class Layout(StrEnum):
     """How a file holds the ratings."""

@@ -17,8 +17,6 @@ from raterwise.io.npz import is_npz, read_npz
 from raterwise.io.sources import listed
 from raterwise.io.tables import PredictionTable, matched
 
-__all__ = ["Members", "each_draw", "write_draws"]
-
 Array = NDArray[Any]
 Read = Callable[[Path], tuple[PredictionTable, Array]]
 """From the file of one draw to its table, and what is wanted of its cases, (N, …)."""

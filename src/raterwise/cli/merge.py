@@ -16,8 +16,6 @@ from raterwise.errors import InvalidInputError, MergeError
 from raterwise.inference.settings import Settings
 from raterwise.io.damaged import making_sense
 
-__all__ = ["EXAMPLES", "merge"]
-
 EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# each hospital summarises its own cases; the files hold no case[/dim]

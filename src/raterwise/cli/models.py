@@ -15,8 +15,6 @@ from raterwise.cli.reading import Cases, TableOptions, numbers_of, read_cases, r
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
-__all__ = ["Draws", "Models", "read_models", "same_rows"]
-
 
 @dataclass(frozen=True)
 class Draws:

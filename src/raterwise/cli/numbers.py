@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from raterwise.results import Estimate
 
-__all__ = ["interval", "number", "p_value", "signed"]
-
 
 def number(value: float | None, digits: int = 4) -> str:
     """Return a value with as many decimals; what would round to 0 is told from 0 itself.

@@ -164,9 +164,6 @@ EVALUATION = "Evaluation"
 DESIGNS = "Designs"
 OUTPUT = "Output"
 
-PredictionsFile = Annotated[
-    Path, typer.Argument(help="CSV, Excel, Parquet, Arrow (.arrow, .feather) or NPZ file.")
-]
 RatingsFile = Annotated[
     Path | None, typer.Option(help="File of the ratings, joined to the predictions by id.")
 ]

@@ -26,13 +26,7 @@ from raterwise.cli.reading import (
     read_cases,
     with_table_options,
 )
-from raterwise.cli.show import (
-    ProgressBar,
-    facts_in_words,
-    new_console,
-    plain_table,
-    print_table,
-)
+from raterwise.cli.show import ProgressBar, facts_in_words, new_console, plain_table, print_table
 from raterwise.cli.spelling import as_options
 from raterwise.cli.writing import (
     announce,
@@ -51,8 +45,6 @@ from raterwise.request import Request
 if TYPE_CHECKING:
     from raterwise.inference.settings import Progress
     from raterwise.planning import Design, StudyPlan
-
-__all__ = ["EXAMPLES", "plan"]
 
 EXAMPLES = """[bold]Examples[/bold]
 

@@ -35,24 +35,6 @@ from raterwise.io.tables import (
 )
 from raterwise.labels import Labels
 
-__all__ = [
-    "NOTES",
-    "Cases",
-    "TableOptions",
-    "draws_of",
-    "heard_warnings",
-    "notes_on_stream",
-    "numbers_of",
-    "probabilities_or_belief",
-    "read_cases",
-    "read_confidence",
-    "read_joined",
-    "read_outside_cases",
-    "read_subgroups",
-    "shared_names",
-    "with_table_options",
-]
-
 Array = NDArray[Any]
 NO_MEMBERS = Members()
 

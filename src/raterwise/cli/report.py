@@ -17,8 +17,6 @@ from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import making_sense
 from raterwise.results import Results
 
-__all__ = ["EXAMPLES", "open_in_browser", "paired", "report"]
-
 EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# results.json is what raterwise evaluate --out wrote[/dim]

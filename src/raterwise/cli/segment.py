@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from raterwise.cli import options
 from raterwise.cli.checks import check_asked
-from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list
+from raterwise.cli.options import OnProblem, Unit, _option, asked_of, comma_list
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.stream import client_of
 from raterwise.cli.writing import check_folder, check_html, check_json, check_outputs, deliver
 from raterwise.errors import InvalidInputError
 from raterwise.io.manifests import CaseFiles, read_by, read_manifest
 from raterwise.io.outputs import checkpoint_files, refuse_overwriting
-
-__all__ = ["EXAMPLES", "segment"]
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -42,10 +40,6 @@ class How(StrEnum):
 
     per_case = "per_case"
     pooled = "pooled"
-
-
-def _option(panel: str, help: str, *names: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel)
 
 
 Manifest = Annotated[

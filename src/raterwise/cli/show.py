@@ -24,20 +24,6 @@ from raterwise.report.verdicts import verdict
 from raterwise.report.words import counted_in_words
 from raterwise.results import Estimate, Results, left_out
 
-__all__ = [
-    "ProgressBar",
-    "cases",
-    "comparison_table",
-    "difference_table",
-    "facts_in_words",
-    "new_console",
-    "plain_table",
-    "print_notes",
-    "print_results",
-    "print_table",
-    "titles_by",
-]
-
 ROOM_FOR_MEANINGS = 120
 """Columns of a terminal from which the meanings fit beside the numbers; else they follow."""
 PIPED_WIDTH = 160

@@ -6,8 +6,6 @@ import shlex
 
 from raterwise.errors import argument_of
 
-__all__ = ["as_options"]
-
 OPTIONS = frozenset(
     (
         *("allow_unmatched", "class_names", "on_single", "on_unrated", "ratings_layout"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -27,13 +27,7 @@ from raterwise.cli.reading import (
     read_outside_cases,
     with_table_options,
 )
-from raterwise.cli.show import (
-    ProgressBar,
-    facts_in_words,
-    new_console,
-    plain_table,
-    print_table,
-)
+from raterwise.cli.show import ProgressBar, facts_in_words, new_console, plain_table, print_table
 from raterwise.cli.steadiness import (
     EVERY,
     ONE,
@@ -55,9 +49,6 @@ from raterwise.io.damaged import read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.predictions import Predictions
 from raterwise.summaries.facts import Facts
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["EXAMPLES", "Steadiness", "measure", "one_rater_each", "read_stability", "stability"]
 

@@ -22,8 +22,6 @@ from raterwise.stability import SubsampleCurve, TotalVariation, subsample_curve
 if TYPE_CHECKING:
     from raterwise.inference.settings import Progress
 
-__all__ = ["EVERY", "ONE", "Steadiness", "measure", "measure_findings", "one_rater_each"]
-
 EVERY, ONE = "every rater", "one rater"
 CURVES_SHARE = 0.3
 """How much of the work on a metric is its curve; the rest is its total variation."""

@@ -17,8 +17,6 @@ from raterwise.io.columns import unused_notes
 from raterwise.io.sources import FORMATS, matching_files, open_table
 from raterwise.results import Results
 
-__all__ = ["StreamRequest", "client_of", "unused_in_stream"]
-
 SCALE = "More cases than memory"
 NOT_STREAMED = (".arrow", ".csv", ".feather", ".gz", ".ipc", ".npz", ".tsv", ".txt")
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from raterwise.beliefs import Belief, EnsembleBelief
     from raterwise.worklist import Worklist
 
-__all__ = ["EXAMPLES", "worklist"]
-
 EXAMPLES = """[bold]Examples[/bold]
 
 [dim]# the cases of raterwise calibrate --alpha, whose file has the column alpha0[/dim]

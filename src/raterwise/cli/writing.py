@@ -25,21 +25,6 @@ from raterwise.io.sources import file_format, open_table
 from raterwise.provenance import files_of, made, versions
 from raterwise.results import Results, plain
 
-__all__ = [
-    "announce",
-    "COMMAND_LINE",
-    "check_folder",
-    "check_html",
-    "check_json",
-    "check_outputs",
-    "deliver",
-    "origin_of",
-    "with_notes",
-    "with_origin",
-    "write_json",
-    "write_like",
-]
-
 Columns = Mapping[str, NDArray[Any]]
 
 COMMAND_LINE: ContextVar[str] = ContextVar("command_line", default="")

@@ -21,8 +21,6 @@ from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 
-__all__ = ["calibration_curve"]
-
 
 def calibration_curve(
     probs: ArrayLike,

@@ -24,8 +24,6 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries import BinTable
 
-__all__ = ["decision_curve", "precision_recall_curve", "roc_curve"]
-
 FloatArray = NDArray[np.float64]
 
 GRID = np.linspace(0, 1, 201)

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.curves.tables import as_numbers, as_plain
-
-__all__ = [
-    "Band",
-    "DecisionCurve",
-    "OperatingPoints",
-    "PrecisionRecallCurve",
-    "RocCurve",
-]
+from raterwise.curves.tables import Table
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class Band(Table):
     """A value at every threshold with its interval; NaN where there is none.
 
     Attributes
@@ -38,35 +29,9 @@ class Band:
     low: FloatArray
     high: FloatArray
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, None for NaN.
-
-        Returns
-        -------
-        dict
-            What JSON can hold.
-        """
-        return {f.name: as_plain(getattr(self, f.name)) for f in fields(self)}
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> Band:
-        """Return the band that `to_dict` wrote down.
-
-        Parameters
-        ----------
-        content : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        Band
-            The same band.
-        """
-        return Band(**{key: as_numbers(value) for key, value in content.items()})
-
 
 @dataclass(frozen=True, eq=False)
-class OperatingPoints:
+class OperatingPoints(Table):
     """What acting on a test does, at every threshold: of a model, or of one rater as the test.
 
     Attributes
@@ -75,6 +40,10 @@ class OperatingPoints:
         At each threshold. A rater's opinion has no threshold: of raters the first four are the
         same at all of them, and the net benefit differs by what a false alarm costs.
     """
+
+    parts: ClassVar = dict.fromkeys(
+        ("sensitivity", "specificity", "ppv", "npv", "net_benefit"), Band
+    )
 
     sensitivity: Band
     specificity: Band
@@ -97,35 +66,9 @@ class OperatingPoints:
         """
         return {f.name: float(getattr(self, f.name).value[i]) for f in fields(self)}
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values.
-
-        Returns
-        -------
-        dict
-            What JSON can hold.
-        """
-        return {f.name: getattr(self, f.name).to_dict() for f in fields(self)}
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> OperatingPoints:
-        """Return the points that `to_dict` wrote down.
-
-        Parameters
-        ----------
-        content : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        OperatingPoints
-            The same points.
-        """
-        return OperatingPoints(**{key: Band.from_dict(band) for key, band in content.items()})
-
 
 @dataclass(frozen=True, eq=False)
-class DecisionCurve:
+class DecisionCurve(Table):
     """What acting on p >= t is worth at every threshold t, for the model and for its raters.
 
     Attributes
@@ -164,6 +107,8 @@ class DecisionCurve:
     >>> curve.at(0.5)["net_benefit"], curve.at(0.5)["treat_all"]
     (0.0, 0.0)
     """
+
+    parts: ClassVar = dict.fromkeys(("model", "raters"), OperatingPoints)
 
     name: str
     thresholds: FloatArray
@@ -213,41 +158,6 @@ class DecisionCurve:
         i = int(np.abs(self.thresholds - threshold).argmin())
         known = {"threshold": float(self.thresholds[i]), "treat_all": float(self.treat_all[i])}
         return {**self.model.at(i), **known}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, None for NaN.
-
-        Returns
-        -------
-        dict
-            What JSON can hold.
-        """
-        content = {f.name: getattr(self, f.name) for f in fields(self)}
-        raters = None if self.raters is None else self.raters.to_dict()
-        points = {"model": self.model.to_dict(), "raters": raters}
-        return {k: points[k] if k in points else as_plain(v) for k, v in content.items()}
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> DecisionCurve:
-        """Return the curve that `to_dict` wrote down.
-
-        Parameters
-        ----------
-        content : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        DecisionCurve
-            The same curve.
-        """
-        told = {k: as_numbers(v) for k, v in content.items() if k not in ("model", "raters")}
-        raters = content["raters"]
-        return DecisionCurve(
-            **told,
-            model=OperatingPoints.from_dict(content["model"]),
-            raters=None if raters is None else OperatingPoints.from_dict(raters),
-        )
 
 
 @dataclass(frozen=True, eq=False)

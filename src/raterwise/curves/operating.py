@@ -21,8 +21,6 @@ from raterwise.metrics import operating
 from raterwise.metrics.operating import Confusion
 from raterwise.summaries import BinTable
 
-__all__ = ["decision_of"]
-
 FloatArray = NDArray[np.float64]
 Interval = tuple[float, float]
 

@@ -26,13 +26,6 @@ from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
 from raterwise.summaries import BinTable, SortedScores
 
-__all__ = [
-    "ReliabilityCurve",
-    "ThresholdCurve",
-    "reliability_curve",
-    "threshold_curve",
-]
-
 FloatArray = NDArray[np.float64]
 
 LOOKED_AT = 1 << 17

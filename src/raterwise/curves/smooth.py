@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
-from raterwise.curves.tables import ReliabilityCurve, as_numbers, as_plain
+from raterwise.curves.tables import ReliabilityCurve, Table
 from raterwise.inference.jackknife import noise_expansion, normal_quantile
 from raterwise.inference.passes import Pass
 from raterwise.recipes.common import Options
 from raterwise.recipes.weak import channels_of, smoother_of
-
-__all__ = ["CalibrationCurve", "smooth_calibration"]
 
 FloatArray = NDArray[np.float64]
 
@@ -25,7 +22,7 @@ POINTS = 101
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationCurve:
+class CalibrationCurve(Table):
     """Predicted probability against what the raters said, smoothed, with a band.
 
     Attributes
@@ -56,6 +53,8 @@ class CalibrationCurve:
     (101, 0.1)
     """
 
+    parts: ClassVar = {"binned": ReliabilityCurve}
+
     name: str
     predicted: FloatArray
     observed: FloatArray
@@ -63,54 +62,6 @@ class CalibrationCurve:
     high: FloatArray
     level: float
     binned: ReliabilityCurve | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, None for NaN.
-
-        Returns
-        -------
-        dict
-            What JSON can hold.
-
-        Examples
-        --------
-        >>> import raterwise as rw
-        >>> curve = rw.calibration_curve([0.1, 0.4, 0.9], [0, 1, 1], resamples=0, at=[0.4])
-        >>> curve.to_dict()["predicted"]
-        [0.4]
-        """
-        found: dict[str, Any] = {"name": self.name, "level": self.level}
-        for name in ("predicted", "observed", "low", "high"):
-            found[name] = as_plain(getattr(self, name))
-        return found if self.binned is None else {**found, "binned": self.binned.to_dict()}
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> CalibrationCurve:
-        """Return the curve that `to_dict` wrote down.
-
-        Parameters
-        ----------
-        content : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        CalibrationCurve
-            The same curve.
-
-        Examples
-        --------
-        >>> import raterwise as rw
-        >>> curve = rw.calibration_curve([0.1, 0.4, 0.9], [0, 1, 1], resamples=0, at=[0.4])
-        >>> CalibrationCurve.from_dict(curve.to_dict()).predicted.tolist()
-        [0.4]
-        """
-        known: dict[str, Any] = {f.name: content.get(f.name) for f in fields(CalibrationCurve)}
-        for name in ("predicted", "observed", "low", "high"):
-            known[name] = as_numbers(known[name])
-        if known["binned"] is not None:
-            known["binned"] = ReliabilityCurve.from_dict(known["binned"])
-        return CalibrationCurve(**known)
 
 
 def smooth_calibration(

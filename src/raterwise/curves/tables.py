@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.metrics.ranking import CCCCurve
-
-__all__ = ["ReliabilityCurve", "ThresholdCurve", "as_numbers", "as_plain", "spread_evenly"]
 
 FloatArray = NDArray[np.float64]
 
@@ -20,8 +18,61 @@ MOST_THRESHOLDS = 200
 """How many points of a threshold curve a result keeps."""
 
 
+class Table:
+    """A table of numbers that passes through JSON: what every curve is."""
+
+    parts: ClassVar[Mapping[str, type[Table]]] = {}
+    """The fields that are tables themselves."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain Python values, None for what is not finite.
+
+        Returns
+        -------
+        dict
+            What JSON can hold; without the bands and the like that there need not be, where there
+            are none.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.curves.reliability_curve([0.9, 0.2], [1, 0], bins=2, resamples=0)
+        >>> curve.to_dict()["cases"]
+        [0.0, 2.0]
+        """
+        columns = [(f, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
+        return {f.name: as_plain(v) for f, v in columns if v is not None or f.default is MISSING}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
+        """Return the curve that `to_dict` wrote down.
+
+        Parameters
+        ----------
+        content : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Self
+            The same curve.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> curve = rw.curves.reliability_curve([0.9, 0.2], [1, 0], bins=2, resamples=0)
+        >>> rw.curves.ReliabilityCurve.from_dict(curve.to_dict()).name
+        'top label'
+        """
+        columns = {name: as_numbers(v) for name, v in content.items() if name not in cls.parts}
+        for name in cls.parts.keys() & content.keys():
+            inner = content[name]
+            columns[name] = None if inner is None else cls.parts[name].from_dict(inner)
+        return cls(**columns)
+
+
 @dataclass(frozen=True, eq=False)
-class ReliabilityCurve:
+class ReliabilityCurve(Table):
     """Predicted against observed frequency, bin by bin; NaN where a bin is empty.
 
     Attributes
@@ -73,49 +124,9 @@ class ReliabilityCurve:
     gap_low: float
     gap_high: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, None for NaN.
-
-        Returns
-        -------
-        dict
-            What JSON can hold.
-
-        Examples
-        --------
-        >>> import raterwise as rw
-        >>> curve = rw.curves.reliability_curve([0.9, 0.2], [1, 0], bins=2, resamples=0)
-        >>> curve.to_dict()["cases"]
-        [0.0, 2.0]
-        """
-        return {f.name: as_plain(getattr(self, f.name)) for f in fields(self)}
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> ReliabilityCurve:
-        """Return the curve that `to_dict` wrote down.
-
-        Parameters
-        ----------
-        content : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        ReliabilityCurve
-            The same curve.
-
-        Examples
-        --------
-        >>> import raterwise as rw
-        >>> curve = rw.curves.reliability_curve([0.9, 0.2], [1, 0], bins=2, resamples=0)
-        >>> ReliabilityCurve.from_dict(curve.to_dict()).name
-        'top label'
-        """
-        return ReliabilityCurve(**{key: as_numbers(value) for key, value in content.items()})
-
 
 @dataclass(frozen=True, eq=False)
-class ThresholdCurve(CCCCurve):
+class ThresholdCurve(Table, CCCCurve):
     """What is accepted and rejected when confidence >= threshold is accepted.
 
     Counts are of annotations, as in AUCCC: a prediction that two of three raters share is right
@@ -173,26 +184,8 @@ class ThresholdCurve(CCCCurve):
         with np.errstate(invalid="ignore"):
             return np.asarray(self.incorrect_accepts / np.where(accepted > 0, accepted, np.nan))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values, None for the infinite threshold; bands where there are.
-
-        Returns
-        -------
-        dict
-            What JSON can hold.
-
-        Examples
-        --------
-        >>> import raterwise as rw
-        >>> curve = rw.curves.threshold_curve([[0.9, 0.1], [0.4, 0.6]], [0, 0], resamples=0)
-        >>> curve.to_dict()["thresholds"]
-        [None, 0.9, 0.6]
-        """
-        columns = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: as_plain(column) for name, column in columns.items() if column is not None}
-
-    @staticmethod
-    def from_dict(content: Mapping[str, Any]) -> ThresholdCurve:
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Return the curve that `to_dict` wrote down.
 
         Parameters
@@ -216,7 +209,7 @@ class ThresholdCurve(CCCCurve):
         columns["thresholds"] = np.where(
             np.isnan(columns["thresholds"]), np.inf, columns["thresholds"]
         )
-        return ThresholdCurve(**columns)
+        return cls(**columns)
 
     def thinned(self, most: int = MOST_THRESHOLDS) -> ThresholdCurve:
         """Return fewer of the points, evenly spread over the coverage, ends included.
@@ -256,9 +249,11 @@ def spread_evenly(coverage: FloatArray, most: int = MOST_THRESHOLDS) -> Any:
 
 
 def as_plain(value: Any) -> Any:
-    """Return text, a number or an array as JSON can hold it: None where it is not finite."""
-    if isinstance(value, str):
+    """Return text, a number, an array or a table as JSON holds it: None where it is not finite."""
+    if value is None or isinstance(value, str):
         return value
+    if isinstance(value, Table):
+        return value.to_dict()
     if isinstance(value, np.ndarray):
         return [x if math.isfinite(x) else None for x in value.astype(np.float64).tolist()]
     number = float(value)

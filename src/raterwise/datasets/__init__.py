@@ -7,11 +7,7 @@ no pickle is opened.
 """
 
 from raterwise.datasets.catalog import read
-from raterwise.datasets.chest import (
-    read_chestxray14,
-    read_chestxray14_readers,
-    read_chexpert_test,
-)
+from raterwise.datasets.chest import read_chestxray14, read_chestxray14_readers, read_chexpert_test
 from raterwise.datasets.cifar import (
     Cifar10N,
     read_cifar10,
@@ -39,12 +35,7 @@ from raterwise.datasets.medmnist import MedMnist, MedMnistPart, read_medmnist
 from raterwise.datasets.mnist import LabelledImages, read_idx, read_mnist
 from raterwise.datasets.outlines import read_chaksu, read_curvas, read_qubiq
 from raterwise.datasets.svhn import read_svhn
-from raterwise.datasets.votes import (
-    read_cifar10h_raters,
-    read_csaw_m,
-    read_mhist,
-    read_mixed,
-)
+from raterwise.datasets.votes import read_cifar10h_raters, read_csaw_m, read_mhist, read_mixed
 
 __all__ = [
     "Cifar10N",

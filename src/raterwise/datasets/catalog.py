@@ -14,26 +14,15 @@ import numpy as np
 
 from raterwise.arrays import choose
 from raterwise.datasets import cifar, masks, medmnist, mnist
-from raterwise.datasets.chest import (
-    read_chestxray14,
-    read_chestxray14_readers,
-    read_chexpert_test,
-)
+from raterwise.datasets.chest import read_chestxray14, read_chestxray14_readers, read_chexpert_test
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.gradings import read_gbcu, read_kaggle_dr, read_siim_isic
 from raterwise.datasets.image_folders import read_busi, read_covid_ct, read_oct2017, read_pocus
 from raterwise.datasets.lidc_scans import read_lidc
 from raterwise.datasets.outlines import read_chaksu, read_curvas, read_qubiq
 from raterwise.datasets.svhn import read_svhn
-from raterwise.datasets.votes import (
-    read_cifar10h_raters,
-    read_csaw_m,
-    read_mhist,
-    read_mixed,
-)
+from raterwise.datasets.votes import read_cifar10h_raters, read_csaw_m, read_mhist, read_mixed
 from raterwise.labels import Labels
-
-__all__ = ["SOURCES", "Source", "read"]
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,6 @@ from raterwise.datasets.sheets import (
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
-__all__ = ["read_chestxray14", "read_chestxray14_readers", "read_chexpert_test"]
-
 FINDINGS = (
     *("Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia"),
     *("Pneumothorax", "Consolidation", "Edema", "Emphysema", "Fibrosis", "Pleural_Thickening"),

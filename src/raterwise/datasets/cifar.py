@@ -28,15 +28,6 @@ from raterwise.datasets.mnist import LabelledImages, find_file, read_bytes
 from raterwise.datasets.sheets import read_npy, read_npz
 from raterwise.errors import InvalidInputError, missing_extra
 
-__all__ = [
-    "CIFAR10_CLASSES",
-    "Cifar10N",
-    "read_cifar10",
-    "read_cifar10h",
-    "read_cifar10n",
-    "read_cifar100",
-]
-
 CIFAR10_CLASSES = (
     "airplane",
     "automobile",

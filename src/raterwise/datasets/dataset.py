@@ -15,8 +15,6 @@ from raterwise.errors import InvalidInputError
 if TYPE_CHECKING:
     from raterwise.labels import Labels
 
-__all__ = ["Dataset"]
-
 TextArray = NDArray[np.str_]
 
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["Slice", "read_slice"]
-
 IMPLICIT, EXPLICIT = "1.2.840.10008.1.2", "1.2.840.10008.1.2.1"
 LONG = {b"OB", b"OD", b"OF", b"OL", b"OW", b"SQ", b"UC", b"UN", b"UR", b"UT"}
 """Kinds of value whose length takes four bytes."""

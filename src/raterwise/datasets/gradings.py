@@ -20,8 +20,6 @@ from raterwise.datasets.sheets import column, image_paths, lines_of, read_rows, 
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
-__all__ = ["read_gbcu", "read_kaggle_dr", "read_siim_isic"]
-
 DR_GRADES = ("none", "mild", "moderate", "severe", "proliferative")
 DR_TABLES = {
     "train": ("trainLabels.csv",),

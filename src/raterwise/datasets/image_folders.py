@@ -29,8 +29,6 @@ from raterwise.datasets.sheets import (
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
-__all__ = ["read_busi", "read_covid_ct", "read_oct2017", "read_pocus"]
-
 BUSI_CLASSES = ("normal", "benign", "malignant")
 COVID_CLASSES = ("NonCOVID", "COVID")
 COVID_LISTS = {"train": "train", "validation": "val", "test": "test"}

@@ -25,18 +25,6 @@ from raterwise.io.files import replaced
 if TYPE_CHECKING:
     from raterwise.labels import Labels
 
-__all__ = [
-    "CITATION",
-    "CLASS_NAMES",
-    "LICENCE",
-    "RATING_LIMITS",
-    "LidcDemo",
-    "load_lidc_malignancy",
-    "read_lidc_ratings",
-    "write_csv",
-    "write_demo_tables",
-]
-
 CLASS_NAMES = (
     "highly unlikely",
     "moderately unlikely",

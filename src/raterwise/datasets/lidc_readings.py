@@ -26,8 +26,6 @@ from raterwise.datasets.lidc import RATING_LIMITS
 from raterwise.datasets.sheets import required
 from raterwise.errors import InvalidInputError
 
-__all__ = ["Outline", "Reading", "nodules_of", "readings_in_database", "readings_in_xml"]
-
 READERS = 4
 """Who read each scan."""
 SHRINK, LEAST_DISTANCE = 0.9, 0.1

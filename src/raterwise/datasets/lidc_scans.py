@@ -32,8 +32,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_bytes_atomically
 from raterwise.labels import Labels
 
-__all__ = ["convert_lidc_nodules", "convert_lidc_ratings", "filled", "read_lidc"]
-
 LUNG = (-1000.0, 400.0)
 """Hounsfield units that become black and white."""
 

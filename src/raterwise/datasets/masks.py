@@ -22,8 +22,6 @@ from raterwise.datasets.sheets import files_in, read_npz, required, texts
 from raterwise.errors import InvalidInputError, missing_extra
 from raterwise.io.files import write_bytes_atomically
 
-__all__ = ["OutlinedImages", "convert_bubil_cells", "read_bubil_cells", "read_lidc_nodules"]
-
 Array = NDArray[Any]
 
 

@@ -17,8 +17,6 @@ from raterwise.arrays import as_integer_array
 from raterwise.datasets.sheets import read_npz
 from raterwise.errors import InvalidInputError
 
-__all__ = ["MedMnist", "MedMnistPart", "read_medmnist"]
-
 PARTS = ("train", "val", "test")
 
 

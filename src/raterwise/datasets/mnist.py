@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError
 
-__all__ = ["LabelledImages", "find_file", "has_file", "read_bytes", "read_idx", "read_mnist"]
-
 UNSIGNED_BYTE = 0x08
 PARTS = {"train": "train", "test": "t10k"}
 

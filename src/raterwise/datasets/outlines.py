@@ -19,8 +19,6 @@ from raterwise.datasets.sheets import column, files_in, folder_in, read_rows, re
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
-__all__ = ["read_chaksu", "read_curvas", "read_qubiq"]
-
 NIFTI = (".nii.gz", ".nii")
 CURVAS_SETS = ("training_set", "validation_set", "testing_set")
 CAMERAS = ("Bosch", "Forus", "Remidio")

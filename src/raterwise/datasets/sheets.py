@@ -16,22 +16,6 @@ from numpy.typing import NDArray
 from raterwise.datasets.mnist import read_bytes
 from raterwise.errors import InvalidInputError
 
-__all__ = [
-    "Rows",
-    "coded",
-    "column",
-    "files_in",
-    "folder_in",
-    "image_paths",
-    "lines_of",
-    "read_npy",
-    "read_npz",
-    "read_rows",
-    "required",
-    "texts",
-    "whole",
-]
-
 Rows = list[dict[str, str]]
 
 IMAGES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".gif")

@@ -17,8 +17,6 @@ from raterwise.datasets.sheets import required
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
-__all__ = ["read_svhn"]
-
 SIDE = 32
 ZERO = 10
 """The class that the files give the digit 0."""

@@ -21,8 +21,6 @@ from raterwise.datasets.sheets import coded, column, image_paths, read_rows, tex
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
-__all__ = ["read_cifar10h_raters", "read_csaw_m", "read_mhist", "read_mixed"]
-
 MHIST_CLASSES = ("hyperplastic polyp", "sessile serrated adenoma")
 MHIST_VOTES, MHIST_READERS = "Number of Annotators who Selected SSA (Out of 7)", 7
 CSAW_LEVELS, CSAW_EXPERTS = 8, 5

@@ -39,18 +39,6 @@ from raterwise.densities.pairs import (
     sum_dirichlet_kernels,
 )
 
-__all__ = [
-    "BANDWIDTHS",
-    "Bandwidth",
-    "best_dirichlet_bandwidth",
-    "dirichlet_log_likelihood",
-    "dirichlet_sample",
-    "score_log_likelihood",
-    "select_bandwidth",
-    "select_bandwidth_from_cells",
-    "select_dirichlet_bandwidth",
-]
-
 BANDWIDTHS = np.concatenate((np.logspace(-5, -1, 15), np.linspace(0.2, 1.0, 5)))
 """The bandwidths that are tried, the grid of the released estimator."""
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 
-__all__ = ["laplace_pairs", "squared_kernel_error"]
-
 FloatArray = NDArray[np.float64]
 
 

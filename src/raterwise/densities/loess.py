@@ -22,8 +22,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Loess", "weighted_quantile"]
-
 FloatArray = NDArray[np.float64]
 
 CELL = 0.2

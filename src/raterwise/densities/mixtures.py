@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Draws", "Mixtures", "bin_shares", "fit_mixtures"]
-
 FloatArray = NDArray[Any]
 Mixtures = tuple[FloatArray, FloatArray, FloatArray]
 """Weights, means and standard deviations, each (N, components)."""

@@ -32,8 +32,6 @@ from scipy.special import betaln, digamma, gammaln
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels._threads import in_threads
 
-__all__ = ["LeaveOut", "canonical_kde", "top_label_kde"]
-
 FloatArray = NDArray[np.float64]
 LeaveOut = Literal["case", "copy"]
 
@@ -72,6 +70,8 @@ def beta_terms(scores: FloatArray, bandwidth: float) -> BetaTerms:
 
 
 class KernelSums(NamedTuple):
+    """Sums of kernels at each score."""
+
     mass: FloatArray  # kernel x mass, own score left out, relative to exp(shift)
     hits: FloatArray
     own: FloatArray  # kernel of the own score on the same scale, 0 where it is alone
@@ -86,6 +86,7 @@ def cutoff(masses: FloatArray) -> float:
 def sum_beta_kernels(
     terms: BetaTerms, mass: FloatArray, hits: FloatArray, alone: NDArray[np.bool_]
 ) -> KernelSums:
+    """Return the sums at each score; `alone` is where a score counts without itself."""
     from raterwise.kernels._kde import beta_sums
 
     n = len(mass)

@@ -13,8 +13,6 @@ from scipy.optimize import brentq
 
 from raterwise.densities.cells import parts_of
 
-__all__ = ["smooth_ece", "smooth_ece_at"]
-
 FloatArray = NDArray[np.float64]
 
 _GRID = 2**14

@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["beta_smoother", "gaussian_smoother", "smoothed_squares"]
-
 FloatArray = NDArray[np.float64]
 
 GRID = 256

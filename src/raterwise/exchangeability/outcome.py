@@ -8,8 +8,6 @@ from typing import Any, Self
 
 from raterwise.rules import p_in_words
 
-__all__ = ["ExchangeabilityTest", "RaterDeviation"]
-
 
 @dataclass(frozen=True)
 class RaterDeviation:

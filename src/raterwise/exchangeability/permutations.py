@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from raterwise.kernels._threads import in_threads
 
-__all__ = ["Comparison", "at_least_as_large", "compare_raters", "step_down"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
 

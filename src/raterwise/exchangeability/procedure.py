@@ -21,8 +21,6 @@ from raterwise.exchangeability.permutations import (
 from raterwise.labels import Labels, Ratings
 from raterwise.patients import patient_codes
 
-__all__ = ["exchangeability_test"]
-
 IntArray = NDArray[np.integer[Any]]
 
 

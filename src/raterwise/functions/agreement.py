@@ -15,8 +15,6 @@ from raterwise.labels import Labels
 from raterwise.metrics import agreement as formulas
 from raterwise.predictions import check_weights
 
-__all__ = ["fleiss_kappa", "krippendorff_alpha"]
-
 FloatArray = NDArray[np.float64]
 
 

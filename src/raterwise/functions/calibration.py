@@ -9,8 +9,6 @@ from raterwise.choices import OnUnrated, Per, Questions
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
 
-__all__ = ["adaptive_ece", "classwise_ece", "ece", "ece_sweep", "ks_error", "mce", "rms_ce", "sce"]
-
 
 def ece(
     probs: ArrayLike,

@@ -19,14 +19,6 @@ from raterwise.predictions import Predictions, check_weights, row_sum_tolerance
 from raterwise.questions import Question, ScoredCases, disagreement_frequency
 from raterwise.summaries import BinPlan, BinSums, BinTable
 
-__all__ = [
-    "disagreement_calibration_error",
-    "disagreement_calibration_loss",
-    "disagreement_loss",
-    "statistic_calibration_loss",
-    "statistic_loss",
-]
-
 Statistic = Callable[..., Any]
 
 

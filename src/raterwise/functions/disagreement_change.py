@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions
 
-__all__ = ["disagreement_change"]
-
 
 def disagreement_change(probs: ArrayLike, recalibrated: ArrayLike) -> NDArray[np.float64]:
     """Return how much a recalibration raises the predicted disagreement of each case (LH eq 83).

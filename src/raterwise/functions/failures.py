@@ -17,8 +17,6 @@ from raterwise.functions.ranking import masses_of
 from raterwise.labels import Labels
 from raterwise.metrics import ranking
 
-__all__ = ["excess_aurc", "failure_average_precision", "fpr_at_95_tpr"]
-
 
 def excess_aurc(
     probs: ArrayLike,

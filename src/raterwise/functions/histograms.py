@@ -12,15 +12,6 @@ from raterwise.functions.measure import check_estimator, measure
 from raterwise.functions.weights import weights_or_optimal
 from raterwise.labels import Labels
 
-__all__ = [
-    "calibration_error",
-    "calibration_loss",
-    "dispersion_loss",
-    "epistemic_loss",
-    "expected_squared_loss",
-    "irreducible_loss",
-]
-
 
 def expected_squared_loss(
     probs: ArrayLike,

@@ -14,8 +14,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import labels_for_device, measure, summary_for, value_of
 from raterwise.labels import Labels
 
-__all__ = ["kde_ece", "smooth_ece"]
-
 
 def kde_ece(
     probs: ArrayLike,

@@ -14,8 +14,6 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions, as_labels, check_weights
 from raterwise.summaries import Plan, summarise
 
-__all__ = ["check_estimator", "labels_for_device", "measure", "summary_for", "value_of"]
-
 
 def measure(
     name: str,

@@ -11,15 +11,6 @@ from raterwise.choices import Debiasing, KernelQuestion, OnUnrated, Per, Questio
 from raterwise.functions.measure import check_estimator, measure
 from raterwise.labels import Labels
 
-__all__ = [
-    "average_calibration_error",
-    "canonical_ece",
-    "debiased_ece",
-    "kernel_calibration_error",
-    "kuiper_error",
-    "spiegelhalter_z",
-]
-
 
 def average_calibration_error(
     probs: ArrayLike,

@@ -8,8 +8,6 @@ from raterwise.choices import OnUnrated, Per
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
 
-__all__ = ["f1", "net_benefit", "npv", "ppv"]
-
 
 def ppv(
     probs: ArrayLike,

@@ -11,16 +11,6 @@ from raterwise.functions.measure import measure
 from raterwise.functions.weights import weights_or_optimal
 from raterwise.labels import Labels
 
-__all__ = [
-    "accuracy",
-    "brier",
-    "majority_accuracy",
-    "nll",
-    "ranked_log_score",
-    "ranked_probability_score",
-    "top_label_brier",
-]
-
 
 def accuracy(
     probs: ArrayLike,

@@ -24,8 +24,6 @@ from raterwise.questions import Question
 from raterwise.summaries import ScoreMasses, SortedPlan, SortedScores, summarise
 from raterwise.summaries.outside import with_outside_cases
 
-__all__ = ["auccc", "augrc", "aurc", "ccc_curve", "masses_of"]
-
 
 def ccc_curve(
     probs: ArrayLike,

@@ -9,8 +9,6 @@ import numpy as np
 
 from raterwise.predictions import Predictions
 
-__all__ = ["multi_rater"]
-
 
 def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]:
     """Return the multi-rater version of anybody's calibration error (MR section 2.2).

@@ -8,8 +8,6 @@ from raterwise.choices import Debiasing, OnSingle, OnUnrated, Singletons
 from raterwise.functions.measure import check_estimator, measure
 from raterwise.labels import Labels
 
-__all__ = ["grouping_loss", "refinement_loss"]
-
 
 def refinement_loss(
     probs: ArrayLike,

@@ -17,8 +17,6 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries import summarise
 
-__all__ = ["robust_ece", "robust_ece_mixture"]
-
 
 def robust_ece(
     probs: ArrayLike,

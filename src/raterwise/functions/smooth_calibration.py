@@ -10,8 +10,6 @@ from raterwise.choices import OnUnrated, Per
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
 
-__all__ = ["e50", "e90", "ici"]
-
 
 def ici(
     probs: ArrayLike,

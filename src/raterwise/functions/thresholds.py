@@ -14,8 +14,6 @@ from raterwise.choices import OnUnrated, Per
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
 
-__all__ = ["auroc", "average_precision", "sensitivity", "specificity"]
-
 
 def auroc(
     probs: ArrayLike,

@@ -8,12 +8,6 @@ from raterwise.choices import OnUnrated, Per
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
 
-__all__ = [
-    "calibration_intercept",
-    "calibration_slope",
-    "observed_expected_ratio",
-]
-
 
 def observed_expected_ratio(
     probs: ArrayLike,

@@ -12,8 +12,6 @@ from raterwise.labels import Labels
 from raterwise.metrics.proper import variance_components
 from raterwise.predictions import Predictions
 
-__all__ = ["optimal_weights", "weights_or_optimal"]
-
 
 def optimal_weights(probs: ArrayLike, labels: Labels | ArrayLike) -> NDArray[np.float64]:
     """Return the case weights with which the expected squared loss varies least.

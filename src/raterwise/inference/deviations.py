@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from raterwise.summaries import DeviationTable
 
-__all__ = ["ALL", "TOP", "Channel", "Statistic", "channels_of"]
-
 FloatArray = NDArray[np.float64]
 
 TOP, ALL = -1, -2

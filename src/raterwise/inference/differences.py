@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-__all__ = ["Ends", "difference_interval", "holm", "p_value"]
-
 Ends = tuple[float, float, float]
 """A value, and the low and high end of its interval."""
 

@@ -20,8 +20,6 @@ from raterwise.summaries import Plan
 from raterwise.summaries.digest import Digest, digest_of
 from raterwise.summaries.outside import with_outside
 
-__all__ = ["MAX_UNITS", "Units", "digest_in_memory", "multiplicities", "resampling_units"]
-
 IntArray = NDArray[np.int64]
 Units = tuple[IntArray, int]
 """The resampling unit of each case, and the number of units."""

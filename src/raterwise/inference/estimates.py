@@ -36,8 +36,6 @@ from raterwise.inference.small import (
 from raterwise.recipes.common import Options
 from raterwise.results import Estimate
 
-__all__ = ["RaterMeans", "blank", "estimate", "mean_estimate", "mean_over_units"]
-
 FloatArray = NDArray[np.float64]
 
 MORE_THAN_SEEN = 2.0

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from raterwise.inference.deviations import TOP, Channel
 from raterwise.summaries import DeviationTable
 
-__all__ = ["Evidence", "Moments", "simulated_p_values", "step_down", "two_sided"]
-
 FloatArray = NDArray[np.float64]
 
 LEAN = 25

@@ -17,16 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.inference.jackknife import checked_level
 from raterwise.inference.noise import share_as_large
-
-__all__ = [
-    "CalibrationInterval",
-    "Interval",
-    "bias_corrected_interval",
-    "calibrated_noise",
-    "calibration_interval",
-    "percentile_interval",
-]
 
 FloatArray = NDArray[np.float64]
 Norm = Callable[[FloatArray], FloatArray]
@@ -115,7 +107,7 @@ def calibration_interval(
     >>> float(ece(noise[0])), interval.low, interval.high
     (0.11, 0.0, 0.16)
     """
-    tail = (1 - _checked_level(level)) / 2
+    tail = (1 - checked_level(level)) / 2
     table, resampled = _checked_tables(deviation, noise)
     resampled = resampled * _expansion(units, tail)
     test = _Inversion(norm, table, _believable(resampled, least_noise))
@@ -173,7 +165,7 @@ def percentile_interval(
     """
     from scipy.special import ndtr
 
-    tail = (1 - _checked_level(level)) / 2
+    tail = (1 - checked_level(level)) / 2
     defined, undefined = _defined(replicates)
     low, high = np.quantile(defined, ndtr(_normal_ends(tail, units)))
     return Interval(float(low), float(high), undefined)
@@ -206,7 +198,7 @@ def bias_corrected_interval(
     """
     from scipy.special import ndtr, ndtri
 
-    tail = (1 - _checked_level(level)) / 2
+    tail = (1 - checked_level(level)) / 2
     if not np.isfinite(value):
         raise InvalidInputError(f"value: must be finite; got {value}")
     defined, undefined = _defined(replicates)
@@ -390,12 +382,6 @@ def _defined(replicates: ArrayLike, name: str = "replicates") -> tuple[FloatArra
     if defined.size == 0:
         raise UndefinedMetricError(f"{name}: the metric is undefined in all {values.size} of them")
     return defined, values.size - defined.size
-
-
-def _checked_level(level: float) -> float:
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level: must lie between 0 and 1, both excluded; got {level}")
-    return level
 
 
 def _checked_tables(deviation: ArrayLike, noise: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -22,8 +22,6 @@ from raterwise.inference.small import gap_interval
 from raterwise.recipes.common import Options
 from raterwise.summaries import through
 
-__all__ = ["invert"]
-
 FloatArray = NDArray[np.float64]
 
 CONSISTENCY = 9

@@ -18,19 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 
-__all__ = [
-    "Crossed",
-    "Linearised",
-    "crossed",
-    "linearise",
-    "noise_expansion",
-    "normal_quantile",
-    "resampling_of",
-    "student_interval",
-    "student_quantile",
-    "two_sided_p",
-]
-
 FloatArray = NDArray[np.float64]
 Ends = tuple[float, float]
 
@@ -233,17 +220,18 @@ def student_quantile(found: Linearised, level: float) -> float:
     """Return t of the two-sided interval of this level."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(found.freedom, (1 + _checked(level)) / 2))
+    return float(stdtrit(found.freedom, (1 + checked_level(level)) / 2))
 
 
 def normal_quantile(level: float) -> float:
     """Return z of the two-sided interval of this level: 1.96 for 0.95."""
     from scipy.special import ndtri
 
-    return float(ndtri((1 + _checked(level)) / 2))
+    return float(ndtri((1 + checked_level(level)) / 2))
 
 
-def _checked(level: float) -> float:
+def checked_level(level: float) -> float:
+    """Return the level of an interval; refuse what is none."""
     if not 0 < level < 1:
         raise InvalidInputError(f"level: must lie between 0 and 1, both excluded; got {level}")
     return level

@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["LevelTest", "level_test", "step_down"]
-
 FloatArray = NDArray[np.float64]
 Formula = Callable[[FloatArray], FloatArray]
 Grouped = Callable[[NDArray[Any], int], FloatArray]

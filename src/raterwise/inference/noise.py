@@ -14,18 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.summaries import through
 
-__all__ = [
-    "calibrated_draws",
-    "coarser_cells",
-    "design_effect",
-    "in_concert",
-    "p_of_calibration",
-    "propagated_noise",
-    "share_as_large",
-    "soft_noise",
-    "zero_tested_ends",
-]
-
 FloatArray = NDArray[np.float64]
 Norm = Callable[[FloatArray], FloatArray]
 CLEAR = 0.05

@@ -19,8 +19,6 @@ from raterwise.inference.passes import Pass
 from raterwise.recipes.common import Options
 from raterwise.summaries import through
 
-__all__ = ["tested"]
-
 SIGNS = 11
 """The stream of random numbers that draws the signs."""
 

@@ -21,8 +21,6 @@ from raterwise.inference.settings import Settings
 from raterwise.results import DIGITS, Estimate, Results
 from raterwise.summaries.fingerprint import unlike_part
 
-__all__ = ["Difference", "differences", "ranking", "require_pairs"]
-
 FloatArray = NDArray[np.float64]
 Drawn = tuple[FloatArray, FloatArray]
 

@@ -25,8 +25,6 @@ from raterwise.summaries import BinPlan, BinTable
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.outside import takes_outside
 
-__all__ = ["PAIRS", "Asked", "Pass"]
-
 FloatArray = NDArray[Any]
 Asked = Mapping[str, tuple[Metric, Options]]
 """Metrics by their names, each with its options."""

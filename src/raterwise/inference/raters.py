@@ -24,17 +24,6 @@ from raterwise.predictions import Predictions
 from raterwise.summaries import summarise
 from raterwise.summaries.outside import with_outside_cases
 
-__all__ = [
-    "RATERS_SHARE",
-    "Panel",
-    "Panels",
-    "RaterDraws",
-    "panel_of",
-    "resampled_raters",
-    "spread_of_raters",
-    "summaries_by_panel",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Panel = tuple[int, ...]

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError
 
-__all__ = ["UNITS", "Progress", "Settings", "silent"]
-
 Progress = Callable[[str, float], None]
 """Called with a description and the fraction done."""
 

@@ -24,15 +24,6 @@ from raterwise.inference.jackknife import (
     student_quantile,
 )
 
-__all__ = [
-    "gap_interval",
-    "loss_interval",
-    "proportion_interval",
-    "ratio_interval",
-    "separation_interval",
-    "signed_loss_interval",
-]
-
 FloatArray = NDArray[np.float64]
 Ends = tuple[float, float]
 

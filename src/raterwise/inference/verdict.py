@@ -24,8 +24,6 @@ from raterwise.inference.evidence import Evidence, simulated_p_values, step_down
 from raterwise.predictions import Predictions
 from raterwise.summaries import DeviationPlan, DeviationSums, DeviationTable, summarise
 
-__all__ = ["About", "Counting", "Deviation", "Verdict", "judge", "judge_sums"]
-
 
 @dataclass(frozen=True)
 class Deviation:

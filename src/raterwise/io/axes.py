@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["KNOWN_KEYS", "check_axes", "order_of", "ordered"]
-
 Array = NDArray[Any]
 
 KNOWN_KEYS = {"probabilities": "zyx", "softmax": "zyx"}

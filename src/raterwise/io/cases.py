@@ -21,8 +21,6 @@ from raterwise.io.sources import open_table
 from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
 from raterwise.predictions import Predictions
 
-__all__ = ["TableColumns", "predictions_of_tables", "read_cases", "read_tables"]
-
 PathOrName = str | PathLike[str]
 
 

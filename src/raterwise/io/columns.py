@@ -10,8 +10,6 @@ from collections.abc import Collection
 
 from raterwise.io.sources import TableFile, listed
 
-__all__ = ["unused_columns", "unused_notes"]
-
 LOOKS_LIKE = {
     "a rater": (
         re.compile(r"(reader|rater|annotator|radiologist|observer|expert)([ _.-]|\d|$)", re.I),

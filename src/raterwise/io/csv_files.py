@@ -20,8 +20,6 @@ from raterwise.errors import InvalidInputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CsvFormat", "read_columns", "recognise"]
-
 TAB = "\t"
 DELIMITERS = ",;\t|"
 HEAD_BYTES = 1 << 16

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, RaterwiseError
 
-__all__ = ["SENSELESS", "check_fits", "making_sense", "one_line", "read_archive", "read_json"]
-
 MOST_JSON = 1 << 30
 """Bytes of the largest JSON file that is read."""
 MOST_DEPTH = 200

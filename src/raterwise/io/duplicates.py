@@ -11,8 +11,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.sources import TableFile
 from raterwise.io.values import id_at
 
-__all__ = ["DUPLICATES", "WAYS_OUT", "chosen_of_each", "one_of_each", "refuse_repeated"]
-
 Array = NDArray[Any]
 
 DUPLICATES = ("error", "keep", "average", "last")

@@ -14,8 +14,6 @@ from raterwise.io.damaged import check_fits, one_line
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_sheet"]
-
 
 def read_sheet(path: Path) -> tuple[pa.Table, str]:
     """Return the first sheet as a table, and a note where there are others; "" otherwise.

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["check_can_write", "replaced", "write_bytes_atomically", "write_text_atomically"]
-
 
 def check_can_write(path: str | PathLike[str]) -> Path:
     """Return `path` where a file could be put: in a folder that may be written, not over a folder.

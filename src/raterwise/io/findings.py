@@ -34,8 +34,6 @@ from raterwise.io.sources import TableFile, listed, open_table
 from raterwise.io.tables import JoinReport, PredictionTable, matched
 from raterwise.io.values import as_ids, as_whole_numbers, as_yes_or_no, id_at
 
-__all__ = ["FindingRatings", "Findings", "join_findings", "read_finding_ratings"]
-
 Array = NDArray[Any]
 Counts = NDArray[np.int64]
 Answers = NDArray[np.int8]

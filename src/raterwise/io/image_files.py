@@ -23,17 +23,6 @@ from raterwise.errors import InvalidInputError, missing_extra
 from raterwise.io.axes import KNOWN_KEYS
 from raterwise.io.damaged import check_fits, read_archive
 
-__all__ = [
-    "imaging_module",
-    "read_nifti",
-    "read_npy",
-    "read_npz",
-    "read_png",
-    "read_tiff",
-    "read_zarr",
-    "unreadable",
-]
-
 Array = NDArray[Any]
 
 PACKAGES = {"PIL": "pillow"}

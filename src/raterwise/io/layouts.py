@@ -15,25 +15,6 @@ from raterwise.io.columns import unused_columns
 from raterwise.io.sources import TableFile, listed
 from raterwise.rules import did_you_mean
 
-__all__ = [
-    "CASE_COLUMNS",
-    "LAYOUT_ARGUMENTS",
-    "RATER_COLUMNS",
-    "RATER_PREFIXES",
-    "RATING_COLUMNS",
-    "RatingColumns",
-    "columns_beside",
-    "count_columns",
-    "find_id_column",
-    "has_ids",
-    "layout_of",
-    "rating_columns",
-    "usual_column",
-    "usual_layouts",
-    "usual_names",
-    "wide_columns",
-]
-
 LAYOUT_ARGUMENTS = {
     "wide": ("rater_columns", "rater_prefix"),
     "long": ("rater_column", "rating_column"),

@@ -14,8 +14,6 @@ from raterwise.io.axes import check_axes
 from raterwise.io.csv_files import recognise
 from raterwise.rules import did_you_mean
 
-__all__ = ["CaseFiles", "read_by", "read_manifest"]
-
 REQUIRED = ("case", "probabilities", "raters")
 KNOWN = (*REQUIRED, "mask", "patient", "spacing", "rater_names", "axes")
 

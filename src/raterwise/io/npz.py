@@ -43,8 +43,6 @@ from raterwise.io.values import (
 )
 from raterwise.labels import Labels
 
-__all__ = ["NpzArrays", "is_npz", "labels_of_npz", "read_npz"]
-
 Array = NDArray[Any]
 
 KNOWN = (

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from raterwise.errors import InvalidInputError
 
-__all__ = ["JOB_FILE", "checkpoint_files", "refuse_overwriting"]
-
 JOB_FILE = "job.json"
 """Of a checkpoint: what the run is about."""
 

@@ -11,8 +11,6 @@ from collections.abc import Collection
 
 from raterwise.io.sources import TableFile
 
-__all__ = ["unused_patients"]
-
 NAMES = re.compile(
     "(patients?|pat|pt|subjects?|subj|person|participant|individual|proband|casegroup|mrn|p)"
     "(id|nr|no|num|number|name|key|uid|code)?"

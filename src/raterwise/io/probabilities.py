@@ -15,15 +15,6 @@ from raterwise.io.sources import TableFile, listed
 from raterwise.io.values import id_at
 from raterwise.rules import did_you_mean, spelled
 
-__all__ = [
-    "check_names",
-    "check_probabilities",
-    "class_names_of",
-    "normalized",
-    "probability_columns",
-    "rounding_room",
-]
-
 Array = NDArray[Any]
 
 HALF_A_PERCENT = 0.005

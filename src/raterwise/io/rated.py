@@ -15,8 +15,6 @@ from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.sources import open_table
 from raterwise.io.values import as_ids, different_texts
 
-__all__ = ["RatedTable", "read_rated"]
-
 MOST_STEPS = 100
 """Up to how many steps a scale of whole numbers has, those that nobody used among them."""
 

@@ -37,8 +37,6 @@ from raterwise.io.values import (
 )
 from raterwise.labels import Labels, Ratings
 
-__all__ = ["Coding", "RatingTable", "encoded", "read_ratings", "unique_ids"]
-
 Array = NDArray[Any]
 
 

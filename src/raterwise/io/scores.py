@@ -21,16 +21,8 @@ from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from raterwise.io.patients import unused_patients
 from raterwise.io.sources import listed, open_table
 from raterwise.io.tables import PredictionTable
-from raterwise.io.values import (
-    as_class_codes,
-    as_ids,
-    as_numbers,
-    labels_of_codes,
-    refuse_repeats,
-)
+from raterwise.io.values import as_class_codes, as_ids, as_numbers, labels_of_codes, refuse_repeats
 from raterwise.labels import Labels
-
-__all__ = ["read_features", "read_logits", "read_numbers", "read_outside"]
 
 Array = NDArray[Any]
 

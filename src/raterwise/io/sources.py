@@ -18,16 +18,6 @@ from raterwise.rules import did_you_mean
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "FORMATS",
-    "TableFile",
-    "existing_file",
-    "file_format",
-    "listed",
-    "matching_files",
-    "open_table",
-]
-
 FORMATS = {
     ".csv": "csv",
     ".tsv": "csv",

@@ -30,12 +30,7 @@ from raterwise.io.probabilities import (
 )
 from raterwise.io.ratings import Coding, RatingTable, read_ratings
 from raterwise.io.sources import TableFile, existing_file, listed, open_table
-from raterwise.io.values import (
-    as_ids,
-    as_numbers,
-    labels_of_codes,
-    refuse_repeats,
-)
+from raterwise.io.values import as_ids, as_numbers, labels_of_codes, refuse_repeats
 from raterwise.labels import Labels
 
 __all__ = [

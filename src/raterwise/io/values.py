@@ -21,18 +21,6 @@ from raterwise.rules import did_you_mean
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "as_class_codes",
-    "as_ids",
-    "as_numbers",
-    "as_whole_numbers",
-    "as_yes_or_no",
-    "different_texts",
-    "id_at",
-    "labels_of_codes",
-    "refuse_repeats",
-]
-
 Array = NDArray[Any]
 
 UNKNOWN = -2

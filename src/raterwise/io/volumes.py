@@ -22,14 +22,6 @@ from raterwise.io.axes import check_axes, order_of, ordered
 from raterwise.io.files import check_can_write, replaced
 from raterwise.io.manifests import CaseFiles
 
-__all__ = [
-    "ImageSet",
-    "Volume",
-    "read_images",
-    "read_volume",
-    "write_nifti",
-]
-
 Array = NDArray[Any]
 
 SLICES = (".png", ".tif", ".tiff")

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["add_coincidences", "add_fleiss_sums", "sum_traded_blocks"]
-
 Array = Any
 
 # SplitMix64 (Steele, Lea & Flood 2014): a seed per permutation, so that neither the order in which

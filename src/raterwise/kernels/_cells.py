@@ -9,8 +9,6 @@ from numba import njit
 
 from raterwise.kernels._four import add_four
 
-__all__ = ["FINE_FIELDS", "PLACES", "UNIT_FIELDS", "add_cell_sums", "add_single_labels"]
-
 Array = Any
 
 FINE_FIELDS = 10

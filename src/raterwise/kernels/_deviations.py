@@ -15,8 +15,6 @@ from numba import njit
 
 from raterwise.kernels._four import add_four
 
-__all__ = ["FIELDS", "PLACES", "UNIT_FIELDS", "add_deviations", "add_single_labels", "add_votes"]
-
 Array = Any
 
 FIELDS = 24

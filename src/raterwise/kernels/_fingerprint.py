@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["add_up", "of_classes", "of_counts", "of_ratings"]
-
 
 @njit(nogil=True, cache=True)
 def _mixed(x: Any) -> Any:

@@ -7,8 +7,6 @@ from typing import Any
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import extending, types
 
-__all__ = ["add_four"]
-
 intrinsic: Any = extending.intrinsic
 
 

@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["LANES", "NOTHING", "beta_cell_sums", "beta_sums", "dirichlet_sums"]
-
 Array = Any
 
 NOTHING = -1e300

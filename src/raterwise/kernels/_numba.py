@@ -14,16 +14,6 @@ from numba import njit
 
 from raterwise.kernels._four import add_four
 
-__all__ = [
-    "FIELDS",
-    "add_bin_sums",
-    "add_single_labels",
-    "add_soft_bin_sums",
-    "concordance",
-    "gaussian_shares",
-    "read_rows",
-]
-
 Array = Any
 
 FIELDS = 8

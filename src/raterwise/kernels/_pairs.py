@@ -8,8 +8,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["decayed_pairs"]
-
 
 @njit(nogil=True, cache=True)
 def decayed_pairs(values: NDArray[Any], decay: NDArray[Any]) -> NDArray[Any]:

@@ -16,8 +16,6 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import core, extending, njit, types
 
-__all__ = ["TOGETHER", "occupied_cells", "resampling_kernel"]
-
 Array = Any
 intrinsic: Any = extending.intrinsic
 cgutils: Any = core.cgutils

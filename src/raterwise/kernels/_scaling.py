@@ -7,8 +7,6 @@ from typing import Any
 
 from numba import njit
 
-__all__ = ["add_observed_gaps", "add_tempered_sums"]
-
 Array = Any
 
 

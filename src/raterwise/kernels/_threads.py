@@ -10,8 +10,6 @@ from contextvars import ContextVar, copy_context
 from functools import lru_cache
 from typing import TypeVar
 
-__all__ = ["in_threads", "number_of_threads", "with_threads"]
-
 MOST_HELPERS = 64
 _ALLOWED: ContextVar[int | None] = ContextVar("allowed", default=None)
 """The one setting of the whole library; None is as many as there are processors."""

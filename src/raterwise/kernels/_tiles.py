@@ -30,16 +30,6 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import extending, njit, types
 
-__all__ = [
-    "MOST_BINS",
-    "MOST_CLASSES",
-    "ROWS",
-    "are_usual",
-    "has_usual_edges",
-    "per_class_loop",
-    "top_label_loop",
-]
-
 Array = Any
 Value = Any
 intrinsic: Any = extending.intrinsic

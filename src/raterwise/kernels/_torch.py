@@ -16,18 +16,6 @@ from torch import Tensor
 
 from raterwise.kernels import _triton
 
-__all__ = [
-    "FIELDS",
-    "add_bin_sums",
-    "add_soft_bin_sums",
-    "concordance",
-    "gaussian_shares",
-    "locate",
-    "read_rows",
-    "score_masses",
-    "sums_by_cell",
-]
-
 FIELDS = 8
 """Sums kept per bin: cases, w, w², w z, w μ, w (μ-z)², w μ², w v."""
 BLOCK = 2048

@@ -13,8 +13,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["canonical_kde", "score_kde"]
-
 POINTS, CENTRES = 2048, 8192
 """Pairs of a tile: 128 MB in float64."""
 EPSILON = torch.finfo(torch.float64).eps

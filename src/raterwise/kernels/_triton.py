@@ -17,17 +17,6 @@ from torch import Tensor
 from raterwise.kernels import _triton_programs as kernels
 from raterwise.kernels._triton_programs import triton
 
-__all__ = [
-    "bin_sums",
-    "can_run",
-    "cell_sums",
-    "per_class_sums",
-    "read_rows",
-    "soft_bin_sums",
-    "top_label_sums",
-]
-
-
 BLOCK = 128
 """Rows that a program reads at a time."""
 PROGRAMS_EACH = 16

@@ -15,16 +15,6 @@ from numba import njit
 from raterwise.kernels._numba import FIELDS
 from raterwise.kernels._tiles import UNIT
 
-__all__ = [
-    "QUESTION_CODES",
-    "add_binary_voxels",
-    "are_probabilities",
-    "count_labels",
-    "count_one_hot",
-    "count_votes",
-    "score_binary_voxels",
-]
-
 Array = Any
 
 TOP_LABEL, POSITIVE, PER_CLASS, PREDICTED_CLASS, DISAGREEMENT, LOG = range(6)

@@ -14,14 +14,6 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import choose
 
-__all__ = [
-    "SCALES",
-    "coincidence_sums",
-    "fleiss_from_sums",
-    "fleiss_sums",
-    "krippendorff_from_coincidences",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
 

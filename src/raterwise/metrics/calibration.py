@@ -17,23 +17,6 @@ from raterwise.metrics.proper import require_equal_weights
 from raterwise.summaries.bin_table import BinTable
 from raterwise.summaries.sorted_scores import ScoreMasses
 
-__all__ = [
-    "adaptive_edges",
-    "average_calibration_error",
-    "canonical_ece",
-    "debiased_ece",
-    "ece",
-    "kernel_error",
-    "ks_error",
-    "kuiper_error",
-    "mce",
-    "norm_error",
-    "rms_ce",
-    "robust_ece",
-    "sce",
-    "sweep_edges",
-]
-
 FloatArray = NDArray[Any]
 
 SMALL, LARGE = 1e-100, 1e100

@@ -15,24 +15,6 @@ from numpy.typing import NDArray
 
 from raterwise.summaries.cells import CellSums, fine_cells
 
-__all__ = [
-    "adaptive",
-    "auccc",
-    "augrc",
-    "aurc",
-    "auroc",
-    "average_precision",
-    "failure_average_precision",
-    "fpr",
-    "ends_of_cells",
-    "kde_of_cells",
-    "kernel_of_cells",
-    "ks",
-    "kuiper",
-    "smooth",
-    "sweep",
-]
-
 FloatArray = NDArray[np.float64]
 Options = Mapping[str, Any]
 
@@ -80,17 +62,11 @@ def ends_of_cells(sums: CellSums) -> Iterator[tuple[FloatArray, ...]]:
         yield cells.mass, cells.hits, cells.low, cells.mean, cells.high
 
 
-def auccc(sums: CellSums, value: float, options: Options) -> float:
-    """Pairs of a right and a wrong case within a cell count half, and could count 0 or 1."""
-    cells = _cells(sums, 0)
-    wrong = cells.mass - cells.hits
-    hidden = np.where(cells.tied, 0, 0.5 * cells.hits * wrong).sum()
-    pairs = cells.hits.sum() * wrong.sum()
-    return float(hidden / pairs) if pairs > 0 else 0.0
-
-
 def auroc(sums: CellSums, value: float, options: Options) -> float:
-    """As that of AUCCC, on average over the classes that have positives and negatives."""
+    """Pairs of a right and a wrong case within a cell count half, and could count 0 or 1.
+
+    On average over the channels that have positives and negatives.
+    """
     each = []
     for channel in range(len(sums.fine)):
         cells = _cells(sums, channel)
@@ -99,6 +75,10 @@ def auroc(sums: CellSums, value: float, options: Options) -> float:
         if pairs > 0:
             each.append(np.where(cells.tied, 0, 0.5 * cells.hits * wrong).sum() / pairs)
     return float(np.mean(each)) if each else 0.0
+
+
+auccc = auroc
+"""Of the one channel that a confidence is."""
 
 
 def average_precision(sums: CellSums, value: float, options: Options) -> float:
@@ -164,23 +144,23 @@ def aurc(sums: CellSums, value: float, options: Options) -> float:
 
 
 def ks(sums: CellSums, value: float, options: Options) -> float:
-    """Between two edges the cumulative gap can rise by its hits, or fall by its misses, first."""
-    highest = total = 0.0
-    for channel in range(len(sums.fine)):
-        cells = _cells(sums, channel)
-        gap = cells.hits - cells.mass * cells.mean
-        before = np.cumsum(gap) - gap
-        up = np.where(cells.tied, 0, cells.hits * (1 - cells.low))
-        down = np.where(cells.tied, 0, (cells.mass - cells.hits) * cells.high)
-        reach = np.maximum(np.abs(before + up), np.abs(before - down))
-        highest += max(float(reach.max(initial=0)), float(np.abs(before + gap).max(initial=0)))
-        total += float(cells.mass.sum())
-    return max(highest / total - value, 0.0)
+    """The largest that the cumulative gap can be within a cell; see `_reaches`."""
+    reaches, total = _reaches(sums)
+    return max(sum(max(high, -low) for high, low in reaches) / total - value, 0.0)
 
 
 def kuiper(sums: CellSums, value: float, options: Options) -> float:
     """The highest the cumulative gap can be within a cell, less the lowest, as in `ks`."""
-    reach = total = 0.0
+    reaches, total = _reaches(sums)
+    return max(sum(high - low for high, low in reaches) / total - value, 0.0)
+
+
+def _reaches(sums: CellSums) -> tuple[list[tuple[float, float]], float]:
+    """Return the highest and lowest cumulative gap of each channel, and the mass of all.
+
+    Between two edges the gap can rise by its hits, or fall by its misses, first.
+    """
+    reaches, total = [], 0.0
     for channel in range(len(sums.fine)):
         cells = _cells(sums, channel)
         gap = cells.hits - cells.mass * cells.mean
@@ -190,9 +170,9 @@ def kuiper(sums: CellSums, value: float, options: Options) -> float:
         ends = before + gap
         high = max(float((before + up).max(initial=0)), float(ends.max(initial=0)))
         low = min(float((before - down).min(initial=0)), float(ends.min(initial=0)))
-        reach += high - low
+        reaches.append((high, low))
         total += float(cells.mass.sum())
-    return max(reach / total - value, 0.0)
+    return reaches, total
 
 
 def fpr(sums: CellSums, value: float, options: Options) -> float:

@@ -15,14 +15,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.metrics import proper
 from raterwise.summaries.bin_table import BinTable
 
-__all__ = [
-    "histograms",
-    "mean_statistic",
-    "statistic_calibration_loss",
-    "statistic_loss",
-    "statistic_of_histograms",
-]
-
 FloatArray = NDArray[np.float64]
 Statistic = Callable[..., Any]
 

@@ -16,22 +16,6 @@ from numpy.typing import NDArray
 from raterwise.metrics import ranking
 from raterwise.summaries import BinTable
 
-__all__ = [
-    "Confusion",
-    "auroc",
-    "average_precision",
-    "confusion",
-    "f1",
-    "mean_over_classes",
-    "net_benefit",
-    "net_benefit_parts",
-    "npv",
-    "of_raters",
-    "ppv",
-    "sensitivity",
-    "specificity",
-]
-
 Array = NDArray[Any]
 
 NOTHING = 1e-12

@@ -14,24 +14,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.rules import check_squared_weights
 from raterwise.summaries.bin_table import BinTable
 
-__all__ = [
-    "brier",
-    "calibration_error",
-    "calibration_loss",
-    "dispersion_loss",
-    "epistemic_loss",
-    "expected_squared_loss",
-    "grouping_loss",
-    "irreducible_loss",
-    "mean_hit",
-    "mean_score",
-    "refinement_loss",
-    "require_equal_weights",
-    "spiegelhalter_z",
-    "unequal_weights",
-    "variance_components",
-]
-
 FloatArray = NDArray[Any]
 
 

@@ -14,18 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "CCCCurve",
-    "auccc",
-    "augrc",
-    "aurc",
-    "ccc_curve",
-    "excess_aurc",
-    "failure_average_precision",
-    "fpr_at_tpr",
-    "near_one",
-]
-
 FloatArray = NDArray[Any]
 
 TOGETHER = 1 << 17

@@ -25,17 +25,6 @@ from raterwise.densities.loess import weighted_quantile
 from raterwise.metrics.ranking import near_one
 from raterwise.summaries.bin_table import BinTable
 
-__all__ = [
-    "calibration_in_the_large",
-    "intercept_of_table",
-    "log_odds",
-    "observed_expected_ratio",
-    "quantile_of_errors",
-    "recalibration",
-    "separated",
-    "slope_of_table",
-]
-
 FloatArray = NDArray[Any]
 
 NOTHING = 1e-12

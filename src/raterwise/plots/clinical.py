@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,8 +16,6 @@ from raterwise.plots.style import axes, colour_of, identity, in_style, plain, ti
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PrecisionRecallDisplay", "RocDisplay"]
-
 BAND: dict[str, Any] = {"alpha": 0.18, "lw": 0, "zorder": 2}
 
 
@@ -25,12 +23,59 @@ class _Ranked:
     """A curve over all thresholds with its band."""
 
     _legend: Any = "lower right"
+    _curve_of: Any
+    """Makes the curve of predictions."""
+
+    def __init__(self, curve: Any) -> None:
+        self.curve = curve
+
+    @classmethod
+    def from_predictions(
+        cls,
+        probs: ArrayLike,
+        labels: Labels | ArrayLike,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        colour: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the curve of predictions.
+
+        Parameters
+        ----------
+        probs : array-like of shape (N, K) or (N,)
+            Class probabilities; (N,) are those of class 1 of two.
+        labels : Labels or array-like of shape (N,)
+            What the raters said, or one class per case.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        name : str, default None
+            For the legend.
+        colour : str, default None
+            Of the curve; by default the next of the palette.
+        **options : Any
+            Those of `raterwise.roc_curve` or `raterwise.precision_recall_curve`, such as `groups`
+            and `positive`.
+
+        Returns
+        -------
+        RocDisplay or PrecisionRecallDisplay
+            Itself, drawn.
+
+        Examples
+        --------
+        >>> display = RocDisplay.from_predictions([0.9, 0.2], [1, 0], resamples=0, name="net")
+        >>> display.line_.get_label()
+        'net (AUROC 1.000)'
+        """
+        return cls(cls._curve_of(probs, labels, **options)).plot(ax, name=name, colour=colour)
 
     @in_style
     def plot(
         self, ax: Axes | None = None, *, name: str | None = None, colour: str | None = None,
         **line: Any,
-    ) -> Any:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Draw the curve.
 
         Parameters
@@ -104,52 +149,8 @@ class RocDisplay(_Ranked):
     'AUROC 0.750'
     """
 
-    def __init__(self, curve: RocCurve) -> None:
-        self.curve = curve
-
-    @classmethod
-    def from_predictions(
-        cls,
-        probs: ArrayLike,
-        labels: Labels | ArrayLike,
-        *,
-        ax: Axes | None = None,
-        name: str | None = None,
-        colour: str | None = None,
-        **options: Any,
-    ) -> RocDisplay:
-        """Draw the curve of predictions.
-
-        Parameters
-        ----------
-        probs : array-like of shape (N, K) or (N,)
-            Class probabilities; (N,) are those of class 1 of two.
-        labels : Labels or array-like of shape (N,)
-            What the raters said, or one class per case.
-        ax : Axes, default None
-            Where to draw; by default a new figure.
-        name : str, default None
-            For the legend.
-        colour : str, default None
-            Of the curve; by default the next of the palette.
-        **options : Any
-            Those of `raterwise.roc_curve`, such as `groups` and `positive`.
-
-        Returns
-        -------
-        RocDisplay
-            Itself, drawn.
-
-        Examples
-        --------
-        >>> display = RocDisplay.from_predictions([0.9, 0.2], [1, 0], resamples=0, name="net")
-        >>> display.line_.get_label()
-        'net (AUROC 1.000)'
-        """
-        display: RocDisplay = cls(roc_curve(probs, labels, **options)).plot(
-            ax, name=name, colour=colour
-        )
-        return display
+    curve: RocCurve
+    _curve_of = staticmethod(roc_curve)
 
     def _drawn(self) -> tuple[Any, Any, Any, Any, str]:
         c = self.curve
@@ -187,53 +188,9 @@ class PrecisionRecallDisplay(_Ranked):
     'average precision 0.833'
     """
 
+    curve: PrecisionRecallCurve
+    _curve_of = staticmethod(precision_recall_curve)
     _legend = "upper right"
-
-    def __init__(self, curve: PrecisionRecallCurve) -> None:
-        self.curve = curve
-
-    @classmethod
-    def from_predictions(
-        cls,
-        probs: ArrayLike,
-        labels: Labels | ArrayLike,
-        *,
-        ax: Axes | None = None,
-        name: str | None = None,
-        colour: str | None = None,
-        **options: Any,
-    ) -> PrecisionRecallDisplay:
-        """Draw the curve of predictions.
-
-        Parameters
-        ----------
-        probs : array-like of shape (N, K) or (N,)
-            Class probabilities; (N,) are those of class 1 of two.
-        labels : Labels or array-like of shape (N,)
-            What the raters said, or one class per case.
-        ax : Axes, default None
-            Where to draw; by default a new figure.
-        name : str, default None
-            For the legend.
-        colour : str, default None
-            Of the curve; by default the next of the palette.
-        **options : Any
-            Those of `raterwise.precision_recall_curve`, such as `groups` and `positive`.
-
-        Returns
-        -------
-        PrecisionRecallDisplay
-            Itself, drawn.
-
-        Examples
-        --------
-        >>> display = PrecisionRecallDisplay.from_predictions([0.9, 0.2], [1, 0], resamples=0)
-        >>> display.ax_.get_ylabel()
-        'Positive predictive value'
-        """
-        curve = precision_recall_curve(probs, labels, **options)
-        display: PrecisionRecallDisplay = cls(curve).plot(ax, name=name, colour=colour)
-        return display
 
     def _drawn(self) -> tuple[Any, Any, Any, Any, str]:
         c = self.curve

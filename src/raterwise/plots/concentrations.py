@@ -17,8 +17,6 @@ from raterwise.plots.style import axes, in_style, tidy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["OptimalConcentrationDisplay"]
-
 PROBABILITIES = (0.001, 0.01, *(k / 10 for k in range(1, 10)), 0.99, 0.999)
 STRENGTHS = tuple(np.geomspace(1e-4, 1, 25).tolist())
 

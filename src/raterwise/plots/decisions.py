@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,10 +19,42 @@ from raterwise.results import Results
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["DecisionDisplay", "OutcomeDisplay"]
+
+class _Decisions:
+    """A picture of a decision curve."""
+
+    def __init__(self, curve: Any) -> None:
+        self.curve = curve
+
+    @classmethod
+    def from_results(cls, results: Results, *, ax: Axes | None = None) -> Self:
+        """Draw the curve, or the distribution, that results hold.
+
+        Parameters
+        ----------
+        results : Results
+            Of `evaluate` with "auroc", of two classes.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+
+        Returns
+        -------
+        DecisionDisplay or OutcomeDisplay
+            Itself, drawn.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> results = rw.evaluate([0.9, 0.2, 0.4], [1, 0, 1], "auroc", resamples=0)
+        >>> len(DecisionDisplay.from_results(results).lines_)
+        3
+        """
+        display: Any = cls(DecisionCurve.from_dict(curve_in(results.curves, "operating", "auroc")))
+        drawn: Self = display.plot(ax)
+        return drawn
 
 
-class DecisionDisplay:
+class DecisionDisplay(_Decisions):
     """The decision curve: net benefit of the model, of one more rater, of everybody, of nobody.
 
     Parameters
@@ -87,34 +119,8 @@ class DecisionDisplay:
         """
         return cls(decision_curve(probs, labels, **options)).plot(ax)
 
-    @classmethod
-    def from_results(cls, results: Results, *, ax: Axes | None = None) -> DecisionDisplay:
-        """Draw the curve that results hold.
-
-        Parameters
-        ----------
-        results : Results
-            Of `evaluate` with "auroc", of two classes.
-        ax : Axes, default None
-            Where to draw; by default a new figure.
-
-        Returns
-        -------
-        DecisionDisplay
-            Itself, drawn.
-
-        Examples
-        --------
-        >>> import raterwise as rw
-        >>> results = rw.evaluate([0.9, 0.2, 0.4], [1, 0, 1], "auroc", resamples=0)
-        >>> len(DecisionDisplay.from_results(results).lines_)
-        3
-        """
-        curve = DecisionCurve.from_dict(curve_in(results.curves, "operating", "auroc"))
-        return cls(curve).plot(ax)
-
     @in_style
-    def plot(self, ax: Axes | None = None) -> DecisionDisplay:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw the curves.
 
         Parameters
@@ -160,7 +166,7 @@ class DecisionDisplay:
         return self
 
 
-class OutcomeDisplay:
+class OutcomeDisplay(_Decisions):
     """How the probabilities are distributed where raters say yes and where they say no.
 
     Parameters
@@ -185,37 +191,8 @@ class OutcomeDisplay:
     'Predicted probability'
     """
 
-    def __init__(self, curve: DecisionCurve) -> None:
-        self.curve = curve
-
-    @classmethod
-    def from_results(cls, results: Results, *, ax: Axes | None = None) -> OutcomeDisplay:
-        """Draw the distribution that results hold.
-
-        Parameters
-        ----------
-        results : Results
-            Of `evaluate` with "auroc", of two classes.
-        ax : Axes, default None
-            Where to draw; by default a new figure.
-
-        Returns
-        -------
-        OutcomeDisplay
-            Itself, drawn.
-
-        Examples
-        --------
-        >>> import raterwise as rw
-        >>> results = rw.evaluate([0.9, 0.2, 0.4], [1, 0, 1], "auroc", resamples=0)
-        >>> OutcomeDisplay.from_results(results).curve.prevalence  # two of three
-        0.6666666666666666
-        """
-        curve = DecisionCurve.from_dict(curve_in(results.curves, "operating", "auroc"))
-        return cls(curve).plot(ax)
-
     @in_style
-    def plot(self, ax: Axes | None = None, *, bins: int = 20) -> OutcomeDisplay:
+    def plot(self, ax: Axes | None = None, *, bins: int = 20) -> Self:
         """Draw the distributions, yes upwards and no downwards.
 
         Parameters

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from raterwise.planning import StudyPlan
     from raterwise.stability import SubsampleCurve
 
-__all__ = ["PlanDisplay", "StabilityDisplay"]
-
 
 MOST_TICKS = 8
 

@@ -15,8 +15,6 @@ from raterwise.results import Results
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CalibrationDispersionDisplay"]
-
 MARKERS = "osD^vP"
 
 

@@ -12,21 +12,11 @@ from raterwise.curves.smooth import CalibrationCurve
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.palette import IDEAL
-from raterwise.plots.style import (
-    axes,
-    colour_of,
-    curve_in,
-    identity,
-    in_style,
-    plain,
-    tidy,
-)
+from raterwise.plots.style import axes, colour_of, curve_in, identity, in_style, plain, tidy
 from raterwise.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["DisagreementReliabilityDisplay", "ReliabilityDisplay"]
 
 
 class ReliabilityDisplay:
@@ -142,9 +132,11 @@ class ReliabilityDisplay:
         Parameters
         ----------
         results : Results
-            Of `evaluate` with "ece", or with "classwise_ece" for one class.
+            Of `evaluate` with "ece", or with "classwise_ece" for one class; for the diagram of
+            disagreement, with "disagreement_calibration_error".
         of_class : str, default None
             The name of a class; by default the diagram is that of the predicted class.
+            Disagreement has no classes.
         ax : Axes, default None
             Where to draw; by default a new figure.
         name : str, default None
@@ -171,20 +163,23 @@ class ReliabilityDisplay:
         >>> ReliabilityDisplay.from_results(results, histogram=False).ax_.get_xlabel()
         'Confidence'
         """
-        if of_class is None:
-            content = curve_in(results.curves, "top_label", "ece")
-        else:
-            curves = curve_in(results.curves, "per_class", "classwise_ece")
-            names = [curve["name"] for curve in curves]
-            if of_class not in names:
-                raise InvalidInputError(f"of_class: must be one of {names}; got {of_class!r}")
-            content = curves[names.index(of_class)]
+        content = cls._held(results, of_class)
         drawn = results.curves.get("smooth")
         smooth = None
         if drawn is not None and drawn["name"] == of_class:
             smooth = CalibrationCurve.from_dict(drawn)
         display = cls(ReliabilityCurve.from_dict(content), smooth)
         return display.plot(ax=ax, name=name, histogram=histogram, colour=colour)
+
+    @staticmethod
+    def _held(results: Results, of_class: str | None) -> Any:
+        if of_class is None:
+            return curve_in(results.curves, "top_label", "ece")
+        curves = curve_in(results.curves, "per_class", "classwise_ece")
+        names = [curve["name"] for curve in curves]
+        if of_class not in names:
+            raise InvalidInputError(f"of_class: must be one of {names}; got {of_class!r}")
+        return curves[names.index(of_class)]
 
     @in_style
     def plot(
@@ -313,57 +308,8 @@ class DisagreementReliabilityDisplay(ReliabilityDisplay):
     y_label = "Pairs of raters who differ"
     question = "disagreement"
 
-    @classmethod
-    def from_results(
-        cls,
-        results: Results,
-        *,
-        of_class: str | None = None,
-        ax: Axes | None = None,
-        name: str | None = None,
-        histogram: bool = True,
-        colour: str | None = None,
-    ) -> Self:
-        """Draw the diagram that results hold.
-
-        Parameters
-        ----------
-        results : Results
-            Of `evaluate` with "disagreement_calibration_error".
-        of_class : None
-            Disagreement has no classes.
-        ax : Axes, default None
-            Where to draw; by default a new figure.
-        name : str, default None
-            For the legend.
-        histogram : bool, default True
-            Whether to draw how many cases each bin holds.
-        colour : str, default None
-            Of the curve; by default the next of the palette.
-
-        Returns
-        -------
-        DisagreementReliabilityDisplay
-            Itself, drawn.
-
-        Raises
-        ------
-        InvalidInputError
-            If the results hold no such curve.
-
-        Examples
-        --------
-        >>> import raterwise as rw
-        >>> labels = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2], [1, 1]])
-        >>> metric = "disagreement_calibration_error"
-        >>> results = rw.evaluate([0.2, 0.4, 0.9, 0.6], labels, metric, resamples=0)
-        >>> display = DisagreementReliabilityDisplay.from_results(results, histogram=False)
-        >>> display.ax_.get_xlabel()
-        'Predicted disagreement of two raters'
-        """
+    @staticmethod
+    def _held(results: Results, of_class: str | None) -> Any:
         if of_class is not None:
             raise InvalidInputError(f"of_class: disagreement has no classes; got {of_class!r}")
-        metric = "disagreement_calibration_error"
-        content = curve_in(results.curves, "disagreement", metric)
-        display = cls(ReliabilityCurve.from_dict(content))
-        return display.plot(ax=ax, name=name, histogram=histogram, colour=colour)
+        return curve_in(results.curves, "disagreement", "disagreement_calibration_error")

@@ -9,17 +9,6 @@ from typing import Any, TypeVar
 from raterwise.errors import InvalidInputError, missing_extra
 from raterwise.palette import SERIES
 
-__all__ = [
-    "axes",
-    "colour_of",
-    "curve_in",
-    "identity",
-    "in_style",
-    "journal_style",
-    "plain",
-    "tidy",
-]
-
 Draws = TypeVar("Draws", bound=Callable[..., Any])
 
 STYLE: dict[str, Any] = {

@@ -13,8 +13,6 @@ from raterwise.results import Estimate, Results, Subgroup
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["SubgroupDisplay"]
-
 ROW, FRAME = 0.21, 0.75
 """Inches: the height of a level, and of what is around them."""
 

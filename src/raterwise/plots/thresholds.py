@@ -12,21 +12,11 @@ from raterwise.curves import ThresholdCurve, threshold_curve
 from raterwise.errors import UndefinedMetricError
 from raterwise.labels import Labels
 from raterwise.palette import IDEAL
-from raterwise.plots.style import (
-    axes,
-    colour_of,
-    curve_in,
-    identity,
-    in_style,
-    plain,
-    tidy,
-)
+from raterwise.plots.style import axes, colour_of, curve_in, identity, in_style, plain, tidy
 from raterwise.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["CCCDisplay", "RiskCoverageDisplay"]
 
 
 class _ThresholdDisplay(ABC):

@@ -34,42 +34,6 @@ from raterwise.summaries import (
     SortedScores,
 )
 
-__all__ = [
-    "Options",
-    "Prepare",
-    "about_bandwidth",
-    "bandwidth_of",
-    "agreement_plan",
-    "beta_smoother",
-    "binned",
-    "binned_cells",
-    "by_edges",
-    "cell_centres",
-    "exact_ks",
-    "from_cells",
-    "gaussian_smoother",
-    "in_cells",
-    "inside_scores",
-    "kde_norm",
-    "kernel_scores",
-    "kde_with_bound",
-    "halved_squares_of_label",
-    "halved_step_of_squares",
-    "hit_of_label",
-    "krippendorff",
-    "log_of_label",
-    "mixture_binned",
-    "of_ranks",
-    "per_case",
-    "smooth_value",
-    "smoothed",
-    "soft_binned",
-    "sorted_scores",
-    "squares_of_label",
-    "step_of_squares",
-    "with_bandwidth",
-]
-
 Array = NDArray[Any]
 Options = Mapping[str, Any]
 Exact = Callable[[SortedScores, Options], tuple[float, float | None]]

@@ -14,8 +14,6 @@ from raterwise.questions import Event
 from raterwise.recipes.common import INTERVAL_CELLS, Array, Bound, Options, by_edges, from_cells
 from raterwise.summaries import BinPlan, ScoreMasses, SortedPlan, SortedScores
 
-__all__ = ["OPERATING_POINTS", "at_threshold", "event", "of_event_ranks", "operating_plans"]
-
 OPERATING_POINTS = tuple((np.arange(101) / 100).tolist())
 """An operating curve has a threshold at every hundredth, as it is typed: 0.95, where equal steps
 would add up to 0.9500000000000001 and a probability of 0.95 would test negative."""

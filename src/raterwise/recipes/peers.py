@@ -23,18 +23,6 @@ from raterwise.summaries import (
     SortedScores,
 )
 
-__all__ = [
-    "debiased_binned",
-    "exact_kuiper",
-    "in_simplex_cells",
-    "kernel_pairs",
-    "laplace_smoother",
-    "normed",
-    "simplex_binned",
-    "sorted_cases",
-    "top_squares_of_label",
-]
-
 Array = NDArray[Any]
 
 INTERVAL_CELLS = 2048

@@ -6,7 +6,6 @@ log odds of a cell's mean, or of its deviation from the raters, smoothed by the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,9 +21,6 @@ from raterwise.recipes.common import Array, Options, by_edges
 from raterwise.recipes.events import event, in_cells_of_events
 from raterwise.summaries import BinSums, BinTable, CellSums, ScoreMasses, SortedPlan, SortedScores
 
-__all__ = ["of_recalibration", "of_smooth_curve", "of_totals", "smoother_of"]
-
-Value = Callable[[list[ScoreMasses], Options], float]
 SMOOTHING: dict[str, Any] = {"span": 0.75, "degree": 2, "surface": "interpolate"}
 CURVE_CELLS = 64
 CERTAIN = (

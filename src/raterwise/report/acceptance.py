@@ -10,10 +10,8 @@ from raterwise.curves import ThresholdCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, figure, scrolled, section
-from raterwise.report.words import number, percent, span, unit_of
+from raterwise.report.words import level_of, number, percent, span, unit_of
 from raterwise.results import Results
-
-__all__ = ["has_both", "thresholds"]
 
 TABLE_ROWS = 20
 """How many points of a threshold curve the table behind the chart shows."""
@@ -110,8 +108,7 @@ def _confusion(unit: str) -> Html:
 
 
 def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) -> Html:
-    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
-    band = "" if curve.risk_low is None else f" Shaded: {level} interval at each point."
+    band = "" if curve.risk_low is None else f" Shaded: {level_of(results)} interval at each point."
     inside = _inside_curve(results)
     curves = {"": curve}
     if inside is not None:

@@ -22,8 +22,6 @@ from raterwise.report.thresholds import at_a_threshold
 from raterwise.report.words import classes_in_words
 from raterwise.results import Results
 
-__all__ = ["report_html", "write_report"]
-
 TITLE = "How far can these probabilities be trusted?"
 
 

@@ -16,15 +16,6 @@ from raterwise.curves.smooth import CalibrationCurve
 from raterwise.errors import missing_extra
 from raterwise.results import Results
 
-__all__ = [
-    "colour_of",
-    "calibration_dispersion",
-    "ccc",
-    "counts",
-    "reliability",
-    "risk_coverage",
-]
-
 Spec = dict[str, Any]
 Rows = list[dict[str, Any]]
 

@@ -16,12 +16,10 @@ from raterwise.report.findings import differences_by_finding
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.page import page
 from raterwise.report.provenance import provenance
-from raterwise.report.sections import Charts, figure, section
+from raterwise.report.sections import Charts, figure, paired_table, section
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, classes_in_words, number, p_value, percent
 from raterwise.results import Estimate, Results
-
-__all__ = ["comparison_html", "write_comparison"]
 
 TITLE = "Which model's probabilities can be trusted?"
 TELLING = ("nll", "brier", "epistemic_loss", "calibration_error", "ece", "auccc", "accuracy")
@@ -160,9 +158,7 @@ def _metrics(models: Mapping[str, Results]) -> Html:
     for e in first.values():
         cells = [el("td", sections.value_of(results.get(e.name))) for results in models.values()]
         rows.append(el("tr", sections.metric_name(e), cells))
-    head = [el("th", name, scope="col") for name in ("Metric", *models)]
-    table = el("table", el("thead", el("tr", head)), el("tbody", rows), class_="metrics paired")
-    wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label="All metrics")
+    wide = paired_table(("Metric", *models), rows, "All metrics")
     return section("metrics", "All metrics", wide)
 
 
@@ -206,11 +202,8 @@ def _pair(
         for d in found
     ]  # fmt: skip
     columns = ["Metric", "Difference", *(["Corrected"] if corrected else []), "p"]
-    head = [el("th", text, scope="col") for text in columns]
-    table = el("table", el("thead", el("tr", head)), el("tbody", rows),
-               class_="metrics paired differences")  # fmt: skip
     title = " − ".join(pair)
-    wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label=title)
+    wide = paired_table(columns, rows, title, "metrics paired differences")
     clear = sum(d.adjusted_p_value <= LEVEL for d in found)
     words = f"{clear} of {len(found)} metrics differ by more than chance"
     if not folded:
@@ -232,9 +225,7 @@ def _ranking(comparison: Any) -> Html | None:
             for text in ["" if share is None else percent(share)]
         ]
         rows.append(el("tr", el("th", _estimate(comparison, metric).title, scope="row"), cells))
-    head = [el("th", name, scope="col") for name in ("Metric", *names)]
-    table = el("table", el("thead", el("tr", head)), el("tbody", rows), class_="metrics paired")
-    wide = el("div", table, class_="wide", tabindex="0", role="group", aria_label="Ranking")
+    wide = paired_table(("Metric", *names), rows, "Ranking")
     note = (
         "The share of resamples in which each model is best. Near 100\u00a0%, another sample of "
         "cases would choose the same model; where the shares are similar, the choice is open."

@@ -13,7 +13,9 @@ from raterwise.report.markup import Html, data_table, el
 from raterwise.report.references import papers_of
 from raterwise.report.sections import scrolled, section
 from raterwise.report.words import (
+    bracketed,
     counted_in_words,
+    level_of,
     natural,
     number,
     p_value,
@@ -22,8 +24,6 @@ from raterwise.report.words import (
     unit_of,
 )
 from raterwise.results import Results, left_out
-
-__all__ = ["by_name", "interchangeable", "method", "raters", "worklist"]
 
 MOST_CASES = 25
 """How many cases of a worklist a report shows."""
@@ -39,10 +39,8 @@ def raters(results: Results, test: Any, note: str | None = None) -> Html | None:
     lines = []
     for name, e in results.items():
         if name in CATALOG and "of_pairs" in CATALOG[name].tags and e.value is not None:
-            ends = "" if e.low is None else f" [{number(e.low, 2)}, {number(e.high, 2)}]"
-            lines.append(
-                el("li", el("strong", f"{e.title}: {number(e.value, 2)}{ends}. "), e.meaning)
-            )
+            title = el("strong", f"{e.title}: {number(e.value, 2)}{bracketed(e, 2)}. ")
+            lines.append(el("li", title, e.meaning))
     if not lines and test is None:
         return None
     content: list[Any] = [el("ul", lines)] if lines else []
@@ -139,10 +137,9 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
     drawn = unit if options.get("unit", "cases") == "cases" else "raters"
     lines = []
     if options.get("resamples"):
-        level = span_of_level(options.get("level", 0.95))
         lines.append(
-            f"Intervals ({level}) from {options['resamples']:,} bootstrap resamples of {drawn}, "
-            f"seed {options.get('seed', 0)}."
+            f"Intervals ({level_of(results)}) from {options['resamples']:,} bootstrap resamples of "
+            f"{drawn}, seed {options.get('seed', 0)}."
         )
         if results.per_case:
             lines.append("Each value is the mean over the images, in every resample too.")
@@ -210,11 +207,6 @@ def _not_in_every_finding(results: Results) -> list[str]:
             reason = results.findings[absent[0]][name].undefined
             lines.append(f"Undefined: {e.title} in {where}: {reason}.")
     return lines
-
-
-def span_of_level(level: float) -> str:
-    """Return the level of an interval."""
-    return f"{100 * level:g}\u00a0%"
 
 
 def _written(value: Any) -> str:

@@ -7,18 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from raterwise.report.markup import Html, el
-from raterwise.report.sections import LESS_CHANCE, section, value_of, warnings
+from raterwise.report.sections import LESS_CHANCE, paired_table, section, value_of, warnings
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import Verdict, basis, headline, number, p_value
+from raterwise.report.words import Verdict, basis, bracketed, headline, level_of, number, p_value
 from raterwise.results import Results
-
-__all__ = [
-    "by_finding",
-    "differences_by_finding",
-    "summary_of_findings",
-    "verdict_on_findings",
-    "verdicts_by_finding",
-]
 
 TONES = ("bad", "caution", "good")
 JUDGED_ALONE = (
@@ -98,8 +90,7 @@ def _means_in_words(results: Results) -> str:
     parts = []
     for e in (results[name] for name in headline(results)):
         if e.value is not None:
-            ends = "" if e.low is None else f" [{number(e.low)}, {number(e.high)}]"
-            parts.append(f"{e.title} {number(e.value)}{ends}")
+            parts.append(f"{e.title} {number(e.value)}{bracketed(e)}")
     return f"On average over the findings: {'; '.join(parts)}." if parts else ""
 
 
@@ -108,28 +99,21 @@ def by_finding(results: Results) -> Html | None:
     if not results.findings:
         return None
     chosen = headline(results)
-    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
     head = ["Finding", "Cases", *(results[name].title for name in chosen)]
     rows = [_row("Mean over the findings", "", results, chosen)]
     for title, found in results.findings.items():
         rows.append(_row(title, f"{found.data['cases']:,}", found, chosen))
     note = (
-        f"In brackets: {level} interval. {LESS_CHANCE} The mean is over the findings in which a "
-        "metric is defined."
+        f"In brackets: {level_of(results)} interval. {LESS_CHANCE} The mean is over the findings "
+        "in which a metric is defined."
     )
     return section("findings", "Finding by finding", el("p", note, class_="note"),
-                   _wide(head, rows, "Finding by finding"))  # fmt: skip
+                   paired_table(head, rows, "Finding by finding"))  # fmt: skip
 
 
 def _row(title: str, cases: str, results: Results, chosen: list[str]) -> Html:
     cells = [el("td", value_of(results.get(name))) for name in chosen]
     return el("tr", el("th", title, scope="row"), el("td", cases), cells)
-
-
-def _wide(head: list[str], rows: list[Html], label: str) -> Html:
-    columns = [el("th", name, scope="col") for name in head]
-    table = el("table", el("thead", el("tr", columns)), el("tbody", rows), class_="metrics paired")
-    return el("div", table, class_="wide", tabindex="0", role="group", aria_label=label)
 
 
 def differences_by_finding(findings: Mapping[str, Any] | None) -> Html | None:
@@ -154,7 +138,7 @@ def differences_by_finding(findings: Mapping[str, Any] | None) -> Html | None:
     )
     head = ["Finding", "Models", *(first[name].title for name in chosen)]
     return section("findings", "Do they differ in each finding?", el("p", note, class_="note"),
-                   _wide(head, rows, "Differences by finding"))  # fmt: skip
+                   paired_table(head, rows, "Differences by finding"))  # fmt: skip
 
 
 def _difference(d: Any) -> list[Any]:

@@ -8,10 +8,8 @@ from typing import Any
 from raterwise.catalog import CATALOG
 from raterwise.curves.clinical_tables import DecisionCurve
 from raterwise.report.markup import Html, el
-from raterwise.report.words import number, percent
+from raterwise.report.words import level_of, number, percent
 from raterwise.results import Estimate, Results
-
-__all__ = ["asked_threshold", "figures", "key_figures"]
 
 HOW_MANY = 6
 START = 0.5
@@ -81,12 +79,11 @@ def figures(results: Results) -> list[Html]:
 
     Of findings they are the means.
     """
-    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
     cards = [_card(e, results) for e in key_figures(results)]
     if not cards:
         return []
     rule = RULES[0 if _of_two(results) else 1] + OTHERWISE
-    note = f"In brackets: {level} interval. {rule}"
+    note = f"In brackets: {level_of(results)} interval. {rule}"
     return [el("ul", cards, class_="figures"), el("p", note, class_="note small")]
 
 

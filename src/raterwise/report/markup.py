@@ -10,8 +10,6 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["Html", "data_table", "el", "json_block"]
-
 ALONE = {"input", "meta", "link", "br"}
 
 

@@ -21,8 +21,6 @@ from raterwise.report.charts import (
     compiled,
 )
 
-__all__ = ["decision", "decisions", "outcomes", "roc"]
-
 MODEL, RATER, ALL = "The model", "One more rater", "Everybody"
 BARS = 20
 """How many bars show the distribution of probabilities."""

@@ -15,8 +15,6 @@ from raterwise.report.charts import altair
 from raterwise.report.markup import Html, el, json_block
 from raterwise.report.sections import Charts
 
-__all__ = ["page"]
-
 
 def page(title: str, subtitle: str, sections: Sequence[Html | None], found: Charts) -> str:
     """Return the whole page.

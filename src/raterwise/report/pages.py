@@ -13,11 +13,9 @@ from raterwise.report.extras import interchangeable, worklist
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.page import page
 from raterwise.report.provenance import provenance
-from raterwise.report.sections import Charts, as_sentence, figure, section
+from raterwise.report.sections import Charts, as_sentence, figure, section, wide
 from raterwise.report.steadiness import stability
-from raterwise.report.words import natural, number, p_value, percent
-
-__all__ = ["agreement_page", "plan_page", "stability_page", "worklist_page"]
+from raterwise.report.words import bracketed, natural, number, p_value, percent
 
 MOST_LISTED = 200
 """How many cases a page of a worklist has."""
@@ -76,8 +74,7 @@ def plan_page(
         for row in rows
     ]  # fmt: skip
     caption = f"{words} Each line is a number of raters per case."
-    table = el("div", data_table(header, cells, "Every design"), class_="wide", tabindex="0",
-               role="group", aria_label="Every design")  # fmt: skip
+    table = wide(data_table(header, cells, "Every design"), "Every design")
     shown = section("plan", "What would each design give?", figure(chart, caption, None), table)
     content = [_first(told, basis, notes), shown, _origin(origin)]
     title = "How many cases and raters does the study need?"
@@ -109,7 +106,7 @@ def agreement_page(
         parts += [el("p", line) for line in interchangeable(agreement.test)]
     shown = section("agreement", "Do the raters agree?", parts)
     each = _each_rater(agreement, class_names) if agreement.raters else None
-    told = [f"{titles[name]} is {number(e.value, 2)}{_ends(e)}."
+    told = [f"{titles[name]} is {number(e.value, 2)}{bracketed(e, 2)}."
             for name, e in agreement.estimates.items() if e.value is not None][:1]  # fmt: skip
     content = [_first(told, basis, ()), shown, each, _origin(origin)]
     return page("How far do the raters agree?", "", content, Charts())
@@ -183,10 +180,5 @@ def _each_rater(agreement: Any, class_names: Sequence[str]) -> Html:
         "Raters in the order of their names. “Agrees”: how often another rater of the same case "
         "says the same. “Differs most on”: against the others on the same cases."
     )
-    table = el("div", data_table(header, rows, caption), class_="wide", tabindex="0", role="group",
-               aria_label="Each rater")  # fmt: skip
+    table = wide(data_table(header, rows, caption), "Each rater")
     return section("raters", "What does each rater say?", table)
-
-
-def _ends(e: Any) -> str:
-    return "" if e.low is None else f" [{number(e.low, 2)}, {number(e.high, 2)}]"

@@ -12,8 +12,6 @@ from raterwise.report.verdicts import verdict
 from raterwise.report.words import counted_in_words, number
 from raterwise.results import Results, left_out
 
-__all__ = ["text_of"]
-
 TRIPOD = (
     "Collins GS, Moons KGM, Dhiman P, et al. TRIPOD+AI statement: updated guidance for reporting "
     "clinical prediction models that use regression or machine learning methods. BMJ 2024;385:"

@@ -9,8 +9,6 @@ from raterwise.report.markup import Html, data_table, el
 from raterwise.report.words import counted_in_words
 from raterwise.results import left_out
 
-__all__ = ["provenance"]
-
 MOST_NAMED = 20
 """How many of the cases that were left out are named for each reason."""
 

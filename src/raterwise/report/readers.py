@@ -10,8 +10,6 @@ from raterwise.report.words import natural, percent
 from raterwise.results import Results
 from raterwise.yardstick import AgainstReaders
 
-__all__ = ["readers"]
-
 
 def readers(results: Results) -> Html | None:
     """Return how the model and each reader agree with the other readers of the same cases."""

@@ -8,12 +8,10 @@ from typing import Any
 from raterwise.curves import ReliabilityCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, el
-from raterwise.report.sections import Charts, bins_table, figure, section, value_of
+from raterwise.report.sections import Charts, bins_table, figure, paired_table, section, value_of
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import number, signed
 from raterwise.results import Estimate, Results
-
-__all__ = ["recalibration"]
 
 ROUNDING = 1e-9
 """A change below this is the last digit of a sum."""
@@ -55,11 +53,8 @@ def recalibration(
         for name, e in before.items()
         if name in after and e.direction != "none"  # else it is of the raters alone
     ]
-    head = [el("th", text, scope="col") for text in ("Metric", "Before", "After", "Change")]
-    table = el("table", el("thead", el("tr", head)), el("tbody", rows),
-               class_="metrics paired changes")  # fmt: skip
-    wide = el("div", table, class_="wide", tabindex="0", role="group",
-              aria_label="Metrics before and after")  # fmt: skip
+    head = ("Metric", "Before", "After", "Change")
+    wide = paired_table(head, rows, "Metrics before and after", "metrics paired changes")
     return section("recalibration", TITLE, told, _diagram(before, after, found), note, wide)
 
 

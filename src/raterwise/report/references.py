@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from raterwise.results import Estimate
 
-__all__ = ["PAPERS", "cited", "papers_of"]
-
 PAPERS = {
     "LH": "T. Mimori, K. Sasada, H. Matsui, I. Sato. Diagnostic uncertainty calibration: towards "
     "reliable machine predictions in medical domain. AISTATS, 2021.",

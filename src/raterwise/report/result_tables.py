@@ -13,15 +13,6 @@ from raterwise.report.tables import latex_text, markdown_text
 from raterwise.report.words import basis, number, p_value
 from raterwise.results import Estimate
 
-__all__ = [
-    "differences_html",
-    "html_of",
-    "interval_picture",
-    "latex_of",
-    "markdown_of",
-    "table_html",
-]
-
 WIDTH, HEIGHT, MARGIN = 140, 14, 5
 """Of the picture of an interval, in pixels."""
 

@@ -14,29 +14,8 @@ from raterwise.report import charts
 from raterwise.report.headline import figures
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import basis, findings, number, percent, span, unit_of
+from raterwise.report.words import basis, findings, level_of, number, percent, span, unit_of
 from raterwise.results import Estimate, Results
-
-__all__ = [
-    "LESS_CHANCE",
-    "Charts",
-    "as_sentence",
-    "bins_table",
-    "chosen",
-    "disagreement",
-    "dispersion",
-    "figure",
-    "metric_name",
-    "metrics",
-    "reliability",
-    "reliability_curves",
-    "scrolled",
-    "section",
-    "summary",
-    "value_of",
-    "warnings",
-]
-
 
 LESS_CHANCE = (
     "Chance pushes a calibration error up: a perfect model would not reach 0 on these cases. “Less "
@@ -81,6 +60,20 @@ def figure(chart: Any, caption: Any, table: Html | None) -> Html:
 def scrolled(table: Html, label: str) -> Html:
     """Return a long table in a window of its own, which the keyboard can scroll."""
     return el("div", table, class_="scroll", tabindex="0", role="group", aria_label=label)
+
+
+def paired_table(
+    head: Iterable[str], rows: Iterable[Html], label: str, kind: str = "metrics paired"
+) -> Html:
+    """Return a table with a column per model or metric, in a frame that scrolls sideways."""
+    columns = [el("th", name, scope="col") for name in head]
+    table = el("table", el("thead", el("tr", columns)), el("tbody", list(rows)), class_=kind)
+    return wide(table, label)
+
+
+def wide(table: Html, label: str) -> Html:
+    """Return a table in a frame that scrolls sideways, for the keyboard too."""
+    return el("div", table, class_="wide", tabindex="0", role="group", aria_label=label)
 
 
 def summary(results: Results) -> Html:
@@ -140,7 +133,6 @@ def metrics(results: Results, single: Results | None) -> Html:
 
 def every_metric(results: Results, single: Results | None) -> list[Html]:
     """Return every metric with its interval and one sentence; one rater's beside, if given."""
-    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
     headings = list(dict.fromkeys(e.group for e in results.values()))
     columns = 3 if single is not None else 2
     bodies = []
@@ -154,7 +146,7 @@ def every_metric(results: Results, single: Results | None) -> list[Html]:
     head = [el("th", "Metric", scope="col")]
     head += [el("th", "Every rater" if single is not None else "Value", scope="col")]
     head += [el("th", "One rater per case", scope="col")] if single is not None else []
-    note = f"In brackets: {level} interval. {LESS_CHANCE}"
+    note = f"In brackets: {level_of(results)} interval. {LESS_CHANCE}"
     table = el(
         "table",
         el("thead", el("tr", head)),

@@ -13,8 +13,6 @@ from raterwise.report.references import PAPERS
 from raterwise.report.sections import Charts, scrolled, section
 from raterwise.report.words import number
 
-__all__ = ["panels_of", "stability"]
-
 
 def stability(
     curves: Mapping[str, Any] | None,

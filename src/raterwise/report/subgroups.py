@@ -8,10 +8,8 @@ from typing import Any
 from raterwise.report.charts import FAINT, SERIES, altair, compiled
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, chosen, figure, section
-from raterwise.report.words import number, p_value
+from raterwise.report.words import bracketed, number, p_value
 from raterwise.results import Estimate, LevelDifference, Results, Subgroup
-
-__all__ = ["clear_differences", "subgroups"]
 
 Rows = list[dict[str, Any]]
 
@@ -122,20 +120,16 @@ def _in_words(s: Subgroup, d: LevelDifference) -> str:
     return f"{e.title} {gap} {way} than in the other cases{which}{span}, {p}"
 
 
-def _span(d: LevelDifference | Estimate) -> str:
-    return "" if d.low is None or d.high is None else f" [{number(d.low)}, {number(d.high)}]"
-
-
 def _table(results: Results, metrics: dict[str, Estimate]) -> Html:
     rows = []
     for s in results.subgroups:
         for name in metrics:
             e, d = s.estimates[name], s.differences.get(name)
-            value = "undefined" if e.value is None else f"{number(e.less_chance)}{_span(e)}"
+            value = "undefined" if e.value is None else f"{number(e.less_chance)}{bracketed(e)}"
             rows.append(
                 (f"{s.variable}: {s.level}", f"{s.cases:,}",
                  "–" if s.patients is None else f"{s.patients:,}", e.title, value,
-                 "–" if d is None else f"{number(d.difference)}{_span(d)}",
+                 "–" if d is None else f"{number(d.difference)}{bracketed(d)}",
                  "–" if d is None else p_value(d.adjusted_p_value))
             )  # fmt: skip
     header = ("Level", "Cases", "Patients", "Metric", "Value, less chance",
@@ -207,7 +201,7 @@ def _rows(
     rows: Rows = []
     for name, overall in metrics.items():
         metric = {"metric": overall.title or name}
-        shown = f"{number(overall.less_chance)}{_span(overall)}"
+        shown = f"{number(overall.less_chance)}{bracketed(overall)}"
         rows.append({**metric, "line": None, "value": overall.less_chance, "shown": shown})
         for line, _, s in lines:
             if s is None or (e := s.estimates[name]).less_chance is None:
@@ -223,8 +217,8 @@ def _rows(
                     "value": e.less_chance,
                     "low": e.low,
                     "high": e.high,
-                    "shown": f"{number(e.less_chance)}{_span(e)}",
-                    "difference": "–" if d is None else f"{number(d.difference)}{_span(d)}",
+                    "shown": f"{number(e.less_chance)}{bracketed(e)}",
+                    "difference": "–" if d is None else f"{number(d.difference)}{bracketed(d)}",
                     "p": p_value(p),
                     "differs": p is not None and p <= most,
                 }

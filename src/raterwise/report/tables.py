@@ -9,15 +9,6 @@ from typing import Any
 from raterwise.exports import csv_text
 from raterwise.results import Estimate
 
-__all__ = [
-    "as_csv",
-    "as_latex",
-    "as_markdown",
-    "difference_columns",
-    "latex_text",
-    "markdown_text",
-]
-
 DIFFERENCE_COLUMNS = (
     *("metric", "first", "second", "difference", "debiased", "low", "high"),
     *("p_value", "adjusted_p_value"),

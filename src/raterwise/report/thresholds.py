@@ -11,10 +11,8 @@ from raterwise.report import operating_charts as charts
 from raterwise.report.headline import asked_threshold
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import Charts, chosen, figure, scrolled, section
-from raterwise.report.words import number, percent, unit_of
+from raterwise.report.words import level_of, number, percent, unit_of
 from raterwise.results import Results
-
-__all__ = ["at_a_threshold"]
 
 MEASURES = {
     "sensitivity": "Sensitivity: positives that test positive",
@@ -170,7 +168,6 @@ def _cell(band: Band, i: int) -> str:
 def _drawn(
     results: Results, curves: Mapping[str, DecisionCurve], start: float, found: Charts
 ) -> list[Html]:
-    level = f"{100 * results.options.get('level', 0.95):g}\u00a0%"
     unit = unit_of(results.data)
     raters = any(c.raters is not None for c in curves.values())
     told = (
@@ -182,7 +179,7 @@ def _drawn(
             f" “One more rater” means acting on what another rater of the {unit} says, judged by "
             "the others."
         )
-    told += f" Shaded: {level} interval at each point."
+    told += f" Shaded: {level_of(results)} interval at each point."
     words = "Decision curve: net benefit against the threshold. The table below has the numbers."
     area = results.get("auroc")
     known = area is not None and area.value is not None

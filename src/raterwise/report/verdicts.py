@@ -25,8 +25,6 @@ from raterwise.report.words import (
 )
 from raterwise.results import Results
 
-__all__ = ["Verdict", "verdict"]
-
 TOP_LABEL, ALL_CLASSES = "top label", "all classes"
 NONE = "No verdict on calibration"
 DISAGREEMENT = "Off about how often raters differ"

@@ -12,26 +12,6 @@ from raterwise.catalog import CATALOG
 from raterwise.curves import ReliabilityCurve
 from raterwise.results import Estimate, Results
 
-__all__ = [
-    "Verdict",
-    "basis",
-    "classes_in_words",
-    "counted_in_words",
-    "estimated",
-    "findings",
-    "headline",
-    "natural",
-    "number",
-    "p_value",
-    "percent",
-    "points",
-    "signed",
-    "span",
-    "unit_of",
-    "verdict_on_confidence",
-    "who_agrees",
-]
-
 SLIGHT = 0.02
 """A gap between confidence and agreement below this is called slight."""
 LARGE = 0.1
@@ -116,6 +96,18 @@ def number(value: float | None, digits: int = 3) -> str:
         return f"<\u00a0{least:.{digits}f}" if value > 0 else f">\u00a0−{least:.{digits}f}"
     large = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else digits
     return f"{value:,.{min(large, digits)}f}".replace("-", "−")
+
+
+def bracketed(e: Any, digits: int = 3) -> str:
+    """Return the interval of an estimate or a difference, " [0.100, 0.200]"; "" without one."""
+    if e.low is None or e.high is None:
+        return ""
+    return f" [{number(e.low, digits)}, {number(e.high, digits)}]"
+
+
+def level_of(results: Results) -> str:
+    """Return the level of confidence of the intervals, such as 95 %."""
+    return f"{100 * results.options.get('level', 0.95):g}\u00a0%"
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -14,8 +14,6 @@ from raterwise.errors import InvalidInputError
 if TYPE_CHECKING:
     from raterwise.segmentation.cases import Selection
 
-__all__ = ["boundary_band", "boundary_voxels", "foreground", "selected"]
-
 Array = NDArray[Any]
 Flags = NDArray[np.bool_]
 

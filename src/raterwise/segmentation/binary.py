@@ -19,8 +19,6 @@ from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
 from raterwise.summaries.one_pass import STRIPES
 
-__all__ = ["binary_digest", "has_binary_digest"]
-
 Array = NDArray[Any]
 
 CHUNK = 1 << 15

@@ -15,8 +15,6 @@ from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions, row_sum_tolerance
 
-__all__ = ["Case", "Selection", "Voxels"]
-
 Array = NDArray[Any]
 Flags = NDArray[np.bool_]
 

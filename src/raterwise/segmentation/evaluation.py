@@ -10,7 +10,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from raterwise.choices import Interval, OnSingle, Per, Questions, Unit
-from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.errors import RaterwiseError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
 from raterwise.request import Metrics, Request
@@ -21,10 +21,8 @@ from raterwise.segmentation.panels import roster_of
 from raterwise.segmentation.reduction import Reduction
 from raterwise.segmentation.request import ImageRequest
 from raterwise.segmentation.running import Job, Source, checkpoint_of, gather, measured, opened
-from raterwise.subgroups import metrics_by_level
+from raterwise.subgroups import metrics_by_level, refuse_metrics_alone
 from raterwise.variables import variables_of
-
-__all__ = ["classes_of", "evaluate", "evaluate_job"]
 
 
 def evaluate(
@@ -231,10 +229,7 @@ def _levels(
 ) -> LevelImages | None:
     """Return what gathers images by level, where they are told apart."""
     if subgroups is None:
-        if metrics is not None:
-            raise InvalidInputError(
-                f"subgroup_metrics: needs subgroups to apply to; got {metrics!r} alone"
-            )
+        refuse_metrics_alone(metrics)
         return None
     if isinstance(cases, Sized):
         number = len(cases)

@@ -19,8 +19,6 @@ from raterwise.subgroups import Part, subgroups_between, with_subgroups
 from raterwise.summaries.digest import Digest
 from raterwise.variables import Variable
 
-__all__ = ["LevelImages"]
-
 
 class LevelImages:
     """Gathers images by the levels of variables that have one value per image."""

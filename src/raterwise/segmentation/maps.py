@@ -12,8 +12,6 @@ from raterwise.arrays import as_array, as_float_array
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import row_sum_tolerance
 
-__all__ = ["disagreement_map"]
-
 FloatArray = NDArray[np.float32]
 
 ROUNDING = 1e-6

@@ -14,8 +14,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.inference.raters import Panel
 from raterwise.segmentation.cases import Case, Voxels
 
-__all__ = ["roster_of", "times_of", "voxels_of"]
-
 
 def roster_of(given: Sequence[str] | None, cases: Iterable[Any]) -> tuple[str, ...]:
     """Return the raters: as given, or those whom all images of a list name, in their order.

@@ -23,8 +23,6 @@ from raterwise.summaries.digest import Digest, UnitStack
 from raterwise.summaries.facts import Patients
 from raterwise.summaries.fingerprint import Fingerprint
 
-__all__ = ["Reduction"]
-
 FloatArray = NDArray[np.float64]
 
 ORIGIN = {"call": "raterwise.segmentation.evaluate"}

@@ -23,8 +23,6 @@ from raterwise.summaries.digest import Digest, digest_of, merged_in_order
 from raterwise.summaries.facts import Facts
 from raterwise.summaries.fingerprint import Fingerprint
 
-__all__ = ["CaseValues", "ImageRequest"]
-
 REDUCTIONS = ("per_case", "pooled")
 EXACT_VOXELS = 1 << 18
 """Up to how many voxels an image's scores are sorted; cells stand in for those of larger ones."""

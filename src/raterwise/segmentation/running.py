@@ -31,19 +31,6 @@ from raterwise.streaming.here import results_here
 from raterwise.streaming.saved import Checkpoint, load_digest, save_digest, stamp
 from raterwise.summaries.digest import Digest
 
-__all__ = [
-    "Bad",
-    "Job",
-    "Measured",
-    "Source",
-    "checkpoint_of",
-    "gather",
-    "map_name",
-    "measure",
-    "measured",
-    "opened",
-]
-
 Source = Case | CaseFiles | Callable[[], Case]
 """What an image comes as."""
 

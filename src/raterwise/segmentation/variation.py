@@ -18,8 +18,6 @@ from raterwise.recipes.common import Options
 from raterwise.request import Request, options_of
 from raterwise.segmentation.cases import Case, Selection, Voxels
 
-__all__ = ["ImageVariation", "total_variation"]
-
 
 @dataclass(frozen=True, eq=False)
 class ImageVariation:

@@ -18,8 +18,6 @@ from raterwise.errors import InvalidInputError
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
 
-__all__ = ["check_tables", "check_totals", "hash_of"]
-
 MOST_CLASSES = 10_000
 MOST_BINS = 1_000_000
 LEADING = 2

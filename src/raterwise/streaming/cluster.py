@@ -18,8 +18,6 @@ from raterwise.kernels._threads import with_threads
 from raterwise.streaming.saved import Checkpoint
 from raterwise.summaries.digest import Digest, additions, merged_in_order
 
-__all__ = ["connected", "merged_on_cluster", "results_on_cluster"]
-
 Progress = Callable[[str, float], None]
 IN_FLIGHT = 4
 """Parts per thread of the cluster that are scheduled ahead; more would only fill the scheduler."""

@@ -6,8 +6,6 @@ import logging
 import signal
 from typing import Any
 
-__all__ = ["dask_setup"]
-
 
 def dask_setup(worker: Any) -> None:
     """Ignore Ctrl-C, which a terminal sends to every process: the one that waits stops the rest.

@@ -30,8 +30,6 @@ from raterwise.summaries import summarise
 from raterwise.summaries.digest import Digest, digest_of, merged_in_order
 from raterwise.variables import Variable
 
-__all__ = ["STREAM_UNITS", "PartJob", "blocks_of_cases", "blocks_of_groups", "digest_of_parts"]
-
 IntArray = NDArray[np.int64]
 
 STREAM_UNITS = 512

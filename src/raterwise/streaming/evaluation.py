@@ -30,13 +30,11 @@ from raterwise.rules import did_you_mean
 from raterwise.streaming.digests import PartJob, digest_of_parts
 from raterwise.streaming.parts import StreamColumns, check_in_cells, parts_of
 from raterwise.streaming.saved import save_digest
-from raterwise.subgroups import metrics_by_level, with_subgroups
+from raterwise.subgroups import metrics_by_level, refuse_metrics_alone, with_subgroups
 from raterwise.summaries import BinPlan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.outside import with_outside
 from raterwise.variables import Variable, in_order
-
-__all__ = ["evaluate_digest", "evaluate_stream", "request_of_header"]
 
 SHARED = ("bins", "question", "per", "threshold", "options")
 """What a saved summary says of its metrics, besides their names."""
@@ -174,10 +172,8 @@ def evaluate_stream(
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
     parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
     apart = [subgroups] if isinstance(subgroups, str) else list(subgroups or ())
-    if subgroup_metrics is not None and not apart:
-        raise InvalidInputError(
-            f"subgroup_metrics: needs subgroups to apply to; got {subgroup_metrics!r} alone"
-        )
+    if not apart:
+        refuse_metrics_alone(subgroup_metrics)
     _check_arguments(columns)
     found = StreamColumns.of(names, subgroups=apart, source=Path(parts[0].path).name, **columns)
     given = Given(confidence=found.confidence is not None, outside=outside is not None)

@@ -13,8 +13,6 @@ from raterwise.inference.settings import Progress
 from raterwise.kernels._threads import with_threads
 from raterwise.streaming.saved import Checkpoint
 
-__all__ = ["done_ahead", "results_here"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -28,8 +28,6 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.variables import Variable, variables_of
 
-__all__ = ["Part", "StreamColumns", "check_in_cells", "check_part", "parts_of", "read_part"]
-
 ZARR_ROWS = 1 << 18
 """At least how many rows of a Zarr store are read together."""
 MOST_ROWS_A_BYTE = 1 << 14

@@ -30,8 +30,6 @@ from raterwise.summaries.facts import AsGiven, Confidences, Facts, Patients
 from raterwise.summaries.fingerprint import Fingerprint
 from raterwise.summaries.panel import Panel
 
-__all__ = ["FORMAT_VERSION", "Checkpoint", "load_digest", "load_saved", "save_digest", "stamp"]
-
 FORMAT_VERSION = 3
 KNOWN_VERSIONS = (1, 2, 3)
 SEALED_SINCE = 3

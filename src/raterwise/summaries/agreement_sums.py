@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import MergeError
-from raterwise.predictions import Predictions, Rows
+from raterwise.predictions import Rows
+from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.votes import Votes
-
-if TYPE_CHECKING:
-    from raterwise.summaries.contract import Metric, Options
-
-__all__ = ["AgreementPlan", "AgreementSums", "AgreementTable"]
 
 FloatArray = NDArray[np.float64]
 
@@ -46,19 +42,10 @@ class AgreementTable:
 
 
 @dataclass(frozen=True)
-class AgreementPlan:
+class AgreementPlan(UsualPlan):
     """Sum the agreement of the raters, whatever was predicted."""
 
     kind: ClassVar[str] = "agreement"
-    grows: ClassVar[bool] = False
-    by_units: ClassVar[bool] = False
-
-    def direct_loop(self, predictions: Predictions) -> None:
-        """Return None: there is none."""
-
-    def bounded(self) -> AgreementPlan:
-        """Return itself: a table does not grow with the cases."""
-        return self
 
     def takes_votes(self) -> bool:
         """Yes."""
@@ -67,10 +54,6 @@ class AgreementPlan:
     def room(self, num_classes: int, units: int, cases: int) -> int:
         """Return how many bytes the sums take."""
         return units * self.empty(num_classes).sums.nbytes
-
-    def prepared(self, rows: Rows) -> Rows:
-        """Return the rows as they are."""
-        return rows
 
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> AgreementSums:
         """Return the sums that `arrays()` wrote down."""
@@ -82,18 +65,11 @@ class AgreementPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class AgreementSums:
+class AgreementSums(UsualSummary):
     """Agreement sums per unit; `a + b` is the sums of all their cases."""
 
     plan: AgreementPlan
     sums: FloatArray
-
-    @staticmethod
-    def of(plan: AgreementPlan, rows: Rows, units: int = 1) -> AgreementSums:
-        """Return the sums of one chunk."""
-        out = plan.empty(rows.probs.shape[1], units)
-        out.absorb(rows)
-        return out
 
     def __add__(self, other: AgreementSums) -> AgreementSums:
         if not isinstance(other, AgreementSums):
@@ -124,16 +100,9 @@ class AgreementSums:
         """Return the sums of these units instead."""
         return AgreementSums(self.plan, units)
 
-    def by_unit(self) -> AgreementSums:
-        """Return itself: it has sums for every unit."""
-        return self
-
     def arrays(self) -> dict[str, FloatArray]:
         """Return what a file keeps."""
         return {"sums": self.sums}
-
-    def forget(self) -> None:
-        """Do nothing: nothing is kept that was made of the sums."""
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of these sums, which is exact."""
@@ -160,10 +129,6 @@ class AgreementSums:
         """Return the sums with voxels of two classes added, in place."""
         self.absorb(votes.rows())
         return self
-
-    def take_in(self, rows: Rows) -> None:
-        """Add rows in place."""
-        self.absorb(rows)
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made these sums and has not shown them yet."""

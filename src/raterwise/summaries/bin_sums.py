@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,11 @@ from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
 from raterwise.summaries.bin_table import BinTable
+from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.entries import Entries
 from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import SortedScores
 from raterwise.summaries.votes import Votes, asked_of_two
-
-if TYPE_CHECKING:
-    from raterwise.summaries.contract import Metric, Options
-
-__all__ = ["BinPlan", "BinSums"]
 
 FloatArray = NDArray[np.float64]
 
@@ -39,11 +35,10 @@ DIRECT_VALUES = 1 << 20
 
 
 @dataclass(frozen=True)
-class BinPlan:
+class BinPlan(UsualPlan):
     """Which question to sum, over which bins: a number of equal bins or a tuple of edges."""
 
     kind: ClassVar[str] = "bins"
-    grows: ClassVar[bool] = False
     by_units: ClassVar[bool] = True
 
     question: Question | Event | PerCaseScore
@@ -88,10 +83,6 @@ class BinPlan:
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> BinSums:
         """Return the table that `arrays()` wrote down."""
         return BinSums(self, arrays["sums"])
-
-    def bounded(self) -> BinPlan:
-        """Return itself: a table does not grow with the cases."""
-        return self
 
     def takes_votes(self) -> bool:
         """Tell whether `absorb_votes` can answer this question."""
@@ -144,7 +135,7 @@ class BinPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class BinSums:
+class BinSums(UsualSummary):
     """Sums of scored cases per unit × channel × bin; `a + b` is the table of all their cases."""
 
     plan: BinPlan
@@ -158,13 +149,6 @@ class BinSums:
     """The sums of each unit, where `sums` has those of all units together."""
     made: dict[Any, Any] = field(default_factory=dict, repr=False)
     """Resampled tables and entries, which tables of other plans and smoothers share."""
-
-    @staticmethod
-    def of(plan: BinPlan, rows: Rows, units: int = 1) -> BinSums:
-        """Return the table of one chunk."""
-        table = plan.empty(rows.probs.shape[1], units)
-        table.absorb(rows)
-        return table
 
     @staticmethod
     def of_scored(plan: BinPlan, scored: ScoredCases, channels: int = 1) -> BinSums:
@@ -218,10 +202,6 @@ class BinSums:
     def with_units(self, units: FloatArray) -> BinSums:
         """Return the table of these units instead."""
         return BinSums(self.plan, units)
-
-    def by_unit(self) -> BinSums:
-        """Return itself: it has a table for every unit."""
-        return self
 
     def arrays(self) -> dict[str, FloatArray]:
         """Return what a file keeps."""

@@ -10,22 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.binning import edges_for
 from raterwise.errors import MergeError
-from raterwise.predictions import Predictions, Rows
+from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
+from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.sorted_scores import SortedPlan, SortedScores
 from raterwise.summaries.votes import Votes, asked_of_two
-
-if TYPE_CHECKING:
-    from raterwise.summaries.contract import Metric, Options
-
-__all__ = ["CellPlan", "CellSums", "cells_of", "coarse_cells", "fine_cells", "fine_cells_for"]
 
 FloatArray = NDArray[np.float64]
 
@@ -123,21 +119,12 @@ def _tables(rounding: float) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
 
 
 @dataclass(frozen=True)
-class CellPlan:
+class CellPlan(UsualPlan):
     """Which question's scores to sum over fine cells."""
 
     kind: ClassVar[str] = "cells"
-    grows: ClassVar[bool] = False
-    by_units: ClassVar[bool] = False
 
     question: Question | Event
-
-    def direct_loop(self, predictions: Predictions) -> None:
-        """Return None: there is none."""
-
-    def bounded(self) -> CellPlan:
-        """Return itself: cells do not grow with the cases."""
-        return self
 
     def takes_votes(self) -> bool:
         """Tell whether `absorb_votes` can answer this question: where a case has one score."""
@@ -170,7 +157,7 @@ class CellPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class CellSums:
+class CellSums(UsualSummary):
     """Sums of scored cases per fine cell, and per unit and coarse cell; `a + b` is that of all.
 
     >>> from raterwise.questions import score_given
@@ -189,13 +176,6 @@ class CellSums:
     highest: FloatArray
     per_unit: FloatArray
     """(units, channels, coarse cells, fields)."""
-
-    @staticmethod
-    def of(plan: CellPlan, rows: Rows, units: int = 1) -> CellSums:
-        """Return the sums of one chunk."""
-        out = plan.empty(rows.probs.shape[1], units)
-        out.absorb(rows)
-        return out
 
     @staticmethod
     def of_scored(plan: CellPlan, scored: ScoredCases, num_classes: int = 2) -> CellSums:
@@ -265,9 +245,6 @@ class CellSums:
     def arrays(self) -> dict[str, FloatArray]:
         """Return what a file keeps."""
         return {name: getattr(self, name) for name in ARRAYS}
-
-    def forget(self) -> None:
-        """Do nothing: nothing is kept that was made of the sums."""
 
     def take_in(self, scored: ScoredCases) -> None:
         """Add scored cases in place."""

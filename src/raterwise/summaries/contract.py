@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from raterwise.predictions import Predictions, Rows
 from raterwise.summaries.votes import Votes
 
-__all__ = ["Metric", "Options", "Plan", "Summary"]
-
 Options = Mapping[str, Any]
 
 
@@ -109,3 +107,44 @@ class Summary(Protocol):
 
     def forget(self) -> None:
         """Let go of what was made of the summary, which can be made again."""
+
+
+class UsualPlan:
+    """What most plans answer."""
+
+    grows: ClassVar[bool] = False
+    by_units: ClassVar[bool] = False
+
+    def direct_loop(self, predictions: Predictions) -> Any:
+        """Return None: there is none."""
+
+    def prepared(self, rows: Rows) -> Any:
+        """Return the rows as they are."""
+        return rows
+
+    def bounded(self) -> Any:
+        """Return itself: a table does not grow with the cases."""
+        return self
+
+    def takes_votes(self) -> bool:
+        """No."""
+        return False
+
+
+class UsualSummary:
+    """What most summaries do."""
+
+    def absorb(self, rows: Rows) -> None:
+        """Add a chunk in place: for the one who made the summary and has not shown it yet."""
+        raise NotImplementedError
+
+    def take_in(self, rows: Any) -> None:
+        """Add rows in place."""
+        self.absorb(rows)
+
+    def by_unit(self) -> Any:
+        """Return itself: it knows what every unit adds."""
+        return self
+
+    def forget(self) -> None:
+        """Do nothing: nothing is kept that was made of the summary."""

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import MergeError
-from raterwise.predictions import Predictions, Rows
+from raterwise.predictions import Rows
+from raterwise.summaries.contract import UsualPlan, UsualSummary
 from raterwise.summaries.votes import Votes
-
-__all__ = ["BLOCKS", "DeviationPlan", "DeviationSums", "DeviationTable"]
 
 FloatArray = NDArray[np.float64]
 
@@ -52,21 +51,12 @@ def _edges(step: float) -> tuple[FloatArray, NDArray[np.uint8]]:
 
 
 @dataclass(frozen=True)
-class DeviationPlan:
+class DeviationPlan(UsualPlan):
     """Sum what the verdict is made of; with `grouped`, also by patient."""
 
     kind: ClassVar[str] = "deviations"
-    grows: ClassVar[bool] = False
-    by_units: ClassVar[bool] = False
 
     grouped: bool = False
-
-    def direct_loop(self, predictions: Predictions) -> None:
-        """Return None: there is none."""
-
-    def bounded(self) -> DeviationPlan:
-        """Return itself: a table does not grow with the cases."""
-        return self
 
     def takes_votes(self) -> bool:
         """Yes."""
@@ -75,10 +65,6 @@ class DeviationPlan:
     def room(self, num_classes: int, units: int, cases: int) -> int:
         """Return how many bytes the sums take."""
         return self.empty(num_classes, units).units.nbytes
-
-    def prepared(self, rows: Rows) -> Rows:
-        """Return the rows as they are."""
-        return rows
 
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> DeviationSums:
         """Return the sums that `arrays()` wrote down."""
@@ -99,7 +85,7 @@ class DeviationPlan:
 
 
 @dataclass(eq=False)
-class DeviationSums:
+class DeviationSums(UsualSummary):
     """The sums of some cases; `a + b` is those of all of them.
 
     No metric is made of them: the verdict is.
@@ -129,13 +115,6 @@ class DeviationSums:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file keeps."""
         return {"sums": self.sums, "units": self.units, "digits": np.array(self.digits)}
-
-    def forget(self) -> None:
-        """Do nothing: nothing is kept that was made of the sums."""
-
-    def take_in(self, rows: Rows) -> None:
-        """Add rows in place."""
-        self.absorb(rows)
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made these sums and has not shown them yet."""

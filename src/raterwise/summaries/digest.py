@@ -21,8 +21,6 @@ from raterwise.summaries.facts import Facts
 from raterwise.summaries.in_turn import InTurn, in_turns, let_go
 from raterwise.summaries.one_pass import summarise
 
-__all__ = ["Digest", "UnitStack", "additions", "digest_of", "merged_in_order"]
-
 IntArray = NDArray[np.int64]
 
 TOGETHER = 32

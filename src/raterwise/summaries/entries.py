@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from raterwise.binning import locate
 from raterwise.summaries.sorted_scores import ScoreMasses, SortedScores
 
-__all__ = ["Entries"]
-
 FloatArray = NDArray[np.float64]
 
 DENSE = 4

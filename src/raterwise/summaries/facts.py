@@ -22,8 +22,6 @@ from raterwise.predictions import Predictions
 from raterwise.summaries.fingerprint import Fingerprint
 from raterwise.summaries.panel import Panel
 
-__all__ = ["AsGiven", "Confidences", "Facts", "Patients", "hashes_of"]
-
 MOST_PATIENTS = 1 << 20
 """Up to how many patients are told apart; of more, those with the smallest hashes are kept."""
 LOOKED_AT = 20_000

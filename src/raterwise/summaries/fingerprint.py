@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 
-__all__ = ["PARTS", "Fingerprint", "unlike_part"]
-
 PARTS = {
     "summaries": "numbers of summaries, in each of which the places of the cases are counted",
     "cases": "numbers of cases",

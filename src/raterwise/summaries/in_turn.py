@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from raterwise.predictions import Predictions
 from raterwise.summaries.one_pass import same_table, summarise
 
-__all__ = ["InTurn", "in_turns", "let_go"]
-
 LARGE = 8 << 20
 """From how many bytes on a summary is made by itself, and let go when its metrics are judged;
 or from half of what the predictions take."""

@@ -4,43 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, MergeError
-from raterwise.predictions import Predictions, Rows
-
-if TYPE_CHECKING:
-    from raterwise.summaries.contract import Metric, Options
-
-__all__ = ["KeptSample", "SamplePlan"]
+from raterwise.predictions import Rows
+from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class SamplePlan:
+class SamplePlan(UsualPlan):
     """Keep every row."""
 
     kind: ClassVar[str] = "rows"
-    by_units: ClassVar[bool] = False
 
     grows: ClassVar[bool] = True
     """Whether its summary grows with the cases and makes no tables to resample."""
 
     per: str = "annotation"
     """Whether every label counts once, or every case."""
-
-    def bounded(self) -> SamplePlan:
-        """Return itself: nothing smaller would do; see `grows`."""
-        return self
-
-    def takes_votes(self) -> bool:
-        """Tell that it takes no votes."""
-        return False
 
     def prepared(self, rows: Rows) -> Any:
         """Refuse: growing parts of the cases are not compared pair by pair."""
@@ -52,9 +39,6 @@ class SamplePlan:
         """Return how many bytes the rows take."""
         return 16 * cases * num_classes
 
-    def direct_loop(self, predictions: Predictions) -> None:
-        """Return None: there is none."""
-
     def empty(self, num_classes: int, units: int = 1) -> KeptSample:
         """Return the sample of no cases."""
         rows = np.empty((0, num_classes))
@@ -62,7 +46,7 @@ class SamplePlan:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptSample:
+class KeptSample(UsualSummary):
     """Rows of predictions with their label masses."""
 
     plan: SamplePlan

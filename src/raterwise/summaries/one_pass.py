@@ -13,8 +13,6 @@ from raterwise.kernels._threads import in_threads, number_of_threads
 from raterwise.predictions import Predictions, Rows
 from raterwise.summaries.contract import Summary
 
-__all__ = ["STRIPES", "same_table", "summarise"]
-
 STRIPES = 8
 """Into how many parts the cases are split: fixed, so that sums do not depend on the threads."""
 TILE = 16

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from raterwise.questions import Question, score_outside
 from raterwise.summaries.digest import Digest
 
-__all__ = ["OUTSIDE_UNITS", "takes_outside", "with_outside", "with_outside_cases"]
-
 FloatArray = NDArray[np.float64]
 
 OUTSIDE_UNITS = 4096

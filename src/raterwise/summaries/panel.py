@@ -13,8 +13,6 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.ratings import Ratings
 
-__all__ = ["MOST_RATINGS", "Panel"]
-
 MOST_RATINGS = 1_000_000
 """Up to how many ratings raters are compared."""
 

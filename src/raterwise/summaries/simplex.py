@@ -7,22 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.binning import bin_edges, edges_for, locate
 from raterwise.errors import MergeError
-from raterwise.predictions import Predictions, Rows
+from raterwise.predictions import Rows
 from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
+from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.entries import Entries
-
-if TYPE_CHECKING:
-    from raterwise.summaries.contract import Metric, Options
-
-__all__ = ["SimplexPlan", "SimplexSums"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -34,35 +30,18 @@ FIELDS = 5
 
 
 @dataclass(frozen=True)
-class SimplexPlan:
+class SimplexPlan(UsualPlan):
     """Over which grid of whole probability vectors to sum: the bins of every class."""
 
     kind: ClassVar[str] = "simplex"
-    grows: ClassVar[bool] = False
-    by_units: ClassVar[bool] = False
 
     question: Question
     """Of every class, counted per annotation or per case."""
     bins: int | tuple[float, ...] = 15
 
-    def direct_loop(self, predictions: Predictions) -> None:
-        """Return None: there is none."""
-
-    def bounded(self) -> SimplexPlan:
-        """Return itself: there are no more cells than the grid has."""
-        return self
-
-    def takes_votes(self) -> bool:
-        """No: votes are of two classes, of which the positive one says all."""
-        return False
-
     def room(self, num_classes: int, units: int, cases: int) -> int:
         """Return how many bytes the cells take."""
         return 8 * FIELDS * cases * num_classes
-
-    def prepared(self, rows: Rows) -> Rows:
-        """Return the rows as they are."""
-        return rows
 
     def empty(self, num_classes: int, units: int = 1) -> SimplexSums:
         """Return the sums of no cases."""
@@ -93,7 +72,7 @@ class _UnitCells:
 
 
 @dataclass(frozen=True, eq=False)
-class SimplexSums:
+class SimplexSums(UsualSummary):
     """Sums per unit × cell of the grid × class; `a + b` is that of all their cases.
 
     >>> from raterwise.predictions import Predictions
@@ -160,10 +139,6 @@ class SimplexSums:
             for name in ("unit", "cell", "values", "pending"):
                 object.__setattr__(self, name, getattr(joined, name))
 
-    def take_in(self, rows: Rows) -> None:
-        """Add rows in place."""
-        self.absorb(rows)
-
     def absorb_votes(self, votes: Any) -> SimplexSums:
         """Refuse: see `SimplexPlan.takes_votes`."""
         raise NotImplementedError("cells of whole probability vectors take no votes")
@@ -212,10 +187,6 @@ class SimplexSums:
 
         with np.errstate(invalid="ignore"):  # of no cases there is no value
             return np.array([on(last) for last in range(self.number)])
-
-    def by_unit(self) -> SimplexSums:
-        """Return itself: every entry knows its unit."""
-        return self
 
     @property
     def units(self) -> NDArray[Any]:

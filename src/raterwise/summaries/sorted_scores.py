@@ -11,15 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidTypeError, MergeError, UndefinedMetricError
-from raterwise.predictions import Predictions, Rows
+from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
+from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.votes import Votes, asked_of_two
 
 if TYPE_CHECKING:
     from raterwise.summaries.cells import CellPlan
-    from raterwise.summaries.contract import Metric, Options
-
-__all__ = ["ScoreMasses", "SortedPlan", "SortedScores"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -72,12 +70,10 @@ class ScoreMasses:
 
 
 @dataclass(frozen=True)
-class SortedPlan:
+class SortedPlan(UsualPlan):
     """Which question's scores to sort."""
 
     kind: ClassVar[str] = "scores"
-    grows: ClassVar[bool] = False
-    by_units: ClassVar[bool] = False
 
     question: Question | Event
 
@@ -97,9 +93,6 @@ class SortedPlan:
         """Refuse: files hold no case."""
         raise InvalidTypeError(f"plan: a summary of {self} keeps cases and cannot be saved")
 
-    def direct_loop(self, predictions: Predictions) -> None:
-        """Return None: there is none."""
-
     def bounded(self) -> CellPlan:
         """Return the plan of fine cells, which stand for the scores."""
         from raterwise.summaries.cells import CellPlan
@@ -112,19 +105,13 @@ class SortedPlan:
 
 
 @dataclass(frozen=True, eq=False)
-class SortedScores:
+class SortedScores(UsualSummary):
     """The scores of all cases so far; sorted when somebody asks."""
 
     plan: SortedPlan
     channels: int
     units: int = 1
     pieces: tuple[ScoredCases, ...] = ()
-
-    @staticmethod
-    def of(plan: SortedPlan, rows: Rows, units: int = 1) -> SortedScores:
-        """Return the scores of one chunk."""
-        channels = plan.question.channels(rows.probs.shape[1])
-        return SortedScores(plan, channels, units, (_own(plan.question.score(rows)),))
 
     def __add__(self, other: SortedScores) -> SortedScores:
         if not isinstance(other, SortedScores):
@@ -173,10 +160,6 @@ class SortedScores:
     def widened(self, more: int) -> SortedScores:
         """Return a copy that more resampling units can be added to."""
         return SortedScores(self.plan, self.channels, self.units + more, self.pieces)
-
-    def by_unit(self) -> SortedScores:
-        """Return itself: every score knows its unit."""
-        return self
 
     def scores(self) -> SortedScores:
         """Return itself."""

@@ -12,8 +12,6 @@ from raterwise.binning import unit_in_last_place
 from raterwise.predictions import Rows
 from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
 
-__all__ = ["Votes", "asked_of_two"]
-
 
 def asked_of_two(question: Question | Event | PerCaseScore) -> str:
     """Return the name of the question that asks the same where there are two classes.

@@ -22,17 +22,6 @@ from raterwise.predictions import Predictions, row_sum_tolerance
 from raterwise.rules import choose
 from raterwise.tensors.questions import TensorRows
 
-__all__ = [
-    "TensorCases",
-    "as_tensor",
-    "hits_of",
-    "numbers",
-    "rated_cases",
-    "require_raters",
-    "weighted_cases",
-    "weights_of",
-]
-
 HOST_CHUNK, DEVICE_CHUNK = 1 << 21, 1 << 27
 """How many float64 numbers the work on a chunk may need: 16 MB for caches, 1 GB on a GPU."""
 

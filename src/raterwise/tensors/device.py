@@ -20,14 +20,7 @@ from raterwise.binning import edges_for
 from raterwise.kernels import _torch as kernels
 from raterwise.kernels import _triton
 from raterwise.questions import QUESTIONS, Event, ScoredCases
-from raterwise.summaries import (
-    BinPlan,
-    BinSums,
-    ScoreMasses,
-    SortedPlan,
-    SortedScores,
-    one_pass,
-)
+from raterwise.summaries import BinPlan, BinSums, ScoreMasses, SortedPlan, SortedScores, one_pass
 from raterwise.tensors.cases import (
     TensorCases,
     hits_of,
@@ -37,14 +30,6 @@ from raterwise.tensors.cases import (
     weights_of,
 )
 from raterwise.tensors.questions import PER_CASE_SCORES, Scored, TensorRows, score
-
-__all__ = [
-    "add_cases",
-    "can_summarise",
-    "masses_of_scores",
-    "right_and_wrong",
-    "summarise",
-]
 
 Plan = Any
 """A `BinPlan` or a `SortedPlan`."""

@@ -19,8 +19,6 @@ from raterwise.kernels._torch_kde import canonical_kde, score_kde
 from raterwise.summaries.cells import fine_cells
 from raterwise.tensors.cases import TensorCases, rated_cases, weighted_cases
 
-__all__ = ["kde_of_rows"]
-
 
 def kde_of_rows(
     probs: Tensor,

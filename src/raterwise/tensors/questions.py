@@ -10,8 +10,6 @@ from torch import Tensor
 from raterwise.kernels._torch import Reading
 from raterwise.questions import Event, PerCaseScore, Question
 
-__all__ = ["PER_CASE_SCORES", "Scored", "TensorRows", "score"]
-
 
 class TensorRows(NamedTuple):
     """A chunk of cases, on one device."""

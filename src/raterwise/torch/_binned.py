@@ -17,8 +17,6 @@ from raterwise.tensors.device import add_cases
 from raterwise.torch._pictures import reliability_diagram
 from raterwise.torch._tables import TableMetric, identity
 
-__all__ = ["BinnedMetric"]
-
 
 class BinnedMetric(TableMetric):
     """One metric of the catalog over one table."""
@@ -37,26 +35,7 @@ class BinnedMetric(TableMetric):
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         add_cases(cases, {self.plan: tables["sums"]}, check=self.validate_args)
 
-    def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
-        """Return the metric of the table.
-
-        Parameters
-        ----------
-        tables : mapping of str to Tensor
-            As `tables_of` gives them.
-
-        Returns
-        -------
-        Tensor
-            One number, float64.
-
-        >>> import torch
-        >>> from raterwise.torch.metrics import ECE
-        >>> metric = ECE(num_classes=2)
-        >>> tables = metric.tables_of(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
-        >>> round(metric.compute_from(tables).item(), 4)  # (0.1 + 0.6) / 2
-        0.35
-        """
+    def _value(self, tables: Mapping[str, Tensor]) -> Tensor:
         table = BinTable(tables["sums"].cpu().numpy())
         if not table.weight.any():
             raise UndefinedMetricError(f"{self.metric_name}: undefined, no case was given yet")

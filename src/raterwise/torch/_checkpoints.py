@@ -15,8 +15,6 @@ import torch
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import replaced
 
-__all__ = ["check_settings", "load_checkpoint", "load_file", "save_checkpoint"]
-
 LEFT_BEHIND = 24 * 3600.0
 """Seconds after which nobody is writing a temporary file any more."""
 

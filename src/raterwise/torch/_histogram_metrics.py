@@ -19,8 +19,6 @@ from raterwise.tensors.device import add_cases
 from raterwise.torch._pictures import reliability_diagram
 from raterwise.torch._tables import TableMetric, identity
 
-__all__ = ["LabelHistogramLosses"]
-
 
 class LabelHistogramLosses(TableMetric):
     """The losses of label histograms, by the names of raterwise's functions (LH sections 2-4).
@@ -97,24 +95,7 @@ class LabelHistogramLosses(TableMetric):
         plans: dict[BinPlan, Tensor] = {plan: tables[name] for name, plan in self.plans.items()}
         add_cases(cases, plans, check=self.validate_args)
 
-    def compute_from(self, tables: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Return the losses of the tables.
-
-        Parameters
-        ----------
-        tables : mapping of str to Tensor
-            As `tables_of` gives them.
-
-        Returns
-        -------
-        dict of str to Tensor
-            Each loss by the name of its function.
-
-        >>> metric = LabelHistogramLosses(num_classes=2)
-        >>> tables = metric.tables_of([[0.9, 0.1], [0.6, 0.4]], [[2, 0], [1, 1]])
-        >>> round(metric.compute_from(tables)["irreducible_loss"].item(), 4)  # LH eq 6
-        0.5
-        """
+    def _value(self, tables: Mapping[str, Tensor]) -> dict[str, Tensor]:
         every, two, differ = (BinTable(tables[name].cpu().numpy()) for name in self.plans)
         if not every.weight.any():
             raise UndefinedMetricError("label histograms: undefined, no case was given yet")

@@ -15,20 +15,6 @@ from torch.utils.data import DataLoader, RandomSampler, WeightedRandomSampler
 from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
 
-__all__ = [
-    "Inputs",
-    "as_probabilities",
-    "batches",
-    "check_members",
-    "check_order",
-    "class_rows",
-    "device_of",
-    "evaluating",
-    "input_of",
-    "seeded",
-    "total_cases",
-]
-
 Inputs = Tensor | Iterable[Any]
 """A tensor (N, …), or a DataLoader or other iterable of batches."""
 

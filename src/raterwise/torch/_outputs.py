@@ -15,8 +15,6 @@ from raterwise.beliefs import EnsembleBelief
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.torch._inference import as_probabilities, class_rows
 
-__all__ = ["DrawnOutputs", "Kept", "Layer", "OutputName", "Outputs", "drawn"]
-
 OutputName = Literal["probs", "logits", "features"]
 Outputs = OutputName | Sequence[OutputName]
 Layer = str | nn.Module | None

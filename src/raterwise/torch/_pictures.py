@@ -15,8 +15,6 @@ from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.palette import IDEAL
 from raterwise.summaries import BinPlan, BinTable
 
-__all__ = ["ccc_diagram", "reliability_diagram", "roc_diagram"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Progress", "Reporter"]
-
 Reporter = Callable[[str, float], None]
 """reporter(description, fraction of the whole that is done)."""
 

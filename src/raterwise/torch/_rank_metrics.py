@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from raterwise.catalog import find
@@ -22,10 +23,34 @@ from raterwise.tensors.questions import score
 from raterwise.torch._pictures import ccc_diagram, roc_diagram
 from raterwise.torch._tables import TableMetric
 
-__all__ = ["AUCCC", "AUROC"]
+
+class _RankMetric(TableMetric):
+    """Mass and hits by fine cell of a score, over which ranks are compared."""
+
+    higher_is_better = True
+    _bound = math.nan
+
+    @property
+    def bound(self) -> Tensor:
+        """By how much `compute` may be off: half the share of pairs that fall into one cell."""
+        self.compute()  # kept by torchmetrics; of all processes where there are several
+        return self._scalar(self._bound)
+
+    def _areas(self, tables: Mapping[str, Tensor]) -> NDArray[np.float64]:
+        """Return the area of each channel, and remember how far off their mean may be."""
+        mass, hits = _on_host(tables)
+        others = mass - hits
+        pairs = hits.sum(axis=-1) * others.sum(axis=-1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self._bound = float((0.5 * (hits * others).sum(axis=-1) / pairs).mean())
+        return ranking.auccc(mass, hits)
 
 
-class AUCCC(TableMetric):
+def _on_host(tables: Mapping[str, Tensor]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return tables["mass"].cpu().numpy(), tables["hits"].cpu().numpy()
+
+
+class AUCCC(_RankMetric):
     """How well confidence separates right from wrong, `raterwise.auccc` (CCC section 2.2).
 
     Confidences are counted in 8,348 fine cells, finest near 0 and 1 where they pile up. Two cases
@@ -52,14 +77,11 @@ class AUCCC(TableMetric):
     (1.0, 0.0)
     """
 
-    higher_is_better = True
-
     def __init__(self, num_classes: int, **kwargs: Any) -> None:
         super().__init__(num_classes, **kwargs)
         cells = len(fine_cells()) - 1
         self._add_table("mass", cells)
         self._add_table("hits", cells)
-        self._bound = math.nan
 
     def update(self, probs: Any, labels: Any, weights: Any = None, confidence: Any = None) -> None:
         """Add a batch.
@@ -118,45 +140,17 @@ class AUCCC(TableMetric):
             tables["hits"].add_(sums[:, 1])
             start = stop
 
-    def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
-        """Return the area under the curve.
-
-        Parameters
-        ----------
-        tables : mapping of str to Tensor
-            As `tables_of` gives them.
-
-        Returns
-        -------
-        Tensor
-            One number, float64.
-
-        >>> import torch
-        >>> metric = AUCCC(num_classes=2)
-        >>> tables = metric.tables_of(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
-        >>> metric.compute_from(tables).item()
-        1.0
-        """
-        mass, hits = (tables[name].cpu().numpy() for name in ("mass", "hits"))
-        value = float(ranking.auccc(mass, hits))
+    def _value(self, tables: Mapping[str, Tensor]) -> Tensor:
+        value = float(self._areas(tables))
         if math.isnan(value):
             raise UndefinedMetricError(f"auccc: undefined, {find('auccc').undefined}")
-        right, wrong = hits, mass - hits
-        self._bound = float(0.5 * (right * wrong).sum() / (right.sum() * wrong.sum()))
         return self._scalar(value)
 
-    @property
-    def bound(self) -> Tensor:
-        """By how much `compute` may be off: half the share of pairs that fall into one cell."""
-        self.compute()  # kept by torchmetrics; of all processes where there are several
-        return self._scalar(self._bound)
-
     def _draw(self, ax: Any) -> Any:
-        mass, hits = (self.tables[name].cpu().numpy() for name in ("mass", "hits"))
-        return ccc_diagram(fine_cells()[:-1], mass, hits, ax)
+        return ccc_diagram(fine_cells()[:-1], *_on_host(self.tables), ax)
 
 
-class AUROC(TableMetric):
+class AUROC(_RankMetric):
     """How well the probability of a class separates its cases from the others.
 
     The area under the ROC curve: of class 1 where there are two classes, otherwise the mean over
@@ -185,8 +179,6 @@ class AUROC(TableMetric):
     (0.75, 0.0)
     """
 
-    higher_is_better = True
-
     def __init__(
         self, num_classes: int, per: Literal["annotation", "case"] = "annotation", **kwargs: Any
     ) -> None:
@@ -195,7 +187,6 @@ class AUROC(TableMetric):
         channels = 1 if num_classes == 2 else num_classes
         for name in ("mass", "hits"):
             self._add_table(name, channels, len(fine_cells()) - 1, of=("auroc", per))
-        self._bound = math.nan
 
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
         question = "positive" if self.num_classes == 2 else "per_class"
@@ -212,48 +203,17 @@ class AUROC(TableMetric):
                 tables["mass"][c].add_(sums[:, 0])
                 tables["hits"][c].add_(sums[:, 1])
 
-    def compute_from(self, tables: Mapping[str, Tensor]) -> Tensor:
-        """Return the area under the curve, or the mean of those of the classes.
-
-        Parameters
-        ----------
-        tables : mapping of str to Tensor
-            As `tables_of` gives them.
-
-        Returns
-        -------
-        Tensor
-            One number, float64.
-
-        Raises
-        ------
-        UndefinedMetricError
-            If a class has no case, or all of them.
-
-        >>> metric = AUROC(num_classes=2)
-        >>> metric.compute_from(metric.tables_of([0.9, 0.6], [1, 0])).item()
-        1.0
-        """
-        mass, hits = (tables[name].cpu().numpy() for name in ("mass", "hits"))
-        each = ranking.auccc(mass, hits)
+    def _value(self, tables: Mapping[str, Tensor]) -> Tensor:
+        each = self._areas(tables)
         if np.isnan(each).any():
             missing = int(np.flatnonzero(np.isnan(each))[0]) + (self.num_classes == 2)
             raise UndefinedMetricError(
                 f"auroc: undefined, raters said class {missing} of no case, or of every one"
             )
-        others = mass - hits
-        pairs = hits.sum(axis=-1) * others.sum(axis=-1)
-        self._bound = float((0.5 * (hits * others).sum(axis=-1) / pairs).mean())
         return self._scalar(float(each.mean()))
 
-    @property
-    def bound(self) -> Tensor:
-        """By how much `compute` may be off: half the share of pairs that fall into one cell."""
-        self.compute()
-        return self._scalar(self._bound)
-
     def _draw(self, ax: Any) -> Any:
-        mass, hits = (self.tables[name].cpu().numpy() for name in ("mass", "hits"))
+        mass, hits = _on_host(self.tables)
         first = 1 if self.num_classes == 2 else 0
         areas = ranking.auccc(mass, hits)
         names = [f"class {k + first} (AUROC {area:.3f})" for k, area in enumerate(areas)]

@@ -7,8 +7,6 @@ from typing import Any, Literal
 from raterwise.rules import choose
 from raterwise.torch._binned import BinnedMetric
 
-__all__ = ["NLL", "Accuracy", "Brier"]
-
 Per = Literal["case", "annotation"]
 
 

@@ -28,8 +28,6 @@ try:
 except ImportError as error:
     raise missing_extra("raterwise.torch.metrics needs torchmetrics", "torch") from error
 
-__all__ = ["TableMetric", "identity"]
-
 
 def identity(plan: BinPlan) -> tuple[object, ...]:
     """What decides the sums of a plan: the metrics that have it in common may share a table."""
@@ -210,7 +208,6 @@ class TableMetric(Metric):
                 raise
             return self._undefined()
 
-    @abstractmethod
     def compute_from(self, tables: Mapping[str, Tensor]) -> Any:
         """Return the metric of tables, such as the sum of those of several batches.
 
@@ -222,7 +219,12 @@ class TableMetric(Metric):
         Returns
         -------
         Tensor or dict of str to Tensor
-            As `compute`.
+            As `compute`: one number, float64, or several by the names of their functions.
+
+        Raises
+        ------
+        UndefinedMetricError
+            If it is not defined, such as the AUROC of a class that no case has.
 
         >>> from raterwise.torch.metrics import ECE
         >>> metric = ECE(num_classes=2)
@@ -230,6 +232,11 @@ class TableMetric(Metric):
         >>> round(metric.compute_from({"sums": one["sums"] + other["sums"]}).item(), 4)
         0.35
         """
+        return self._value(tables)
+
+    @abstractmethod
+    def _value(self, tables: Mapping[str, Tensor]) -> Any:
+        """Return the metric of tables."""
 
     @abstractmethod
     def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:

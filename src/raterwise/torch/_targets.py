@@ -9,8 +9,6 @@ from torch.nn import functional
 from raterwise import rules
 from raterwise.errors import InvalidInputError
 
-__all__ = ["confidence_loss", "soft_target", "soften", "with_planes"]
-
 
 def soften(log_probs: Tensor, temperature: float) -> Tensor:
     """Return softmax(log P̄ / T) over axis 1 (CCC eq 2).

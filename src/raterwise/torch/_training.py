@@ -22,8 +22,6 @@ from torch.utils.data import (
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.torch._checkpoints import check_settings, load_checkpoint, save_checkpoint
 
-__all__ = ["Data", "Epoch", "Training", "digest", "in_steps", "loader_of", "pair_of"]
-
 Data = Dataset[Any] | DataLoader[Any] | tuple[Tensor, Tensor]
 
 DECAY, MILESTONES = 0.1, (1 / 2, 3 / 4)

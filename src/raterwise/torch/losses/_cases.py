@@ -5,27 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Literal, NamedTuple, ParamSpec
+from typing import Literal, NamedTuple, ParamSpec, TypedDict
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.rules import choose
-
-__all__ = [
-    "REDUCTIONS",
-    "Cases",
-    "Reduction",
-    "class_weights",
-    "full_precision",
-    "ratio",
-    "read_cases",
-    "reduce",
-    "rows_of",
-    "subset",
-]
 
 Params = ParamSpec("Params")
 
@@ -229,3 +216,40 @@ def subset(cases: Cases, most: int) -> Cases:
     spread = (torch.frac(i.double() * GOLDEN_RATIO) * kept).long()
     rows = kept_first[torch.where(kept > most, spread, i)]
     return Cases(cases.log_probs[rows], cases.counts[rows], (i < kept).to(cases.keep), (most,))
+
+
+class Options(TypedDict):
+    weight: Tensor | None
+    ignore_index: int
+    reduction: Reduction
+
+
+class PerCaseLoss(nn.Module):
+    """What losses of single cases share: class weights, an ignored class, a reduction."""
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        *,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        self.ignore_index = ignore_index
+        choose("reduction", reduction, REDUCTIONS)
+        self.reduction = reduction
+        self.register_buffer("weight", weight)
+
+    def _options(self) -> Options:
+        """Return what its function takes by name."""
+        return {
+            "weight": self.weight,
+            "ignore_index": self.ignore_index,
+            "reduction": self.reduction,
+        }
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return f"reduction={self.reduction!r}"

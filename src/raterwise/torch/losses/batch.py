@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from raterwise.torch.losses._cases import Cases, class_weights, full_precision, ratio, read_cases
 
-__all__ = ["DCA", "MDCA", "BatchTerm", "dca_term", "mdca_term", "mean_over_classes", "top_label"]
-
 
 def mean_over_classes(gap: Tensor, weight: Tensor | None) -> Tensor:
     """Return Σ_k w_k |gap_k| / Σ_k w_k, the mean where there are no weights."""

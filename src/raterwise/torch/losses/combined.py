@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-__all__ = ["Regularized"]
-
 
 class Regularized(nn.Module):
     """L_application + β L_regulariser (RECE eq 10).

@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from raterwise.rules import at_least_zero, choose
-from raterwise.torch.losses._cases import (
-    REDUCTIONS,
-    Reduction,
-    full_precision,
-    read_cases,
-    reduce,
-)
-
-__all__ = ["FLSD", "FLSD_53", "FocalLoss", "flsd_loss", "focal_loss"]
+from raterwise.rules import at_least_zero
+from raterwise.torch.losses._cases import PerCaseLoss, Reduction, full_precision, read_cases, reduce
 
 FLSD_53 = ((0.2, 5.0), (0.5, 3.0))
 """γ = 5 where the probability of the label is below 0.2, 3 below 0.5 (Mukhoti et al. 2020)."""
@@ -138,7 +130,7 @@ def flsd_loss(
     return reduce(_focal_terms(log_p, share, each), share, cases, weight, reduction)
 
 
-class FocalLoss(nn.Module):
+class FocalLoss(PerCaseLoss):
     """The focal loss -(1 - p_t)^γ log p_t; see `focal_loss`.
 
     Parameters
@@ -162,8 +154,6 @@ class FocalLoss(nn.Module):
     tensor(0.1733)
     """
 
-    weight: Tensor | None
-
     def __init__(
         self,
         gamma: float = 1.0,
@@ -172,25 +162,19 @@ class FocalLoss(nn.Module):
         ignore_index: int = -100,
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        self.gamma, self.ignore_index = at_least_zero("gamma", gamma), ignore_index
-        choose("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
-        self.register_buffer("weight", weight)
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
+        self.gamma = at_least_zero("gamma", gamma)
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return focal_loss(
-            logits, targets, self.gamma,
-            weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
-        )  # fmt: skip
+        return focal_loss(logits, targets, self.gamma, **self._options())
 
     def extra_repr(self) -> str:
         """The options."""
         return f"gamma={self.gamma}, reduction={self.reduction!r}"
 
 
-class FLSD(nn.Module):
+class FLSD(PerCaseLoss):
     """The focal loss with a sample-dependent γ, by default FLSD-53; see `flsd_loss`.
 
     Parameters
@@ -217,8 +201,6 @@ class FLSD(nn.Module):
     tensor(1.3597)
     """
 
-    weight: Tensor | None
-
     def __init__(
         self,
         gamma: float = 3.0,
@@ -228,21 +210,15 @@ class FLSD(nn.Module):
         ignore_index: int = -100,
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        self.gamma, self.ignore_index = at_least_zero("gamma", gamma), ignore_index
-        choose("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
+        super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
+        self.gamma = at_least_zero("gamma", gamma)
         self.schedule = tuple(
             (float(bound), at_least_zero("gamma", float(value))) for bound, value in schedule
         )
-        self.register_buffer("weight", weight)
 
     def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return flsd_loss(
-            logits, targets, self.gamma, schedule=self.schedule,
-            weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
-        )  # fmt: skip
+        return flsd_loss(logits, targets, self.gamma, schedule=self.schedule, **self._options())
 
     def extra_repr(self) -> str:
         """The options."""

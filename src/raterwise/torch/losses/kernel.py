@@ -29,8 +29,6 @@ from raterwise.torch.losses._cases import (
 from raterwise.torch.losses.batch import BatchTerm, top_label
 from raterwise.torch.losses.pairs import MAX_CASES
 
-__all__ = ["KDECalibration", "kde_calibration_error", "kde_term"]
-
 LOG_EPSILON = math.log(torch.finfo(torch.float64).eps)
 QUESTIONS = ("canonical", "per_class", "positive", "top_label")
 Question = Literal["canonical", "per_class", "positive", "top_label"]

@@ -13,16 +13,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from raterwise.rules import choose, positive
-from raterwise.torch.losses._cases import (
-    class_weights,
-    full_precision,
-    ratio,
-    read_cases,
-    subset,
-)
+from raterwise.torch.losses._cases import class_weights, full_precision, ratio, read_cases, subset
 from raterwise.torch.losses.batch import BatchTerm, mean_over_classes, top_label
-
-__all__ = ["MAX_CASES", "MMCE", "RCR", "mmce_term", "rcr_term"]
 
 MAX_CASES = 2048
 PAIRS_AT_ONCE = 1 << 24

@@ -2,28 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
-from torch import Tensor, nn
+from torch import Tensor
 
 from raterwise.errors import InvalidInputError
-from raterwise.rules import choose
-from raterwise.torch.losses._cases import (
-    REDUCTIONS,
-    Reduction,
-    full_precision,
-    read_cases,
-    reduce,
-)
-
-__all__ = [
-    "Brier",
-    "HistogramCrossEntropy",
-    "LabelSmoothing",
-    "brier_loss",
-    "histogram_cross_entropy",
-    "label_smoothing_loss",
-]
+from raterwise.torch.losses._cases import PerCaseLoss, Reduction, full_precision, read_cases, reduce
 
 
 @full_precision
@@ -180,43 +162,7 @@ def _check_smoothing(smoothing: float) -> None:
         raise InvalidInputError(f"smoothing: must be at least 0 and below 1; got {smoothing}")
 
 
-class _Options(TypedDict):
-    weight: Tensor | None
-    ignore_index: int
-    reduction: Reduction
-
-
-class _PerCaseLoss(nn.Module):
-    """What the losses here share: class weights, an ignored class, a reduction."""
-
-    weight: Tensor | None
-
-    def __init__(
-        self,
-        *,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-        reduction: Reduction = "mean",
-    ) -> None:
-        super().__init__()
-        self.ignore_index = ignore_index
-        choose("reduction", reduction, REDUCTIONS)
-        self.reduction = reduction
-        self.register_buffer("weight", weight)
-
-    def _options(self) -> _Options:
-        return {
-            "weight": self.weight,
-            "ignore_index": self.ignore_index,
-            "reduction": self.reduction,
-        }
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"reduction={self.reduction!r}"
-
-
-class Brier(_PerCaseLoss):
+class Brier(PerCaseLoss):
     """The Brier loss Σ_k (p_k - 1[label = k])²; see `brier_loss`.
 
     Parameters
@@ -245,7 +191,7 @@ class Brier(_PerCaseLoss):
         return brier_loss(logits, targets, **self._options())
 
 
-class HistogramCrossEntropy(_PerCaseLoss):
+class HistogramCrossEntropy(PerCaseLoss):
     """Cross-entropy of label histograms, every annotation counting once (LH eq 82).
 
     Parameters
@@ -275,7 +221,7 @@ class HistogramCrossEntropy(_PerCaseLoss):
         return histogram_cross_entropy(logits, targets, **self._options())
 
 
-class LabelSmoothing(_PerCaseLoss):
+class LabelSmoothing(PerCaseLoss):
     """Cross-entropy with a smoothed label; see `label_smoothing_loss`.
 
     Parameters
