@@ -249,7 +249,8 @@ class _Asked:
         p = evidence.p_values()
         chance = simulated_p_values(table, channels, evidence, self.simulations, self.seed)
         adjusted, t = step_down(p, chance), evidence.standardised
-        scope = ", counting every rating" if per == "annotation" and self.about.most > 1 else ""
+        several = per == "annotation" and self.about.fewest != self.about.most
+        scope = ", counting every rating" if several else ""
         listed = [(c.place, s) for c in channels for s in c.statistics]
         deviations = tuple(
             self._deviation(table, *one, float(t[j]), float(p[j]), float(adjusted[j]), scope)

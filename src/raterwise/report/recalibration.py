@@ -95,6 +95,15 @@ def _in_words(direction: str, pair: Any) -> str:
     return "better" if (pair.high < 0) == (direction == "lower") else "worse"
 
 
+def _event(name: str) -> str:
+    """Return what a curve is of.
+
+    >>> _event("Class: edema"), _event("Positive class")
+    ('edema', 'positive class')
+    """
+    return name.removeprefix("Class: ") if name.startswith("Class: ") else name.lower()
+
+
 def _diagram(before: Results, after: Results, found: Charts) -> Html | None:
     """Return the curve that the report draws first, before and after, in one diagram."""
     was, now = reliability_curves(before), reliability_curves(after)
@@ -111,7 +120,7 @@ def _diagram(before: Results, after: Results, found: Charts) -> Html | None:
     asked = (
         "How sure the model is of its predicted class, and how often the raters agree"
         if top
-        else f"Predicted probability of {which[:1].lower()}{which[1:]}, and how often raters say so"
+        else f"Predicted probability of “{_event(which)}”, and how often raters say so"
     )
     caption = f"{asked}, before and after. On the dashed line the two are equal."
     return figure(chart, caption, bins_table(curves))

@@ -358,7 +358,8 @@ def example_of(curve: ReliabilityCurve, b: int, results: Results) -> str:
     """Return one sentence about one bin: what the model says, and how often that is right."""
     says = "says"
     if curve.name != "top label":
-        says = f"gives {_positive(results.data) if curve.name == 'positive' else f'“{curve.name}”'}"
+        two = curve.name == "positive" or results.data.get("classes") == 2
+        says = f"gives {_positive(results.data) if two else f'“{curve.name}”'}"
     return (
         f"When it {says} {percent(curve.predicted[b])}, {who_agrees(results, curve)[1]} "
         f"{estimated(curve.observed[b], curve.low[b], curve.high[b])}."
