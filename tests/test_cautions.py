@@ -85,7 +85,7 @@ def test_patients() -> None:
     said = told(problem.probs, problem.labels, "brier", groups=many)
     assert said == ["one patient has 70 of 300 cases (23%) and dominates the figures"]
     few = told(problem.probs, problem.labels, "brier", groups=np.arange(300) % 4)
-    assert few == ["only 4 patients: the intervals allow for so few, and are wide"]
+    assert few == ["only 4 patients: the intervals allow for that and are wide"]
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_words_for_a_paper_tell_of_the_raters() -> None:
     found = results.data["exchangeability"]["p_value"]
     assert found < 0.001 or f"(p = {found:.2g})" in text
     assert "By a permutation test over 60 cases, the raters were not interchangeable (p" in text
-    assert "The raters are not named in the data." in text
+    assert "The raters are anonymous in the data." in text
     assert "A reader says what another reader says in " in text
 
 

@@ -157,7 +157,7 @@ def test_readers_are_compared_and_the_headline_is_that_of_the_report(folder: Pat
     results = rw.Results.from_json(folder / "o.json")
     (name, found), = results.findings.items()  # fmt: skip
     assert found.data["exchangeability"]["p_value"] < 0.01
-    assert f"Says “{name}” too rarely. Predicted" in told.replace("\n", " ")
+    assert f"Says “{name}” too rarely. It predicts" in told.replace("\n", " ")
     assert f"Says “{name}” too rarely" in report_html(results)
     assert "1 of 1" not in told + report_html(results)
 

@@ -213,7 +213,7 @@ MESSY: dict[str, Messy] = {
     "a rater twice, the most frequent": Messy(
         both(ratings=LONG + "n4,B,malignant\nn4,B,benign\n"),
         "p.csv --ratings r.csv --duplicates average",
-        note="2 ratings repeat a rater's of the same case; the one most often given counts",
+        note="2 ratings are repeats by the same rater of the same case; the most frequent one",
     ),
     "a misspelt column": Messy(
         both(PREDICTIONS.replace("case", "pat")),

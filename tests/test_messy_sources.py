@@ -61,7 +61,9 @@ def test_findings_take_encodings_and_duplicates(way: str, value: float) -> None:
     assert code == 0, said
     assert brier() == pytest.approx(value, rel=1e-12)
     notes = rw.Results.from_json("o.json").warnings
-    assert any("2 ratings repeat a rater's" in note for note in notes) is (way != "keep")
+    assert any("2 ratings are repeats by the same rater" in note for note in notes) is (
+        way != "keep"
+    )
 
 
 def test_findings_in_percent() -> None:
@@ -136,7 +138,7 @@ def test_ratings_alone_take_encodings_and_duplicates() -> None:
     code, said = run(f"{words} --encoding cp1252 --ignore-case")
     assert code == 2 and "(--duplicates last takes the last one" in said
     code, said = run(f"{words} --encoding cp1252 --ignore-case --duplicates last")
-    assert code == 0 and "note: r.csv: 1 rating repeats a rater's of the same case" in said
+    assert code == 0 and "note: r.csv: 1 rating is a repeat by the same rater" in said
     found = json.loads(Path("o.json").read_text(encoding="utf-8"))
     assert found["class_names"] == ["x", "y"] and len(found["warnings"]) == 1
     # Pairs agree in a (x, x) and not in b (y, x): observed 1/2; by chance (3/4)² + (1/4)² = 5/8.

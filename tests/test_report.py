@@ -129,8 +129,8 @@ def test_too_little_data_to_say() -> None:
     )
     assert (found.headline, found.tone) == ("Too little data to say", "caution")
     assert found.explanation.replace("\u00a0%", "%") == (
-        "On average it says 75%, and the rater agrees 70% of the time. A typical gap of up to 20.0 "
-        "percentage points between the two cannot be excluded with so few cases."
+        "On average it says 75%, and the rater agrees 70% of the time. So few cases cannot exclude "
+        "a typical gap of up to 20.0 percentage points between the two."
     )
 
 
@@ -602,7 +602,7 @@ def test_report_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     assert done.exit_code == 0, done.output
     page = Page(out.read_text(encoding="utf-8"))
-    assert "M" in page.words and "0.0.7" in page.words
+    assert "M" in page.words and "numpy 0.0.7" in "".join(page.words)
     assert opened == [out.resolve().as_uri()]
 
 
@@ -673,3 +673,32 @@ def test_a_file_that_is_no_result_is_refused(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert re.search(r"x\.json: is not a raterwise result file", done.output)
     assert not (tmp_path / "r.html").exists()
+
+
+def test_before_and_after_are_drawn_of_the_positive_class() -> None:
+    """Of two classes the diagram of a recalibration is that of the report: the positive class."""
+    random = np.random.default_rng(3)
+    p = random.uniform(0.05, 0.95, 120)
+    y = (random.random(120) < p).astype(int)
+    before, after = (
+        rw.evaluate(q, y, "ece,classwise_ece", class_names=["no", "edema"], resamples=20)
+        for q in (p, p**1.5)
+    )
+    page = report_html(after, before=before)
+    part = page[page.index('id="recalibration"') :]
+    assert "Predicted probability of “edema”, and how often raters say so" in part
+    assert "How sure the model is of its predicted class" not in part
+
+
+def test_figures_of_a_part_of_the_cases_say_so() -> None:
+    """A verdict that rests on a bin names the bin beside its means."""
+    from raterwise.report.verdicts import _after_headline
+
+    told = "says *mass* too often where it predicts 68 % to 100 %: on average 82 %; raters say so"
+    assert _after_headline(told).startswith("Where it predicts 68\u00a0% to 100\u00a0%: on average")
+
+
+def test_versions_are_those_of_the_results_everywhere(tmp_path: Path) -> None:
+    """Results made elsewhere: no section names what is installed here."""
+    page = report_html(reports.results(), versions={"numpy": "0.0.7"})
+    assert "numpy 0.0.7" in page and f"numpy {np.__version__}" not in page

@@ -307,9 +307,9 @@ def test_says_which_finding_and_by_how_much() -> None:
     assert verdict.miscalibrated
     assert (verdict.channel, verdict.direction) == ("oedema", "too often")
     assert verdict.sentence == (
-        "says *oedema* too often: predicted 42 %, read 20 %, over all ratings"
+        "says *oedema* too often: predicts 42 % on average; raters say so 20 % of the time"
     )
-    assert judge(z, labels, per="case").sentence.endswith("read 20 %")
+    assert judge(z, labels, per="case").sentence.endswith("say so 20 % of the time")
 
 
 def test_names_the_class_that_is_off_by_itself() -> None:
@@ -424,7 +424,7 @@ def test_hard_cases_with_more_raters_are_noticed() -> None:
     assert verdict.counting is not None and verdict.other is not None
     assert verdict.counting.matters
     assert not verdict.other.miscalibrated
-    assert "numbers of raters depend on the case" in verdict.counting.sentence
+    assert "the number of raters depends on the case" in verdict.counting.sentence
 
 
 def test_numbers_of_raters_that_depend_on_nothing_are_not() -> None:

@@ -369,7 +369,7 @@ def test_a_single_interval_that_chance_explains_is_explained() -> None:
     """One of several intervals excludes 0, as one of twenty does: green, and the text says why."""
     told = with_intervals(calibrated(), ece=0.03, mce=0.8)  # twice 0.03 is above 0.05
     assert told.tone == "good"
-    assert "excludes 0 when looked at alone; with 2 intervals chance does" in told.explanation
+    assert "excludes 0 when looked at alone; among 2 intervals, chance can" in told.explanation
 
 
 @pytest.mark.parametrize(("p", "headline"), [(0.08, "Possibly"), (0.11, "No miscalibration")])
@@ -380,7 +380,7 @@ def test_amber_follows_from_the_p_value_of_all_checks(p: float, headline: str) -
     found |= _beside_intervals([], "cases", found)
     told = verdict(replace(results, data={**results.data, "verdict": found}))
     assert told.headline.startswith(headline)
-    assert ("The clearest of 8: it says “class 1”" in told.explanation) == (p < 0.1)
+    assert ("In the clearest of 8, it says “class 1”" in told.explanation) == (p < 0.1)
 
 
 @pytest.mark.parametrize(("out", "tone"), [(1, "good"), (2, "good"), (4, "caution")])

@@ -348,3 +348,20 @@ def test_the_cells_of_an_interval_are_fine_enough() -> None:
     assert found["e90"].low == pytest.approx(low, abs=error)
     assert found["e90"].high == pytest.approx(high, abs=error)
     assert found["ici"].high == pytest.approx(highest_mean, abs=error_of_mean)
+
+
+def test_the_smooth_curve_stays_put_where_most_scores_are_equal() -> None:
+    """An image with 97 % of plain background: cubics between far vertices ran off to -258.
+
+    The local fits at every score ("direct") are the yardstick.
+    """
+    random = np.random.default_rng(0)
+    score = np.concatenate(([0.001], np.sort(random.random(300)) ** 4 * 0.99 + 0.002))
+    mass = np.concatenate(([10_000.0], np.ones(300)))
+    hits = random.binomial(mass.astype(int), score**1.2) / mass
+    errors = {}
+    for surface in ("interpolate", "direct"):
+        curve = Loess(score, mass, surface=surface).curve(hits, score)
+        assert curve.min() > -0.2 and curve.max() < 1.2
+        errors[surface] = float((mass * np.abs(curve - score)).sum() / mass.sum())
+    assert errors["interpolate"] == pytest.approx(errors["direct"], rel=0.15)

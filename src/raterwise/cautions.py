@@ -25,6 +25,8 @@ UNEQUAL = 0.5
 """Patients who are worth less than that part of their number are said to be."""
 TIED = 1e-3
 """Confidences that lie closer together than this tell no cases apart."""
+LEAST_SHIFT = 0.001
+"""Ways of counting that differ by less than a tenth of a percentage point are not worth a word."""
 MOST_NAMED = 3
 
 
@@ -48,7 +50,7 @@ def warnings_about(
 def warnings_about_data(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield what to know of the raters, from what results say of the data."""
     counting = (data.get("verdict") or {}).get("counting")
-    if counting and counting["matters"]:
+    if counting and counting["matters"] and _shifts(counting) >= LEAST_SHIFT:
         yield counting["sentence"]
     test = data.get("exchangeability")
     if test and test["p_value"] <= test["significance"]:
@@ -56,6 +58,11 @@ def warnings_about_data(data: Mapping[str, Any]) -> Iterator[str]:
             f"the raters are not interchangeable ({p_in_words(test['p_value'])}): the figures "
             "describe this panel, and another panel might say something else"
         )
+
+
+def _shifts(counting: Mapping[str, Any]) -> float:
+    """Return by how much it matters whether ratings or cases count."""
+    return abs(float(counting["by_annotation"]) - float(counting["by_case"]))
 
 
 def _about_units(digest: Digest, settings: Settings) -> Iterator[str]:
@@ -93,7 +100,7 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
     patients, cases = facts.named_patients, facts.images or facts.cases
     if patients is None:
         if 1 < facts.images < FEW_PATIENTS and settings.resamples:
-            yield f"only {facts.images} images: the intervals allow for so few, and are wide"
+            yield f"only {facts.images} images: the intervals allow for that and are wide"
         return
     if patients.lists + (len(patients.hashes) > 0) > 1:
         yield (
@@ -101,7 +108,7 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
             "is in two of them counts as two"
         )
     if 1 < patients.number < FEW_PATIENTS:  # of one patient there are no intervals at all
-        yield f"only {patients.number} patients: the intervals allow for so few, and are wide"
+        yield f"only {patients.number} patients: the intervals allow for that and are wide"
     if settings.resamples and len(digest.unit_cases) > 1:
         known = patients.shares  # a stream resamples blocks of patients, and knows each of them
         shares = digest.unit_cases / digest.unit_cases.sum() if known is None else known
@@ -188,8 +195,8 @@ def _approximate(estimates: Mapping[str, Estimate]) -> Iterator[str]:
         yield f"approximate values, with an error of at most: {_bounds(proven)}"
     if measured:
         yield (
-            "approximate values, with an error that was below this in every set it was measured "
-            f"on, which proves nothing of others: {_bounds(measured)}"
+            "approximate values, with an error that was below this in every data set tried, which "
+            f"is no proof for others: {_bounds(measured)}"
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -351,8 +352,12 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
     common = set.intersection(*said)
     first = next(iter(of_each.values()))
     notes = [note for note in first.warnings if note in common]
-    for title, results in of_each.items():
-        notes += [f"{title}: {note}" for note in results.warnings if note not in common]
+    notes += _of_some(
+        (title, note)
+        for title, results in of_each.items()
+        for note in results.warnings
+        if note not in common
+    )
     facts, known = whole.digest.facts, first.data.get("resampled_raters")
     rated = int((findings.raters > 0).sum())
     data = {
@@ -371,6 +376,28 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
     origin = {"call": "raterwise.evaluate_multilabel"}
     found = results_of(whole, data=data, origin=origin, findings=of_each, curves={})
     return replace(found, warnings=tuple(notes))
+
+
+def _of_some(noted: Iterable[tuple[str, str]]) -> list[str]:
+    """Return what is to know of some findings; of several the same, once with all their names.
+
+    >>> _of_some(
+    ...     [
+    ...         ("edema", "not interchangeable (p < 0.001): so"),
+    ...         ("mass", "not interchangeable (p = 0.034): so"),
+    ...         ("mass", "few of class 1 (5)"),
+    ...     ]
+    ... )
+    ['edema, mass: not interchangeable: so', 'mass: few of “mass” (5)']
+    """
+    same: dict[str, list[tuple[str, str]]] = {}
+    for title, note in noted:
+        named = re.sub(r"\bclass 1\b", f"“{title}”", note)
+        same.setdefault(re.sub(r" \(p [<=] [^)]*\)", "", named), []).append((title, named))
+    return [
+        f"{', '.join(title for title, _ in each)}: {each[0][1] if len(each) == 1 else told}"
+        for told, each in same.items()
+    ]
 
 
 def _raters_of_each(first: Results) -> dict[str, Any]:

@@ -118,7 +118,7 @@ class AgainstReaders:
         >>> import raterwise as rw
         >>> labels = rw.Labels.from_ratings([[0, 0], [1, 1], [0, 1], [1, 1]] * 5, num_classes=2)
         >>> print(rw.against_readers([0.2, 0.9, 0.1, 0.6] * 5, labels).sentence())
-        A reader says what another reader says in 75.0 % [...] of cases; the model in 87.5 % ...
+        Two readers of a case agree 75.0 % [...] of the time; the model and a reader ...
         """
         if "accuracy" not in self.metrics:
             return ""
@@ -135,9 +135,9 @@ class AgainstReaders:
             )
         verdict += self._otherwise()
         return (
-            f"A reader says what another reader says in {_percent(found.reader)} of cases; the "
-            f"model in {_percent(found.model)} of the same cases: {gap:+.1f} points "
-            f"[{low:+.1f}, {high:+.1f}]. {verdict}"
+            f"Two readers of a case agree {_percent(found.reader)} of the time; the model and a "
+            f"reader agree {_percent(found.model)} of the time on the same cases: {gap:+.1f} "
+            f"points [{low:+.1f}, {high:+.1f}]. {verdict}"
         )
 
     def _otherwise(self) -> str:
@@ -151,7 +151,7 @@ class AgainstReaders:
                 said.append(f"{found.title.lower()} is {100 * abs(gap):.1f} points {way} {ends}")
         if not said:
             return ""
-        return f" But not in the same way: its {' and its '.join(said)} than a reader's."
+        return f" Its {' and its '.join(said)} than a reader's."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values.

@@ -183,7 +183,7 @@ ProbPrefix = Annotated[
 ]
 ProbColumns = Annotated[
     str | None,
-    _option(COLUMNS, "Or the column names: a,b,c. A single one is the second of two classes."),
+    _option(COLUMNS, "Or the column names: a,b,c. A single one is for the second of two classes."),
 ]
 ClassNames = Annotated[
     str | None,
@@ -241,7 +241,8 @@ CountPrefix = Annotated[
     str | None, _option(RATINGS, "counts: prefix of those columns. Default: count_.")
 ]
 Missing = Annotated[
-    str | None, _option(RATINGS, "Values that mean no rating, besides an empty cell: NA,-1.")
+    str | None,
+    _option(RATINGS, "Values that mean no rating, besides an empty cell, such as NA,-1."),
 ]
 IgnoreCase = Annotated[
     bool, _option(RATINGS, "Treat Benign and BENIGN as the class benign.", "--ignore-case")

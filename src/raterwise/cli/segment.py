@@ -75,7 +75,7 @@ def segment(
         ),
     ] = False,
     boundary_mm: Annotated[
-        float | None, _option(IMAGES, "Use only voxels within so many mm of a rater's boundary.")
+        float | None, _option(IMAGES, "Use only voxels within this many mm of a rater's boundary.")
     ] = None,
     axes: Annotated[
         str | None,

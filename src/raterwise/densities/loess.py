@@ -30,6 +30,12 @@ MARGIN = 0.005
 """By how much of the range of the scores the outer vertices lie outside it, as in R."""
 SINGULAR = 1e-12
 """The part of the mass below which a term of the local polynomial is left out."""
+WIDEST = 4.0
+"""Cells wider than so many times the reach of the fit at an end are halved.
+
+A slope that a few crowded scores decide says nothing a thousand times as far away: R's cubics leave
+[0, 1] by hundreds where most of the mass lies at one score, as the background of an image does.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +73,23 @@ class Loess:
         """Yield the weights of each observed frequency in the value and the slope at a vertex."""
         used = self.mass > 0
         score, mass = self.score[used], self.mass[used]
-        wanted = mass.sum() * self.span
-        wanted = np.floor(wanted + 1e-5) if _whole(mass) else wanted * (1 - 1e-12)
+        wanted = self._wanted(mass)
         for at in vertices:
             value, slope = np.zeros((2, len(used)))
             reach = _reach(score, mass, at, wanted, self.degree)
             value[used], slope[used] = _local_fit(score, mass, at, reach, self.degree)
             yield value, slope
 
+    def _wanted(self, mass: FloatArray) -> float:
+        """Return the mass of a neighbourhood."""
+        wanted = float(mass.sum()) * self.span
+        return float(np.floor(wanted + 1e-5)) if _whole(mass) else wanted * (1 - 1e-12)
+
     def _vertices(self) -> FloatArray:
         """Return where to fit: the ends of the cells of R's k-d tree.
 
-        Cells are halved by mass until they hold no more than a part of it.
+        Cells are halved by mass until they hold no more than a part of it, and then by width where
+        the fit at an end does not reach far into them (`WIDEST`).
         """
         used = self.mass > 0
         score, mass = self.score[used], self.mass[used]
@@ -101,7 +112,26 @@ class Loess:
             cuts.append(float(score[cut - 1]))
             todo += [(first, cut), (cut, last)]
         margin = MARGIN * (score[-1] - score[0])
-        return np.unique(np.concatenate(([score[0] - margin], cuts, [score[-1] + margin])))
+        coarse = np.unique(np.concatenate(([score[0] - margin], cuts, [score[-1] + margin])))
+        return self._halved(coarse, score, mass)
+
+    def _halved(self, vertices: FloatArray, score: FloatArray, mass: FloatArray) -> FloatArray:
+        """Return the vertices with more of them in cells that are too wide for their ends."""
+        wanted = self._wanted(mass)
+
+        def reach(at: float) -> float:
+            return _reach(score, mass, at, wanted, self.degree)
+
+        known = [(float(at), reach(float(at))) for at in vertices]
+        found, todo = [known[0]], known[:0:-1]
+        while todo:
+            (left, near), (right, far) = found[-1], todo[-1]
+            middle = (left + right) / 2
+            if right - left > WIDEST * min(near, far) and left < middle < right:
+                todo.append((middle, reach(middle)))
+            else:
+                found.append(todo.pop())
+        return np.array([at for at, _ in found])
 
 
 def _whole(mass: FloatArray) -> bool:

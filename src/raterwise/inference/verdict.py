@@ -150,7 +150,7 @@ def judge(
     --------
     >>> read = np.arange(300) % 5 == 0
     >>> judge(np.full(300, 0.42), read.astype(int), class_names=["none", "oedema"]).sentence
-    'says *oedema* too often: predicted 42 %, read 20 %'
+    'says *oedema* too often: predicts 42 % on average; raters say so 20 % of the time'
     """
     choose("per", per, ("annotation", "case"))
     positive_integer("simulations", simulations, least=100)
@@ -247,7 +247,8 @@ class _Asked:
         p = evidence.p_values()
         chance = simulated_p_values(table, channels, evidence, self.simulations, self.seed)
         adjusted, t = step_down(p, chance), evidence.standardised
-        scope = ", over all ratings" if per == "annotation" and self.about.most > 1 else ""
+        several = per == "annotation" and self.about.fewest != self.about.most
+        scope = ", counting every rating" if several else ""
         listed = [(c.place, s) for c in channels for s in c.statistics]
         deviations = tuple(
             self._deviation(table, *one, float(t[j]), float(p[j]), float(adjusted[j]), scope)
@@ -307,9 +308,9 @@ class _Asked:
         name, told = self.about.name(statistic.channel), _told_apart(both)
         what = f"“{name}”" if statistic.channel >= 0 else f"the {name}"
         sentence = (
-            f"for {what}, observed minus predicted is {told[0]} points over all ratings and "
-            f"{told[1]} over all cases: "
-            + ("numbers of raters depend on the case" if matters else "no more than chance")
+            f"for {what}, observed minus predicted is {told[0]} percentage points if every rating "
+            f"counts once and {told[1]} if every case does: "
+            + ("the number of raters depends on the case" if matters else "no more than chance")
         )
         return Counting(matters, float(adjusted[lead]), name, both[0], both[1], sentence)
 
@@ -388,24 +389,25 @@ def _sentence(
     predicted, observed = percentages(*means)
     if statistic.kind == "sharpness":
         return (
-            f"{direction}: gives what the raters say {observed} on average, where a calibrated "
-            f"model would give it {predicted}"
+            f"{direction}: gives the class that a rater chooses {observed} on average; a "
+            f"calibrated model would give it {predicted}"
         )
     if rest is not None:
         about = "" if statistic.channel == TOP else f" about *{name}*"
-        seen = "it is right in" if statistic.channel == TOP else "raters say so in"
+        seen = "it is right" if statistic.channel == TOP else "raters say so"
         less, fewer = percentages(*rest)
         return (
-            f"{direction}{about}: where it predicts {predicted}, {seen} {observed}; "
-            f"where it predicts {less}, in {fewer}"
+            f"{direction}{about}: where it predicts {predicted}, {seen} {observed} of the time; "
+            f"where it predicts {less}, {fewer} of the time"
         )
     where = ""
     if statistic.kind == "bin":
         low, high = percentages(*ends)
-        where = f" between {low} and {high}"
+        where = f" where it predicts {low} to {high}"
     if statistic.channel == TOP:
-        return f"{direction}{where}: {predicted} sure on average, right in {observed}"
-    return f"says *{name}* {direction}{where}: predicted {predicted}, read {observed}"
+        return f"{direction}{where}: {predicted} sure on average and right {observed} of the time"
+    mean = f"on average {predicted}" if where else f"predicts {predicted} on average"
+    return f"says *{name}* {direction}{where}: {mean}; raters say so {observed} of the time"
 
 
 def percentages(first: float, second: float) -> tuple[str, str]:

@@ -32,9 +32,10 @@ def chosen_of_each(
     again = int(rated.sum() - kept.sum())
     if not again:
         return kept, ()
-    chosen = "the last" if duplicates == "last" else "the one most often given"
-    repeat = "rating repeats" if again == 1 else "ratings repeat"
-    return kept, (f"{file.name}: {again} {repeat} a rater's of the same case; {chosen} counts",)
+    chosen = "the last one" if duplicates == "last" else "the most frequent one"
+    repeats = "rating is a repeat" if again == 1 else "ratings are repeats"
+    told = f"{again} {repeats} by the same rater of the same case; {chosen} counts"
+    return kept, (f"{file.name}: {told}",)
 
 
 def one_of_each(

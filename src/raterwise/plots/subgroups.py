@@ -20,8 +20,8 @@ ROW, FRAME = 0.21, 0.75
 class SubgroupDisplay:
     """A forest plot: one metric with its interval in each level, and a line for all cases.
 
-    Calibration errors are shown less chance, which adds more to small levels. A level that differs
-    from the other cases (adjusted p at most 1 - level of the intervals) is a diamond, filled.
+    Calibration errors are corrected for chance, which adds more to small levels. A level that
+    differs from the other cases (adjusted p at most 1 - level of the intervals) is a diamond.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ class SubgroupDisplay:
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(len(rows) - 0.4, -0.6)
         title = self.overall.title or self.overall.name
-        less = ", less chance" if self.overall.debiased is not None else ""
+        less = ", corrected for chance" if self.overall.debiased is not None else ""
         tidy(ax, x=f"{title}{less}\nwith {self.level:.0%} interval", y="")
         ax.locator_params(axis="x", nbins=5)
         ax.spines["left"].set_visible(False)

@@ -119,8 +119,9 @@ def _threshold_charts(results: Results, curve: ThresholdCurve, found: Charts) ->
             found.place(
                 "ccc-chart", charts.ccc(curves, marked=True), f"CCC curve: {_area(results)}"
             ),
-            "CCC: the share of right predictions accepted against the share of wrong ones that "
-            f"slip through. The dashed line is guessing.{band}",
+            "Confidence-classification characteristic (CCC): the share of right predictions "
+            "accepted, against the share of wrong ones that slip through. The dashed line is "
+            f"guessing.{band}",
             None,
         ),
         figure(

@@ -111,7 +111,8 @@
   const measured = (band, i) => {
     const [value, low, high] = band.map((column) => at(column, i));
     if (value === null) return "–";
-    return low === null ? decimals(value) : `${decimals(value)} [${decimals(low)}, ${decimals(high)}]`;
+    if (low !== null) return `${decimals(value)} [${decimals(low)}, ${decimals(high)}]`;
+    return decimals(value) + (band[1].some((x) => x !== null) ? " [no interval]" : "");
   };
 
   const moveDecision = () => {
@@ -132,8 +133,8 @@
       const found = curve.prevalence * (at(curve.model.sensitivity[0], i) ?? 0);
       const alarms = (1 - curve.prevalence) * (1 - (at(curve.model.specificity[0], i) ?? 0));
       const per = (x) => (100 * x).toFixed(1);
-      const words = `Of 100 labels, ${per(found + alarms)} belong to cases that test positive: ` +
-        `${per(found)} rightly and ${per(alarms)} as false alarms. ` +
+      const words = `Of 100 ratings, ${per(found + alarms)} belong to cases that test positive: ` +
+        `${per(found)} correctly and ${per(alarms)} as false alarms. ` +
         `${per(curve.prevalence - found)} positives are missed.`;
       document.getElementById("decision-point").textContent = words;
       document.getElementById("act-from-value").textContent = percent(wanted);

@@ -119,6 +119,7 @@ def report_html(
     """
     if before is not None and after is not None:
         raise InvalidInputError("before, after: must be one of them; got both")
+    made_with = versions or results.to_dict()["versions"]
     found = Charts()
     models = {"model": results}
     if before is not None:
@@ -140,7 +141,7 @@ def report_html(
         sections.dispersion(models, found),
         steady(stability, variation, found, findings=bool(results.findings)),
         extras.worklist(worklist),
-        extras.method(results, versions or results.to_dict()["versions"]),
-        provenance(results.provenance, results.to_dict()["versions"], results.data),
+        extras.method(results, made_with),
+        provenance(results.provenance, made_with, results.data),
     ]
     return page(title, classes_in_words(results.data), content, found)

@@ -151,11 +151,14 @@ def counts(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Spec:
         for name, curve in curves.items()
         for row in _bins(name, curve)
     ]
+    # 0, not 0k, below 200k.
+    plain = "datum.value == 0 ? '0' : datum.label"
+    axis = alt.Axis(tickCount=2, format="~s", labelExpr=plain)
     base = alt.Chart(_data(alt, rows)).transform_filter("datum.name == what")
     bars = base.mark_rect(opacity=0.45, color=SERIES[0], stroke="var(--page)").encode(
         x=alt.X("from:Q", scale=alt.Scale(domain=[0, 1]), axis=None),
         x2="to:Q",
-        y=alt.Y("cases:Q", title=unit.capitalize(), axis=alt.Axis(tickCount=2, format="~s")),
+        y=alt.Y("cases:Q", title=unit.capitalize(), axis=axis),
         y2=alt.value(64),
         tooltip=[alt.Tooltip("range:N", title="predicted"), alt.Tooltip("cases:Q", title=unit)],
     )

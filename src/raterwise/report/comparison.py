@@ -294,7 +294,8 @@ def _thresholds(models: Mapping[str, Results], found: Charts) -> Html | None:
     )
     pair = el(
         "div",
-        figure(ccc, "CCC: right predictions accepted against wrong ones that slip through.",
+        figure(ccc, "Confidence-classification characteristic (CCC): right predictions accepted, "
+               "against wrong ones that slip through.",
                data_table(("Model", "AUCCC"), areas, "Areas")),
         figure(risk, "The more predictions are accepted, the more of them are wrong.", None),
         class_="pair",

@@ -75,13 +75,23 @@ def interchangeable(test: Any) -> list[str]:
     for rater in (r for r in by_name(test.raters) if r.breaks):
         klass, most = rater.largest
         lines.append(
-            f"Rater {rater.rater_id} says “{klass}” {points(abs(most))} percentage points "
+            f"{called(rater.rater_id)} says “{klass}” {points(abs(most))} percentage points "
             f"{'more' if most > 0 else 'less'} often than the others do on the same "
             f"{rater.ratings:,} cases (adjusted {p_value(rater.adjusted_p_value, 'p')})."
         )
     if len(lines) == 1:
         lines.append("No single rater stands out.")
     return lines
+
+
+def called(name: Any) -> str:
+    """Return what to call a rater at the beginning of a sentence.
+
+    >>> called(3), called("Smith"), called("reader_2")
+    ('Rater 3', 'Rater Smith', 'reader_2')
+    """
+    own = str(name)
+    return own if own.casefold().startswith(("rater", "reader")) else f"Rater {own}"
 
 
 def by_name(raters: Iterable[Any]) -> list[Any]:
@@ -94,7 +104,7 @@ def _difference(rater: Any) -> str:
     if not rater.ratings:
         return "–"
     klass, most = rater.largest
-    return f"{klass}: {100 * most:+.1f} points"
+    return f"{klass}: {100 * most:+.1f} points".replace("-", "−")
 
 
 def worklist(found: Any, most: int = MOST_CASES) -> Html | None:
@@ -111,12 +121,12 @@ def worklist(found: Any, most: int = MOST_CASES) -> Html | None:
             if np.isnan(after).any():
                 continue
             best = int(np.argmax(after))
-            answers.append(el("li", f"If the expert says “{name}”: {names[best]}, "
+            answers.append(el("li", f"If the expert says “{name}”: “{names[best]}” "
                                     f"{percent(after[best])}"))  # fmt: skip
-        now = f"{names[top]} {percent(found.probs[i, top])}"
+        now = f"“{names[top]}” {percent(found.probs[i, top])}"
         differ = percent(found.disagreement[i])
         gain = number(found.expected_gain[i])
-        told = f": now {now}; two raters differ with probability {differ}; gain {gain}"
+        told = f": now {now}; two raters would differ with probability {differ}; gain {gain}"
         summary = el("summary", el("strong", found.case_ids[i]), told)
         items.append(el("li", el("details", summary, el("ul", answers))))
     rest = len(found) - len(items)
@@ -142,7 +152,7 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
             f"{drawn}, seed {options.get('seed', 0)}."
         )
         if results.per_case:
-            lines.append("Each value is the mean over the images, in every resample too.")
+            lines.append("Each value is the mean over the images.")
         else:
             lines[-1] += " Intervals of calibration errors invert a test, so they can include 0."
     else:
@@ -162,9 +172,10 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
     for reason, count in data.get("dropped", {}).items():
         lines.append(f"Left out: {left_out(str(reason), count)}.")
     lines += _not_in_every_finding(results) if results.findings else _not_in_every_metric(results)
-    rows = [(str(name), _written(value)) for name, value in options.items()]
-    rows += [(f"version of {name}", version) for name, version in versions.items()]
-    table = data_table(("Option", "Value"), rows, "Options and versions")
+    rows = [(str(name), _written(value)) for name, value in options.items() if value != {}]
+    if not results.provenance:  # which has them
+        rows += [(f"version of {name}", version) for name, version in versions.items()]
+    table = data_table(("Option", "Value"), rows)
     references = [
         el("li", paper, el("small", f" For: {', '.join(titles)}."))
         for paper, titles in papers_of(results.values()).items()
@@ -173,7 +184,7 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
         "method",
         "How this was computed",
         el("ul", [el("li", line) for line in lines]),
-        el("details", el("summary", "Options and versions"), table),
+        el("details", el("summary", "Options"), table),
         el("details", el("summary", "References"), el("ol", references)) if references else None,
     )
 

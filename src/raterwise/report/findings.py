@@ -9,7 +9,7 @@ from typing import Any
 from raterwise.report.markup import Html, el
 from raterwise.report.sections import LESS_CHANCE, paired_table, section, value_of, warnings
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import Verdict, basis, bracketed, headline, level_of, number, p_value
+from raterwise.report.words import Verdict, basis, headline, level_of, number, p_value
 from raterwise.results import Results
 
 TONES = ("bad", "caution", "good")
@@ -38,7 +38,7 @@ def summary_of_findings(results: Results) -> Html:
             "div",
             el("p", found.headline, class_="headline"),
             el("p", found.explanation) if found.explanation else None,
-            el("p", _means_in_words(results)) if len(verdicts) > 1 else None,
+            [el("p", line) for line in _which(results, verdicts)] if len(verdicts) > 1 else None,
             el("p", f"Based on {basis(results.data)}.", class_="basis"),
             class_=f"panel {found.tone}",
         ),
@@ -86,12 +86,14 @@ def _is_miscalibrated(found: Results, told: Verdict) -> bool:
     return bool(judged["miscalibrated"])
 
 
-def _means_in_words(results: Results) -> str:
-    parts = []
-    for e in (results[name] for name in headline(results)):
-        if e.value is not None:
-            parts.append(f"{e.title} {number(e.value)}{bracketed(e)}")
-    return f"On average over the findings: {'; '.join(parts)}." if parts else ""
+def _which(results: Results, verdicts: Mapping[str, Verdict]) -> list[str]:
+    """Return which findings are off, which may be, and which are not."""
+    kinds: dict[str, list[str]] = {"Miscalibrated": [], "No clear answer": [], "Nothing found": []}
+    for title, told in verdicts.items():
+        off = _is_miscalibrated(results.findings[title], told)
+        kind = "Miscalibrated" if off else "Nothing found"
+        kinds[kind if off or told.tone == "good" else "No clear answer"].append(title)
+    return [f"{kind}: {', '.join(titles)}." for kind, titles in kinds.items() if titles]
 
 
 def by_finding(results: Results) -> Html | None:

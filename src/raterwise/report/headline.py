@@ -8,9 +8,13 @@ from typing import Any
 from raterwise.catalog import CATALOG
 from raterwise.curves.clinical_tables import DecisionCurve
 from raterwise.report.markup import Html, el
-from raterwise.report.words import level_of, number, percent
+from raterwise.report.words import counting, level_of, number, percent
 from raterwise.results import Estimate, Results
 
+LESS_CHANCE = (
+    "Chance pushes a calibration error up: even a perfectly calibrated model would not reach 0 on "
+    "these cases. “Corrected” is the error without that part, and the interval is for it."
+)
 HOW_MANY = 6
 START = 0.5
 """The threshold where none was asked for."""
@@ -83,7 +87,8 @@ def figures(results: Results) -> list[Html]:
     if not cards:
         return []
     rule = RULES[0 if _of_two(results) else 1] + OTHERWISE
-    note = f"In brackets: {level_of(results)} interval. {rule}"
+    chance = any(e.debiased not in (None, e.value) for e in key_figures(results))
+    note = f"In brackets: {level_of(results)} interval. {f'{LESS_CHANCE} ' if chance else ''}{rule}"
     return [el("ul", cards, class_="figures"), el("p", note, class_="note small")]
 
 
@@ -94,12 +99,14 @@ def _card(e: Estimate, results: Results) -> Html:
     meaning = e.meaning
     if e.name in CATALOG and "threshold" in CATALOG[e.name].options:
         meaning += f" At a threshold of {percent(asked_threshold(results))}."
+    if e.name == "accuracy" and (once := counting(results)):
+        meaning = f"{meaning.removesuffix('.')}{once}."
     better = {"lower": "Lower is better.", "higher": "Higher is better."}.get(e.direction, "")
     return el(
         "li",
         el("h3", e.title),
         el("p", parts, class_="figure"),
-        el("p", f"Less chance: {number(e.debiased)}", class_="less")
+        el("p", f"Corrected for chance: {number(e.debiased)}", class_="less")
         if e.debiased not in (None, e.value)
         else None,
         el("p", f"{meaning} {better}".strip(), class_="means"),

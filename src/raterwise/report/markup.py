@@ -51,7 +51,12 @@ def _inside(children: Iterable[Any]) -> str:
     return "".join(parts)
 
 
-def data_table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: str) -> Html:
+def data_table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    caption: str | None = None,
+    class_: str = "",
+) -> Html:
     """Return a plain table; the first column names the row."""
     body = [
         el("tr", el("th", row[0], scope="row"), [el("td", cell) for cell in row[1:]])
@@ -59,10 +64,10 @@ def data_table(header: Sequence[str], rows: Iterable[Sequence[Any]], caption: st
     ]
     return el(
         "table",
-        el("caption", caption),
+        el("caption", caption) if caption else None,
         el("thead", el("tr", [el("th", name, scope="col") for name in header])),
         el("tbody", body),
-        class_="data",
+        class_=f"data {class_}".strip(),
     )
 
 

@@ -73,7 +73,10 @@ def plan_page(
          row["method"] + (", the best within the budget" if row["best"] else ""))
         for row in rows
     ]  # fmt: skip
-    caption = f"{words} Each line is a number of raters per case."
+    caption = (
+        f"{words} Each line is a number of raters per case. Bias: how far the expected value is "
+        "from that of the pilot. ±: standard error of the simulation and of the pilot."
+    )
     table = wide(data_table(header, cells, "Every design"), "Every design")
     shown = section("plan", "What would each design give?", figure(chart, caption, None), table)
     content = [_first(told, basis, notes), shown, _origin(origin)]
@@ -97,10 +100,7 @@ def agreement_page(
     ]  # fmt: skip
     level = f"{100 * agreement.level:g}\u00a0%"
     coefficients = data_table(("Coefficient", "Value", f"{level} interval"), rows, "Agreement")
-    note = (
-        "1 is perfect agreement. At 0 raters agree as often as chance would have it; below 0 they "
-        "agree less often."
-    )
+    note = "1 is perfect agreement. At 0, raters agree as often as by chance; below 0, less often."
     parts: list[Any] = [coefficients, el("p", note, class_="note")]
     if agreement.test is not None:
         parts += [el("p", line) for line in interchangeable(agreement.test)]
@@ -136,7 +136,7 @@ def _origin(origin: Origin) -> Html | None:
 
 def _with_error(row: Mapping[str, Any], key: str) -> str:
     error = row.get(f"{key}_error")
-    return number(row[key]) + (f" ± {number(error)}" if error else "")
+    return number(row[key]) + (f"\u00a0±\u00a0{number(error)}" if error else "")
 
 
 def _widths(rows: Sequence[Mapping[str, Any]]) -> Spec:
@@ -169,7 +169,7 @@ def _each_rater(agreement: Any, class_names: Sequence[str]) -> Html:
     rows = []
     for one in sorted(agreement.raters, key=lambda rater: natural(rater.rater)):
         most = max(one.excess, key=lambda k: abs(one.excess[k])) if one.excess else None
-        differs = "–" if most is None else f"{most}: {100 * one.excess[most]:+.1f} points"
+        differs = "–" if most is None else _points(str(most), one.excess[most])
         rows.append(
             (one.rater, f"{one.ratings:,}",
              "–" if one.agreement is None else percent(one.agreement),
@@ -178,7 +178,11 @@ def _each_rater(agreement: Any, class_names: Sequence[str]) -> Html:
         )  # fmt: skip
     caption = (
         "Raters in the order of their names. “Agrees”: how often another rater of the same case "
-        "says the same. “Differs most on”: against the others on the same cases."
+        "says the same. “Differs most on”: compared with the others on the same cases."
     )
     table = wide(data_table(header, rows, caption), "Each rater")
     return section("raters", "What does each rater say?", table)
+
+
+def _points(name: str, excess: float) -> str:
+    return f"{name}: {100 * excess:+.1f}\u00a0points".replace("-", "−")

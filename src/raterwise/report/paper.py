@@ -34,8 +34,8 @@ FOR_THE_AUTHORS = (
     ("12a, 16", "19, 20", "That no patient of the training set is among these cases"),
     ("12c, 12g, 22", "22-27", "The model: kind, inputs, training, version, how it was run"),
     ("15", "22", "Why these thresholds, and how they were chosen"),
-    ("17-19", "34, 42-44", "Ethics, funding, protocol, registration, data, patients' part in it"),
-    ("18f", "43", "Where the code of the analysis can be had"),
+    ("17-19", "34, 42-44", "Ethics, funding, protocol, registration, data, patient involvement"),
+    ("18f", "43", "Where the code of the analysis is available"),
     ("20b, 20c", "36", "Characteristics of the patients, beside those of the training set"),
     ("–", "31, 39", "Which cases fail, and whether the model can be explained"),
     ("25-27", "40, 41", "Interpretation, limitations, use in practice"),
@@ -54,7 +54,7 @@ def text_of(results: Any) -> str:
         "Items of TRIPOD+AI and of CLAIM (both of 2024), and where the text above answers them.",
         _checklist(results),
         "## What these data cannot answer",
-        "The authors have to add, and raterwise cannot know:",
+        "raterwise cannot know the following; the authors need to add it:",
         _unanswered(results),
         "## References",
         _references(results),
@@ -81,7 +81,7 @@ def _reference_standard(results: Results) -> str:
     each = counted_in_words(most, "rating") if fewest == most else f"{fewest} to {most} ratings"
     mean = "" if fewest == most else f" (mean {raters['mean']:.1f})"
     who = f" The raters were {', '.join(map(markdown_text, names))}." if _named(names) else (
-        " The raters are not named in the data."
+        " The raters are anonymous in the data."
     )  # fmt: skip
     if most == 1:
         return (

@@ -24,12 +24,21 @@ def readers(results: Results) -> Html | None:
     header = ("", "A reader", "The model", "Model minus reader")
     table = data_table(header, rows, "A reader and the model against the other readers")
     note = (
-        "Each reader is judged against the other readers of the same cases. The model is judged on "
-        "the same cases against the same labels. Intervals come from leaving out one patient (or "
-        "case) at a time and hold for these readers. The model's sensitivity and specificity are "
-        "at a threshold of 0.5."
+        "Each reader is judged against the other readers of the same cases, and the model on the "
+        "same cases against the same labels. Values are means over the readers, weighted by their "
+        "numbers of cases. Intervals come from leaving out one patient (or case) at a time and "
+        "hold for these readers."
     )
-    parts: list[Any] = [el("p", found.sentence()), table, el("p", note, class_="note")]
+    if len(found.metrics) > 1:
+        note += (
+            " The model's sensitivity and specificity are at a threshold of 0.5. They differ from "
+            "those at a threshold above, which count all ratings together."
+        )
+    parts: list[Any] = [
+        el("p", found.sentence().replace("-", "−")),
+        table,
+        el("p", note, class_="note"),
+    ]
     parts.append(el("details", el("summary", "Each reader"), scrolled(_each(found), "Each reader")))
     return section(
         "readers", "Does it agree with readers as well as they agree with each other?", *parts
@@ -39,7 +48,7 @@ def readers(results: Results) -> Html | None:
 def _each(found: AgainstReaders) -> Html:
     header = ["Reader", "Shared cases"]
     for one in found.metrics.values():
-        header += [f"{one.title}: reader", "model there"]
+        header += [f"{one.title}: reader", f"{one.title}: model"]
     rows = []
     for reader in sorted(found.readers, key=lambda one: natural(one.rater)):
         row = [str(reader.rater), f"{reader.cases:,}"]
@@ -64,4 +73,4 @@ def _ends(ends: tuple[float, float, float]) -> str:
 
 def _points(ends: tuple[float, float, float]) -> str:
     value, low, high = (100 * x for x in ends)
-    return f"{value:+.1f} points [{low:+.1f}, {high:+.1f}]"
+    return f"{value:+.1f} points [{low:+.1f}, {high:+.1f}]".replace("-", "−")

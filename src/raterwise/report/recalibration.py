@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from raterwise.curves import ReliabilityCurve
 from raterwise.report import charts
 from raterwise.report.markup import Html, el
-from raterwise.report.sections import Charts, bins_table, figure, paired_table, section, value_of
+from raterwise.report.sections import (
+    SAY_SO,
+    Charts,
+    bins_table,
+    figure,
+    paired_table,
+    reliability_curves,
+    section,
+    value_of,
+)
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import number, signed
 from raterwise.results import Estimate, Results
@@ -22,8 +30,8 @@ LOOSE = (
 )
 PAIRED = (
     "The change is after minus before, on the same cases in the same resamples. Where its interval "
-    "includes 0, it may be chance. The interval of a calibration error is for the change less "
-    "chance."
+    "includes 0, it may be chance. Changes of calibration errors are also given corrected for "
+    "chance, and the interval is for the corrected change."
 )
 
 
@@ -67,7 +75,7 @@ def _row(before: Estimate, after: Estimate, pair: Any) -> Html:
         if pair is not None:
             change.append(el("small", f"[{number(pair.low)}, {number(pair.high)}]"))
             if pair.debiased is not None:
-                change.append(el("small", f"less chance {signed(pair.debiased)}"))
+                change.append(el("small", f"corrected {signed(pair.debiased)}"))
             change.append(el("small", _in_words(before.direction, pair)))
     cells = [el("td", value_of(e)) for e in (before, after)]
     better = el("small", f"{before.direction} is better")
@@ -83,20 +91,32 @@ def _in_words(direction: str, pair: Any) -> str:
     return "better" if (pair.high < 0) == (direction == "lower") else "worse"
 
 
+def _event(name: str) -> str:
+    """Return what a curve is of.
+
+    >>> _event("Class: edema"), _event("Positive class")
+    ('edema', 'positive class')
+    """
+    return name.removeprefix("Class: ") if name.startswith("Class: ") else name.lower()
+
+
 def _diagram(before: Results, after: Results, found: Charts) -> Html | None:
-    curves = {
-        name: ReliabilityCurve.from_dict(results.curves["top_label"])
-        for name, results in (("before", before), ("after", after))
-        if "top_label" in results.curves
-    }
-    if len(curves) < 2:
+    """Return the curve that the report draws first, before and after, in one diagram."""
+    was, now = reliability_curves(before), reliability_curves(after)
+    which = next((name for name in was if name in now), None)
+    if which is None:
         return None
-    spec = charts.reliability(curves, x="Confidence", y="Raters who agree", overlay=True)
+    curves = {"before": was[which], "after": now[which]}
+    top = which == "Predicted class"
+    x, y = ("Confidence", "Raters who agree") if top else ("Predicted probability", SAY_SO)
+    spec = charts.reliability(curves, x=x, y=y, overlay=True)
     gaps = ", ".join(f"{number(curve.gap)} {name}" for name, curve in curves.items())
-    words = f"Reliability diagrams before and after: confidence minus agreement is {gaps}."
+    words = f"Reliability diagrams before and after: predicted minus observed is {gaps}."
     chart = found.place("recalibration-chart", spec, words)
-    caption = (
-        "How sure the model is of its predicted class, and how often the raters agree, before and "
-        "after. On the dashed line the two are equal."
+    asked = (
+        "How sure the model is of its predicted class, and how often the raters agree"
+        if top
+        else f"Predicted probability of “{_event(which)}”, and how often raters say so"
     )
+    caption = f"{asked}, before and after. On the dashed line the two are equal."
     return figure(chart, caption, bins_table(curves))

@@ -11,16 +11,17 @@ import numpy as np
 from raterwise.curves import ReliabilityCurve
 from raterwise.curves.smooth import CalibrationCurve
 from raterwise.report import charts
-from raterwise.report.headline import figures
+from raterwise.report.headline import LESS_CHANCE, figures
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import basis, findings, level_of, number, percent, span, unit_of
 from raterwise.results import Estimate, Results
 
-LESS_CHANCE = (
-    "Chance pushes a calibration error up: a perfect model would not reach 0 on these cases. “Less "
-    "chance” is the error with that taken out."
-)
+SAY_SO = "Raters who say so"
+
+
+FEW_FOR_SMOOTHING = 50
+"""Below so many cases no smooth curve is drawn: it would follow single ones."""
 
 
 @dataclass
@@ -176,7 +177,7 @@ def value_of(e: Estimate | None) -> list[Any]:
     if e.bound is not None:
         parts.append(el("small", f"error at most {number(e.bound)}"))
     if e.debiased not in (None, e.value):
-        parts.append(el("small", f"less chance {number(e.debiased)}"))
+        parts.append(el("small", f"corrected {number(e.debiased)}"))
     return [el("div", parts, class_="value")]
 
 
@@ -198,7 +199,7 @@ def reliability(results: Results, found: Charts) -> Html | None:
     )
     smooth = {} if results.findings else _smooth_curves(results, curves)
     spec = charts.reliability(
-        curves, x="Predicted probability", y="Raters who say so", overlay=False, smooth=smooth
+        curves, x="Predicted probability", y=SAY_SO, overlay=False, smooth=smooth
     )
     told = "" if results.findings else f"{verdict(results).explanation} "
     words = f"Reliability diagram. {told}The table below has the numbers."
@@ -209,12 +210,12 @@ def reliability(results: Results, found: Charts) -> Html | None:
         found.place("counts-chart", charts.counts(curves, unit), histogram),
     ]
     caption = (
-        f"Each dot is a bin of {unit}. It shows the predicted probability, and how often raters "
-        "say so, with an interval. On the dashed line the two are equal; below it the model is too "
-        f"sure. The bars count the {unit} in each bin."
+        f"Each dot is a bin of {unit}: what the model predicts on average, and how often raters "
+        "say so, with an interval. On the dashed line the two are equal; below it the model says "
+        f"too much, above it too little. The bars count the {unit} in each bin."
     )
     if smooth:
-        caption += " The grey curve is the smooth calibration curve (loess) with its band."
+        caption += " The grey curve smooths over the bins (loess); its band is an interval, too."
     table = bins_table(curves, unit)
     return section(
         "reliability", "Does 90\u00a0% mean 90\u00a0%?", choice, figure(drawn, caption, table)
@@ -241,6 +242,8 @@ def _smooth_curves(
     """Return the smooth curve of the positive class under the name of its binned one."""
     content = results.curves.get("smooth")
     if content is None:
+        return {}
+    if results.data.get("cases", 0) < FEW_FOR_SMOOTHING:
         return {}
     curve = CalibrationCurve.from_dict(content)
     names = (f"Class: {curve.name}", "Positive class")

@@ -80,7 +80,7 @@ def _total_variation(
         "taken away. A small value means that the figure depends little on which cases were "
         f"collected. After {PAPERS['MR']}"
     )
-    header = ("Metric", "On all", "Total variation")
+    header = ("Metric", "All cases", "Total variation")
     return [data_table(header, rows, "Total variation"), el("p", text, class_="note small")]
 
 

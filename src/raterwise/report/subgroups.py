@@ -40,13 +40,13 @@ def subgroups(results: Results, found: Charts) -> Html | None:
     chart = found.place("subgroups-chart", forest(results, metrics), words)
     caption = (
         "Each line is a level with its interval; the dashed line is all cases together. A filled "
-        "diamond differs clearly from the cases of all other levels. Calibration errors are shown "
-        "less chance, which adds more to levels of few cases. Levels are ordered by their first "
-        "number, or by the alphabet."
+        "diamond differs clearly from the cases of all other levels. Calibration errors are "
+        "corrected for chance, which adds more to levels with few cases. Levels are ordered by "
+        "their first number, or else alphabetically."
     )
     return section(
         "subgroups",
-        "Is it the same for everybody?",
+        "Is it the same in every sub-group?",
         el("p", _verdict(results, clear)),
         _told(clear),
         choice,
@@ -132,9 +132,9 @@ def _table(results: Results, metrics: dict[str, Estimate]) -> Html:
                  "–" if d is None else f"{number(d.difference)}{bracketed(d)}",
                  "–" if d is None else p_value(d.adjusted_p_value))
             )  # fmt: skip
-    header = ("Level", "Cases", "Patients", "Metric", "Value, less chance",
+    header = ("Level", "Cases", "Patients", "Metric", "Value (errors corrected)",
               "Minus the other cases", "Adjusted p")  # fmt: skip
-    caption = "Metrics by level; p is two-sided, adjusted over the levels of a variable"
+    caption = "Metrics by level; p is two-sided and adjusted for all levels and metrics together"
     return data_table(header, rows, caption)
 
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.report import operating_charts as charts
 from raterwise.report.headline import asked_threshold
@@ -120,8 +122,8 @@ def _sentence(curve: DecisionCurve, i: int) -> str:
     found = curve.prevalence * _or_zero(curve.model.sensitivity.value[i])
     alarms = (1 - curve.prevalence) * (1 - _or_zero(curve.model.specificity.value[i]))
     return (
-        f"Of 100 labels, {100 * (found + alarms):.1f} belong to cases that test positive: "
-        f"{100 * found:.1f} rightly and {100 * alarms:.1f} as false alarms. "
+        f"Of 100 ratings, {100 * (found + alarms):.1f} belong to cases that test positive: "
+        f"{100 * found:.1f} correctly and {100 * alarms:.1f} as false alarms. "
         f"{100 * (curve.prevalence - found):.1f} positives are missed."
     )
 
@@ -161,8 +163,9 @@ def _cell(band: Band, i: int) -> str:
     value, low, high = (float(v[i]) for v in (band.value, band.low, band.high))
     if math.isnan(value):
         return "–"
-    ends = "" if math.isnan(low) else f" [{number(low)}, {number(high)}]"
-    return f"{number(value)}{ends}"
+    if math.isnan(low):  # told where others have one: of a single positive test, for instance
+        return f"{number(value)}{' [no interval]' if np.isfinite(band.low).any() else ''}"
+    return f"{number(value)} [{number(low)}, {number(high)}]"
 
 
 def _drawn(
@@ -170,10 +173,8 @@ def _drawn(
 ) -> list[Html]:
     unit = unit_of(results.data)
     raters = any(c.raters is not None for c in curves.values())
-    told = (
-        "Net benefit: true positives minus false alarms, which the threshold weights. The dashed "
-    )
-    told += "line means acting on nobody."
+    told = "Net benefit: true positives minus false alarms, weighted by the odds of the threshold. "
+    told += "The dashed line means acting on nobody."
     if raters:
         told += (
             f" “One more rater” means acting on what another rater of the {unit} says, judged by "
@@ -196,7 +197,7 @@ def _drawn(
         ),
         class_="pair",
     )
-    words = "Histogram of the probabilities of positive and of negative labels."
+    words = "Histogram of the probabilities of positive and of negative ratings."
     bars = figure(
         found.place("outcome-chart", charts.outcomes(curves), words),
         "Predicted probabilities where raters say yes, and where they say no.",

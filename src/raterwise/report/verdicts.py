@@ -15,18 +15,21 @@ from raterwise.report.words import (
     LARGE,
     SLIGHT,
     Verdict,
-    estimated,
+    example_of,
     p_value,
     percent,
     points,
     unit_of,
     verdict_on_confidence,
-    who_agrees,
 )
 from raterwise.results import Results
 
 TOP_LABEL, ALL_CLASSES = "top label", "all classes"
+COUNTING = ", counting every rating"
+"""What sentences about all cases end with where every rating counts once."""
 NONE = "No verdict on calibration"
+PART = " where it predicts "
+"""Before the probabilities that a sentence about a part of the cases is limited to."""
 DISAGREEMENT = "Off about how often raters differ"
 MOST_MORE = 2
 """How many further deviations a verdict names."""
@@ -77,13 +80,12 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         f"{_single_intervals(found, results)}{outside.told}{_of_raters(found)}"
     )
     ece = results.get("ece")
-    drawn = results.curves.get("top_label")
-    curve = None if drawn is None else ReliabilityCurve.from_dict(drawn)
+    curve = _first_curve(results)
     high = None if ece is None else ece.high
     if high is not None and high >= LARGE:
         text = (
-            f"{tested} But a typical gap of up to {points(high)} percentage points cannot be "
-            f"excluded with so few {unit_of(results.data)}s."
+            f"{tested} But so few {unit_of(results.data)}s cannot exclude a typical gap of up to "
+            f"{points(high)} percentage points."
         )
         return Verdict("Too little data to say", text, "caution")
     example = "" if curve is None else _agreeing_example(curve, results)
@@ -111,17 +113,17 @@ def _open(found: Mapping[str, Any], results: Results, p: str, checks: int) -> st
         lead = next(d for d in found["deviations"] if d["statistic"] == found["statistic"])
         does = "" if lead["sentence"].startswith("says ") else "is "
         return (
-            f"The checks leave it open. The clearest of {checks}: it {does}"
-            f"{_quoted(_without_counting(lead['sentence']))}; "
-            f"chance makes as much of it in {percent(found['p_value'])} of calibrated models "
-            f"(corrected {p})."
+            f"The checks leave the question open. In the clearest of {checks}, it {does}"
+            f"{_quoted(_without_counting(lead['sentence']))}. A calibrated model would look this "
+            f"bad {percent(found['p_value'])} of the time (corrected {p})."
         )
     text = f"None of {checks} checks for miscalibration stands out (corrected {p})."
     above = _titles(found, results, "above_zero")
     if not above or together is None or together > found["significance"]:
         return text
     last = (
-        " A model can be right about every class and still say too much or too little disagreement."
+        " A model can be right about every class and still expect too much or too little "
+        "disagreement."
     )
     return (
         f"{text} But the {_intervals_of(above)} 0, and chance is unlikely to explain it "
@@ -136,7 +138,12 @@ def _single_intervals(found: Mapping[str, Any], results: Results) -> str:
     above, number = _titles(found, results, "above_zero"), _number_of_intervals(found)
     if not above:
         return ""
-    many = f"; with {number} intervals chance does that" if number > 1 else "; chance may do that"
+    if results.per_case:  # no test of means of errors, each of which is above 0
+        return (
+            f" The {_intervals_of(above)} 0, but that says little: an error within one image is "
+            "above 0 by chance alone, and so is the mean over images."
+        )
+    many = f"; among {number} intervals, chance can do that" if number > 1 else "; chance can"
     return f" The {_intervals_of(above)} 0 when looked at alone{many}."
 
 
@@ -185,9 +192,10 @@ def _outside(results: Results) -> _Outside:
     lies = "lies outside its own interval" if out == 1 else "lie outside their own intervals"
     if smallest * len(drawn) <= BEYOND_CHANCE:
         return _Outside(f" {out} of {number} bins {lies}, more than chance explains.", True)
-    expected = f"about {number * (1 - level):.0f}" if number * (1 - level) >= 1.5 else "one or so"
-    seldom = ", seldom as many" if bdtrc(out - 1, number, 1 - level) <= 0.05 else ""
-    return _Outside(f" {out} of {number} bins {lies}; chance alone puts {expected} there{seldom}.")
+    mean = number * (1 - level)
+    expected = "fewer than 1" if mean < 0.5 else f"about {mean:.0f}"
+    seldom = ", and seldom as many" if bdtrc(out - 1, number, 1 - level) <= 0.05 else ""
+    return _Outside(f" {out} of {number} bins {lies}; by chance {expected} would{seldom}.")
 
 
 def _of_raters(found: Mapping[str, Any]) -> str:
@@ -241,7 +249,7 @@ def _gap(found: Mapping[str, Any]) -> float:
 
 
 def _without_counting(sentence: str) -> str:
-    return sentence.removesuffix(", over all ratings")
+    return sentence.removesuffix(COUNTING)
 
 
 def _headline(found: Mapping[str, Any]) -> str:
@@ -253,16 +261,28 @@ def _headline(found: Mapping[str, Any]) -> str:
 
 
 def _after_headline(text: str) -> str:
-    """Return the sentence of the verdict without what the headline says already."""
+    """Return the sentence of the verdict without what the headline says already.
+
+    >>> _after_headline("says *mass* too often where it predicts 5 % to 9 %: on average 6 %, …")
+    'Where it predicts 5\xa0% to 9\xa0%: on average 6\xa0%, …'
+    >>> _after_headline("over-confident: 55 % sure on average and right 45 % of the time")
+    'It is 55\xa0% sure on average and right 45\xa0% of the time'
+    """
     head, colon, rest = _sentence(text).partition(": ")
-    return f"{rest[:1].upper()}{rest[1:]}" if colon else head
+    if not colon:
+        return head
+    if PART in head:  # the figures are of a part of the cases, and must say so
+        rest = f"{PART.strip()} {head.partition(PART)[2]}: {rest}"
+    elif not rest.startswith("where "):
+        rest = f"it is {rest}" if rest[:1].isdigit() else f"it {rest}"
+    return f"{rest[:1].upper()}{rest[1:]}"
 
 
 def _sentence(text: str) -> str:
     """Return a sentence of the verdict as it stands on a page.
 
-    >>> _sentence("says *oedema* too often: predicted 42 %, read 20 %")
-    'Says “oedema” too often: predicted 42\xa0%, read 20\xa0%'
+    >>> _sentence("says *oedema* too often: predicts 42 % on average")
+    'Says “oedema” too often: predicts 42\xa0% on average'
     """
     quoted = _quoted(text)
     return quoted[:1].upper() + quoted[1:]
@@ -270,6 +290,15 @@ def _sentence(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return re.sub(r"\*([^*]+)\*", r"“\1”", text).replace(" %", "\u00a0%")
+
+
+def _first_curve(results: Results) -> ReliabilityCurve | None:
+    """Return the curve that the report draws first: of two classes, that of the positive one."""
+    by_class = results.curves.get("per_class", [])
+    if len(by_class) == 2:
+        return ReliabilityCurve.from_dict(by_class[1])
+    drawn = results.curves.get("top_label")
+    return None if drawn is None else ReliabilityCurve.from_dict(drawn)
 
 
 def _holds(curve: ReliabilityCurve) -> Any:
@@ -283,7 +312,4 @@ def _agreeing_example(curve: ReliabilityCurve, results: Results) -> str:
     b = int(np.argmax(share))
     if share[b] < 0:
         return ""
-    return (
-        f" When it says {percent(curve.predicted[b])}, {who_agrees(results, curve)[1]} "
-        f"{estimated(curve.observed[b], curve.low[b], curve.high[b])}."
-    )
+    return f" {example_of(curve, b, results)}"

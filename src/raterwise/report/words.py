@@ -274,7 +274,7 @@ def _may_be_chance(curve: ReliabilityCurve, results: Results, known: bool) -> bo
 
 def _cannot_tell(curve: ReliabilityCurve, results: Results) -> Verdict:
     count = counted_in_words(results.data["cases"], unit_of(results.data))
-    text = f"{_on_average(curve, results)} From {count} such a gap cannot be told from chance."
+    text = f"{_on_average(curve, results)} With {count}, that may be chance."
     return Verdict("Too little data to say", text, "caution")
 
 
@@ -299,8 +299,8 @@ def _nothing_found(curve: ReliabilityCurve, results: Results, ece: Estimate | No
     high = None if ece is None else ece.high
     if high is not None and high >= LARGE:
         text = (
-            f"{_on_average(curve, results)} A typical gap of up to {points(high)} percentage "
-            f"points between the two cannot be excluded with so few {unit_of(results.data)}s."
+            f"{_on_average(curve, results)} So few {unit_of(results.data)}s cannot exclude a "
+            f"typical gap of up to {points(high)} percentage points between the two."
         )
         return Verdict("Too little data to say", text, "caution")
     ceiling = ""
@@ -316,11 +316,11 @@ def _nothing_found(curve: ReliabilityCurve, results: Results, ece: Estimate | No
 def who_agrees(results: Results, curve: ReliabilityCurve) -> tuple[str, str]:
     """Return that the raters bear something (out), and that they agree; or that one rater does.
 
-    Where the question is about a class there is nothing to agree with: they say yes.
+    Where the question is about a class there is nothing to agree with: they say so.
     """
     one = results.data.get("raters", {}).get("max") == 1
     agree = "agree" if curve.name == "top label" else "say"
-    more = "" if agree == "agree" else " yes"
+    more = "" if agree == "agree" else " so"
     return (
         ("the rater bears", f"the rater {agree}s{more}")
         if one
@@ -341,9 +341,17 @@ def _example(curve: ReliabilityCurve, results: Results, *, typical: bool = False
     weight = curve.share * (1 if typical else gap)
     enough = curve.cases >= ENOUGH
     weight = np.where(enough, weight, -1) if enough.any() else np.where(curve.cases > 0, weight, -1)
-    b = int(np.argmax(weight))
+    return example_of(curve, int(np.argmax(weight)), results)
+
+
+def example_of(curve: ReliabilityCurve, b: int, results: Results) -> str:
+    """Return one sentence about one bin: what the model says, and how often that is right."""
+    says = "says"
+    if curve.name != "top label":
+        two = curve.name == "positive" or results.data.get("classes") == 2
+        says = f"gives {_positive(results.data) if two else f'“{curve.name}”'}"
     return (
-        f"When it says {percent(curve.predicted[b])}, {who_agrees(results, curve)[1]} "
+        f"When it {says} {percent(curve.predicted[b])}, {who_agrees(results, curve)[1]} "
         f"{estimated(curve.observed[b], curve.low[b], curve.high[b])}."
     )
 
@@ -363,7 +371,7 @@ def findings(results: Results) -> list[tuple[str, str]]:
     if accuracy is not None and accuracy.value is not None:
         text = (
             "A rater agrees with the predicted class "
-            f"{estimated(accuracy.value, accuracy.low, accuracy.high)}."
+            f"{estimated(accuracy.value, accuracy.low, accuracy.high)}{counting(results)}."
         )
         if disagreement is not None:
             curve = ReliabilityCurve.from_dict(disagreement)
@@ -379,12 +387,19 @@ def findings(results: Results) -> list[tuple[str, str]]:
     return found
 
 
+def counting(results: Results) -> str:
+    """Return that every case counts once, where the verdict, which counts ratings, may differ."""
+    raters = results.data.get("raters", {})
+    same = raters.get("min") == raters.get("max") or results.options.get("per") == "annotation"
+    return "" if same else f", counting every {unit_of(results.data)} once"
+
+
 def _on_ranks(results: Results, ranking: Estimate) -> tuple[str, str]:
     question, one, other = "Does it know when it is wrong?", "right prediction", "wrong one"
     if results.options.get("question") == "positive":
         event, unit = _positive(results.data), unit_of(results.data)
         question = f"Does it tell {event} from the rest?"
-        one, other = f"{unit} that a rater counts to {event}", f"{unit} that is not"
+        one, other = f"{unit} that a rater calls {event}", f"{unit} that is not"
     assert ranking.value is not None
     what = "confidence" if other == "wrong one" else "probability"
     return question, (
@@ -398,7 +413,8 @@ def _on_disagreement(results: Results) -> str:
     observed = float(np.nansum(curve.share * curve.observed))
     expected = float(np.nansum(curve.share * curve.predicted))
     if np.isnan(curve.gap_low) or curve.gap_low <= 0 <= curve.gap_high:
-        tail = "on average that is right."
+        same = percent(expected) == percent(observed)
+        tail = "on average that is right." if same else "the difference may be chance."
     else:
         tail = f"it expects too {'much' if curve.gap > 0 else 'little'} disagreement."
     return (
