@@ -152,6 +152,10 @@ def test_all_right_has_no_failures() -> None:
     with pytest.raises(rw.UndefinedMetricError, match="no prediction is wrong"):
         rw.failure_average_precision(probs, [0, 1])
     assert rw.excess_aurc(probs, [0, 1]) == 0
+    found = rw.evaluate(probs * 15, [0, 1] * 15, "excess_aurc,aurc", resamples=20)
+    # Thirty right cases do not prove that the thirty-first is; as of the AURC itself.
+    assert found["excess_aurc"].low == 0 < 0.1 < found["excess_aurc"].high
+    assert found["excess_aurc"].high == found["aurc"].high
     with pytest.raises(rw.InvalidInputError, match="of: must be one of errors, successes"):
         rw.failure_average_precision(probs, [0, 1], of="both")  # type: ignore[arg-type]
 
