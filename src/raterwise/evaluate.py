@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, with_subgroups
 from raterwise.variables import variables_of
 
-__all__ = ["evaluate", "evaluate_predictions", "origin_of", "predictions_of"]
+__all__ = ["evaluate", "evaluate_in_use", "evaluate_predictions", "origin_of", "predictions_of"]
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
@@ -183,19 +183,35 @@ def evaluate(
         settings=settings,
         given=Given.of(predictions), classes=predictions.num_classes,
     )  # fmt: skip
-    asked = subgroups, subgroup_metrics
-    refuse_source_alone(target_prevalence, source_prevalence)
-    if target_prevalence is not None:
-        prior = Prior.of_cases(predictions, target_prevalence, source_prevalence)
-        moved, found = in_use(predictions, prior)
-        request = request.at_other_prevalence(metrics, Given.of(moved))
-        results = _with_subgroups(moved, request, *asked, predictions.given, progress)
-        return replace(
-            results,
-            data={**results.data, "target_prevalence": found.told},
-            warnings=(in_words(found.told, predictions.class_names), *results.warnings),
-        )
-    return _with_subgroups(predictions, request, *asked, predictions.given, progress)
+    asked = subgroups, subgroup_metrics, predictions.given, progress
+    return evaluate_in_use(
+        predictions, request, metrics, target_prevalence, source_prevalence,
+        lambda cases, about: _with_subgroups(cases, about, *asked),
+    )  # fmt: skip
+
+
+def evaluate_in_use(
+    predictions: Predictions,
+    request: Request,
+    metrics: Metrics,
+    target: float | ArrayLike | None,
+    source: float | ArrayLike | None,
+    judged: Callable[[Predictions, Request], Results],
+) -> Results:
+    """Return what `judged` makes of cases as they count at the prevalence of use.
+
+    Without a target it is that of the cases as they are.
+    """
+    refuse_source_alone(target, source)
+    if target is None:
+        return judged(predictions, request)
+    moved, found = in_use(predictions, Prior.of_cases(predictions, target, source))
+    results = judged(moved, request.at_other_prevalence(metrics, Given.of(moved)))
+    return replace(
+        results,
+        data={**results.data, "target_prevalence": found.told},
+        warnings=(in_words(found.told, predictions.class_names), *results.warnings),
+    )
 
 
 def _with_subgroups(
