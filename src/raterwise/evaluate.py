@@ -13,7 +13,7 @@ from raterwise.beliefs import Belief
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.densities.mixtures import Draws
 from raterwise.divided import subgroups_of
-from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.judging import judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
@@ -21,7 +21,7 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_use, in_words, refuse_source_alone
 from raterwise.provenance import files_of, left_out_record, raters_record
-from raterwise.readers import judge_readers
+from raterwise.readers import beside_readers
 from raterwise.request import Given, Metrics, Request
 from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, with_subgroups
@@ -31,10 +31,6 @@ __all__ = ["evaluate", "evaluate_in_use", "evaluate_predictions", "origin_of", "
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
-MOST_READERS = 100
-"""Up to how many raters are each judged against the others."""
-MOST_READINGS = 200_000
-"""Up to how many ratings they are."""
 
 
 def evaluate(
@@ -300,7 +296,7 @@ def evaluate_predictions(
     """Return the results of a request on checked predictions."""
     judged = judge_predictions(predictions, request, progress=progress, verdict=True)
     data = dict(raters_compared(request, predictions.labels, predictions.groups))
-    data |= _beside_readers(predictions, request)
+    data |= beside_readers(predictions, request)
     unread = {k: len(v) for k, v in predictions.left_out.items() if k not in predictions.dropped}
     if unread:  # cases that never reached the evaluation
         data["dropped"] = {**unread, **judged.digest.facts.dropped}
@@ -321,20 +317,3 @@ def origin_of(predictions: Predictions, call: str) -> dict[str, Any]:
         "inputs": files_of(predictions.sources),
         "left_out": left_out_record(predictions.left_out, predictions.dropped),
     }
-
-
-def _beside_readers(predictions: Predictions, request: Request) -> dict[str, Any]:
-    """Return the model beside the readers, where the metrics of their agreement are asked for.
-
-    Only where it is known who said what, and where there are few enough to judge one by one.
-    """
-    ratings, settings = predictions.labels.ratings, request.settings
-    if ratings is None or not request.compares_raters or not settings.resamples:
-        return {}
-    if len(ratings.case) > MOST_READINGS or len(ratings.rater_ids) > MOST_READERS:
-        return {}
-    try:
-        found = judge_readers(predictions, level=settings.level, seed=settings.seed)
-    except RaterwiseError:  # nobody shares enough cases with another
-        return {}
-    return {"readers": found.to_dict()}
