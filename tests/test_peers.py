@@ -406,6 +406,18 @@ def test_the_test_of_whole_vectors_keeps_its_level_and_finds_confused_classes() 
     assert found > 40
 
 
+def test_whole_vectors_are_not_compared_in_silence() -> None:
+    """They have no resampled values, and `compare` says so; the rest is compared."""
+    data = ordinary(40, num_classes=3, seed=3)
+    models = {"one": data.probs, "other": data.probs[:, ::-1]}
+    asked: Any = {"kernel_calibration_error": {"question": "canonical"}}
+    with pytest.warns(UserWarning, match="no resampled values: kernel_calibration_error"):
+        found = rw.compare(
+            models, data.labels, "brier,kernel_calibration_error", options=asked, resamples=20
+        )
+    assert [difference.metric for difference in found.differences] == ["brier"]
+
+
 def test_whole_vectors_are_not_streamed(tmp_path: Path) -> None:
     """Every case is compared with every other, so they must all be there."""
     pq.write_table(pa.table({"prob_a": [0.3], "prob_b": [0.7], "truth": ["b"]}), tmp_path / "t.pq")
