@@ -157,3 +157,17 @@ def test_intervals_resample_patients_and_raters() -> None:
     assert copies < 0.6 * once
     assert patients == pytest.approx(once, rel=0.05)
     assert both > 1.2 * once
+
+
+def test_answers_about_several_findings_are_not_further_raters(tmp_path: Path) -> None:
+    """Two readers of two findings are refused; the columns of one finding are two readers."""
+    lines = ["case,reader_1_mass,reader_2_mass,reader_1_edema,reader_2_edema"]
+    lines += [f"c{i},{i % 2},{i % 3 % 2},0,{i % 2}" for i in range(12)]
+    (tmp_path / "f.csv").write_text("\n".join(lines) + "\n")
+    arguments = ["agreement", str(tmp_path / "f.csv"), "--resamples", "20"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2
+    assert "looks like 2 raters of 2 findings" in " ".join(done.output.split())
+    done = CliRunner().invoke(app, [*arguments, "--rater-columns", "reader_1_mass,reader_2_mass"])
+    assert done.exit_code == 0, done.output
+    assert "12 cases, 2 raters, 24 ratings" in done.output

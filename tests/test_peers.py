@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.special import expit
 from scipy.stats import norm as normal
@@ -152,6 +155,10 @@ def test_all_right_has_no_failures() -> None:
     with pytest.raises(rw.UndefinedMetricError, match="no prediction is wrong"):
         rw.failure_average_precision(probs, [0, 1])
     assert rw.excess_aurc(probs, [0, 1]) == 0
+    found = rw.evaluate(probs * 15, [0, 1] * 15, "excess_aurc,aurc", resamples=20)
+    # Thirty right cases do not prove that the thirty-first is; as of the AURC itself.
+    assert found["excess_aurc"].low == 0 < 0.1 < found["excess_aurc"].high
+    assert found["excess_aurc"].high == found["aurc"].high
     with pytest.raises(rw.InvalidInputError, match="of: must be one of errors, successes"):
         rw.failure_average_precision(probs, [0, 1], of="both")  # type: ignore[arg-type]
 
@@ -336,6 +343,89 @@ def test_the_kernel_error_of_every_class_is_the_mean_over_pairs() -> None:
     summary = summarise(Predictions.of(probs, labels), [cells])[cells]
     value, bound = summary.value(row, own)
     assert bound is not None and abs(value - found) <= bound + 1e-15
+
+
+def test_two_whole_vectors_by_hand() -> None:
+    """Widmann et al. 2019 with exp(-|p - q| / h) I: d = (.3, -.2, -.1) and (-.2, .5, -.3)."""
+    probs, labels = [[0.7, 0.2, 0.1], [0.2, 0.5, 0.3]], [0, 1]
+    product, kernel = -0.06 - 0.1 + 0.03, math.exp(-0.5 / 0.4)  # half of .5 + .3 + .2
+    found = rw.kernel_calibration_error(probs, labels, "canonical")
+    assert found == pytest.approx(product * kernel, abs=1e-15)
+    plugin = rw.kernel_calibration_error(probs, labels, "canonical", estimator="plugin")
+    assert plugin == pytest.approx((2 * product * kernel + 0.14 + 0.38) / 4, abs=1e-15)
+
+
+def test_whole_vectors_by_loops_over_pairs() -> None:
+    """Every pair of cases and every sign by loops; the same in results, with the p-value."""
+    random = np.random.default_rng(12)
+    probs = random.dirichlet([1, 2, 1], 30)
+    labels = rw.Labels.from_ratings(random.integers(0, 3, (30, 2)), num_classes=3)
+    patients, off = np.arange(30) // 2, labels.frequencies - probs
+    each = np.zeros((30, 30))
+    for i in range(30):
+        for j in range(30):
+            apart = sum(abs(probs[i, k] - probs[j, k]) for k in range(3)) / 2
+            each[i, j] = sum(off[i, k] * off[j, k] for k in range(3)) * math.exp(-apart / 0.3)
+    expected = (each.sum() - np.trace(each)) / (30 * 29)
+    how: Any = {"question": "canonical", "bandwidth": 0.3}
+    assert rw.kernel_calibration_error(probs, labels, **how) == pytest.approx(expected, abs=1e-15)
+    tested = rw.kernel_calibration_test(probs, labels, patients, draws=400, **how)
+    assert tested.statistic == pytest.approx(expected, abs=1e-15)
+    signs = random.choice([-1, 1], (3000, 15))[:, patients]
+    by_chance = np.array([s @ each @ s for s in signs])
+    assert tested.p_value == pytest.approx((by_chance >= each.sum()).mean(), abs=0.07)
+    found = rw.evaluate(
+        probs, labels, "kernel_calibration_error", patients, resamples=400,
+        options={"kernel_calibration_error": how},
+    )["kernel_calibration_error"]  # fmt: skip
+    assert found.value == pytest.approx(expected, abs=1e-15)
+    assert found.p_value == pytest.approx(tested.p_value, abs=0.07)
+
+
+def test_whole_vectors_of_two_classes_are_twice_the_positive_class() -> None:
+    """d and -d, and |p - q| is that of either class."""
+    data = ordinary(50, num_classes=2, seed=3)
+    one = rw.kernel_calibration_error(data.probs, data.labels, "positive")
+    both = rw.kernel_calibration_error(data.probs, data.labels, "canonical")
+    assert both == pytest.approx(2 * one, abs=1e-15)
+
+
+def test_the_test_of_whole_vectors_keeps_its_level_and_finds_confused_classes() -> None:
+    """Calibrated vectors of patients: p below 0.2 in about a fifth; confused classes are found."""
+    small, found = 0, 0
+    for seed in range(60):
+        random = np.random.default_rng([3, seed])
+        probs = np.repeat(random.dirichlet([2, 2, 2], 30), 2, axis=0)
+        drawn = (random.random((60, 1)) > probs.cumsum(axis=1)).sum(axis=1)
+        patients = np.arange(60) // 2
+        how: Any = {"question": "canonical", "draws": 99, "seed": seed}
+        small += rw.kernel_calibration_test(probs, drawn, patients, **how).p_value <= 0.2
+        confused = np.roll(probs, 1, axis=1)
+        found += rw.kernel_calibration_test(confused, drawn, patients, **how).p_value <= 0.2
+    assert 4 <= small <= 21  # 12 ± 3 standard deviations
+    assert found > 40
+
+
+def test_whole_vectors_are_not_compared_in_silence() -> None:
+    """They have no resampled values, and `compare` says so; the rest is compared."""
+    data = ordinary(40, num_classes=3, seed=3)
+    models = {"one": data.probs, "other": data.probs[:, ::-1]}
+    asked: Any = {"kernel_calibration_error": {"question": "canonical"}}
+    with pytest.warns(UserWarning, match="no resampled values: kernel_calibration_error"):
+        found = rw.compare(
+            models, data.labels, "brier,kernel_calibration_error", options=asked, resamples=20
+        )
+    assert [difference.metric for difference in found.differences] == ["brier"]
+
+
+def test_whole_vectors_are_not_streamed(tmp_path: Path) -> None:
+    """Every case is compared with every other, so they must all be there."""
+    pq.write_table(pa.table({"prob_a": [0.3], "prob_b": [0.7], "truth": ["b"]}), tmp_path / "t.pq")
+    with pytest.raises(rw.InvalidInputError, match="compares every case with every other"):
+        rw.evaluate_stream(
+            tmp_path / "t.pq", "kernel_calibration_error", label_column="truth",
+            options={"kernel_calibration_error": {"question": "canonical"}},
+        )  # fmt: skip
 
 
 def test_results_have_the_p_values_of_tests() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, logit
 from typer.testing import CliRunner
 
 import raterwise as rw
@@ -264,6 +264,32 @@ def test_evaluate_refuses_what_cannot_be(told: dict[str, float], message: str) -
         rw.evaluate([0.2, 0.7, 0.6], [0, 1, 0], "brier", **told)  # type: ignore[arg-type]
 
 
+def test_models_are_compared_at_the_prevalence_of_use() -> None:
+    """The difference of Brier scores by a loop over labels; the same from results."""
+    problem, random = ordinary(80, num_classes=2), np.random.default_rng(3)
+    noisy = expit(logit(problem.probs[:, 1]) + random.normal(0, 1, 80))
+    models = {"one": problem.probs, "noisy": np.stack((1 - noisy, noisy), axis=1)}
+    use: dict[str, Any] = {"target_prevalence": 0.2, "resamples": 30}
+    found = rw.compare(models, problem.labels, "brier", **use)
+    share = problem.counts / problem.counts.sum(axis=1, keepdims=True)
+    ratio = np.array([0.8, 0.2]) / share.mean(axis=0)
+    scores = []
+    for probs in models.values():
+        odds = probs * ratio
+        yes = odds[:, 1] / odds.sum(axis=1)
+        losses = [share[i, k] * ratio[k] * (yes[i] - k) ** 2 for i in range(80) for k in (0, 1)]
+        scores.append(sum(losses) / 80)
+    difference = found.difference("brier", "one", "noisy")
+    assert difference.difference == pytest.approx(scores[0] - scores[1])
+    results = {n: rw.evaluate(p, problem.labels, "brier", **use) for n, p in models.items()}
+    assert rw.compare(results).differences == found.differences
+    assert found.models["one"].warnings[0].startswith("Results at the prevalence of use: ")
+    with pytest.raises(rw.InvalidInputError, match="target_prevalence: results know theirs"):
+        rw.compare(results, target_prevalence=0.2)
+    with pytest.raises(rw.InvalidInputError, match="source_prevalence: goes with target_prev"):
+        rw.compare(models, problem.labels, "brier", source_prevalence=0.2)
+
+
 def test_a_class_without_labels_cannot_be_weighted() -> None:
     """No weight makes it three in a hundred."""
     with pytest.raises(rw.InvalidInputError, match="target_prevalence: no label is of class 1"):
@@ -291,6 +317,35 @@ def test_the_command_line_states_the_weights(tmp_path: Path) -> None:
     assert told["weights"] == pytest.approx([0.9 / 0.5, 0.1 / 0.5])
     wrong = CliRunner().invoke(app, [*arguments, "--target-prevalence", "often"])
     assert wrong.exit_code == 2 and "--target-prevalence: must be numbers" in wrong.output
+
+
+def test_the_command_line_compares_at_the_prevalence_of_use(tmp_path: Path) -> None:
+    """--target-prevalence of compare: the value of each model is that of evaluate."""
+    cases, files = tmp_path / "a.csv", []
+    write_cases(cases)
+    write_cases(tmp_path / "b.csv", 0.1)
+    text = (tmp_path / "b.csv").read_text().replace("b", "a").replace("proa", "prob")
+    (tmp_path / "b.csv").write_text(text)  # the same cases
+    shared = ["--label-column", "truth", "--metrics", "brier,ppv", "--resamples", "20", "--quiet"]
+    for name in ("a", "b"):
+        out = ["--out", str(tmp_path / f"{name}.json"), "--target-prevalence", "0.1"]
+        done = CliRunner().invoke(app, ["evaluate", str(tmp_path / f"{name}.csv"), *shared, *out])
+        assert done.exit_code == 0, done.output
+        files.append(json.loads((tmp_path / f"{name}.json").read_text()))
+    both = ["compare", str(cases), str(tmp_path / "b.csv"), *shared, "--target-prevalence"]
+    done = CliRunner().invoke(app, [*both, "0.1", "--out", str(tmp_path / "c.json")])
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert found["data"]["target_prevalence"]["to"] == [0.9, 0.1]
+    for name, alone in zip("ab", files, strict=True):
+        for metric in ("brier", "ppv"):
+            mine = found["models"][name]["metrics"][metric]
+            assert mine["value"] == alone["metrics"][metric]["value"]
+    done = CliRunner().invoke(app, [*both, "often"])
+    assert done.exit_code == 2 and "--target-prevalence: must be numbers" in done.output
+    results = [str(tmp_path / f"{name}.json") for name in "ab"]
+    done = CliRunner().invoke(app, ["compare", *results, "--target-prevalence", "0.1"])
+    assert done.exit_code == 2 and "results know theirs" in done.output
 
 
 def test_calibrated_probabilities_are_shifted_to_use(tmp_path: Path) -> None:

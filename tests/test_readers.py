@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.special import expit
 from scipy.stats import t
+from typer.testing import CliRunner
 
 import raterwise as rw
+from raterwise.cli import app
 
 # Four cases, three readers (-1: not read); the model says 0, 1, 0, 1.
 READS = np.array([[0, 0, 1], [1, 1, -1], [0, 1, 1], [1, 1, 1]])
@@ -154,3 +160,74 @@ def test_results_and_the_report_have_it() -> None:
     assert "readers" not in rw.evaluate(said, labels, "accuracy", resamples=50).data
     unknown = rw.Labels.from_counts(labels.counts)
     assert "readers" not in rw.evaluate(said, unknown, "fleiss_kappa", resamples=50).data
+
+
+def table_of_reads(folder: Any, number: int = 240) -> tuple[Any, Any]:
+    """Write a table in two files of patients with three readers; return what was said."""
+    random = np.random.default_rng(6)
+    probs = expit(random.normal(0, 1.5, number))
+    reads = (random.random((number, 3)) < probs[:, None]).astype(int)
+    reads[random.random((number, 3)) < 0.2] = -1
+    reads[:, 0] = np.where((reads < 0).all(axis=1), 0, reads[:, 0])
+    columns = {"patient": [f"p{i // 2}" for i in range(number)], "prob_no": 1 - probs}
+    columns["prob_yes"] = probs
+    for r in range(3):
+        columns[f"reader_{r}"] = [None if x < 0 else int(x) for x in reads[:, r]]
+    table = pa.table(columns)
+    pq.write_table(table.slice(0, 100), folder / "a.parquet", row_group_size=40)
+    pq.write_table(table.slice(100), folder / "b.parquet")
+    return probs, reads
+
+
+@pytest.mark.parametrize("unit", ["cases", "raters", "both"])
+def test_a_stream_has_the_readers_of_memory(tmp_path: Path, unit: Any) -> None:
+    """Sums of every reader and of the model there add up over parts, also from a checkpoint."""
+    probs, reads = table_of_reads(tmp_path)
+    patients = np.arange(len(probs)) // 2
+    here = rw.against_readers(probs, rw.Labels.from_ratings(reads, num_classes=2), groups=patients)
+    for _ in range(2):  # the second time from the checkpoint
+        found = rw.evaluate_stream(
+            str(tmp_path / "*.parquet"), rater_prefix="reader_", group_column="patient",
+            resamples=30, unit=unit, checkpoint=tmp_path / "parts",
+        )  # fmt: skip
+        told = rw.AgainstReaders.from_dict(found.data["readers"])
+        assert set(told.metrics) == set(here.metrics) == {"accuracy", "sensitivity", "specificity"}
+        for name, mine in here.metrics.items():
+            for key in ("reader", "model", "difference"):
+                value, *ends = getattr(told.metrics[name], key)
+                assert value == pytest.approx(getattr(mine, key)[0], abs=1e-12)
+                # Patients are pooled into 512 blocks, some of which hold two of the 120.
+                assert ends == pytest.approx(getattr(mine, key)[1:], abs=0.02)
+        for one, other in zip(told.readers, here.readers, strict=True):
+            assert (one.rater, one.cases) == (f"reader_{other.rater}", other.cases)
+            assert one.reader == pytest.approx(other.reader)
+            assert one.model == pytest.approx(other.model)
+
+
+def test_readers_of_other_places_are_not_added_up(tmp_path: Path) -> None:
+    """The first reader of one hospital is not the first reader of another."""
+    table_of_reads(tmp_path)
+    how: dict[str, Any] = {"rater_prefix": "reader_", "resamples": 20}
+    for name in ("a", "b"):
+        path = str(tmp_path / f"{name}.parquet")
+        found = rw.evaluate_stream(path, **how, save_summary=tmp_path / f"{name}.npz")
+        assert "readers" in found.data
+    arguments = ["merge", str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), "--resamples", "20"]
+    done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "both.json")])
+    assert done.exit_code == 0, done.output
+    assert "readers" not in json.loads((tmp_path / "both.json").read_text())["data"]
+
+
+def test_every_finding_has_its_readers() -> None:
+    """As `evaluate` on the finding alone."""
+    probs, random = np.tile(SAID, 10), np.random.default_rng(2)
+    ratings = (random.random((40, 2, 3)) < probs[:, None, None]).astype(int)
+    found = rw.evaluate_multilabel(
+        np.stack((probs, probs), axis=1), ratings=ratings, names=["mass", "edema"],
+        metrics="accuracy,fleiss_kappa", resamples=20,
+    )  # fmt: skip
+    for i, name in enumerate(("mass", "edema")):
+        labels = rw.Labels.from_ratings(ratings[:, i], num_classes=2)
+        told = found.findings[name].data["readers"]
+        direct = rw.against_readers(probs, labels).metrics["accuracy"]
+        assert told["metrics"]["accuracy"]["difference"] == pytest.approx(direct.difference)

@@ -385,7 +385,14 @@ def test_parts_are_summarised_apart_and_merged(tmp_path: Path) -> None:
             expected = pytest.approx(estimate[field], rel=1e-9, abs=1e-12)
             assert merged["metrics"][name][field] == expected
     # A summary from elsewhere names no patient: they add up, and raters are not compared by them.
-    apart = {"patients", "fingerprint", "exchangeability", "raters_not_compared", "verdict"}
+    apart = {
+        "patients",
+        "fingerprint",
+        "exchangeability",
+        "raters_not_compared",
+        "verdict",
+        "readers",
+    }
     assert {k: v for k, v in merged["data"].items() if k not in apart} == {
         k: v for k, v in streamed["data"].items() if k not in apart
     }

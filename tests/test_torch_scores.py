@@ -189,10 +189,14 @@ def test_the_reliability_diagram_shows_the_bins() -> None:
     assert line.get_xdata() == pytest.approx([0.9]) and line.get_ydata() == pytest.approx([0.5])
     _, other = metric.plot([metric.compute(), metric.compute()])
     assert other is not ax
-    with pytest.raises(NotImplementedError, match="nll: has no curve"):
-        metrics.NLL(num_classes=2).plot()
-    with pytest.raises(rw.UndefinedMetricError, match="no case was given yet"):
-        metrics.ECE(num_classes=2).plot()
+    loss = metrics.NLL(num_classes=2)
+    loss.update([[0.5, 0.5], [0.25, 0.75]], [0, 0])
+    figure, axes = loss.plot()  # which has no curve
+    assert figure is axes.figure
+    assert [float(line.get_ydata()[0]) for line in axes.lines] == [loss.compute().item()]
+    for empty in (metrics.ECE(num_classes=2), metrics.NLL(num_classes=2)):
+        with pytest.raises(rw.UndefinedMetricError, match="no case was given yet"):
+            empty.plot()
     plt.close("all")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import expit, logit
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 import raterwise as rw
@@ -365,3 +366,54 @@ def test_the_smooth_curve_stays_put_where_most_scores_are_equal() -> None:
         assert curve.min() > -0.2 and curve.max() < 1.2
         errors[surface] = float((mass * np.abs(curve - score)).sum() / mass.sum())
     assert errors["interpolate"] == pytest.approx(errors["direct"], rel=0.15)
+
+
+def errors_of(shift: float) -> dict[str, float]:
+    """Return E50 and E90 of a model whose log odds are `shift` too high, from the definitions."""
+    odds = 1.5 * norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    gap = np.abs(expit(odds) - expit(shift + odds))
+    return {"e50": float(np.quantile(gap, 0.5)), "e90": float(np.quantile(gap, 0.9))}
+
+
+def shifted_models(seed: int, number: int) -> tuple[dict[str, Any], rw.Labels]:
+    """Return two models whose log odds are too high by 1 and by 0.4, and labels of two raters."""
+    random = np.random.default_rng([20, seed])
+    odds = random.normal(0, 1.5, number)
+    votes = random.binomial(2, expit(odds))
+    labels = rw.Labels.from_counts(np.stack((2 - votes, votes), axis=1))
+    return {"high": expit(1 + odds), "nearer": expit(0.4 + odds)}, labels
+
+
+@pytest.mark.parametrize(("power", "shift"), [(1.0, 1.0), (1.6, 0.0)])
+def test_resampled_quantiles_lie_where_a_bootstrap_puts_them(power: float, shift: float) -> None:
+    """The metric itself on 80 resamples: the same mean to 0.4 of its error, and the same error.
+
+    Over the weights of resampled cells the means lay 0.5 to 1.5 errors off.
+    """
+    _, labels = drawn(400, 1.0, seed=8)
+    odds = np.random.default_rng(8).normal(0, 1.5, 400)  # those of `drawn`
+    probs, random = expit(shift + power * odds), np.random.default_rng(1)
+    rows = [random.integers(0, 400, 400) for _ in range(80)]
+    found = rw.evaluate(probs, labels, ("e50", "e90"), resamples=400)
+    for name, function in (("e50", rw.e50), ("e90", rw.e90)):
+        each = [function(probs[i], labels[i]) for i in rows]
+        error, off = np.std(each), np.mean(found.replicates[name]) - np.mean(each)
+        assert abs(off) < 0.4 * error
+        assert 0.75 < np.std(found.replicates[name]) / error < 1.4
+
+
+def test_a_known_difference_of_quantiles_is_covered() -> None:
+    """Two models that are too high by known amounts: the interval holds the true difference."""
+    one, other = errors_of(1), errors_of(0.4)
+    truth = {name: one[name] - other[name] for name in one}
+    assert truth["e90"] > truth["e50"] > 0.1
+    held, widths = dict.fromkeys(truth, 0), []
+    for seed in range(20):
+        models, labels = shifted_models(seed, 400)
+        found = rw.compare(models, labels, tuple(truth), resamples=60)
+        for name, expected in truth.items():
+            difference = found.difference(name, "high", "nearer")
+            held[name] += difference.low <= expected <= difference.high
+            widths.append(difference.high - difference.low)
+    assert min(held.values()) >= 17
+    assert np.mean(widths) < 0.1

@@ -27,6 +27,7 @@ INPUTS = (
     "alpha0",
     "mc_alpha0",
     "rem_hist",
+    "rater_labels",
 )
 
 QUANTITIES = {
@@ -62,12 +63,15 @@ QUANTITIES = {
 }
 
 
-CLINICAL_INPUTS = ("probs", "counts", "labels", "patient")
+CLINICAL_INPUTS = ("probs", "counts", "labels", "patient", "ratings", "ord_ratings")
 CLINICAL = {
     "scikit-learn/scikit-learn": (
         "auc", "average precision", "sensitivity", "specificity", "ppv", "npv", "f1",
-        "multi-class auc",
+        "multi-class auc", "brier", "log loss", "multi-class brier", "multi-class log loss",
     ),
+    "cran/irr": ("Krippendorff alpha", "Fleiss kappa"),
+    "cran/irrCAC": ("irrCAC Krippendorff alpha",),
+    "pln-fing-udelar/fast-krippendorff": ("Krippendorff alpha",),
     "xrobin/pROC": ("auc", "sensitivity", "specificity", "ppv", "npv"),
     "tdhock/WeightedROC": ("auc",),
     "cran/PRROC": ("auc, soft labels",),
@@ -78,7 +82,7 @@ CLINICAL = {
     ),
     "statsmodels/statsmodels": (
         "sensitivity 95% interval", "specificity 95% interval", "ppv 95% interval",
-        "npv 95% interval", "calibration slope", "calibration in the large", "ICI",
+        "npv 95% interval", "calibration slope", "calibration in the large", "ICI", "fleiss kappa",
     ),
     "wch/r-source": (
         "calibration slope", "calibration in the large", "ICI", "E50", "E90",
@@ -88,9 +92,14 @@ CLINICAL = {
         "calibration slope", "calibration in the large", "calibration slope clustered std. error",
         "calibration in the large clustered std. error",
     ),
-    "harrelfe/rms": ("val.prob Slope", "val.prob Eavg", "val.prob E90"),
+    "harrelfe/rms": (
+        "val.prob Slope", "val.prob Eavg", "val.prob E90", "val.prob Brier", "val.prob S:z",
+        "val.prob S:p",
+    ),
     "DIDSR/calzone": (
         "calzone COX coef", "calzone cox intercept, slope fixed", "shifted probabilities",
+        "calzone SpiegelhalterZ score", "calzone SpiegelhalterZ p-value", "calzone ECE-H",
+        "calzone ECE-H topclass", "calzone MCE-H", "calzone MCE-H topclass",
     ),
 }  # fmt: skip
 """Of the folder ``clinical``: what the tests read, by package."""
@@ -128,7 +137,8 @@ def clinical(source: Path, target: Path) -> None:
         row
         for row in json.loads((source / "index_clinical.json").read_text())
         if row["what"] in CLINICAL.get(row["repo"], ())
-        and row["params"].get("method", "beta") == "beta"
+        and ("interval" not in row["what"] or row["params"].get("method", "beta") == "beta")
+        and "voxels" not in row["params"].get("ratings", "")
         and (row["what"] != "shifted probabilities" or row["set"] == "K2_N200")
         and "NOT TO BE MATCHED" not in row.get("note", "")
     ]

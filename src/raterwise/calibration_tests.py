@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import choose, positive, positive_integer
-from raterwise.catalog import find
+from raterwise.catalog import Metric, find
 from raterwise.choices import KernelQuestion, OnUnrated
 from raterwise.densities.laplace import laplace_pairs, squared_kernel_error
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.functions.measure import value_of
+from raterwise.inference.draws import resampling_units
+from raterwise.inference.p_values import p_of_signs
 from raterwise.predictions import Predictions
 from raterwise.questions import PerCaseScore, Question
 from raterwise.summaries import summarise
@@ -139,9 +143,10 @@ def kernel_calibration_test(
         What the raters said, or one class per case.
     groups : array-like of shape (N,), default None
         The patient of each case; the cases of a patient keep together.
-    question : {"top_label", "positive", "per_class"}, default "top_label"
+    question : {"top_label", "positive", "per_class", "canonical"}, default "top_label"
         Is the predicted class right; of two classes, is it class 1; is it class k, the mean over
-        all classes.
+        all classes; or is the whole vector right, by pairs of cases, whose time grows with the
+        square of the cases.
     bandwidth : float, default 0.4
         Of the Laplace kernel.
     draws : int, default 1000
@@ -176,11 +181,15 @@ def kernel_calibration_test(
     >>> round(found.statistic, 4), found.p_value < 0.01
     (0.1468, True)
     """
-    choose("question", question, ("top_label", "positive", "per_class"))
+    row = find("kernel_calibration_error")
+    choose("question", question, row.questions)
     positive("bandwidth", bandwidth)
     positive_integer("draws", draws)
     positive_integer("seed", seed, least=0)
     predictions = Predictions.of(probs, labels, groups=groups, on_unrated=on_unrated)
+    if question == "canonical":
+        own = row.with_defaults({"question": question, "bandwidth": bandwidth})
+        return _of_rows(row, own, predictions, draws, seed)
     asked = Question(question, "case")
     asked.channels(predictions.num_classes)
     scored = asked.score(predictions.read(0, len(predictions)))
@@ -188,10 +197,7 @@ def kernel_calibration_test(
     cases = z.shape[1]
     unit = np.arange(cases) if predictions.groups is None else predictions.groups
     units = int(unit.max()) + 1
-    if units < 2:
-        raise UndefinedMetricError(
-            "kernel_calibration_test: undefined, it needs two cases of different patients"
-        )
+    _require_two(units)
     # Pairs within a patient keep their sign in every draw, so they shift all of them alike.
     pairs = float(_pairs(z, residual[:, None], bandwidth)[0])
     random = np.random.default_rng([seed, cases])
@@ -206,6 +212,28 @@ def kernel_calibration_test(
         for score, off in zip(z, residual, strict=True)
     ]
     return CalibrationTest(float(np.mean(each)), (as_large + 1) / (draws + 1))
+
+
+def _require_two(units: int) -> None:
+    if units < 2:
+        raise UndefinedMetricError(
+            "kernel_calibration_test: undefined, it needs two cases of different patients"
+        )
+
+
+def _of_rows(
+    row: Metric, own: Mapping[str, Any], predictions: Predictions, draws: int, seed: int
+) -> CalibrationTest:
+    """Return the test of whole vectors; many cases are pooled into blocks, whose signs are one."""
+    unit, units = resampling_units(predictions, seed)
+    _require_two(units)
+    plan = row.plan(own)
+    rows = summarise(predictions, [plan], units=unit, num_units=units)[plan].scores()
+    signs = np.random.default_rng([seed, len(predictions)]).integers(0, 2, (draws, units)) * 2 - 1
+    assert row.products is not None
+    return CalibrationTest(
+        value_of(row, own, rows), p_of_signs(row.products(rows, own, units), signs)
+    )
 
 
 def _pairs(

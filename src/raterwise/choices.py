@@ -4,7 +4,7 @@ from typing import Literal
 
 Questions = Literal["top_label", "positive", "per_class", "predicted_class"]
 """What a calibration error asks of a case."""
-KernelQuestion = Literal["top_label", "positive", "per_class"]
+KernelQuestion = Literal["top_label", "positive", "per_class", "canonical"]
 """What the squared kernel error asks of a case."""
 OneScore = Literal["top_label", "positive"]
 """The questions with one score per case."""

@@ -13,7 +13,7 @@ from raterwise.beliefs import Belief
 from raterwise.choices import OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.comparison import Comparison
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.evaluate import evaluate_predictions, predictions_of
+from raterwise.evaluate import evaluate_in_use, evaluate_predictions, predictions_of
 from raterwise.inference.paired import Difference, differences, ranking, require_pairs
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
@@ -49,6 +49,8 @@ def compare(
     outside: Mapping[str, ArrayLike] | None = None,
     on_unrated: OnUnrated = "error",
     on_single: OnSingle = "error",
+    target_prevalence: float | ArrayLike | None = None,
+    source_prevalence: float | ArrayLike | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
@@ -105,6 +107,10 @@ def compare(
         What to do about cases that nobody rated.
     on_single : {"error", "drop"}, default "error"
         What a metric does about cases with fewer labels than it needs.
+    target_prevalence, source_prevalence : float or array-like of shape (K,), default None
+        Prevalence of class 1 in use (or of every class), where a test set is enriched with disease,
+        and where the probabilities of every model are right, as in `evaluate`. Of models that are
+        right at different prevalences compare the results.
     threads : int, default None
         How many to use; by default as many as the machine has cores.
     progress : callable, default None
@@ -153,7 +159,9 @@ def compare(
                 f"{other!r} the second"
             )
         cases = {"labels": labels, "groups": groups, "class_names": class_names,
-                 "weights": weights, "confidence": confidence, "outside": outside}  # fmt: skip
+                 "weights": weights, "confidence": confidence, "outside": outside,
+                 "target_prevalence": target_prevalence,
+                 "source_prevalence": source_prevalence}  # fmt: skip
         made_with = {"resamples": (resamples, RESAMPLES), "level": (level, LEVEL),
                      "seed": (seed, SEED), "unit": (unit, UNIT), "bins": (bins, BINS),
                      "question": (question, None), "per": (per, None),
@@ -180,7 +188,10 @@ def compare(
             given=Given.of(predictions), classes=predictions.num_classes,
         )  # fmt: skip
         with with_threads(threads):
-            results[name] = evaluate_predictions(predictions, request)
+            results[name] = evaluate_in_use(
+                predictions, request, metrics, target_prevalence, source_prevalence,
+                evaluate_predictions,
+            )  # fmt: skip
     if progress:
         progress("done", 1.0)
     return _compared(results)
@@ -211,6 +222,12 @@ def _ranked_by(
 def _compared(models: Mapping[str, Results]) -> Comparison:
     seed = next(iter(models.values())).options.get("seed")
     origin = made("raterwise.compare", seed=seed, inputs=[])
+    valued = {name for r in models.values() for name, e in r.items() if e.value is not None}
+    if without := sorted(valued - {name for r in models.values() for name in r.replicates}):
+        python_warnings.warn(
+            f"not compared, since they have no resampled values: {', '.join(without)}",
+            stacklevel=3,
+        )
     return Comparison(dict(models), tuple(differences(models)), ranking(models), origin)
 
 

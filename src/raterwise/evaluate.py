@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from raterwise.beliefs import Belief
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 from raterwise.densities.mixtures import Draws
 from raterwise.divided import subgroups_of
-from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings, silent
 from raterwise.judging import judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
@@ -21,7 +21,7 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_use, in_words, refuse_source_alone
 from raterwise.provenance import files_of, left_out_record, raters_record
-from raterwise.readers import judge_readers
+from raterwise.readers import beside_readers
 from raterwise.request import Given, Metrics, Request
 from raterwise.results import Results
 from raterwise.subgroups import metrics_by_level, refuse_metrics_alone, with_subgroups
@@ -29,10 +29,6 @@ from raterwise.variables import variables_of
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""
-MOST_READERS = 100
-"""Up to how many raters are each judged against the others."""
-MOST_READINGS = 200_000
-"""Up to how many ratings they are."""
 
 
 def evaluate(
@@ -181,19 +177,35 @@ def evaluate(
         settings=settings,
         given=Given.of(predictions), classes=predictions.num_classes,
     )  # fmt: skip
-    asked = subgroups, subgroup_metrics
-    refuse_source_alone(target_prevalence, source_prevalence)
-    if target_prevalence is not None:
-        prior = Prior.of_cases(predictions, target_prevalence, source_prevalence)
-        moved, found = in_use(predictions, prior)
-        request = request.at_other_prevalence(metrics, Given.of(moved))
-        results = _with_subgroups(moved, request, *asked, predictions.given, progress)
-        return replace(
-            results,
-            data={**results.data, "target_prevalence": found.told},
-            warnings=(in_words(found.told, predictions.class_names), *results.warnings),
-        )
-    return _with_subgroups(predictions, request, *asked, predictions.given, progress)
+    asked = subgroups, subgroup_metrics, predictions.given, progress
+    return evaluate_in_use(
+        predictions, request, metrics, target_prevalence, source_prevalence,
+        lambda cases, about: _with_subgroups(cases, about, *asked),
+    )  # fmt: skip
+
+
+def evaluate_in_use(
+    predictions: Predictions,
+    request: Request,
+    metrics: Metrics,
+    target: float | ArrayLike | None,
+    source: float | ArrayLike | None,
+    judged: Callable[[Predictions, Request], Results],
+) -> Results:
+    """Return what `judged` makes of cases as they count at the prevalence of use.
+
+    Without a target it is that of the cases as they are.
+    """
+    refuse_source_alone(target, source)
+    if target is None:
+        return judged(predictions, request)
+    moved, found = in_use(predictions, Prior.of_cases(predictions, target, source))
+    results = judged(moved, request.at_other_prevalence(metrics, Given.of(moved)))
+    return replace(
+        results,
+        data={**results.data, "target_prevalence": found.told},
+        warnings=(in_words(found.told, predictions.class_names), *results.warnings),
+    )
 
 
 def _with_subgroups(
@@ -279,7 +291,7 @@ def evaluate_predictions(
     """Return the results of a request on checked predictions."""
     judged = judge_predictions(predictions, request, progress=progress, verdict=True)
     data = dict(raters_compared(request, predictions.labels, predictions.groups))
-    data |= _beside_readers(predictions, request)
+    data |= beside_readers(predictions, request)
     unread = {k: len(v) for k, v in predictions.left_out.items() if k not in predictions.dropped}
     if unread:  # cases that never reached the evaluation
         data["dropped"] = {**unread, **judged.digest.facts.dropped}
@@ -300,20 +312,3 @@ def origin_of(predictions: Predictions, call: str) -> dict[str, Any]:
         "inputs": files_of(predictions.sources),
         "left_out": left_out_record(predictions.left_out, predictions.dropped),
     }
-
-
-def _beside_readers(predictions: Predictions, request: Request) -> dict[str, Any]:
-    """Return the model beside the readers, where the metrics of their agreement are asked for.
-
-    Only where it is known who said what, and where there are few enough to judge one by one.
-    """
-    ratings, settings = predictions.labels.ratings, request.settings
-    if ratings is None or not request.compares_raters or not settings.resamples:
-        return {}
-    if len(ratings.case) > MOST_READINGS or len(ratings.rater_ids) > MOST_READERS:
-        return {}
-    try:
-        found = judge_readers(predictions, level=settings.level, seed=settings.seed)
-    except RaterwiseError:  # nobody shares enough cases with another
-        return {}
-    return {"readers": found.to_dict()}

@@ -24,6 +24,7 @@ from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_use, in_words, refuse_source_alone
+from raterwise.readers import beside_readers
 from raterwise.request import Metrics, Request
 from raterwise.results import Estimate, Results
 from raterwise.subgroups import metrics_by_level, refuse_metrics_alone, with_subgroups
@@ -342,6 +343,7 @@ def _results(findings: _Findings, whole: Judged, each: Mapping[str, Judged]) -> 
     for i, (title, judged) in enumerate(each.items()):
         part, _ = findings.finding(i, findings.cases)
         about = raters_compared(judged.request, part.labels, part.groups)
+        about |= beside_readers(part, judged.request)
         names = f"no {title}", title
         own: tuple[str, ...] = ()
         if findings.priors:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.differences import difference_interval
-from raterwise.inference.draws import Units, digest_in_memory, resampling_units
+from raterwise.inference.draws import resampling_units
 from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
@@ -25,11 +25,17 @@ from raterwise.inference.small import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.request import Request
+from raterwise.summaries.by_reader import MODEL, READER, readers_of
+from raterwise.summaries.digest import Digest
 from raterwise.yardstick import AgainstReaders, Ends, Reader, Yardstick
 
 FloatArray = NDArray[np.float64]
 FEWEST_CASES = 10
 """With fewer shared cases a rater is not judged, and is part of the reference of others only."""
+MOST_READERS = 100
+"""Up to how many raters are each judged against the others in results."""
+MOST_READINGS = 200_000
+"""Up to how many ratings in memory they are."""
 OF_TWO = ("accuracy", "sensitivity", "specificity")
 
 
@@ -107,29 +113,97 @@ def judge_readers(
     seed: int = 0,
 ) -> AgainstReaders:
     """Return the same of checked predictions."""
-    classes = predictions.num_classes
+    if predictions.labels.ratings is None:
+        raise InvalidInputError(
+            "labels: must say who said what, as from_ratings and from_long do; label counts do not"
+        )
+    request = request_of(predictions.num_classes, metrics, options=options, level=level, seed=seed)
+    units = resampling_units(predictions, seed)
+    return judge_digests(readers_of(predictions, plans_of(request), *units), request)
+
+
+def request_of(
+    classes: int,
+    metrics: str | Sequence[str] | None = None,
+    *,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Request:
+    """Return what is asked of a reader and of the model; the agreement by default."""
     if metrics is None:
         metrics = OF_TWO if classes == 2 else OF_TWO[:1]
     settings = Settings(2, level, seed)  # units are left out one by one, none is drawn
-    request = Request.of(metrics, options=options, settings=settings, classes=classes)
-    units = resampling_units(predictions, seed)
-    pairs = _pairs(predictions, units)
+    return Request.of(metrics, options=options, settings=settings, classes=classes)
+
+
+def plans_of(request: Request, *, bounded: bool = False) -> list[Any]:
+    """Return what to keep of the cases of each reader."""
+    plans = [row.plan_of(own) for row, own in request.asked.values()]
+    return list(dict.fromkeys(plan.bounded() if bounded else plan for plan in plans))
+
+
+def judge_digests(
+    digests: Mapping[str, Mapping[Hashable, Digest]], request: Request
+) -> AgainstReaders:
+    """Return the model beside the readers, wherever their digests come from."""
+    pairs = [
+        _Pair(rater, model, digests[READER][rater])
+        for rater, model in digests.get(MODEL, {}).items()
+        if model.facts.cases >= FEWEST_CASES
+    ]
     if not pairs:
         raise InvalidInputError(
             f"labels: no rater shares {FEWEST_CASES} cases with another; readers cannot be judged"
         )
+    level = request.settings.level
     found: dict[str, Yardstick] = {}
     known: list[list[_Both]] = []
     for row, own in request.asked.values():
-        each = [_both(pair, row, own, settings) for pair in pairs]
+        each = [_both(pair, row, own, request.settings) for pair in pairs]
         known.append(each)
         if any(one is not None for one in each):
             found[row.name] = _yardstick(row, each, pairs, level)
     readers = tuple(
-        Reader(pair.rater, len(pair.model), *_by_metric(request, known, i))
+        Reader(pair.rater, pair.model.facts.cases, *_by_metric(request, known, i))
         for i, pair in enumerate(pairs)
     )
     return AgainstReaders(found, readers, level)
+
+
+def beside_readers(predictions: Predictions, request: Request) -> dict[str, Any]:
+    """Return what results say of the readers, where metrics of their agreement are asked for.
+
+    Only where it is known who said what, and where there are few enough to judge one by one.
+    """
+    ratings = predictions.labels.ratings
+    if ratings is None or not wanted(request, len(ratings.rater_ids)):
+        return {}
+    if len(ratings.case) > MOST_READINGS:
+        return {}
+    own = of_results(request, predictions.num_classes)
+    units = resampling_units(predictions, request.settings.seed)
+    return in_results(readers_of(predictions, plans_of(own), *units), own)
+
+
+def wanted(request: Request, raters: int) -> bool:
+    """Tell whether results are to have the model beside so many readers."""
+    return bool(request.compares_raters and request.settings.resamples and raters <= MOST_READERS)
+
+
+def of_results(request: Request, classes: int) -> Request:
+    """Return what results ask of readers, at the level and seed of the other metrics."""
+    return request_of(classes, level=request.settings.level, seed=request.settings.seed)
+
+
+def in_results(
+    digests: Mapping[str, Mapping[Hashable, Digest]], request: Request
+) -> dict[str, Any]:
+    """Return what results say of the readers; nothing where nobody shares enough cases."""
+    try:
+        return {"readers": judge_digests(digests, request).to_dict()}
+    except RaterwiseError:
+        return {}
 
 
 def _by_metric(
@@ -149,14 +223,13 @@ class _Pair:
     """The cases that one rater shares: what the model says of them, and what the rater says."""
 
     rater: Hashable
-    model: Predictions
-    reader: Predictions
-    units: Units
+    model: Digest
+    reader: Digest
 
     @property
     def sizes(self) -> FloatArray:
         """(units,): how many of the rater's cases each has."""
-        return np.bincount(self.units[0], minlength=self.units[1]).astype(np.float64)
+        return self.model.unit_cases.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,41 +243,12 @@ _Both = tuple[_Judged, _Judged] | None
 """The model and the reader by one metric; None where it is undefined for either."""
 
 
-def _pairs(predictions: Predictions, units: Units) -> list[_Pair]:
-    ratings = predictions.labels.ratings
-    if ratings is None:
-        raise InvalidInputError(
-            "labels: must say who said what, as from_ratings and from_long do; label counts do not"
-        )
-    counts, classes = predictions.labels.counts, predictions.num_classes
-    found = []
-    for r, rater in enumerate(ratings.rater_ids):
-        mine = ratings.rater == r
-        case, said = ratings.case[mine], ratings.label[mine]
-        order = np.argsort(case, kind="stable")
-        case, said = case[order], said[order]
-        own = np.zeros((len(case), classes), np.int64)
-        own[np.arange(len(case)), said] = 1
-        others = counts[case] - own
-        shared = others.sum(axis=1) > 0
-        if shared.sum() < FEWEST_CASES:
-            continue
-        case, own = case[shared], own[shared]
-        reference = Labels.from_counts(others[shared])
-        weights = None if predictions.weights is None else predictions.weights[case]
-        model = Predictions.of(predictions.probs[case], reference, weights=weights)
-        reader = Predictions.of(own.astype(np.float64), reference, weights=weights)
-        found.append(_Pair(rater, model, reader, (units[0][case], units[1])))
-    return found
-
-
 def _both(pair: _Pair, row: Metric, own: Mapping[str, Any], settings: Settings) -> _Both:
     """Return the model and the reader by one metric; None where it is undefined for either."""
     found = []
-    for predictions in (pair.model, pair.reader):
+    for digest in (pair.model, pair.reader):
         try:
-            predictions.labels.require_raters(row.raters_needed(own))
-            digest = digest_in_memory(predictions, [row.plan_of(own)], settings, pair.units)
+            digest.facts.require_raters(row.raters_needed(own), settings.on_single)
             pass_ = Pass(digest, {row.name: (row, own)}, settings)
             value = pass_.value(row, own)[0]
             at = float(row.over(pass_.table(row, own), own))

@@ -24,7 +24,7 @@ from raterwise.cli.findings import (
 )
 from raterwise.cli.models import Draws, read_models, same_rows
 from raterwise.cli.numbers import number, p_value
-from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list
+from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list, prevalences
 from raterwise.cli.reading import TableOptions, heard_warnings, with_table_options
 from raterwise.cli.show import (
     ProgressBar,
@@ -129,6 +129,8 @@ def compare(
     seed: options.Seed = 0,
     unit: options.UnitDrawn = Unit.cases,
     on_single: options.OnSingle = OnProblem.error,
+    target_prevalence: options.TargetPrevalence = None,
+    source_prevalence: options.SourcePrevalence = None,
     out: Outs = None,
     html: options.HtmlOut = None,
     csv_out: CsvFile = None,
@@ -160,6 +162,8 @@ def compare(
     asked: dict[str, Any] = {
         "metrics": metrics, "resamples": resamples, "level": level, "seed": seed,
         "unit": unit.value, **told,
+        "target_prevalence": prevalences("--target-prevalence", target_prevalence),
+        "source_prevalence": prevalences("--source-prevalence", source_prevalence),
     }  # fmt: skip
     check_asked(metrics, told, resamples=resamples, level=level)
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:

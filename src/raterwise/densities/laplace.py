@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 
 FloatArray = NDArray[np.float64]
+ROWS = 256
+"""How many cases are compared with all others at once."""
 
 
 def squared_kernel_error(
@@ -28,20 +30,65 @@ def squared_kernel_error(
     -0.011036
     """
     pairs = float(laplace_pairs(score, residual[None], bandwidth)[0])
+    return _of_pairs(2 * pairs, float((residual**2).sum()), mass, estimator)
+
+
+def squared_canonical_error(
+    probs: FloatArray, masses: FloatArray, bandwidth: float, estimator: str
+) -> float:
+    """Return the squared kernel calibration error of whole vectors (Widmann et al. 2019).
+
+    As `squared_kernel_error` with the vectors d_i = w (μ - p), (N, K), and their products d_i · d_j
+    exp(-|p_i - p_j| / h), |·| the total variation: the matrix-valued kernel exp(-|p - q| / h) I.
+    """
+    mass = masses.sum(axis=1)
+    residual = masses - mass[:, None] * probs
+    every = np.zeros(len(probs), np.int64)
+    total = float(canonical_products(probs, residual, bandwidth, every, 1)[0, 0])
+    alone = float((residual**2).sum())
+    return _of_pairs(total - alone, alone, mass, estimator)
+
+
+def canonical_products(
+    probs: FloatArray, residual: FloatArray, bandwidth: float, unit: NDArray[np.int64], units: int
+) -> FloatArray:
+    """Return (units, units): Σ d_i · d_j exp(-|p_i - p_j| / h) over the cases i, j of two units.
+
+    >>> probs, d = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[-1.0, 1.0], [0.5, -0.5]])
+    >>> canonical_products(probs, d, 1.0, np.arange(2), 2).round(6)  # -1 / e; |p - q| is 1
+    array([[ 2.      , -0.367879],
+           [-0.367879,  0.5     ]])
+    """
+    from scipy.sparse import csr_array
+    from scipy.spatial.distance import cdist
+
+    cases = np.arange(len(probs))
+    member = csr_array((np.ones(len(probs)), (cases, unit)), shape=(len(probs), units))
+    found = np.zeros((units, units))
+    for first in range(0, len(probs), ROWS):
+        some = slice(first, first + ROWS)
+        distance = cdist(probs[some], probs, "cityblock") / 2
+        products = np.exp(-distance / bandwidth) * (residual[some] @ residual.T)
+        found += member[some].T @ (products @ member)
+    return found
+
+
+def _of_pairs(others: float, alone: float, mass: FloatArray, estimator: str) -> float:
+    """Return the error from the sums over pairs of different cases and of each with itself."""
     total = float(mass.sum())
     if estimator == "plugin":
-        return (2 * pairs + float((residual**2).sum())) / total**2
+        return (others + alone) / total**2
     if not np.allclose(mass, mass[0], rtol=1e-9, atol=0):
         raise InvalidInputError(
             "weights: the debiased kernel error is defined for equal case weights only; "
             'use estimator="plugin" with unequal ones'
         )
-    cases = len(score)
+    cases = len(mass)
     if cases < 2:
         raise UndefinedMetricError(
             "kernel_calibration_error: undefined, it needs two cases, to compare one with the other"
         )
-    return 2 * pairs / (total**2 * (1 - 1 / cases))
+    return others / (total**2 * (1 - 1 / cases))
 
 
 def laplace_pairs(score: FloatArray, values: FloatArray, bandwidth: float) -> FloatArray:

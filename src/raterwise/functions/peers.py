@@ -216,14 +216,16 @@ def kernel_calibration_error(
     weights: ArrayLike | None = None,
     on_unrated: OnUnrated = "error",
 ) -> float:
-    """Return the squared kernel calibration error (SKCE) of one score, or of each class.
+    """Return the squared kernel calibration error (SKCE) of a score, each class or whole vectors.
 
     Σ_{i≠j} d_i d_j exp(-|z_i - z_j| / bandwidth) / N(N - 1), with d = μ - z the distance of what
     the raters of a case say from its probability z. It is positive where cases of like confidence
     are off in the same direction. Its scale hangs on the kernel: it cannot tell how large a gap is
     in units of probability. Of all classes (`question="per_class"`) it is the mean of what each is
-    off by, which is the paper's error with a kernel that compares class by class; it does not see
-    cases that are off together in several classes, as a kernel of the whole vector would.
+    off by, which is the paper's error with a kernel that compares class by class. Of whole vectors
+    (`question="canonical"`) it is Σ_{i≠j} d_i · d_j exp(-|p_i - p_j| / bandwidth) / N(N - 1), with
+    the total variation |p - q| = Σ_k |p_k - q_k| / 2: the paper's matrix-valued kernel with
+    exp(-|p - q| / bandwidth) for every class. Of two classes that is twice the error of class 1.
 
     Parameters
     ----------
@@ -231,9 +233,9 @@ def kernel_calibration_error(
         Class probabilities; (N,) are those of class 1 of two.
     labels : Labels or array-like of shape (N,)
         What the raters said, or one class per case.
-    question : {"top_label", "positive", "per_class"}, default "top_label"
+    question : {"top_label", "positive", "per_class", "canonical"}, default "top_label"
         Is the predicted class right; of two classes, is it class 1; is it class k, the mean over
-        all classes.
+        all classes; or is the whole vector right, which compares all pairs of cases.
     bandwidth : float, default 0.4
         Of the Laplace kernel.
     estimator : {"debiased", "plugin"}, default "debiased"
@@ -266,7 +268,6 @@ def kernel_calibration_error(
     -0.0352
     """
     check_estimator(estimator, ("debiased", "plugin"))
-    choose("question", question, ("top_label", "positive", "per_class"))
     return measure(
         "kernel_calibration_error", probs, labels, weights, on_unrated,
         question=question, bandwidth=bandwidth, estimator=estimator,

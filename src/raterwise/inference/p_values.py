@@ -65,17 +65,35 @@ def _of_z(row: Metric, own: Options, found: Estimate, pass_: Pass) -> Estimate:
 def _of_signs(row: Metric, own: Options, pass_: Pass) -> float | None:
     if not pass_.resampled or pass_.units is None or pass_.rater_draws is not None:
         return None
+    random = np.random.default_rng([pass_.settings.seed, SIGNS])
+    signs = random.integers(0, 2, (pass_.settings.resamples, pass_.units), np.int8) * 2 - 1
+    if not pass_.tabled(row):
+        assert row.products is not None
+        return p_of_signs(row.products(pass_.summary(row), own, pass_.units), signs)
     cells, smoother = pass_.cells(row, own), pass_.smoother(row, own)
     assert smoother is not None
     channels, bins = cells.table.weight.shape
-    random = np.random.default_rng([pass_.settings.seed, SIGNS])
-    signs = random.integers(0, 2, (pass_.settings.resamples, pass_.units), np.int8) * 2 - 1
     drawn = cells.by_cell.resampled(signs, channels * bins).reshape(len(signs), channels, bins, -1)
     by_chance = _squares(smoother, drawn[..., 4] - drawn[..., 3])
     seen = float(_squares(smoother, cells.table.deviation[None])[0])
+    return _share(by_chance, seen)
+
+
+def p_of_signs(products: np.ndarray, signs: np.ndarray) -> float:
+    """Return how often sᵀ P s of signs (draws, units) is as large as Σ P, of products P.
+
+    >>> p_of_signs(np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([[1, -1], [-1, -1], [-1, 1]]))
+    0.5
+    """
+    signs = signs.astype(np.float64)
+    by_chance = ((signs @ products) * signs).sum(axis=1)
+    return _share(by_chance, float(products.sum()))
+
+
+def _share(by_chance: np.ndarray, seen: float) -> float:
     # Pairs within a patient keep their sign in every draw, so they shift all of them alike.
     as_large = int((by_chance >= seen - 1e-12 * abs(seen)).sum())
-    return (as_large + 1) / (len(signs) + 1)
+    return (as_large + 1) / (len(by_chance) + 1)
 
 
 def _squares(smoother: np.ndarray, deviation: np.ndarray) -> np.ndarray:

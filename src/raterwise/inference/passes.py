@@ -203,7 +203,7 @@ class Pass:
         assert self.rater_draws is not None
         like, plan = self._per_unit(row, own), self._plans[row.name]
         drawn = self.rater_draws.drawn
-        tables = [row.prepare(s[plan], own, like=like).unsmoothed.table for s in drawn]
+        tables = [row.prepare(s[plan].by_unit(), own, like=like).unsmoothed.table for s in drawn]
         return BinTable(np.stack([table.sums for table in tables]))
 
     def without_raters(self, row: Metric, own: Options) -> FloatArray | None:

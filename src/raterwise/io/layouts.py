@@ -26,6 +26,8 @@ RATING_COLUMNS = ("label", "rating")
 RATER_PREFIXES = ("reader_", "rater_")
 RATER_NAME = re.compile(r"(reader|rater)(?:[ _.-]+\S.*|\d+)", re.IGNORECASE)
 """How the columns of raters are usually called: reader_1, Reader 2, reader3, rater_smith."""
+OF_FINDING = re.compile(r"((?:reader|rater)[ _.-]*[^ _.-]+)[ _.-](.+)", re.IGNORECASE)
+"""How a rater's answers about several findings are called: reader_1_edema, reader_1_mass."""
 LIKE_IDS = re.compile(r"(^|[ _.-])(id|case|image|study|file(name)?)s?$", re.IGNORECASE)
 NO_CASE = re.compile(r"patient|subject|reader|rater|annotation", re.IGNORECASE)
 UNNAMED = ("", "Unnamed: 0")
@@ -180,7 +182,23 @@ def wide_columns(file: TableFile, columns: RatingColumns) -> list[str]:
             found.setdefault(match[1].lower(), []).append(name)
     if len(found) != 1:
         return _by_prefix(file, RATER_PREFIXES, "rater_prefix")[1]  # which says what is wrong
-    return next(iter(found.values()))
+    (names,) = found.values()
+    _refuse_findings(file, names)
+    return names
+
+
+def _refuse_findings(file: TableFile, names: Sequence[str]) -> None:
+    """Refuse to take every answer of a rater about several findings for another rater."""
+    split = [match.groups() for name in names if (match := OF_FINDING.fullmatch(name))]
+    raters, findings = (list(dict.fromkeys(pair[i] for pair in split)) for i in range(2))
+    whole = len(set(split)) == len(names) == len(raters) * len(findings)
+    if whole and min(len(raters), len(findings)) > 1:
+        raise InvalidInputError(
+            f"rater_columns: {file.name} looks like {len(raters)} raters of {len(findings)} "
+            f"findings ({listed(findings)}); name the columns of one finding, such as "
+            f"{','.join(f'{rater}_{findings[0]}' for rater in raters[:3])}, or evaluate all of "
+            "them with multilabel"
+        )
 
 
 def usual_column(file: TableFile, given: str | None, usual: Sequence[str], argument: str) -> str:

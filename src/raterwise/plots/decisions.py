@@ -191,6 +191,36 @@ class OutcomeDisplay(_Decisions):
     'Predicted probability'
     """
 
+    @classmethod
+    def from_predictions(
+        cls, probs: ArrayLike, labels: Labels | ArrayLike, *, ax: Axes | None = None, **options: Any
+    ) -> OutcomeDisplay:
+        """Draw the distribution of predictions.
+
+        Parameters
+        ----------
+        probs : array-like of shape (N, K) or (N,)
+            Class probabilities; (N,) are those of class 1 of two.
+        labels : Labels or array-like of shape (N,)
+            What the raters said, or one class per case.
+        ax : Axes, default None
+            Where to draw; by default a new figure.
+        **options : Any
+            Those of `raterwise.decision_curve`, such as `positive` and `weights`.
+
+        Returns
+        -------
+        OutcomeDisplay
+            Itself, drawn.
+
+        Examples
+        --------
+        >>> display = OutcomeDisplay.from_predictions([0.9, 0.2, 0.4], [1, 0, 1])
+        >>> display.curve.prevalence  # two of three
+        0.6666666666666666
+        """
+        return cls(decision_curve(probs, labels, **{"resamples": 0, **options})).plot(ax)
+
     @in_style
     def plot(self, ax: Axes | None = None, *, bins: int = 20) -> Self:
         """Draw the distributions, yes upwards and no downwards.

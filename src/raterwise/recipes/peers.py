@@ -17,6 +17,8 @@ from raterwise.summaries import (
     BinPlan,
     BinSums,
     BinTable,
+    KeptSample,
+    SamplePlan,
     SimplexPlan,
     SimplexSums,
     SortedPlan,
@@ -59,9 +61,11 @@ def in_simplex_cells(
     return summary.tabled(like, INTERVAL_CELLS)
 
 
-def sorted_cases(options: Options) -> SortedPlan:
-    """Return the plan of a metric of scores that counts every case once."""
+def kernel_cases(options: Options) -> SortedPlan | SamplePlan:
+    """Return the plan of the kernel error, which counts every case once: scores, or whole rows."""
     positive("bandwidth", options["bandwidth"])
+    if options["question"] == "canonical":
+        return SamplePlan("case")
     return SortedPlan(Question(options["question"], "case"))
 
 
@@ -88,16 +92,27 @@ def laplace_smoother(summary: SortedScores, cells: BinTable, options: Options) -
     return found[0] if len(found) == 1 else np.stack(found)
 
 
-def kernel_pairs(summary: SortedScores, options: Options) -> tuple[float, None]:
+def kernel_pairs(summary: Any, options: Options) -> tuple[float, None]:
     """Return the squared kernel error of the cases themselves, the mean over the classes."""
-    from raterwise.densities.laplace import squared_kernel_error
+    from raterwise.densities.laplace import squared_canonical_error, squared_kernel_error
 
+    if options["question"] == "canonical":
+        how = options["bandwidth"], options["estimator"]
+        return squared_canonical_error(*summary.counting, *how), None
     found = []
     for c in range(summary.channels):
         score, mass, hits = summary.cases(c)
         how = options["bandwidth"], options["estimator"]
         found.append(squared_kernel_error(score, hits - mass * score, mass, *how))
     return float(np.mean(found)), None
+
+
+def kernel_products(rows: KeptSample, options: Options, units: int) -> Array:
+    """Return (units, units): what cases of two units add to the error of whole vectors."""
+    from raterwise.densities.laplace import canonical_products
+
+    residual = rows.masses - rows.masses.sum(axis=1, keepdims=True) * rows.probs
+    return canonical_products(rows.probs, residual, options["bandwidth"], rows.unit, units)
 
 
 def top_squares_of_label(rows: Rows) -> Array:

@@ -27,6 +27,7 @@ from raterwise.streaming.here import results_here
 from raterwise.streaming.parts import Part, StreamColumns, check_part, read_part
 from raterwise.streaming.saved import Checkpoint, stamp
 from raterwise.summaries import summarise
+from raterwise.summaries.by_reader import readers_of
 from raterwise.summaries.digest import Digest, digest_of, merged_in_order
 from raterwise.variables import Variable
 
@@ -60,6 +61,8 @@ class PartJob:
     compares_raters: bool = False
     level_plans: tuple[Any, ...] = ()
     """Of the metrics that are made within the levels of what tells cases apart."""
+    reader_plans: tuple[Any, ...] = ()
+    """Of the metrics by which each rater is judged beside the others, and the model there."""
     prior: Prior | None = None
     """How frequent classes are here and in use, where the cases are to count as in use."""
 
@@ -79,14 +82,7 @@ def _digest_of_part(job: PartJob, part: Part) -> Digest:
     predictions, groups, variables = read_part(
         part, job.columns, job.on_unrated, by_rater or job.compares_raters
     )
-    blocks = None
-    if job.intervals and groups is not None:
-        codes = predictions.groups
-        assert codes is not None
-        blocks = blocks_of_groups(predictions.group_ids, job.seed)[codes]
-    elif job.intervals:
-        # Blocks are random: which of the cases were dropped before makes no difference.
-        blocks = blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
+    blocks = _blocks(job, part, predictions) if job.intervals else None
     if job.prior is not None:
         predictions, used = in_use(predictions, job.prior, part.first)
         blocks = None if blocks is None else blocks[used.rows]
@@ -105,18 +101,30 @@ def _digest_of_part(job: PartJob, part: Part) -> Digest:
         **about,
     )
     if not alone and job.verdict_plans:  # raters are resampled, but patients are patients
-        codes = blocks_of_groups(predictions.group_ids, job.seed)[predictions.groups]
+        codes = _blocks(job, part, predictions)
         own = summarise(predictions, job.verdict_plans, units=codes, num_units=STREAM_UNITS)
         found = replace(found, summaries={**found.summaries, **own})
     levels = {v.name: _levels(job, predictions, v, blocks, about) for v in variables}
     if levels:
         found = replace(found, levels=levels)
+    if job.reader_plans:
+        codes = _blocks(job, part, predictions) if blocks is None else blocks
+        readers = readers_of(predictions, job.reader_plans, codes, STREAM_UNITS)
+        found = replace(found, readers=readers)
     if not by_rater:
         return found
     known = found.facts.fingerprint.with_raters(predictions.labels, part.first)
     facts = replace(found.facts, fingerprint=known)
     panels = summaries_by_panel(predictions, job.plans, job.panels)
     return replace(found, facts=facts, panels=panels)
+
+
+def _blocks(job: PartJob, part: Part, predictions: Predictions) -> IntArray:
+    """Return the block of each case, by its patient where patients are known."""
+    if predictions.groups is not None:
+        return blocks_of_groups(predictions.group_ids, job.seed)[predictions.groups]
+    # Blocks are random: which of the cases were dropped before makes no difference.
+    return blocks_of_cases(part.first, part.rows, job.seed)[: len(predictions)]
 
 
 def _levels(

@@ -24,6 +24,7 @@ from raterwise.kernels._threads import with_threads
 from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_words, refuse_source_alone
 from raterwise.questions import Question
+from raterwise.readers import in_results, of_results, plans_of, wanted
 from raterwise.request import Given, Metrics, Request
 from raterwise.results import Results
 from raterwise.rules import did_you_mean
@@ -292,6 +293,9 @@ def _job(
             'rater_prefix, or resample "cases"'
         )
     panels = Panels.for_persons(len(columns.raters), settings)
+    readers: tuple[Any, ...] = ()
+    if len(columns.raters) > 1 and wanted(request, len(columns.raters)):
+        readers = tuple(plans_of(of_results(request, len(columns.class_names)), bounded=True))
     return PartJob(
         columns,
         tuple(request.plans(bounded=True)),
@@ -302,6 +306,7 @@ def _job(
         verdict_plans=tuple(request.verdict_plans(columns.group is not None)),
         compares_raters=request.compares_raters,
         level_plans=() if chosen is None else tuple(chosen.plans(bounded=True)),
+        reader_plans=readers,
     )
 
 
@@ -321,7 +326,8 @@ def evaluate_digest(
     if outside is not None:
         whole = with_outside(whole, outside, settings.seed, drawn=settings.resamples > 0)
     judged = judge(whole, request, progress=progress)
-    results = results_of(judged, origin={"call": "raterwise.evaluate_stream"})
+    about = in_results(digest.readers, of_results(request, digest.facts.classes))
+    results = results_of(judged, data=about, origin={"call": "raterwise.evaluate_stream"})
     if digest.levels and chosen is not None:
         levels = {
             name: {level: own[level] for level in in_order(name, own)}

@@ -91,11 +91,15 @@ def _packed(
         "facts": _facts_as_dict(facts),
         "unit": digest.unit,
         "options": dict(options or {}),
-        "levels": [[name, level] for name, own in digest.levels.items() for level in own],
     }
-    for i, (name, level) in enumerate(header["levels"]):
-        inner = _packed(digest.levels[name][level], None, {}, anonymous=anonymous)
-        arrays[f"level_{i}"] = np.frombuffer(inner, np.uint8)
+    # Of places that are merged, the first reader of one is not the first reader of another.
+    inside = {"level": digest.levels, "reader": {} if anonymous else digest.readers}
+    for kind, digests in inside.items():
+        each = [(name, own, one) for name, of in digests.items() for own, one in of.items()]
+        header[f"{kind}s"] = [[name, str(own)] for name, own, _ in each]
+        for i, (_, _, one) in enumerate(each):
+            inner = _packed(one, None, {}, anonymous=anonymous)
+            arrays[f"{kind}_{i}"] = np.frombuffer(inner, np.uint8)
     content = hash_of(arrays)
     header |= {**told, "sources": told.get("sources") or [content], "content": content}
     text = json.dumps(header, ensure_ascii=False)
@@ -164,12 +168,13 @@ def _unpacked(stream: Any, name: str, identity: str = "", depth: int = 0) -> Sav
         for tables in (found[""], *panels.values()):
             check_tables(tables, facts, arrays["unit_cases"], name)
         units = arrays["unit_cases"], header["unit"], panels, arrays.get("unit_weights")
-        levels: dict[str, dict[str, Digest]] = {}
-        for i, (variable, level) in enumerate(header.get("levels", [])):
-            inner = io.BytesIO(arrays[f"level_{i}"].tobytes())
-            own = _unpacked(inner, name, depth=depth + 1).digest
-            levels.setdefault(str(variable), {})[str(level)] = own
-        digest = Digest(found[""], facts, *units, levels)
+        inside: dict[str, dict[str, dict[str, Digest]]] = {"level": {}, "reader": {}}
+        for kind, digests in inside.items():
+            for i, (variable, level) in enumerate(header.get(f"{kind}s", [])):
+                inner = io.BytesIO(arrays[f"{kind}_{i}"].tobytes())
+                own = _unpacked(inner, name, depth=depth + 1).digest
+                digests.setdefault(str(variable), {})[str(level)] = own
+        digest = Digest(found[""], facts, *units, inside["level"], inside["reader"])
         return Saved(digest, dict(header["options"]), tuple(header.get("sources", ())))
     except RaterwiseError:
         raise

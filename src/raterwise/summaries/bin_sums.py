@@ -145,6 +145,8 @@ class BinSums(UsualSummary):
     """The edges of each channel, where they follow from the scores and so differ."""
     smoother: FloatArray | None = None
     """What the deviations were multiplied by, where they are smoothed; see `through`."""
+    made_for: FloatArray | None = None
+    """(channels, bins): the weight of each cell that the smoother was made for."""
     entries: Entries | None = None
     """The sums of each unit, where `sums` has those of all units together."""
     made: dict[Any, Any] = field(default_factory=dict, repr=False)
@@ -185,7 +187,7 @@ class BinSums(UsualSummary):
     @property  # not cached: a table that holds itself would not be freed with the last who use it
     def unsmoothed(self) -> BinSums:
         """The table before it was smoothed."""
-        return self if self.smoother is None else replace(self, smoother=None)
+        return self if self.smoother is None else replace(self, smoother=None, made_for=None)
 
     def sums_by_unit(self, field: int) -> FloatArray:
         """Return one field of every unit, summed over its channels and bins."""
@@ -236,20 +238,29 @@ class BinSums(UsualSummary):
         """Return a table whose deviations are smoothed: `smoother` (cells out, cells in) × d.
 
         Of several channels it may be one for each: (channels, cells out, cells in).
-        Cells out keep the weight of cells in where they are as many; otherwise they share it.
+        Cells out share the weight as the cells in of this table do where they are as many, and
+        alike otherwise: in a resample, too, for the smoother holds this table's weights, and what
+        it returns over the weight of a resampled cell is no gap.
         Units are added up first, and their sum is smoothed, which is the same and much less work.
         """
-        return replace(self, smoother=smoother)
+        return replace(self, smoother=smoother, made_for=self._total[..., 1])
+
+    def smoothed_like(self, other: BinSums) -> BinSums:
+        """Return a table that is smoothed as another one is, whose cells it has."""
+        return replace(self, smoother=other.smoother, made_for=other.made_for)
 
     def _smooth(self, sums: FloatArray) -> FloatArray:
         if self.smoother is None:
             return sums
         deviation = through(self.smoother, sums[..., 4] - sums[..., 3])
         out = np.zeros((*deviation.shape, sums.shape[-1]))
+        total = sums[..., 1].sum(axis=-1, keepdims=True)
         if deviation.shape[-1] == sums.shape[-2]:
-            out[..., :3] = sums[..., :3]
+            assert self.made_for is not None
+            known = np.maximum(self.made_for.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+            out[..., 0], out[..., 1] = sums[..., 0], self.made_for * (total / known)
         else:
-            out[..., 1] = sums[..., 1].sum(axis=-1, keepdims=True) / deviation.shape[-1]
+            out[..., 1] = total / deviation.shape[-1]
         out[..., 4] = deviation
         return out
 

@@ -7,7 +7,7 @@ made of the sum (`raterwise.evaluate`). A digest of bounded plans does not grow 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,6 +43,8 @@ class Digest:
     """(units,): how much the cases of each unit weigh; None where every case weighs 1."""
     levels: Mapping[str, Mapping[str, Digest]] = field(default_factory=dict)
     """By variable that cases are told apart by, and by its levels: the digests of their cases."""
+    readers: Mapping[str, Mapping[Hashable, Digest]] = field(default_factory=dict)
+    """Of the model and of the reader, by rater: the digests of cases that others rated too."""
     outside_cases: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     """(units,): how many cases from elsewhere each unit has that follows those of the cases."""
 
@@ -67,6 +69,11 @@ class Digest:
             )
         if set(self.panels) != set(other.panels):
             raise MergeError("cannot add digests of other panels of raters")
+        if set(self.levels) != set(other.levels):
+            raise MergeError(
+                f"cannot add cases told apart by {', '.join(other.levels) or 'nothing'} to cases "
+                f"told apart by {', '.join(self.levels) or 'nothing'}"
+            )
         return Digest(
             _added(self.summaries, other.summaries),
             self.facts + other.facts,
@@ -74,21 +81,9 @@ class Digest:
             self.unit,
             {panel: _added(mine, other.panels[panel]) for panel, mine in self.panels.items()},
             self._weights_with(other),
-            self._levels_with(other),
+            _joined(self.levels, other.levels),
+            _joined(self.readers, other.readers),
         )
-
-    def _levels_with(self, other: Digest) -> dict[str, dict[str, Digest]]:
-        if set(self.levels) != set(other.levels):
-            raise MergeError(
-                f"cannot add cases told apart by {', '.join(other.levels) or 'nothing'} to cases "
-                f"told apart by {', '.join(self.levels) or 'nothing'}"
-            )
-        found = {}
-        for variable, mine in self.levels.items():
-            theirs = other.levels[variable]
-            found[variable] = {**mine, **theirs}
-            found[variable] |= {name: mine[name] + theirs[name] for name in mine if name in theirs}
-        return found
 
     def _weights_with(self, other: Digest) -> NDArray[np.float64] | None:
         if self.weights is None and other.weights is None:
@@ -111,6 +106,18 @@ class Digest:
         units = _each_once(lambda one: one.with_units(one.units[kept]), self.summaries)
         weights = None if self.weights is None else self.weights[kept]
         return replace(self, summaries=units, unit_cases=self.unit_cases[kept], weights=weights)
+
+
+def _joined(
+    first: Mapping[str, Mapping[Any, Digest]], second: Mapping[str, Mapping[Any, Digest]]
+) -> dict[str, dict[Any, Digest]]:
+    """Return the digests of some of the cases: those of either, and the sums of those of both."""
+    found: dict[str, dict[Any, Digest]] = {}
+    for name in {**first, **second}:
+        mine, theirs = first.get(name, {}), second.get(name, {})
+        both = {key: mine[key] + theirs[key] for key in mine if key in theirs}
+        found[name] = {**mine, **theirs, **both}
+    return found
 
 
 def _added(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -262,6 +262,12 @@ class Facts:
             **_counts_of_raters(predictions),
         )
 
+    @staticmethod
+    def counted(predictions: Predictions) -> Facts:
+        """Return how many cases and ratings there are, and nothing else."""
+        about = _counts_of_raters(predictions)
+        return Facts(predictions.num_classes, len(predictions), **about)
+
     def __add__(self, other: Facts) -> Facts:
         if (self.classes, self.class_names) != (other.classes, other.class_names):
             raise MergeError(

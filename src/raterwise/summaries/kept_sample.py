@@ -15,6 +15,7 @@ from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummar
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+KEPT = ("probs", "masses", "position", "unit")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class SamplePlan(UsualPlan):
     def empty(self, num_classes: int, units: int = 1) -> KeptSample:
         """Return the sample of no cases."""
         rows = np.empty((0, num_classes))
-        return KeptSample(self, rows, rows, np.empty(0, np.int64))
+        return KeptSample(self, rows, rows, *(np.empty(0, np.int64) for _ in range(2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +56,17 @@ class KeptSample(UsualSummary):
     masses: FloatArray
     """(n, K): weight × number, or share, of the raters who chose each class."""
     position: IntArray
+    unit: IntArray
+    """(n,): the resampling unit of each row; 0 where there are none."""
 
     @staticmethod
     def of(plan: SamplePlan, rows: Rows) -> KeptSample:
         """Return the sample of one chunk."""
-        position = rows.start + np.arange(len(rows.probs))
-        return KeptSample(plan, np.array(rows.probs, np.float64), _masses(rows, plan.per), position)
+        number = len(rows.probs)
+        position = rows.start + np.arange(number)
+        unit = np.zeros(number, np.int64) if rows.units is None else np.array(rows.units, np.int64)
+        probs = np.array(rows.probs, np.float64)
+        return KeptSample(plan, probs, _masses(rows, plan.per), position, unit)
 
     def __add__(self, other: KeptSample) -> KeptSample:
         if not isinstance(other, KeptSample):
@@ -70,14 +76,13 @@ class KeptSample(UsualSummary):
                 f"cannot add rows of {other.probs.shape[1]} classes to rows of "
                 f"{self.probs.shape[1]}"
             )
-        names = ("probs", "masses", "position")
-        joined = [np.concatenate((getattr(self, n), getattr(other, n))) for n in names]
+        joined = [np.concatenate((getattr(self, n), getattr(other, n))) for n in KEPT]
         return KeptSample(self.plan, *joined)
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made this sample and has not shown it yet."""
         merged = self + KeptSample.of(self.plan, rows)
-        for name in ("probs", "masses", "position"):
+        for name in KEPT:
             object.__setattr__(self, name, getattr(merged, name))
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
@@ -109,7 +114,7 @@ class KeptSample(UsualSummary):
     def in_order(self) -> KeptSample:
         """The rows in the order of the data, so that sums do not depend on how they were merged."""
         order = np.argsort(self.position, kind="stable")
-        return KeptSample(self.plan, self.probs[order], self.masses[order], self.position[order])
+        return KeptSample(self.plan, *(getattr(self, name)[order] for name in KEPT))
 
 
 def _masses(rows: Rows, per: str) -> FloatArray:

@@ -46,5 +46,7 @@ class BinnedMetric(TableMetric):
         return self._scalar(value)
 
     def _draw(self, ax: Any) -> Any:
+        if len(self.plan.edges) == 2:  # one bin shows nothing; the value itself, as torchmetrics
+            return self._plot(self.compute_from(self.tables), ax)[1]
         table = BinTable(self.tables["sums"].cpu().numpy())
         return reliability_diagram(table, self.plan, self.metric_name, ax)

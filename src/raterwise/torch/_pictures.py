@@ -23,8 +23,6 @@ def reliability_diagram(table: BinTable, plan: BinPlan, metric: str, ax: Any) ->
     from raterwise.plots import DisagreementReliabilityDisplay, ReliabilityDisplay
 
     edges, question = plan.edges, plan.question.name
-    if len(edges) == 2:
-        raise NotImplementedError(f"{metric}: has no curve; plot an ECE beside it")
     names = [question.replace("_", " ")]
     if question in ("per_class", "predicted_class"):
         names = [f"class {k}" for k in range(len(table.weight))]

@@ -89,7 +89,7 @@ class Brier(BinnedMetric):
 class NLL(BinnedMetric):
     """The mean of -log of the probability given to what a rater says, `raterwise.nll`.
 
-    It has no value where that probability is 0; `plot` has nothing to draw.
+    It has no value where that probability is 0. No curve belongs to it, so `plot` draws the value.
 
     Parameters
     ----------

@@ -293,6 +293,8 @@ class TableMetric(Metric):
     def plot(self, val: Any = None, ax: Any = None) -> tuple[Any, Any]:
         """Draw the curve that the number stands for: reliability, CCC or ROC.
 
+        Where no curve belongs to it, as to NLL, the value is drawn, as torchmetrics does.
+
         Parameters
         ----------
         val : Tensor or sequence of Tensor, optional
