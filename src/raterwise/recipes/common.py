@@ -201,8 +201,8 @@ def smoothed(smoother_of: Callable[[SortedScores, BinTable, Options], Array]) ->
     def prepare(summary: SortedScores, options: Options, like: BinSums | None = None) -> BinSums:
         cells = tabled(summary, options, like)
         if like is not None and like.smoother is not None:
-            return cells.smoothed_like(like)
-        return cells.smoothed(smoother_of(summary, cells.table, options))
+            return BinSums.smoothed_like(cells, like)
+        return BinSums.smoothed(cells, smoother_of(summary, cells.table, options))
 
     return prepare
 

@@ -97,8 +97,9 @@ def kernel_pairs(summary: Any, options: Options) -> tuple[float, None]:
     from raterwise.densities.laplace import squared_canonical_error, squared_kernel_error
 
     if options["question"] == "canonical":
+        probs, masses = summary.counting
         how = options["bandwidth"], options["estimator"]
-        return squared_canonical_error(*summary.counting, *how), None
+        return squared_canonical_error(probs, masses, *how), None
     found = []
     for c in range(summary.channels):
         score, mass, hits = summary.cases(c)

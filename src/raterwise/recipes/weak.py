@@ -205,8 +205,8 @@ def smoothed_by_loess(
     """Return the table of cells whose deviations a loess smooths, that of the sample."""
     cells = by_edges(_cells_of_curve)(summary, options, like)
     if like is not None and like.smoother is not None:
-        return cells.smoothed_like(like)
-    return cells.smoothed(np.stack([_cell_smoother(t, options) for t in _each(cells)]))
+        return BinSums.smoothed_like(cells, like)
+    return BinSums.smoothed(cells, np.stack([_cell_smoother(t, options) for t in _each(cells)]))
 
 
 def _cells_of_curve(scores: ScoreMasses, options: Options) -> Array:

@@ -133,6 +133,7 @@ def check_totals(digest: Digest, name: str) -> None:
                 f"{name}: must have the {cases} cases of its facts in its table of {plan.kind}; "
                 f"got {most:.12g}"
             )
-    for own in (*digest.levels.values(), *digest.readers.values()):
+    inside: list[Mapping[Any, Digest]] = [*digest.levels.values(), *digest.readers.values()]
+    for own in inside:
         for level, inner in own.items():
             check_totals(inner, f"{name}, {level}")

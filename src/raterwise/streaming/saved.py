@@ -93,7 +93,10 @@ def _packed(
         "options": dict(options or {}),
     }
     # Of places that are merged, the first reader of one is not the first reader of another.
-    inside = {"level": digest.levels, "reader": {} if anonymous else digest.readers}
+    readers: Mapping[str, Mapping[Any, Digest]] = {} if anonymous else digest.readers
+    inside: dict[str, Mapping[str, Mapping[Any, Digest]]] = {
+        "level": digest.levels, "reader": readers,
+    }  # fmt: skip
     for kind, digests in inside.items():
         each = [(name, own, one) for name, of in digests.items() for own, one in of.items()]
         header[f"{kind}s"] = [[name, str(own)] for name, own, _ in each]

@@ -7,7 +7,7 @@ made of the sum (`raterwise.evaluate`). A digest of bounded plans does not grow 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,7 +43,7 @@ class Digest:
     """(units,): how much the cases of each unit weigh; None where every case weighs 1."""
     levels: Mapping[str, Mapping[str, Digest]] = field(default_factory=dict)
     """By variable that cases are told apart by, and by its levels: the digests of their cases."""
-    readers: Mapping[str, Mapping[Hashable, Digest]] = field(default_factory=dict)
+    readers: Mapping[str, Mapping[Any, Digest]] = field(default_factory=dict)
     """Of the model and of the reader, by rater: the digests of cases that others rated too."""
     outside_cases: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     """(units,): how many cases from elsewhere each unit has that follows those of the cases."""
