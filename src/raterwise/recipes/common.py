@@ -199,7 +199,7 @@ def smoothed(smoother_of: Callable[[SortedScores, BinTable, Options], Array]) ->
     tabled = by_edges(in_cells)
 
     def prepare(summary: SortedScores, options: Options, like: BinSums | None = None) -> BinSums:
-        cells = tabled(summary, options, like)
+        cells: BinSums = tabled(summary, options, like)
         if like is not None and like.smoother is not None:
             return BinSums.smoothed_like(cells, like)
         return BinSums.smoothed(cells, smoother_of(summary, cells.table, options))

@@ -203,7 +203,7 @@ def smoothed_by_loess(
     summary: SortedScores, options: Options, like: BinSums | None = None
 ) -> BinSums:
     """Return the table of cells whose deviations a loess smooths, that of the sample."""
-    cells = by_edges(_cells_of_curve)(summary, options, like)
+    cells: BinSums = by_edges(_cells_of_curve)(summary, options, like)
     if like is not None and like.smoother is not None:
         return BinSums.smoothed_like(cells, like)
     return BinSums.smoothed(cells, np.stack([_cell_smoother(t, options) for t in _each(cells)]))

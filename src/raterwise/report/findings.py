@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from raterwise.report.headline import LESS_CHANCE
 from raterwise.report.markup import Html, el
-from raterwise.report.sections import LESS_CHANCE, paired_table, section, value_of, warnings
+from raterwise.report.sections import paired_table, section, value_of, warnings
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import Verdict, basis, headline, level_of, number, p_value
 from raterwise.results import Results
