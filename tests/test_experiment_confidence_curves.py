@@ -618,6 +618,7 @@ def test_kept_findings_make_the_table_of_the_docs() -> None:
 
 
 KEPT = ROOT / "experiments" / "outputs" / "confidence_curves"
+LONGER = KEPT.with_name("confidence_curves_longer")
 
 
 def test_kept_outputs_make_the_tables_of_the_docs() -> None:
@@ -626,10 +627,14 @@ def test_kept_outputs_make_the_tables_of_the_docs() -> None:
     found = paper.read_judged(KEPT)
     assert [part["problem"] for part in found] == ["cifar10", "cifar10", "cifar8", "pneumonia"]
     lines = [*paper.as_markdown(found).splitlines(), *as_markdown(found).splitlines()]
+    lines += paper.as_markdown(paper.read_judged(LONGER)).splitlines()
     rows = [line for line in lines if line.startswith("|")]
     assert len(rows) > 100 and all(row in page for row in rows)
     before = json.loads((KEPT / "softened_before.json").read_text(encoding="utf-8"))
-    for group in ("cifar10-densenet", "cifar10-vgg", "pneumonia-densenet"):
+    before["longer"] = json.loads((LONGER / "softened_before.json").read_text(encoding="utf-8"))[
+        "cifar10-densenet-seed0"
+    ]
+    for group in ("cifar10-densenet", "cifar10-vgg", "pneumonia-densenet", "longer"):
         own = [one for name, one in before.items() if name.startswith(group)]
         means = [100 * np.mean([one[t] for one in own]) for t in ("1", "2", "3")]
         assert ", ".join(f"{mean:.2f}" for mean in means) in page

@@ -28,7 +28,13 @@ def confidence_curves() -> dict[str, str]:
     """Return over-confidence, CCC Tables 1 and 3, and every table of the judging."""
     found = paper.read_judged(OUTPUTS / "confidence_curves")
     over, first, third = paper.as_markdown(found).strip().split("\n\n")
-    return {"over-confidence": over, "1": first, "3": third, "all": tables.as_markdown(found)}
+    blocks = {"over-confidence": over, "1": first, "3": third, "all": tables.as_markdown(found)}
+    longer = paper.as_markdown(paper.read_judged(OUTPUTS / "confidence_curves_longer"))
+    for name, block in zip(
+        ("over-confidence", "1", "3"), longer.strip().split("\n\n"), strict=True
+    ):
+        blocks[f"longer {name}"] = block
+    return blocks
 
 
 def multi_rater() -> dict[str, str]:
