@@ -406,7 +406,7 @@ def test_results_on_paper(results: Results, tmp_path: Path) -> None:
 def test_the_report_says_who_differs(results: Results) -> None:
     """The bad scanner is named, as text; where nothing differs, that is said with its limits."""
     page = report_html(results)
-    assert "Is it the same for everybody?" in page
+    assert "Is it the same in every sub-group?" in page
     assert f"scanner: {HOSTILE}".replace("<", "&lt;").replace(">", "&gt;") in page
     assert HOSTILE not in page
     found = results.subgroup("scanner", HOSTILE)

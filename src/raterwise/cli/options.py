@@ -242,7 +242,7 @@ CountPrefix = Annotated[
 ]
 Missing = Annotated[
     str | None,
-    _option(RATINGS, "Values that mean no rating, besides an empty cell, such as NA,-1."),
+    _option(RATINGS, "Values that mean no rating, such as NA,-1; an empty cell does."),
 ]
 IgnoreCase = Annotated[
     bool, _option(RATINGS, "Treat Benign and BENIGN as the class benign.", "--ignore-case")
