@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.metrics import accuracy_score
 import raterwise as rw
 from raterwise.beliefs import DirichletBelief, EnsembleBelief, PointBelief
 from raterwise.calibrators import saved
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.labels import Labels
 
 Array = npt.NDArray[Any]
@@ -196,3 +197,28 @@ def test_the_score_is_scikit_learns_accuracy(calibrator: Any) -> None:
     )
     expected = rw.accuracy(fitted.predict_proba(logits), labels)
     assert fitted.score(logits, labels) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+def test_a_class_of_probability_0_that_a_rater_chose_is_told(kind: str) -> None:
+    """Zeros that rounding made rule the fit; those that no rater chose say nothing."""
+    random = np.random.default_rng(0)
+    probs = random.dirichlet([0.5, 0.5, 0.5], 100).clip(0.01)
+    probs[0], probs[1] = [0, 0.5, 0.5], [0.5, 0.5, 0]
+    probs = (probs / probs.sum(axis=1, keepdims=True)).astype(kind)
+    classes = np.array([random.choice(3, p=p / p.sum()) for p in probs.astype(float)])
+    assert classes[0] != 0 and classes[1] != 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rw.TemperatureScaling(input="probs").fit(probs, classes)
+    classes[:2] = 0, 2
+    counts = np.eye(3, dtype=int)[classes]
+    for labels in (classes, Labels.from_counts(counts)):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            rw.TemperatureScaling(input="probs").fit(probs, labels)
+        assert issubclass(told[0].category, RaterwiseWarning)
+        assert str(told[0].message).startswith("probs: 2 of 100 cases have probability 0")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            rw.HistogramBinning(5, input="probs").fit(probs, labels)

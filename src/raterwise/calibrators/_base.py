@@ -50,6 +50,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
     _every_class: ClassVar[bool] = True
     """Whether each class must occur among the labels."""
+    _by_size: ClassVar[bool] = True
+    """Whether it matters how small a probability is, and not only that it is smaller."""
     _any_origin: ClassVar[bool] = True
     """Whether a constant added to all logits of a case changes nothing."""
     _fitted: ClassVar[Mapping[str, Any]] = {}
@@ -100,6 +102,8 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         cases = CalibrationSet.of(
             logits, labels, sample_weight, input=self.input, every_class=self._every_class
         )
+        if self.input == "probs" and self._by_size:
+            cases.warn_of_zeros()
         doubt = self._fit(cases)
         self._finish(cases, doubt)
         return self

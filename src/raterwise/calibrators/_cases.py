@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from raterwise.arrays import as_float_array, choose
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.inputs import as_labels, check_weights, row_sum_tolerance
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -21,6 +22,8 @@ Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 
 INPUTS = ("logits", "probs")
+ZEROS = np.log([float(np.finfo(kind).smallest_subnormal) for kind in ("f2", "f4", "f8")])
+"""What a probability of 0 becomes, by its type (`read_logits`)."""
 Input = Literal["logits", "probs"]
 
 
@@ -98,6 +101,25 @@ class CalibrationSet:
     @property
     def _weights(self) -> FloatArray:
         return np.ones(len(self)) if self.weights is None else self.weights
+
+    def warn_of_zeros(self) -> None:
+        """Say so where raters chose a class of probability 0: such cases rule the fit.
+
+        One case of 200 whose class was given 5e-324 makes the best temperature endless.
+        """
+        lowest = self.logits.min(axis=1)
+        rows = np.flatnonzero(np.isin(lowest, ZEROS))
+        at_zero = self.logits[rows] == lowest[rows, None]
+        chosen = int((self.labels.take(rows).counts * at_zero).any(axis=1).sum())
+        if chosen:
+            warnings.warn(
+                f"probs: {chosen} of {len(self)} cases have probability 0 for a class that a rater "
+                "chose. Rounding may have made them so, and a few such cases decide the fit. Give "
+                "logits or unrounded probabilities if you have them, or raise the zeros to what "
+                "rounding could hide (0.0005 for three decimals)",
+                RaterwiseWarning,
+                stacklevel=3,
+            )
 
     def check_classes(self, *, every_class: bool) -> None:
         """Refuse labels of one class only, and with `every_class` those that miss a class."""

@@ -65,6 +65,7 @@ class IsotonicCalibration(Calibrator):
     array([0. , 0.5, 0.5, 1. ])
     """
 
+    _by_size: ClassVar[bool] = False
     _fitted: ClassVar[dict[str, Any]] = {"thresholds_": CURVES, "values_": CURVES}
 
     def __init__(self, input: Input | None = None) -> None:
@@ -128,6 +129,7 @@ class HistogramBinning(Calibrator):
     array([0.5, 1. ])
     """
 
+    _by_size: ClassVar[bool] = False
     _fitted: ClassVar[dict[str, Any]] = {"edges_": CURVES, "values_": CURVES}
 
     def __init__(
