@@ -132,9 +132,9 @@ def refuse_empty(column: pa.ChunkedArray, where: str, way: str = "") -> None:
     if not column.null_count:
         return
     first = int(pc.index(column.is_null(), True).as_py())
-    if column.null_count == len(column):
+    if column.null_count == len(column) > 1:
         raise InvalidInputError(f"{where}: must not be empty; all of it is")
-    if first == len(column) - column.null_count:
+    if not way and first == len(column) - column.null_count:
         way = "if the last rows are no cases, delete them"
     raise InvalidInputError(
         f"{where}: must not be empty; row {first + 1} is ({way or 'fill it in, or delete the row'})"

@@ -153,7 +153,7 @@ def check_probabilities(
         name = columns[place[1] if len(place) == 2 else -1]
         value = probs[tuple(place)]
         hint = "logits need a softmax first"
-        if not outside[:-1].any() and len(probs) > 1:
+        if not outside[:-1].any() and len(probs) > 1 and probs[-1].min() >= 0:
             hint = "if the last row is no case, delete it"
         if _percent(probs):
             hint = "percent=True takes percentages"
