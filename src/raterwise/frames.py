@@ -229,9 +229,10 @@ def refuse_other_order(probs: Any, **others: Any) -> None:
     for name, other in others.items():
         theirs = getattr(other, "index", None)
         ids = getattr(other, "case_ids", None)  # of Labels that know their cases
-        if ids is None and (theirs is None or not hasattr(theirs, "equals")):
+        if ids is None and (not hasattr(theirs, "equals") or index.equals(theirs)):
             continue
-        rows, same = list(index), list(ids if ids is not None else theirs)
+        given: Any = theirs if ids is None else ids
+        rows, same = list(index), list(given)
         if len(rows) != len(same) or rows == same:
             continue
         if set(rows) == set(same):
