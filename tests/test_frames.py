@@ -270,3 +270,18 @@ def test_a_calibrator_is_fitted_to_frames(make: Make) -> None:
     plain = rw.TemperatureScaling(input="logits").fit(logits, y)
     found = rw.TemperatureScaling(input="logits").fit(frame, column(make({"y": y}), "y"))
     assert found.temperature_ == plain.temperature_
+
+
+def test_rows_of_other_cases_are_refused() -> None:
+    """Labels by case id, or an index of other rows, are not matched by their place."""
+    probs = pd.DataFrame({"a": [0.75, 0.5], "b": [0.25, 0.5]}, index=["n1", "n2"])
+    long = pd.DataFrame({"c": ["n2", "n1"], "r": ["A", "A"], "y": [1, 0]})
+    labels = rw.Labels.from_frame(long, case="c", rater="r", label="y")
+    with pytest.raises(rw.InvalidInputError, match="same rows in another order: order=probs"):
+        rw.brier(probs, labels)
+    ordered = rw.Labels.from_long(long["c"], long["r"], long["y"], 2, order=probs.index)
+    # (0 - 1/4)² and (1 - 1/2)²
+    assert rw.brier(probs, ordered) == pytest.approx((1 / 16 + 1 / 4) / 2, rel=1e-12)
+    with pytest.raises(rw.InvalidInputError, match="has others, such as 'n3'"):
+        rw.brier(probs, pd.Series([0, 1], index=["n2", "n3"]))
+    assert rw.brier(probs, pd.Series([0, 1])) == pytest.approx((1 / 16 + 1 / 4) / 2, rel=1e-12)

@@ -256,15 +256,18 @@ MESSY: dict[str, Messy] = {
     "ids as 1 and 1.0": Messy(both(numbered(PREDICTIONS, "{}"), numbered(LONG, "{}.0"))),
     "ids as 1 and 001": Messy(
         both(numbered(PREDICTIONS, "{}"), numbered(LONG, "{:03d}")),
-        message=r"'1' and '001' would match but for leading zeros: write the ids alike",
+        message=r"'1' and '001' would match but for leading zeros: --loose-ids takes",
+        fix="--loose-ids",
     ),
     "ids in capitals": Messy(
         both(PREDICTIONS, numbered(LONG, "N{}")),
         message=r"'n1' and 'N1' would match but for upper and lower case",
+        fix="--loose-ids",
     ),
     "ids with the ending of a file": Messy(
         both(numbered(PREDICTIONS, "n{}.png"), LONG),
         message=r"'n1.png' and 'n1' would match but for the ending of a file",
+        fix="--loose-ids",
     ),
     "blanks at the ends of cells": Messy(
         both(PREDICTIONS.replace(",", " ,"), WIDE.replace("benign", "benign "))
@@ -303,10 +306,7 @@ MESSY: dict[str, Messy] = {
     ),
     "commas within quotes": Messy(both(*(t.replace("n1", '"n, 1"') for t in (PREDICTIONS, LONG)))),
     "empty lines at the end": Messy(both(PREDICTIONS + "\n\n", LONG + "   \n\n")),
-    "empty cells at the end": Messy(
-        both(PREDICTIONS + ",,\n,,\n"),
-        message=r"must not be empty; row 5 is \(if the last rows are no cases, delete them\)",
-    ),
+    "empty cells at the end": Messy(both(PREDICTIONS + ",,\n,,\n")),
     "lines before the column names": Messy(
         both("# model 3, exported on Monday\n" + PREDICTIONS),
         message=r"'# model 3, exported on Monday' \(2\), and those after it have 3 \(delete what",

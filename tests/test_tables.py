@@ -541,7 +541,7 @@ BAD_RATINGS = {
     "names and codes mixed": (
         "case,reader,label\na,1,benign\na,2,1\n",
         RatingColumns(),
-        "row 2 is '1', and the classes are 'benign', 'malignant'$",
+        "row 2 is '1', and the classes are 'benign', 'malignant' .names and codes are mixed",
     ),
     "a mark for missing": (
         "case,reader,label\na,1,benign\na,2,NA\n",

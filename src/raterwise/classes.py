@@ -22,8 +22,18 @@ NO_RATING = -1
 ANSWERS = {
     **dict.fromkeys(("0", "no", "n", "false", "f", "negative", "absent"), 0),
     **dict.fromkeys(("1", "yes", "y", "true", "t", "positive", "present"), 1),
+    **dict.fromkeys(("nein", "falsch", "negativ", "non", "faux", "falso"), 0),
+    **dict.fromkeys(("ja", "wahr", "positiv", "oui", "vrai", "si", "sí", "sì", "vero"), 1),
 }
-"""What a rater may answer to the question whether something is there, in small letters."""
+"""What a rater may answer to the question whether something is there, in small letters.
+
+True and false are what spreadsheets write in their own language.
+"""
+MEANS_NONE = re.compile(
+    r"#?n/?an?|#?null!?|none|missing|unknown|[.?-]+|-[0-9]+|#(div/0|ref|value|num|name)[!?]",
+    re.IGNORECASE,
+)
+"""What people and spreadsheets write where there is nothing."""
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
 
 
@@ -50,8 +60,8 @@ def codes_of_texts(
     """Return what each text means: names where they are names, codes where they can only be.
 
     Where no class has a whole number for a name, texts that are nothing but whole numbers are
-    codes: 0 is the first class. Where the classes are "not malignant" and "malignant", yes and no
-    (true and false, …) answer the question.
+    codes: 0 is the first class. Where the classes are "not malignant" and "malignant", or answers
+    such as 0 and 1 themselves, yes and no (true and false, …) answer the question.
 
     >>> codes_of_texts(["malignant"], ["benign", "malignant"])
     {'malignant': 1}
@@ -68,7 +78,7 @@ def codes_of_texts(
     elif None in numbers or len(numbers) < len(names):  # "1" and "01" are different names
         numbers = {}
     found = {value: names.get(value, numbers.get(_number(value))) for value in values}
-    if len(class_names) == 2 and class_names[0] == f"not {class_names[1]}":
+    if _is_question(class_names):
         found = {v: ANSWERS.get(v.lower()) if k is None else k for v, k in found.items()}
     if ignore_case:
         folded = {_folded(name): k for name, k in names.items()}
@@ -80,6 +90,17 @@ def codes_of_texts(
             value: folded.get(_folded(value)) if k is None else k for value, k in found.items()
         }
     return {value: code for value, code in found.items() if code is not None}
+
+
+def _is_question(class_names: Sequence[str]) -> bool:
+    """Tell whether two classes are no and yes."""
+    if len(class_names) != 2:
+        return False
+    no, yes = class_names
+    # N and T may be anything; 0 and 1, no and yes, negative and positive are answers.
+    told = not any(name.isalpha() and len(name) == 1 for name in class_names)
+    answers = ANSWERS.get(no.lower()), ANSWERS.get(yes.lower())
+    return no == f"not {yes}" or (told and answers == (0, 1))
 
 
 def as_text(value: object) -> str:
@@ -325,10 +346,13 @@ def _texts(
     known = codes_of_texts(rated, class_names)
     for text in rated:
         if text not in known:
+            none = (
+                f' (if that is no rating: missing="{text}")' if MEANS_NONE.fullmatch(text) else ""
+            )
             raise InvalidInputError(
                 f"{name}: must hold classes; entry {texts.index(text)} is {text!r}"
                 f"{rules.did_you_mean(text, class_names)}, and the classes are "
-                f"{in_words(class_names)}"
+                f"{in_words(class_names)}{none}"
             )
     return np.array([known.get(text, NO_RATING) for text in texts], np.int64)
 

@@ -219,7 +219,7 @@ def _of_objects(objects: Sequence[Any], kind: str) -> Values:
 
 
 def refuse_other_order(probs: Any, **others: Any) -> None:
-    """Raise where the rows of pandas objects are the same ones in another order.
+    """Raise where the rows of pandas objects are the same ones in another order, or partly others.
 
     Rows are matched by their place. An index that says otherwise is a mistake waiting to be made.
     """
@@ -228,10 +228,22 @@ def refuse_other_order(probs: Any, **others: Any) -> None:
         return
     for name, other in others.items():
         theirs = getattr(other, "index", None)
-        if theirs is None or not hasattr(theirs, "equals") or len(theirs) != len(index):
+        ids = getattr(other, "case_ids", None)  # of Labels that know their cases
+        if ids is None and (not hasattr(theirs, "equals") or index.equals(theirs)):
             continue
-        if not index.equals(theirs) and set(index) == set(theirs):
+        given: Any = theirs if ids is None else ids
+        rows, same = list(index), list(given)
+        if len(rows) != len(same) or rows == same:
+            continue
+        if set(rows) == set(same):
+            way = "order=probs.index" if ids is not None else f"{name}.loc[probs.index]"
             raise InvalidInputError(
                 f"{name}: must have its rows in the order of probs; the index has the same rows in "
-                f"another order: {name}.loc[probs.index] puts them in place"
+                f"another order: {way} puts them in place"
+            )
+        counted = list(range(len(rows)))  # an index that is no more than the number of the row
+        if set(rows) & set(same) and counted not in (rows, same):
+            odd = next(row for row in same if row not in set(rows))
+            raise InvalidInputError(
+                f"{name}: must have the rows of probs; the index has others, such as {odd!r}"
             )

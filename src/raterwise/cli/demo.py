@@ -114,12 +114,21 @@ def demo(
         single = results_of(one_rater_each(data.labels, seed), SHOWN, 0.5, 0.6)
         levels = by_diameter(data, everybody, lambda what, done: report(what, 0.6 + 0.1 * done))
         parts = further_parts(data, everybody, report, 0.7)
+    # The files first: whoever reads what is printed may stop at any line.
+    tables = () if out is None else _write_files(out, everybody)
+    shown = replace(everybody, subgroups=levels)
+    failed = _write_report(page, shown, {"single": single, **parts})
     console = new_console()
     _print_story(console, data, everybody, single)
-    if out is not None:
-        _write_files(console, out, everybody, data.class_names, resamples, seed)
-    shown = replace(everybody, subgroups=levels)
-    _write_report(console, page, shown, {"single": single, **parts}, show=show)
+    if tables:
+        _print_command(console, tables, data.class_names, resamples, seed)
+    console.print()
+    if failed:
+        console.print(Text(f"No report was written: {failed}", style="yellow"))
+        return
+    console.print(Text(f"Report: {page.resolve()}"), soft_wrap=True)
+    if show:
+        open_in_browser(page)
 
 
 def _ask_to_replace(folder: Path, *, force: bool) -> None:
@@ -166,41 +175,40 @@ def width(estimate: Estimate) -> float:
     return estimate.high - estimate.low
 
 
-def _write_report(
-    console: Console, path: Path, results: Results, parts: dict[str, Any], *, show: bool
-) -> None:
-    """Write the report and say where it is; without the extra that it needs, say how to get it."""
-    console.print()
+def _write_report(path: Path, results: Results, parts: dict[str, Any]) -> str:
+    """Write the report; return why not, where it needs an extra that is not there."""
     try:
         results.to_html(path, title="Lung nodules: how likely malignant?", **parts)
     except MissingExtraError as error:
-        console.print(Text(f"No report was written: {error}", style="yellow"))
-        return
-    console.print(Text(f"Report: {path.resolve()}"), soft_wrap=True)
-    if show:
-        open_in_browser(path)
+        return str(error)
+    return ""
 
 
-def _write_files(
-    console: Console,
-    folder: Path,
-    results: Results,
-    class_names: tuple[str, ...],
-    resamples: int,
-    seed: int,
-) -> None:
-    """Write the tables and the results, and say which command makes the same results of them."""
+def _write_files(folder: Path, results: Results) -> tuple[Path, Path, Path]:
+    """Write the tables and the results."""
     from raterwise.datasets import write_demo_tables
 
     predictions, ratings = write_demo_tables(folder)
     results.to_json(folder / "results.json")
+    return predictions, ratings, folder / "results.json"
+
+
+def _print_command(
+    console: Console,
+    files: tuple[Path, ...],
+    class_names: tuple[str, ...],
+    resamples: int,
+    seed: int,
+) -> None:
+    """Say which files were written, and which command makes the same results of the tables."""
+    predictions, ratings, results = files
     command = ["raterwise", "evaluate", str(predictions), "--ratings", str(ratings)]
     command += ["--class-names", ",".join(class_names)]
     command += ["--group-column", "patient", "--on-single", "drop"]
     command += ["--resamples", str(resamples)] if resamples != 1000 else []
     command += ["--seed", str(seed)] if seed else []
-    command += ["--out", str(folder / "results.json")]
+    command += ["--out", str(results)]
     console.print()
-    announce(console, (predictions, ratings, folder / "results.json"))
+    announce(console, files)
     console.print(Text("To make the same results from the tables:"))
     console.print(Text(shlex.join(command)), soft_wrap=True)

@@ -51,6 +51,7 @@ def read_findings(
         exclusive=False,
         **tables.columns,
     )
+    table = replace(table, loose_ids=tables.loose_ids)
     source = ratings or predictions
     answers = read_finding_ratings(
         source,

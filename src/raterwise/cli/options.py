@@ -45,10 +45,10 @@ __all__ = [
 def comma_list(text: str | None) -> Sequence[str]:
     """Return the parts of a,b,c; a part that has a comma itself stands in double quotes.
 
-    >>> comma_list('benign,"other, rare"')
+    >>> comma_list('benign, "other, rare"')
     ['benign', 'other, rare']
     """
-    return next(csv.reader([text]), []) if text else []
+    return next(csv.reader([text], skipinitialspace=True), []) if text else []
 
 
 def prevalences(name: str, text: str | None) -> list[float] | None:
@@ -260,6 +260,11 @@ AllowUnmatched = Annotated[
     bool,
     _option(RATINGS, "Leave out and count cases that are in one file only.", "--allow-unmatched"),
 ]
+LooseIds = Annotated[
+    bool,
+    _option(RATINGS, "Ids may differ in capitals, zeros, folder, ending: IMG_001.PNG is img-1.",
+            "--loose-ids"),
+]  # fmt: skip
 
 Metrics = Annotated[str, _option(EVALUATION, "all, or a list: ece,brier,auccc.")]
 Bins = Annotated[int, _option(EVALUATION, "Number of bins of the binned metrics.")]
@@ -404,9 +409,7 @@ AllowOverlap = Annotated[
 ComparedMetrics = Annotated[
     str | None, _option(EVALUATION, "all, or a list: ece,brier. Default: about a dozen.")
 ]
-OutFolder = Annotated[
-    Path, _option(OUTPUT, "Folder for the output; it is created if needed.", "--out")
-]
+OutFolder = Annotated[Path, _option(OUTPUT, "Folder for the output; made if needed.", "--out")]
 
 CalibratorFile = Annotated[
     Path | None, _option(MODEL, "calibrator.json from raterwise calibrate; it is applied first.")
@@ -430,9 +433,7 @@ WorklistOut = Annotated[Path | None, _option(OUTPUT, "Write the list to this CSV
 MetricName = Annotated[str, typer.Argument(help="The metric to plan for, such as brier or ece.")]
 PilotFile = Annotated[Path, typer.Argument(help="Predictions of the pilot study.")]
 DesignCases = Annotated[str, _option(DESIGNS, "Numbers of cases to try: 100,200,500.", "--cases")]
-DesignRaters = Annotated[
-    str, _option(DESIGNS, "Numbers of raters per case to try: 1,2,3.", "--raters")
-]
+DesignRaters = Annotated[str, _option(DESIGNS, "Raters per case to try: 1,2,3.", "--raters")]
 Budget = Annotated[
     float | None,
     _option(DESIGNS, "How much you can spend; in readings, unless costs are given.", "--budget"),

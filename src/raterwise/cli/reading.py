@@ -69,6 +69,7 @@ class TableOptions:
     ignore_case: options.IgnoreCase = False
     duplicates: options.RepeatedRatings = Duplicates.error
     allow_unmatched: options.AllowUnmatched = False
+    loose_ids: options.LooseIds = False
     on_unrated: options.OnUnrated = OnProblem.error
 
     @property
@@ -90,7 +91,7 @@ class TableOptions:
         same = (
             *("id_column", "prob_prefix", "label_column", "group_column", "weight_column"),
             *("delimiter", "encoding", "normalize", "percent", "ignore_case"),
-            *("ratings", "ratings_id_column", "allow_unmatched"),
+            *("ratings", "ratings_id_column", "allow_unmatched", "loose_ids"),
         )
         return TableColumns(
             prob_columns=comma_list(self.prob_columns),
@@ -327,7 +328,8 @@ def read_cases(
     def scored(file: Path) -> tuple[PredictionTable, Array]:
         told = tables.told if file == predictions else tables.told.for_draw(file)
         if input == "logits":
-            return read_logits(file, logit_prefix=logit_prefix, **told.columns)
+            table, logits = read_logits(file, logit_prefix=logit_prefix, **told.columns)
+            return replace(table, loose_ids=told.loose_ids), logits
         read = told.read_table(file, beside=source == file)
         return read, read.probs
 

@@ -9,7 +9,7 @@ from raterwise.errors import argument_of
 OPTIONS = frozenset(
     (
         *("allow_unmatched", "class_names", "on_single", "on_unrated", "ratings_layout"),
-        *("skip_bad", "ignore_case", "normalize", "percent"),
+        *("skip_bad", "ignore_case", "normalize", "percent", "loose_ids"),
         *("features_prefix", "logit_prefix", "prob_prefix", "rater_prefix", "count_prefix"),
         *("prob_columns", "rater_columns", "count_columns", "subgroup_column", "subgroup_metrics"),
         *(

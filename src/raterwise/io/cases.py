@@ -45,6 +45,7 @@ class TableColumns:
     ratings_id_column: str | None = None
     duplicates: str = "error"
     allow_unmatched: bool = False
+    loose_ids: bool = False
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -82,7 +83,7 @@ class TableColumns:
 
     def read_table(self, predictions: Path, *, beside: bool = False) -> PredictionTable:
         """Return the table of predictions; with ratings `beside` them cases need no names."""
-        return read_predictions(
+        table = read_predictions(
             predictions,
             prob_prefix=self.prob_prefix,
             prob_columns=self.prob_columns,
@@ -91,6 +92,7 @@ class TableColumns:
             number_rows=beside,
             **self.columns,
         )
+        return replace(table, loose_ids=self.loose_ids)
 
     def read_ratings(
         self, source: Path | None, table: PredictionTable, *, beside: bool = False
@@ -136,7 +138,12 @@ def read_tables(
     table = replace(table, columns=(*table.columns, *used))
     rated = told.read_ratings(source, table, beside=beside)
     table = replace(table, notes=told.notes(predictions, table, rated, beside=beside))
-    return table, join(table, rated, allow_unmatched=told.allow_unmatched)
+    joined = join(table, rated, allow_unmatched=told.allow_unmatched)
+    if again := joined.report.loosely:
+        of = f"{again} of {joined.report.cases} cases"
+        said = f"the ids of {of} are written otherwise in the ratings (loose_ids)"
+        table = replace(table, notes=(*table.notes, said))
+    return table, joined
 
 
 def predictions_of_tables(
@@ -204,6 +211,7 @@ def read_cases(
     delimiter: str | None = None,
     encoding: str | None = None,
     allow_unmatched: bool = False,
+    loose_ids: bool = False,
     on_unrated: OnUnrated = "error",
 ) -> Predictions:
     """Return the cases of a table of predictions and a table of ratings, joined by their ids.
@@ -255,6 +263,9 @@ def read_cases(
         Of CSV files; by default recognised for each file.
     allow_unmatched : bool, default False
         Leave out, and count, cases that only one file has.
+    loose_ids : bool, default False
+        Ids may differ between the files in capitals, leading zeros, blanks and dashes, the folder
+        and the ending of a file: IMG_001.PNG is img-1.
     on_unrated : {"error", "drop"}, default "error"
         What to do about cases that nobody rated.
 
@@ -313,6 +324,7 @@ def read_cases(
         ratings_id_column=ratings_id_column,
         duplicates=choose("duplicates", duplicates, DUPLICATES),
         allow_unmatched=allow_unmatched,
+        loose_ids=loose_ids,
     )
     files = Path(predictions), None if ratings is None else Path(ratings)
     table, joined = read_tables(*files, told)

@@ -1,4 +1,4 @@
-"""The first sheet of an Excel file as a table."""
+"""The first sheet of an Excel file that holds anything, as a table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from raterwise.errors import InvalidInputError, missing_extra
 from raterwise.io.damaged import check_fits, one_line
+from raterwise.io.texts import lines_above, titles_note
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+HEAD_ROWS = 50
+
 
 def read_sheet(path: Path) -> tuple[pa.Table, str]:
-    """Return the first sheet as a table, and a note where there are others; "" otherwise.
+    """Return the first sheet that is not empty as a table, and a note on what was not read, or "".
 
     Numbers stay numbers, formulas are their last values, dates become text.
     """
@@ -28,30 +31,44 @@ def read_sheet(path: Path) -> tuple[pa.Table, str]:
         raise missing_extra(f"{path.name}: reading Excel files needs openpyxl", "excel") from None
     try:
         with zipfile.ZipFile(path) as archive:
-            check_fits(sum(info.file_size for info in archive.infolist()), path.name)
+            # Cells take some ten times the memory of their XML.
+            check_fits(10 * sum(info.file_size for info in archive.infolist()), path.name)
         book = load_workbook(path, read_only=True, data_only=True)
         with contextlib.closing(book):
-            titles = list(book.sheetnames)
-            rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+            sheet, rows = _first_filled(book.worksheets)
+            titles = [str(each.title) for each in book.worksheets]
     except InvalidInputError:
         raise
     except Exception as error:  # openpyxl says of a bad file whatever its parsers say
         text = one_line(error)
+        if isinstance(error, zipfile.BadZipFile):
+            text = "it is none, or damaged (if it is CSV, name it .csv)"
         raise InvalidInputError(f"{path.name}: cannot be read as Excel; {text}") from error
-    rows = [row for row in rows if any(value is not None for value in row)]
     if not rows:
         raise InvalidInputError(
-            f"{path.name}: must begin with a line of column names; its first sheet "
-            f"{titles[0]!r} is empty"
+            f"{path.name}: must begin with a line of column names; its first sheet {sheet!r} is "
+            "empty"
         )
+    above = lines_above([[_text(cell) or "" for cell in row] for row in rows[:HEAD_ROWS]])
+    notes = [titles_note(path.name, _text(rows[0][0]) or "")] if above else []
+    if others := ", ".join(repr(title) for title in titles if title != sheet):
+        which = f"first sheet, {sheet!r}," if sheet == titles[0] else f"sheet {sheet!r}"
+        notes.append(f"{path.name}: only the {which} was read; there are also {others}")
+    rows = rows[above:]
     width = max(len(row) for row in rows)
-    header = ["" if name is None else str(name).strip() for name in rows[0]]
+    header = ["" if name is None else str(name) for name in rows[0]]
     header += [""] * (width - len(header))
     columns = [[row[j] if j < len(row) else None for row in rows[1:]] for j in range(width)]
-    table = pa.table([_column(column) for column in columns], names=header)
-    others = ", ".join(repr(title) for title in titles[1:])
-    note = f"{path.name}: only the first sheet, {titles[0]!r}, was read; there are also {others}"
-    return table, note if others else ""
+    return pa.table([_column(column) for column in columns], names=header), "; ".join(notes)
+
+
+def _first_filled(sheets: list[Any]) -> tuple[str, list[list[Any]]]:
+    """Return the name and the rows of the first sheet that has any, or of the first."""
+    for sheet in sheets:
+        rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+        if rows := [row for row in rows if any(value is not None for value in row)]:
+            return str(sheet.title), rows
+    return str(sheets[0].title), []
 
 
 def _column(values: list[Any]) -> pa.Array:
@@ -70,7 +87,7 @@ def _text(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, datetime.datetime | datetime.date):
-        return value.isoformat()
+        return value.isoformat().removesuffix("T00:00:00")  # a day, as Excel holds it
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip() or None

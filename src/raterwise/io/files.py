@@ -65,7 +65,7 @@ def replaced(target: Path, suffix: str = ".part") -> Iterator[Path]:
     The name cannot be foreseen, so that nobody puts a link there. Where the disk is full, the error
     says which file was being written.
     """
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{suffix}")
+    partial = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}{suffix}")
     try:
         yield partial
         os.replace(partial, target)

@@ -29,10 +29,11 @@ from raterwise.io.layouts import (
     usual_names,
 )
 from raterwise.io.npz import is_npz, read_npz
+from raterwise.io.numbers import as_whole_numbers
 from raterwise.io.ratings import encoded, unique_ids
 from raterwise.io.sources import TableFile, listed, open_table
 from raterwise.io.tables import JoinReport, PredictionTable, matched
-from raterwise.io.values import as_ids, as_whole_numbers, as_yes_or_no, id_at
+from raterwise.io.values import as_ids, as_yes_or_no, id_at
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]

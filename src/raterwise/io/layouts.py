@@ -30,9 +30,18 @@ OF_FINDING = re.compile(r"((?:reader|rater)[ _.-]*[^ _.-]+)[ _.-](.+)", re.IGNOR
 """How a rater's answers about several findings are called: reader_1_edema, reader_1_mass."""
 LIKE_IDS = re.compile(r"(^|[ _.-])(id|case|image|study|file(name)?)s?$", re.IGNORECASE)
 NO_CASE = re.compile(r"patient|subject|reader|rater|annotation", re.IGNORECASE)
+SUMMARY = re.compile(
+    r"[ _.-](majority|consensus|mean|median|mode|average|agreement|id|name|conf(idence)?|certainty|"
+    r"time|date|seconds|comments?|notes?|count|total|final|truth)$",
+    re.IGNORECASE,
+)
+"""What follows reader_ in columns that are no rater's own ratings."""
 UNNAMED = ("", "Unnamed: 0")
 """What pandas and others write over a column that has no name: the first one may be the id."""
 COUNT_PREFIX = "count_"
+COUNTED = re.compile(r"(n|num|number|votes?|counts?)[ _.-]", re.IGNORECASE)
+MOST_GUESSED = 10
+"""Up to how many columns may be guessed to be raters."""
 
 
 @dataclass(frozen=True)
@@ -128,10 +137,16 @@ def _maybe_ratings(file: TableFile) -> str:
     like = unused_columns(file, ()).get("a rater", [])
     if len(like) > 1:
         return f'; perhaps rater_columns="{",".join(like)}"'
-    others = [n for n in file.columns if n not in like and not LIKE_IDS.search(n)]
+    others = [n for n in file.columns if n and n not in like and not LIKE_IDS.search(n)]
     who = usual_names(file, RATER_COLUMNS) or like
     if len(who) == len(others) == 1:
         return f'; perhaps rater_column="{who[0]}" and rating_column="{others[0]}"'
+    if who and len(others) > 1 and not any(LIKE_IDS.search(name) for name in file.columns):
+        return "; a row per rater is not read: turn the table, a row per case"
+    others = [name for name in others if not NO_CASE.search(name)]
+    if 1 < len(others) <= MOST_GUESSED and any(LIKE_IDS.search(n) for n in file.columns):
+        counted = all(COUNTED.match(name) for name in others)
+        return f'; perhaps {"count" if counted else "rater"}_columns="{",".join(others)}"'
     return ""
 
 
@@ -173,6 +188,7 @@ def _by_prefix(file: TableFile, prefixes: Sequence[str], argument: str) -> tuple
 def wide_columns(file: TableFile, columns: RatingColumns) -> list[str]:
     """Return the raters' columns: as given, by a prefix, or those of one kind: readers, raters."""
     if columns.rater_columns:
+        _refuse_twice(columns.rater_columns, "rater_columns")
         return [file.require(name, "rater_columns") for name in columns.rater_columns]
     if columns.rater_prefix:
         return _by_prefix(file, [columns.rater_prefix], "rater_prefix")[1]
@@ -184,6 +200,7 @@ def wide_columns(file: TableFile, columns: RatingColumns) -> list[str]:
         return _by_prefix(file, RATER_PREFIXES, "rater_prefix")[1]  # which says what is wrong
     (names,) = found.values()
     _refuse_findings(file, names)
+    _refuse_summaries(file, names)
     return names
 
 
@@ -198,6 +215,27 @@ def _refuse_findings(file: TableFile, names: Sequence[str]) -> None:
             f"findings ({listed(findings)}); name the columns of one finding, such as "
             f"{','.join(f'{rater}_{findings[0]}' for rater in raters[:3])}, or evaluate all of "
             "them with multilabel"
+        )
+
+
+def _refuse_twice(names: Sequence[str], argument: str) -> None:
+    """Refuse a column that is named twice: it would count twice."""
+    if twice := [name for name in dict.fromkeys(names) if list(names).count(name) > 1]:
+        raise InvalidInputError(f"{argument}: must differ; {listed(twice)} is there twice")
+
+
+def _refuse_summaries(file: TableFile, names: Sequence[str]) -> None:
+    """Refuse columns that say something about raters, such as reader_majority or reader_1_sure."""
+    odd = [
+        name
+        for name in names
+        if SUMMARY.search(name) or any(re.match(rf"{re.escape(n)}[ _.-]", name) for n in names)
+    ]
+    if odd and len(odd) < len(names):
+        raters = ",".join(name for name in names if name not in odd)
+        raise InvalidInputError(
+            f"rater_columns: must say who is a rater in {file.name}; {listed(odd)} may be none; "
+            f'rater_columns="{raters}" leaves it out'
         )
 
 
@@ -249,6 +287,7 @@ def count_columns(
 ) -> list[str]:
     """Return the count column of each class: by the class in its name, or in the order given."""
     given = [file.require(name, "count_columns") for name in columns.count_columns]
+    _refuse_twice(given, "count_columns")
     if given:
         prefix = columns.count_prefix or COUNT_PREFIX
         names = given
@@ -257,6 +296,9 @@ def count_columns(
     by_class = {_after(prefix, name): name for name in names}
     if set(by_class) == set(class_names):
         return [by_class[name] for name in class_names]
+    folded = {name.casefold(): column for name, column in by_class.items()}
+    if len(folded) == len(by_class) and set(folded) == {name.casefold() for name in class_names}:
+        return [folded[name.casefold()] for name in class_names]
     codes = {str(k): k for k in range(len(class_names))}
     if set(by_class) == set(codes) and not any(map(is_whole, class_names)):
         return [by_class[code] for code in codes]  # numbers are codes of classes with names

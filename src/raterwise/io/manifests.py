@@ -166,10 +166,12 @@ def _lines(file: Path, delimiter: str | None) -> list[list[str]]:
     encoding = "utf-8-sig" if form.encoding == "utf-8" else form.encoding
     try:
         with open(file, encoding=encoding, newline="") as stream:
+            for _ in range(form.skipped):
+                next(stream)
             lines = [line for line in csv.reader(stream, delimiter=form.delimiter) if line]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidInputError(f"{file.name}: cannot be read as CSV; {error}") from error
-    return lines[form.skipped :]
+    return lines
 
 
 def _check_columns(file: Path, columns: Sequence[str], rows: bool, values: Sequence[str]) -> None:

@@ -32,12 +32,11 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
+from raterwise.io.numbers import as_numbers, as_whole_numbers
 from raterwise.io.sources import existing_file, file_format, listed
 from raterwise.io.values import (
     as_class_codes,
     as_ids,
-    as_numbers,
-    as_whole_numbers,
     labels_of_codes,
     refuse_repeats,
 )
@@ -71,7 +70,8 @@ class NpzArrays:
         if key not in self.arrays:
             raise InvalidInputError(
                 f"{self.name}: must hold an array {key!r}; it holds "
-                f"{listed(list(self.arrays)) or 'none that raterwise knows'}"
+                f"{listed(list(self.arrays)) or 'none that raterwise knows'} (names that it knows: "
+                f"{', '.join(KNOWN[:8])})"
             )
         array = self.arrays[key]
         if array.ndim not in ndim:
@@ -122,7 +122,10 @@ def read_npz(path: str | PathLike[str]) -> NpzArrays:
     file = existing_file(path)
     if not zipfile.is_zipfile(file):
         raise InvalidInputError(f"{file.name}: cannot be read as NPZ; it is not one, or damaged")
-    arrays = read_archive(file, file.name, KNOWN)
+    arrays = {
+        key: array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+        for key, array in read_archive(file, file.name, KNOWN).items()
+    }
     return NpzArrays(file.name, arrays)
 
 

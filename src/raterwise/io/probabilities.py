@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from raterwise.rules import did_you_mean, spelled
 
 Array = NDArray[Any]
 
+CONFIDENCE = re.compile(r"conf(idence)?$|certainty", re.IGNORECASE)
 HALF_A_PERCENT = 0.005
 """How far a probability may be off that was rounded to two decimals."""
 NEARLY = 1e-4
@@ -40,9 +42,33 @@ def probability_columns(file: TableFile, prefix: str, given: Sequence[str]) -> l
         raise InvalidInputError(
             f"prob_prefix: must be the beginning of a column's name in {file.name}; none begins "
             f"with {prefix!r}{did_you_mean(prefix, file.columns)} (columns: "
-            f"{listed(file.columns)}); {hint} names them one by one"
+            f"{listed(file.columns)}); {hint} names them one by one{_other_shape(file)}"
         )
     return found
+
+
+def _other_shape(file: TableFile) -> str:
+    """Return what columns say of a table that has not one row of probabilities per case."""
+    names = [name.casefold() for name in file.columns]
+    if any(name.startswith("logit") for name in names):
+        return "; logits need a softmax first"
+    said = {"class", "label", "diagnosis", "category", "finding"} & set(names)
+    predicted = any(name.startswith("pred") for name in names)
+    if predicted and any(CONFIDENCE.search(name) for name in names):
+        return "; the confidence of the predicted class is not enough: every class needs a column"
+    if said and any(re.match("(p|prob|probability|score)$", name) for name in names):
+        return "; one row per case and one column per class are needed"
+    return ""
+
+
+def notes_on_columns(columns: Sequence[str], class_names: Sequence[str]) -> tuple[str, ...]:
+    """Return how columns are understood whose names may mean something else."""
+    if len(columns) == 1 and CONFIDENCE.search(columns[0]):
+        return (
+            f"{columns[0]!r} was read as the probability of {class_names[1]!r}; if it is the "
+            "confidence of whatever class was predicted, the figures are wrong",
+        )
+    return ()
 
 
 def _begins(name: str, prefix: str) -> bool:
@@ -67,6 +93,13 @@ def class_names_of(
     elif exclusive and len(columns) == 1:
         positive = after[0] if named else ""
         plain = not positive or positive.isdigit()
+        if plain and positive not in ("", "1"):
+            other = "1" if positive == "0" else "0"
+            raise InvalidInputError(
+                f"class_names: must say what {columns[0]!r} is, as it is the only probability; "
+                f'class_names="{other},{positive}" takes it for that of {positive}, '
+                f'class_names="{positive},{other}" for that of {other}'
+            )
         names = ("0", "1") if plain else (f"not {positive}", positive)
     else:
         names = tuple(after)
@@ -120,6 +153,8 @@ def check_probabilities(
         name = columns[place[1] if len(place) == 2 else -1]
         value = probs[tuple(place)]
         hint = "logits need a softmax first"
+        if not outside[:-1].any() and len(probs) > 1 and probs[-1].min() >= 0:
+            hint = "if the last row is no case, delete it"
         if _percent(probs):
             hint = "percent=True takes percentages"
         elif exclusive and probs.ndim == 2 and probs.min() >= 0 and probs.max() <= 1 + NEARLY:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
+from raterwise.classes import MEANS_NONE
 from raterwise.errors import InvalidInputError
 from raterwise.io.layouts import RatingColumns, find_id_column
 from raterwise.io.layouts import rating_columns as columns_of
 from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
-from raterwise.io.sources import open_table
+from raterwise.io.sources import listed, open_table
 from raterwise.io.values import as_ids, different_texts
 
 MOST_STEPS = 100
@@ -72,6 +73,7 @@ def read_rated(
             texts = different_texts(held, f"{file.name}: ratings", missing)
             if ignore_case:  # the first spelling is the name
                 texts = list({text.casefold(): text for text in reversed(texts)}.values())
+            _refuse_doubtful(texts, file.name)
             names, scale = _classes(texts)
     if len(names) < 2:
         raise InvalidInputError(
@@ -87,6 +89,24 @@ def read_rated(
     if group_column is not None:
         groups = _patients(file, find_id_column(file, id_column), group_column, ratings)
     return RatedTable(ratings, names, scale, groups)
+
+
+def _refuse_doubtful(texts: Collection[str], source: str) -> None:
+    """Refuse to take for a class what may be no rating, or another spelling of one."""
+    if none := [text for text in texts if MEANS_NONE.fullmatch(text)]:
+        every = ",".join(text for text in texts if text not in none)
+        raise InvalidInputError(
+            f"class_names: {source} has {listed(none)}; if that is no rating: "
+            f'missing="{",".join(none)}"; if it is a class, class_names lists them all, in order '
+            f"(others: {every:.60})"
+        )
+    folded: dict[str, str] = {}
+    for text in texts:
+        if (other := folded.setdefault(text.casefold(), text)) != text:
+            raise InvalidInputError(
+                f"class_names: {source} has {other!r} and {text!r} (ignore_case=True takes upper "
+                "and lower case for the same)"
+            )
 
 
 def _classes(texts: Collection[str]) -> tuple[tuple[str, ...], str]:

@@ -26,12 +26,13 @@ from raterwise.io.layouts import (
     usual_column,
     wide_columns,
 )
+from raterwise.io.matching import alike_note
 from raterwise.io.npz import is_npz, labels_of_npz, read_npz
+from raterwise.io.numbers import as_whole_numbers
 from raterwise.io.sources import TableFile, open_table
 from raterwise.io.values import (
     as_class_codes,
     as_ids,
-    as_whole_numbers,
     different_texts,
     refuse_repeats,
 )
@@ -169,6 +170,7 @@ def _read_long(
         refuse_repeated(pairs, ids, rater_ids, file)
     # A case whose only ratings are empty stays, unrated.
     rated, notes = chosen_of_each(pairs, codes, duplicates, file)
+    notes = (*notes, *alike_note(rater_ids.tolist(), "raters", file.name))
     ratings = Ratings(items[rated], raters[rated], codes[rated], tuple(rater_ids.tolist()))
     classes = len(coding.class_names)
     counts = np.bincount(ratings.case * classes + ratings.label, minlength=len(ids) * classes)

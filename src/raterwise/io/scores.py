@@ -18,10 +18,16 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
 from raterwise.io.layouts import CASE_COLUMNS, find_id_column, usual_names
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
+from raterwise.io.numbers import as_numbers, as_weights
 from raterwise.io.patients import unused_patients
 from raterwise.io.sources import listed, open_table
 from raterwise.io.tables import PredictionTable
-from raterwise.io.values import as_class_codes, as_ids, as_numbers, labels_of_codes, refuse_repeats
+from raterwise.io.values import (
+    as_class_codes,
+    as_ids,
+    labels_of_codes,
+    refuse_repeats,
+)
 from raterwise.labels import Labels
 
 Array = NDArray[Any]
@@ -152,7 +158,7 @@ def read_logits(
         labels = labels_of_codes(codes[:, None], names)
         labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
     groups = as_ids(*column("group_column")) if "group_column" in chosen else None
-    weights = as_numbers(*column("weight_column")) if "weight_column" in chosen else None
+    weights = as_weights(*column("weight_column")) if "weight_column" in chosen else None
     probs = _softmax(logits)
     notes = unused_patients(file, chosen.values()) if group_column is None else ()
     scored = PredictionTable(probs, names, file.name, ids, groups, weights, labels, notes)

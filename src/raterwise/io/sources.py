@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.csv_files import CsvFormat, read_columns, recognise
+from raterwise.io.csv_files import CsvFormat, read_columns, recognise, refuse_names_again
+from raterwise.io.damaged import check_fits
 from raterwise.io.excel import read_sheet
+from raterwise.io.texts import clean_name, cleaned, titles_note
 from raterwise.rules import did_you_mean
 
 if TYPE_CHECKING:
@@ -30,6 +32,18 @@ FORMATS = {
     ".ipc": "arrow",
     ".npz": "npz",
 }
+
+
+LEAST_BYTES = 4
+"""Of one value in memory; a file may hold a million of them in a few bytes."""
+CONVERT = {
+    ".xls": "save it as .xlsx",
+    ".ods": "save it as .xlsx",
+    ".zip": "unpack it",
+    ".npy": "np.savez makes an .npz of named arrays: probs, labels",
+    ".json": "raterwise report and raterwise compare take results",
+}
+"""What to do about files of other kinds."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +85,27 @@ class TableFile:
         wanted = list(dict.fromkeys(columns))
         if self.format == "csv":
             return read_columns(self.path, self.csv, [self.raw[name] for name in wanted], wanted)
+        import pyarrow as pa
+
+        table = self._typed(wanted)
+        table = pa.table([cleaned(column) for column in table.columns], names=wanted)
+        if self.format == "excel":
+            refuse_names_again(table, self.name)
+        return table
+
+    def _typed(self, wanted: list[str]) -> pa.Table:
+        """Return columns of formats that know their types, as they are."""
         if self.held is not None:
             return self.held.select([self.columns.index(name) for name in wanted])
+        raw = [self.raw[name] for name in wanted]
         with _readable(self.path, self.format):
             if self.format == "parquet":
                 import pyarrow.parquet as pq
 
                 with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
-                    return file.read(columns=wanted)
-            return _read_arrow(self.path).select(wanted)
+                    check_fits(file.metadata.num_rows * len(raw) * LEAST_BYTES, self.name)
+                    return file.read(columns=raw)
+            return _read_arrow(self.path).select(raw)
 
 
 def open_table(
@@ -96,16 +122,18 @@ def open_table(
     form, held, note = CsvFormat(), None, ""
     if kind == "csv":
         form, given = recognise(file, delimiter, encoding)
+        note = titles_note(file.name, form.title)
     elif kind == "excel":
         held, note = read_sheet(file)
         given = held.column_names
     else:
         given = _column_names(file, kind)
-    columns = [name.strip() for name in given] if kind == "csv" else list(given)
+    columns = [clean_name(name) for name in given]
     twice = [name for name in dict.fromkeys(columns) if name and columns.count(name) > 1]
     if twice:
         raise InvalidInputError(
-            f"{file.name}: column names must differ; {listed(twice)} stands there more than once"
+            f"{file.name}: column names must differ; {listed(twice)} stands there more than once "
+            "(rename one; if the names are in another line, delete those above it)"
         )
     raw = dict(zip(columns, given, strict=True))
     return TableFile(file, kind, tuple(columns), form, raw, held, note)
@@ -118,6 +146,8 @@ def existing_file(path: str | PathLike[str]) -> Path:
         raise InvalidInputError(f"{file}: must be a file; it is a folder")
     if not file.exists():
         raise InvalidInputError(f"{file}: there is no such file")
+    if not file.is_file():  # a pipe would wait for ever, /dev/zero never end
+        raise InvalidInputError(f"{file}: must be an ordinary file")
     return file
 
 
@@ -146,14 +176,19 @@ def file_format(path: Path) -> str:
         return "csv"
     found = FORMATS.get(suffixes[-1]) if suffixes else None
     if found is None:
-        raise InvalidInputError(f"{path}: the name must end in {', '.join(FORMATS)} (CSV also .gz)")
+        way = CONVERT.get(suffixes[-1] if suffixes else "", "CSV also .gz")
+        raise InvalidInputError(f"{path}: the name must end in {', '.join(FORMATS)} ({way})")
     return found
 
 
 def listed(names: Sequence[Any], most: int = 20) -> str:
     """Return names for a message, in quotes so that blanks show, and no more than `most`."""
-    shown = ", ".join(repr(name) for name in names[:most])
+    shown = ", ".join(_short(repr(name)) for name in names[:most])
     return shown + (f" … ({len(names)} in all)" if len(names) > most else "")
+
+
+def _short(text: str, most: int = 80) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _column_names(file: Path, kind: str) -> list[str]:

@@ -7,7 +7,7 @@ read_ratings ─────┘
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -19,18 +19,25 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_columns
 from raterwise.io.layouts import CASE_COLUMNS, RatingColumns, find_id_column, has_ids, usual_names
+from raterwise.io.matching import JoinReport, alike_note, explain_unmatched, positions
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
+from raterwise.io.numbers import as_numbers, as_weights, refuse_fractions
 from raterwise.io.patients import unused_patients
 from raterwise.io.probabilities import (
     check_names,
     check_probabilities,
     class_names_of,
     normalized,
+    notes_on_columns,
     probability_columns,
 )
 from raterwise.io.ratings import Coding, RatingTable, read_ratings
 from raterwise.io.sources import TableFile, existing_file, listed, open_table
-from raterwise.io.values import as_ids, as_numbers, labels_of_codes, refuse_repeats
+from raterwise.io.values import (
+    as_ids,
+    labels_of_codes,
+    refuse_repeats,
+)
 from raterwise.labels import Labels
 
 __all__ = [
@@ -47,14 +54,6 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-
-LOOSER: dict[str, Callable[[str], str]] = {
-    "upper and lower case": str.casefold,
-    "leading zeros": lambda text: text.lstrip("0") or "0",
-    "the ending of a file": lambda text: text.partition(".")[0],
-    "the folder": lambda text: text.replace("\\", "/").rpartition("/")[2].partition(".")[0],
-}
-"""Ways in which one id is written in two files, and what both writings share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,27 +75,8 @@ class PredictionTable:
     """What the reader of any figures should know of the file."""
     columns: tuple[str, ...] = ()
     """Those that were read."""
-
-
-@dataclass(frozen=True)
-class JoinReport:
-    """What matched and what did not."""
-
-    cases: int
-    """In both files."""
-    without_ratings: tuple[Any, ...] = ()
-    """Ids that only the predictions have."""
-    without_predictions: tuple[Any, ...] = ()
-    """Ids that only the ratings have."""
-
-    @property
-    def dropped(self) -> dict[str, int]:
-        """How many cases were left out, by reason; empty where none was."""
-        reasons = {
-            "without_ratings": len(self.without_ratings),
-            "without_predictions": len(self.without_predictions),
-        }
-        return {reason: count for reason, count in reasons.items() if count}
+    loose_ids: bool = False
+    """Whether another file may write the ids otherwise."""
 
 
 class Joined(NamedTuple):
@@ -157,7 +137,8 @@ def read_predictions(
                 "'probs', 'labels' (or 'ratings', or 'counts'), 'ids', 'groups', 'weights', "
                 "'class_names'"
             )
-        return _predictions_of_npz(read_npz(path), class_names, missing, exclusive, normalize)
+        how = exclusive, normalize, percent
+        return _predictions_of_npz(read_npz(path), class_names, missing, *how)
     file = open_table(path, delimiter=delimiter, encoding=encoding)
     columns = probability_columns(file, prob_prefix, prob_columns)
     names = class_names_of(columns, prob_prefix, class_names, exclusive)
@@ -181,8 +162,11 @@ def read_predictions(
     unused = unused_columns(file, used).get("a class", ())
     check_probabilities(probs, file.name, columns, table.ids, exclusive, unused)
     notes = (file.note,) if file.note else ()
+    notes = (*notes, *notes_on_columns(columns, names)) if exclusive else notes
     if group_column is None:
         notes = (*notes, *unused_patients(file, used))
+    if table.groups is not None:
+        notes = (*notes, *alike_note(table.groups.tolist(), "patients", file.name))
     ids = np.arange(1, len(probs) + 1) if table.ids is None and number_rows else table.ids
     return replace(table, probs=probs, ids=ids, notes=notes, columns=used)
 
@@ -230,7 +214,8 @@ def _predictions_of_table(
     if "group_column" in chosen:
         groups = as_ids(column("group_column"), where(chosen["group_column"]))
     if "weight_column" in chosen:
-        weights = as_numbers(column("weight_column"), where(chosen["weight_column"]))
+        others = [table.column(name) for name in prob_columns]
+        weights = as_weights(column("weight_column"), where(chosen["weight_column"]), others)
     if "label_column" in chosen:
         name = chosen["label_column"]
         codes = coding.codes(column("label_column"), where(name))
@@ -238,6 +223,8 @@ def _predictions_of_table(
         labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
     values = [as_numbers(table.column(name), where(name), percent=percent) for name in prob_columns]
     probs = np.stack(values, axis=1)
+    if percent:
+        refuse_fractions([table.column(name) for name in prob_columns], probs, file.name)
     return PredictionTable(probs, coding.class_names, file.name, ids, groups, weights, labels)
 
 
@@ -247,6 +234,7 @@ def _predictions_of_npz(
     missing: Collection[str],
     exclusive: bool,
     normalize: bool = False,
+    percent: bool = False,
 ) -> PredictionTable:
     if exclusive and "samples" in file.arrays and "probs" not in file.arrays:
         probs = file.get("samples", ndim=(2, 3)).mean(axis=0)
@@ -257,6 +245,8 @@ def _predictions_of_npz(
             f"{file.where('probs')}: must hold numbers for at least one case; "
             f"got dtype {probs.dtype}, shape {probs.shape}"
         )
+    if exclusive and probs.ndim == 2 and probs.shape[1] == 1:
+        probs = probs[:, 0]  # as one column of a table: the second of two classes
     num_classes = 2 if probs.ndim == 1 else probs.shape[1]
     own = file.class_names("class_names" if exclusive else "names")
     names = tuple(class_names or own or map(str, range(num_classes)))
@@ -264,6 +254,9 @@ def _predictions_of_npz(
     rows = len(probs)
     ids = file.ids_of(rows) if "ids" in file.arrays else None
     columns = [f"probs[{k}]" for k in range(num_classes)]
+    if percent:
+        probs = probs / 100
+        refuse_fractions((), probs, file.name)
     probs = normalized(probs) if normalize and exclusive and probs.dtype.kind == "f" else probs
     check_probabilities(probs, file.name, columns, ids, exclusive)
     labels = labels_of_npz(file, names, missing) if exclusive else None
@@ -284,8 +277,8 @@ def join(
     """Return predictions with the ratings of the same cases, in the order of the predictions.
 
     Ids are compared as they are; where one file has numbers and the other text, both are compared
-    as text (7 is "7", but not "007"). An id that only one file has is an error, unless
-    `allow_unmatched`; then it is left out and reported.
+    as text (7 is "7", but not "007", unless the predictions have `loose_ids`). An id that only one
+    file has is an error, unless `allow_unmatched`; then it is left out and reported.
     """
     if ratings is None:
         if predictions.labels is None:
@@ -319,7 +312,8 @@ def matched(
         raise InvalidInputError(
             f"{predictions.source}: must hold ids, by which {source} is joined to it"
         )
-    index = _positions(predictions.ids, ids)
+    loose = predictions.loose_ids
+    index = positions(predictions.ids, ids, loose=loose)
     known = index >= 0
     used = np.zeros(len(ids), bool)
     used[index[known]] = True
@@ -327,49 +321,9 @@ def matched(
         int(known.sum()),
         without_ratings=tuple(predictions.ids[~known].tolist()),
         without_predictions=tuple(ids[~used].tolist()),
+        loosely=int((positions(predictions.ids, ids) != index).sum()) if loose else 0,
     )
     if report.dropped and (not allow_unmatched or report.cases == 0):
-        raise _explain_unmatched(predictions, len(ids), source, report)
+        files = predictions.ids, predictions.source, ids, source
+        raise explain_unmatched(*files, report, loose=loose)
     return known, index[known], report
-
-
-def _positions(ids: Array, among: Array) -> NDArray[np.int64]:
-    """Return where each of `ids` stands in `among`, -1 where it does not."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    wanted, known = pa.array(ids), pa.array(among)
-    if wanted.type != known.type:
-        wanted, known = wanted.cast(pa.string()), known.cast(pa.string())
-    found = pc.index_in(wanted, value_set=known).fill_null(-1)
-    return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
-
-
-def _explain_unmatched(
-    predictions: PredictionTable, rated: int, source: str, report: JoinReport
-) -> InvalidInputError:
-    parts = []
-    for ids, of, present, absent in (
-        (report.without_ratings, len(predictions.probs), predictions.source, source),
-        (report.without_predictions, rated, source, predictions.source),
-    ):
-        if ids:
-            parts.append(
-                f"{len(ids)} of {of} cases of {present} are not in {absent} "
-                f"({listed(ids[:5], most=5)}{' …' if len(ids) > 5 else ''})"
-            )
-    way_out = "allow_unmatched leaves them out" if report.cases else "not one case is in both"
-    way_out += _written_otherwise(report.without_ratings, report.without_predictions)
-    return InvalidInputError(f"ids: {'; '.join(parts)}; {way_out}")
-
-
-def _written_otherwise(first: Sequence[Any], second: Sequence[Any]) -> str:
-    """Return in what way ids of two files are written differently, where some would match."""
-    texts = [[str(name) for name in ids] for ids in (first, second)]
-    for said, same in LOOSER.items():
-        loose = [{same(text): text for text in each} for each in texts]
-        for key, text in loose[0].items():
-            if key in loose[1]:
-                pair = f"{text!r} and {loose[1][key]!r}"
-                return f" ({pair} would match but for {said}: write the ids alike)"
-    return ""

@@ -6,15 +6,25 @@ Rows are counted as people count them: the first row below the column names is r
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.classes import ANSWERS, NO_RATING, as_text, codes_of_texts, is_whole, same_text
+from raterwise.classes import (
+    ANSWERS,
+    MEANS_NONE,
+    NO_RATING,
+    as_text,
+    codes_of_texts,
+    is_whole,
+    same_text,
+)
 from raterwise.errors import InvalidInputError
+from raterwise.io.numbers import all_match, plain_column, refuse_empty
 from raterwise.io.sources import listed
+from raterwise.io.texts import is_text
 from raterwise.labels import Labels
 from raterwise.rules import did_you_mean
 
@@ -24,69 +34,32 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 UNKNOWN = -2
-MEANS_NONE = re.compile(r"n/?an?|null|none|missing|unknown|[.?-]+|-[0-9]+", re.IGNORECASE)
-DECIMAL_COMMA = r"^[+-]?([0-9]+|[0-9]*,[0-9]+)([eE][+-]?[0-9]+)?$"
-MAYBE_THOUSANDS = r"^[+-]?([0-9]{1,3}|[1-9][0-9]{0,2},[0-9]{3})$"
-"""A column of nothing else could hold 1,234 for one thousand and more."""
-
-
-def as_numbers(column: pa.ChunkedArray, where: str, *, percent: bool = False) -> Array:
-    """Return a column of finite numbers: floats as they are, anything else as float64.
-
-    A column of decimal commas is read as such. With `percent` 75 and 75% are 0.75.
-    """
-    import pyarrow as pa
-
-    column = _plain(column)
-    _refuse_empty(column, where)
-    kind = column.type
-    if _is_text(kind):
-        numbers = _parsed(column, where, percent)
-    elif pa.types.is_floating(kind):
-        numbers = column.to_numpy()
-    elif pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        numbers = column.cast(pa.float64(), safe=False).to_numpy()
-    else:
-        raise InvalidInputError(f"{where}: must hold numbers; it holds {kind}")
-    finite = np.isfinite(numbers)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
-        raise InvalidInputError(
-            f"{where}: must hold finite numbers; row {row + 1} is {numbers[row]}"
-        )
-    return numbers / 100 if percent else numbers
-
-
-def as_whole_numbers(column: pa.ChunkedArray, where: str) -> NDArray[np.int64]:
-    """Return a column of whole numbers, none of them negative."""
-    numbers = as_numbers(column, where)
-    bad = (numbers < 0) | (numbers != np.floor(numbers))
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise InvalidInputError(
-            f"{where}: must hold whole numbers from 0; row {row + 1} is {numbers[row]:g}"
-        )
-    return numbers.astype(np.int64)
+SHORTENED = re.compile(r"\d([.,]\d+)?E\+\d+")
+"""How spreadsheets show long numbers: their last digits are lost."""
 
 
 def as_ids(column: pa.ChunkedArray, where: str) -> Array:
     """Return a column of ids: whole numbers as integers, text as Python strings.
 
     Where all are 1.0, 2.0, 3.0, as pandas writes whole numbers in a column that had gaps, they are
-    1, 2, 3.
+    1, 2, 3. Days become text, 2024-12-31.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = _plain(column)
-    _refuse_empty(column, where)
-    if _is_text(column.type) and _all_match(column, r"^-?[0-9]+\.0+$"):
+    column = plain_column(column)
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    refuse_empty(column, where)
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.string())
+    if is_text(column.type) and all_match(column, r"^-?[0-9]+\.0+$"):
         column = pc.replace_substring_regex(column, r"\.0+$", "")
     elif pa.types.is_floating(column.type):
         numbers = column.cast(pa.float64())
         if pc.all(pc.equal(numbers, pc.floor(numbers))).as_py():
             column = numbers.cast(pa.int64(), safe=False)
-    if not (pa.types.is_integer(column.type) or _is_text(column.type)):
+    if not (pa.types.is_integer(column.type) or is_text(column.type)):
         raise InvalidInputError(f"{where}: must hold text or whole numbers; it holds {column.type}")
     return np.asarray(column.to_numpy())
 
@@ -105,9 +78,14 @@ def refuse_repeats(ids: Array, where: str) -> None:
     often = counted.filter(pc.greater(counted.field("counts"), 1))
     if len(often):
         names = often.field("values").to_pylist()
+        way = "keep one row of each, or give every row an id of its own"
+        if any(SHORTENED.fullmatch(str(name)) for name in names):
+            way = (
+                "a spreadsheet shortened the numbers: format the ids as text and export them again"
+            )
         raise InvalidInputError(
             f"{where}: every case must have one row; these have more: {listed(names, most=5)} "
-            "(keep one row of each, or give every row an id of its own)"
+            f"({way})"
         )
 
 
@@ -156,7 +134,7 @@ def different_texts(
 
 
 def _way_out(
-    text: str, rated: Sequence[str], class_names: Sequence[str], known: Collection[str]
+    text: str, rated: Sequence[str], class_names: Sequence[str], known: Mapping[str, int]
 ) -> str:
     """Return which option takes a text that is no class, where one does; others are `known`."""
     if MEANS_NONE.fullmatch(text):
@@ -164,24 +142,37 @@ def _way_out(
     if text.casefold() in {name.casefold() for name in class_names}:
         return " (ignore_case=True takes upper and lower case for the same)"
     words = [word for word in rated if not MEANS_NONE.fullmatch(word)]
-    answers = sorted(
-        (word for word in words if word.lower() in ANSWERS), key=lambda w: ANSWERS[w.lower()]
-    )
-    if len(class_names) == len(answers) == 2 and not {*answers} & {*class_names, *known}:
-        others = ",".join(word for word in words if word not in answers)
-        neither = f', missing="{others}" leaves out the others' if others else ""
-        named = f'class_names="{",".join(answers)}" names the classes as the ratings do'
-        return f" ({named}{neither})"
+    others = [word for word in words if word not in known]
+    if class_names[0] == f"not {class_names[-1]}" and len(others) == 1 and 0 not in known.values():
+        return f' (class_names="{text},{class_names[1]}" names the classes as the ratings do)'
+    if len(class_names) == 2 and (way := _answers_named(words, class_names, known)):
+        return way
     if len(words) == len(class_names) and not set(words) & set(class_names):
         return (
             f' (class_names="{",".join(sorted(words))}" names the classes as the ratings do, in '
             "the order of the probabilities: put them right)"
         )
     meant = did_you_mean(text, class_names)
-    alone = all(word == text or word in known for word in rated)
-    if not meant and alone and not is_whole(text) and " " not in text:
+    if not meant and is_whole(text) and any(word in class_names for word in words):
+        return " (names and codes are mixed: write names)"
+    if not meant and others == [text] and not is_whole(text):
         return _if_no_rating(text)
     return meant
+
+
+def _answers_named(words: Sequence[str], class_names: Sequence[str], known: Collection[str]) -> str:
+    """Return how to name two classes as raters answer, where they answer yes and no."""
+    answers = sorted(
+        (word for word in words if word.lower() in ANSWERS), key=lambda w: ANSWERS[w.lower()]
+    )
+    meanings = {ANSWERS[word.lower()] for word in answers}
+    if meanings != {0, 1} or {*answers} & {*class_names, *known}:
+        return ""
+    others = ",".join(word for word in words if word not in answers)
+    neither = f', missing="{others}" leaves out the others' if others else ""
+    if len(answers) > 2:  # in several spellings
+        return f' (class_names="no,yes" takes {", ".join(answers)} for no and yes{neither})'
+    return f' (class_names="{",".join(answers)}" names the classes as the ratings do{neither})'
 
 
 def as_yes_or_no(
@@ -217,7 +208,7 @@ def _texts_by_row(column: pa.ChunkedArray, where: str) -> tuple[list[str], NDArr
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = _plain(column)
+    column = plain_column(column)
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
         raise InvalidInputError(f"{where}: must hold text or numbers; it holds {column.type}")
     encoded = pc.dictionary_encode(column.combine_chunks())
@@ -238,87 +229,6 @@ def labels_of_codes(codes: NDArray[np.int64], class_names: Sequence[str]) -> Lab
     if codes.shape[1] == 1 and (codes >= 0).all():
         return Labels.from_classes(codes[:, 0], num_classes=num_classes, class_names=class_names)
     return Labels.from_ratings(codes, num_classes=num_classes, class_names=class_names)
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column without its dictionary, as pandas' categories come, or other packing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    elif pa.types.is_run_end_encoded(column.type):
-        column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks])
-    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
-
-
-def _refuse_empty(column: pa.ChunkedArray, where: str) -> None:
-    """Raise an error that names the first row of a column that is empty, if any is."""
-    import pyarrow.compute as pc
-
-    if not column.null_count:
-        return
-    first = int(pc.index(column.is_null(), True).as_py())
-    at_end = first == len(column) - column.null_count
-    hint = " (if the last rows are no cases, delete them)" if at_end else ""
-    raise InvalidInputError(f"{where}: must not be empty; row {first + 1} is{hint}")
-
-
-def _parsed(column: pa.ChunkedArray, where: str, percent: bool = False) -> Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    if percent:
-        trimmed = pc.replace_substring_regex(trimmed, r"\s*%$", "")
-    try:
-        return np.asarray(trimmed.cast(pa.float64()).to_numpy())
-    except pa.ArrowInvalid:
-        row, text = _first_not_a_number(trimmed)
-    if _all_match(trimmed, DECIMAL_COMMA) and not _all_match(trimmed, MAYBE_THOUSANDS):
-        with_points = pc.replace_substring(trimmed, ",", ".")
-        return np.asarray(with_points.cast(pa.float64()).to_numpy())
-    hint = ""
-    if text.count(",") == 1 and _is_number(text.replace(",", ".")):
-        hint = " (a decimal comma; write a decimal point)"
-    elif text.endswith("%") and _is_number(text[:-1].replace(",", ".")):
-        hint = " (percent=True takes percentages)"
-    elif MEANS_NONE.fullmatch(text):
-        hint = " (leave out the cases without a number)"
-    raise InvalidInputError(f"{where}: must hold numbers; row {row} is {text!r}{hint}")
-
-
-def _all_match(column: pa.ChunkedArray, pattern: str) -> bool:
-    import pyarrow.compute as pc
-
-    return bool(pc.all(pc.match_substring_regex(column, pattern)).as_py())
-
-
-def _first_not_a_number(column: pa.ChunkedArray) -> tuple[int, str]:
-    import pyarrow as pa
-
-    for row, value in enumerate(column, start=1):
-        try:
-            value.cast(pa.float64())
-        except pa.ArrowInvalid:
-            return row, str(value.as_py())
-    raise AssertionError("a column that cannot be cast has a value that cannot")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _classes_in_words(class_names: Sequence[str], values: list[str]) -> str:

@@ -15,6 +15,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import check_fits
 from raterwise.io.image_files import imaging_module
 from raterwise.io.layouts import RatingColumns, columns_beside
+from raterwise.io.numbers import as_numbers, as_weights, as_whole_numbers
 from raterwise.io.probabilities import (
     check_probabilities,
     class_names_of,
@@ -23,7 +24,7 @@ from raterwise.io.probabilities import (
 )
 from raterwise.io.ratings import Coding
 from raterwise.io.sources import TableFile, existing_file, listed, matching_files
-from raterwise.io.values import as_ids, as_numbers, as_whole_numbers
+from raterwise.io.values import as_ids
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.variables import Variable, variables_of
@@ -275,7 +276,7 @@ def read_part(
             labels = replace(labels, ratings=ratings)
     weights = None
     if columns.weight is not None:
-        weights = as_numbers(held[columns.weight], where(columns.weight))
+        weights = as_weights(held[columns.weight], where(columns.weight))
     confidence = None
     if columns.confidence is not None:
         confidence = as_numbers(held[columns.confidence], where(columns.confidence))

@@ -1,0 +1,257 @@
+"""Tables as hospitals export them, tried by hand: each is right, or the message says what to type.
+
+As in `test_messy_files`, whose four nodules these tables hold.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import raterwise as rw
+from raterwise.cli.app import app
+
+P = "case,prob_benign,prob_malignant\nn1,0.75,0.25\nn2,0.5,0.5\nn3,0.125,0.875\nn4,1,0\n"
+LONG = (
+    "case,reader,label\nn1,A,benign\nn1,B,malignant\nn2,A,malignant\nn2,B,malignant\n"
+    "n3,A,malignant\nn4,A,benign\nn4,B,benign\n"
+)
+WIDE = "case,reader_1,reader_2\nn1,0,1\nn2,1,1\nn3,1,\nn4,0,0\n"
+ONE = "case,prob_malignant,y\nn1,0.25,0\nn2,0.5,1\nn3,0.875,1\nn4,0,0\n"
+# By hand, as in test_messy_files: each case once, its ratings in equal parts; and one label each.
+BRIER = ((1 / 16 + 9 / 16) / 2 + 1 / 4 + 1 / 64) / 4
+BRIER_ONE = (1 / 16 + 1 / 4 + 1 / 64) / 4
+BOTH, ALONE = "p.csv --ratings r.csv --per case", "p.csv --label-column y"
+
+
+def german(text: str) -> str:
+    """Return a table as a German spreadsheet writes it."""
+    return text.replace(",", ";").replace(".", ",")
+
+
+def ids(text: str, form: str) -> str:
+    """Return a table whose cases n1, n2, … are written otherwise."""
+    return re.sub(r"\bn(\d)", lambda found: form.format(int(found[1])), text)
+
+
+def run(folder: Path, command: str) -> tuple[int, str]:
+    """Run a command in a folder; return its exit code and what it says."""
+    found = CliRunner().invoke(app, shlex.split(command))
+    return found.exit_code, " ".join(found.output.split())
+
+
+def evaluated(folder: Path, options: str) -> tuple[int, str]:
+    """Evaluate the tables of a folder."""
+    return run(folder, f"evaluate {options} --metrics brier --resamples 0 --out results.json")
+
+
+RIGHT: dict[str, tuple[str | bytes, str | bytes, str]] = {
+    "titles above the names": ("Export 2024\nSt. Anna\n\n" + P, LONG, BOTH),
+    "titles with all delimiters": ("Export vom 01.02.2024;;\n;;\n" + german(P), LONG, BOTH),
+    "titles above the ratings": (P, "Reader study,,\n" + LONG, BOTH),
+    "empty rows among others": (P.replace("n3", ",,\nn3"), LONG, BOTH),
+    "UTF-32": (P.encode("utf-32"), LONG, BOTH),
+    "percent with a hard blank": (
+        P.replace("0.75,0.25", "75\u00a0%,25\u00a0%").replace("0.5,0.5", "50 %,50 %")
+        .replace("0.125,0.875", "12.5%,87.5%").replace("1,0\n", "100%,0%\n"),
+        LONG, f"{BOTH} --percent",
+    ),
+    "letters in two normal forms": (ids(P, "Mu\u0308ller{}"), ids(LONG, "M\u00fcller{}"), BOTH),
+    "marks without a width": (P, ids(LONG, "\u200bn{}"), BOTH),
+    "one file of Windows, one of UTF-8": (
+        ids(P, "nä{}").encode("cp1252"), ids(LONG, "nä{}"), f"{BOTH} --encoding cp1252"
+    ),
+    "counts of classes in capitals": (
+        P, "case,count_Benign,count_Malignant\nn1,1,1\nn2,0,2\nn3,0,1\nn4,2,0\n", BOTH
+    ),
+    "blanks in a list": (P, LONG, f"{BOTH} --class-names 'benign, malignant'"),
+    "yes and no beside a risk": (
+        "case,risk\nn1,0.25\nn2,0.5\nn3,0.875\nn4,0\n",
+        LONG.replace("benign", "no").replace("malignant", "Yes"), f"{BOTH} --prob-columns risk",
+    ),
+    "German answers": (
+        "case,prob_malignant\nn1,0.25\nn2,0.5\nn3,0.875\nn4,0\n",
+        LONG.replace("benign", "Nein").replace("malignant", "Ja"), BOTH,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tables", RIGHT.values(), ids=RIGHT)
+def test_read_rightly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tables: tuple[str | bytes, str | bytes, str]
+) -> None:
+    """What an export has around the table changes no number."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in zip(("p.csv", "r.csv"), tables, strict=False):
+        Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    code, said = evaluated(tmp_path, tables[2])
+    assert code == 0, said
+    assert rw.Results.from_json("results.json")["brier"].value == pytest.approx(BRIER, rel=1e-12)
+
+
+MESSAGES: dict[str, tuple[str, str, str, str, str]] = {
+    "fractions as percentages": (
+        ONE, "", f"{ALONE} --percent", "largest probability of p.csv is 0.875", ALONE
+    ),
+    "the first class alone": (
+        ONE.replace("prob_malignant", "prob_0"), "", ALONE, "--class-names 0,1 for that of 1",
+        f"{ALONE} --class-names 0,1",
+    ),
+    "a majority among the readers": (
+        P, WIDE.replace("\n", ",1\n").replace("reader_2,1", "reader_2,reader_majority"), BOTH,
+        "'reader_majority' may be none; --rater-columns reader_1,reader_2",
+        f"{BOTH} --rater-columns reader_1,reader_2",
+    ),
+    "how sure each reader was": (
+        P, "case,reader_1,reader_1_sure,reader_2\nn1,0,1,1\nn2,1,1,1\nn3,1,0,\nn4,0,1,0\n", BOTH,
+        "'reader_1_sure' may be none; --rater-columns reader_1,reader_2",
+        f"{BOTH} --rater-columns reader_1,reader_2",
+    ),
+    "a reader named twice": (
+        P, WIDE, f"{BOTH} --rater-columns reader_1,reader_1", "'reader_1' is there twice", BOTH
+    ),
+    "the other class in words": (
+        "case,prob_malignant\nn1,0.25\nn2,0.5\nn3,0.875\nn4,0\n", LONG, BOTH,
+        "--class-names benign,malignant names", f"{BOTH} --class-names benign,malignant",
+    ),
+    "answers in several spellings": (
+        P, LONG.replace("A,malignant", "A,1").replace("B,malignant", "B,positive")
+        .replace("benign", "no"), BOTH, "--class-names no,yes takes",
+        f"{BOTH} --class-names no,yes",
+    ),
+    "words for no rating": (
+        P, LONG + "n3,B,not assessable\n", BOTH, '--missing "not assessable"',
+        f"{BOTH} --missing 'not assessable'",
+    ),
+    "ids in capitals with an ending": (
+        ids(P, "IMG_00{}.PNG"), ids(LONG, "img-{}"), BOTH, "upper and lower case .*--loose-ids",
+        f"{BOTH} --loose-ids",
+    ),
+    "columns called after readers": (
+        P, WIDE.replace("reader_1,reader_2", "Dr Smith,Dr Lee"), BOTH,
+        '--rater-columns "Dr Smith,Dr Lee"', f"{BOTH} --rater-columns 'Dr Smith,Dr Lee'",
+    ),
+    "counts called n_": (
+        P, "case,n_benign,n_malignant\nn1,1,1\nn2,0,2\nn3,0,1\nn4,2,0\n", BOTH,
+        "--count-columns n_benign,n_malignant", f"{BOTH} --count-columns n_benign,n_malignant",
+    ),
+    "names again": (P + P, LONG, BOTH, "row 5 repeats the names of the columns; delete", ""),
+    "a line below": (P + "Exported by PACS\n", LONG, BOTH, "if this one is no case, delete", ""),
+    "a total": (P + "Total,2.4,1.6\n", LONG, BOTH, "if the last row is no case, delete it", ""),
+    "a bound": (P.replace("1,0\n", ">0.99,0\n"), LONG, BOTH, "a bound; write a number", ""),
+    "some with a percent sign": (
+        P.replace("0.75,0.25", "75%,25%"), LONG, f"{BOTH} --percent", "row 2, '0.5', has none", ""
+    ),
+    "a thousand or a fraction in German": (
+        "case;prob_m;w;y\nn1;0,25;1.234;0\nn2;0,5;12;1\n", "", f"{ALONE} --weight-column w",
+        "1.234 may be a thousand or a fraction", "",
+    ),
+    "thousands": (
+        'case,prob_m,w,y\nn1,0.25,"1,234.5",0\n', "", f"{ALONE} --weight-column w",
+        "without a sign between the thousands", "",
+    ),
+    "a negative weight": (
+        "case,prob_m,w,y\nn1,0.25,-1,0\nn2,0.5,1,1\n", "", f"{ALONE} --weight-column w",
+        "'w': weights must not be negative; row 1 is -1", "",
+    ),
+    "ids that a spreadsheet shortened": (
+        ids(P, "1.2345{}E+11"), LONG, BOTH, "a spreadsheet shortened the numbers", ""
+    ),
+    "a row per class": (
+        "case,class,probability\nn1,benign,0.75\n", LONG, BOTH, "one column per class are", ""
+    ),
+    "a row per rater": (
+        P, "reader,n1,n2\nA,benign,malignant\n", BOTH, "turn the table, a row per case", ""
+    ),
+    "a web page": ("<html><table></table></html>", LONG, BOTH, "is not CSV but a web page", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MESSAGES.values(), ids=MESSAGES)
+def test_messages_say_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: tuple[str, str, str, str, str]
+) -> None:
+    """No number of a doubtful table; what the message offers gives the right one."""
+    predictions, ratings, options, message, fix = case
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text(predictions, encoding="utf-8")
+    Path("r.csv").write_text(ratings, encoding="utf-8")
+    code, said = evaluated(tmp_path, options)
+    assert code == 2 and re.search(message, said), said
+    assert not Path("results.json").exists()
+    if fix:
+        code, said = evaluated(tmp_path, fix)
+        assert code == 0, said
+        want = BRIER_ONE if "--label-column" in fix else BRIER
+        assert rw.Results.from_json("results.json")["brier"].value == pytest.approx(want, rel=1e-12)
+
+
+def test_loose_ids_must_tell_cases_apart(tmp_path: Path) -> None:
+    """Two ids of one file that would become one are refused, not merged."""
+    (tmp_path / "p.csv").write_text("case,prob_1\nn1,0.5\nN1.png,0.5\n")
+    (tmp_path / "r.csv").write_text("case,reader_1\nn1,0\nN1.png,1\n")
+    with pytest.raises(rw.InvalidInputError, match=r"'n1' and 'N1\.png' would be the same"):
+        rw.read_cases(tmp_path / "p.csv", tmp_path / "r.csv", loose_ids=True)
+
+
+def test_names_that_may_be_one_are_told(tmp_path: Path) -> None:
+    """Raters and patients that differ in capitals alone count as two, and a note says so."""
+    (tmp_path / "p.csv").write_text("case,pat,prob_1\nn1,7,0.5\nn2,7.0,0.5\n")
+    (tmp_path / "r.csv").write_text("case,reader,label\nn1,A,0\nn2,a,1\n")
+    found = rw.read_cases(tmp_path / "p.csv", tmp_path / "r.csv", group_column="pat")
+    assert any("'A' and 'a' count as two raters" in note for note in found.notes)
+    assert any("'7' and '7.0' count as two patients" in note for note in found.notes)
+
+
+def test_agreement_takes_no_missing_rating_for_a_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N/A, and the same class in other letters, are refused with the option that takes them."""
+    monkeypatch.chdir(tmp_path)
+    Path("r.csv").write_text("case,reader_1,reader_2\na,x,x\nb,y,N/A\nc,y,x\nd,X,x\n")
+    words = "agreement r.csv --resamples 0 --out o.json"
+    code, said = run(tmp_path, words)
+    assert code == 2 and "--missing N/A" in said
+    code, said = run(tmp_path, f"{words} --missing N/A")
+    assert code == 2 and "--ignore-case" in said
+    assert run(tmp_path, f"{words} --missing N/A --ignore-case")[0] == 0
+    assert json.loads(Path("o.json").read_text(encoding="utf-8"))["class_names"] == ["x", "y"]
+
+
+def test_sheets_with_titles_and_days(tmp_path: Path) -> None:
+    """The first sheet is empty, the second has a title, and its ids are days."""
+    days = pd.to_datetime(["2024-01-01", "2024-01-02"])
+    rows = pd.DataFrame({"case": days, "prob_a": [0.5, 1.0], "prob_b": [0.5, 0.0]})
+    with pd.ExcelWriter(tmp_path / "p.xlsx") as book:
+        pd.DataFrame().to_excel(book, sheet_name="empty", index=False)
+        rows.to_excel(book, sheet_name="cases", index=False, startrow=2)
+        book.sheets["cases"].cell(1, 1, "Export")
+    (tmp_path / "r.csv").write_text("case,reader_1\n2024-01-02,a\n2024-01-01,b\n")
+    found = rw.read_cases(tmp_path / "p.xlsx", tmp_path / "r.csv")
+    assert found.labels.majority().tolist() == [1, 0]
+    assert any("only the sheet 'cases' was read" in note for note in found.notes)
+    assert any("above the column names was not read: 'Export'" in note for note in found.notes)
+
+
+def test_arrays_of_other_machines(tmp_path: Path) -> None:
+    """Big-endian numbers, one column (N, 1) and percentages in NPZ are read as in tables."""
+    file = tmp_path / "p.npz"
+    risk = np.array([[25.0], [50.0], [87.5], [0.0]])
+    np.savez(file, probs=risk.astype(">f8"), labels=np.array([0, 1, 1, 0], ">i4"))
+    found = rw.evaluate(rw.read_cases(file, percent=True), metrics="brier", resamples=0)
+    assert found["brier"].value == pytest.approx(BRIER_ONE, rel=1e-12)
+
+
+def test_names_do_not_steer_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Escape sequences in a file do not reach the screen."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text(ONE.replace("prob_malignant", "prob_\x1b]0;x\x07m"), encoding="utf-8")
+    code, said = evaluated(tmp_path, ALONE)
+    assert code == 0 and "\x1b" not in said and "\x07" not in said
