@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import zipfile
 from pathlib import Path
@@ -29,8 +28,8 @@ def read_sheet(path: Path) -> tuple[pa.Table, str]:
     try:
         with zipfile.ZipFile(path) as archive:
             check_fits(sum(info.file_size for info in archive.infolist()), path.name)
-        book = load_workbook(path, read_only=True, data_only=True)
-        with contextlib.closing(book):
+        with path.open("rb") as file:  # openpyxl leaves a bad one open
+            book = load_workbook(file, read_only=True, data_only=True)
             titles = list(book.sheetnames)
             rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
     except InvalidInputError:
