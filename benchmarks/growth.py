@@ -11,7 +11,8 @@ minute, larger sizes are not tried. A run goes on where it was stopped (--out), 
 are not installed are left out, so that several environments may write into one file.
 
 The probabilities are uniform and the outcome has the probability 0.5 + 0.7 (p - 0.5):
-over-confident by 0.075 on average, and by 0.075 - 0.3 / 900 = 0.07467 in 15 bins, one of which is around 0.5.
+over-confident by 0.075 on average, and by 0.075 - 0.3 / 900 = 0.07467 in 15 bins, one of which
+is around 0.5.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 `prepare = PEERS[name].make(bins)` imports the library; `call = prepare(p, y)` puts the
 probabilities of the positive class (float32 or float64) and the labels (0 or 1, int64) into the
-form that the library likes best; `call()` is what is measured. Their own defaults decide everything else.
+form that the library likes best; `call()` is what is measured. Their own defaults decide
+everything else.
 """
 
 from __future__ import annotations

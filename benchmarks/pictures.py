@@ -1,4 +1,4 @@
-"""Pictures of what was measured: SVG without a background, in tones that light and dark pages bear."""
+"""Pictures of what was measured: SVG without a background, for light and for dark pages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def drawn(
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    given: dict[str, Any] = dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color"), GREY)  # fmt: skip
+    inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    given: dict[str, Any] = dict.fromkeys((*inked, "grid.color"), GREY)
     given |= {"svg.fonttype": "none", "svg.hashsalt": "raterwise", "font.size": 9}
     given |= {"axes.grid": True, "grid.alpha": 0.25, "axes.spines.top": False}
     given |= {"axes.spines.right": False, "font.family": "sans-serif"}

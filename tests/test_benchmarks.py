@@ -78,7 +78,7 @@ def test_every_figure_is_drawn_once_and_told(tmp_path: Path) -> None:
 
 
 def test_a_measurement_is_of_what_is_called() -> None:
-    """A child tells the value of the cases; a limit that it met is said, larger sizes are not tried."""
+    """A child tells the value of the cases, by hand the same; what breaks it is told."""
     from benchmarks import growth
 
     p, y = growth.cases(1000)
