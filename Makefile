@@ -39,7 +39,7 @@ types: $(VENV)/installed-dev ## Check the types of src and experiments (mypy, st
 unit: $(VENV)/installed-dev ## Run the tests and the examples in the documentation (pytest)
 	$(PY) -m pytest -n $(WORKERS) $(ARGS)
 
-test-lowest: ## Run the tests with the lowest versions that pyproject.toml allows (torch's excepted)
+test-lowest: ## Run the tests with the lowest versions that pyproject.toml allows (torch: that of constraints.txt)
 	"$(PYTHON)" -m venv --clear $(LOWEST_VENV)
 	$(LOWEST_PY) -m pip install --quiet --disable-pip-version-check packaging
 	$(LOWEST_PY) tools/lowest.py > $(LOWEST_VENV)/lowest.txt

@@ -16,8 +16,14 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "calibrators": ("Post-hoc calibrators", ("netcal", "probmetrics")),
     "memory": ("Everything at once: time, and memory beyond the predictions", ()),
     "stream": ("A stream with intervals, against a bare read of its row groups", ()),
+    "growth": ("Time and memory from 10^3 to 10^8 cases, against ten libraries", ()),
+    "accuracy": ("Every estimator of the calibration error against a known truth", ()),
+    "traps": ("Who gets the easy answers right", ()),
     "segmentation": ("Volumes that several raters outlined", ()),
 }
+
+DRAWN = {"growth", "accuracy"}
+"""Those that make a picture of docs/images besides their table."""
 
 
 def main() -> None:
@@ -35,7 +41,8 @@ def main() -> None:
             print(f"left out: needs {' and '.join(missing)}")
             continue
         script = Path(__file__).with_name(f"{part}.py")
-        subprocess.run([sys.executable, "-P", str(script)], check=True)
+        drawn = ["--report"] if part in DRAWN else []
+        subprocess.run([sys.executable, "-P", str(script), *drawn], check=True)
 
 
 if __name__ == "__main__":

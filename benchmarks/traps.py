@@ -2,21 +2,32 @@
 
 python -P benchmarks/traps.py
 
-Prints a row for every library that is installed: torchmetrics, MONAI, netcal, calzone,
-uncertainty-calibration. The table in docs/traps.md is of two environments, since not all of them
-can be installed together.
+Prints a row for every library of peers.py that is installed and has such a number. docs/traps.md
+has the table.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-Ece = Callable[[Any, Any], float]
-MANY = 20_000_000
+try:
+    from benchmarks.peers import PEERS, Prepare
+except ImportError:  # run as a script with -P
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    from peers import PEERS, Prepare
+
+BINS, MANY = 10, 20_000_000
+OTHERS = {
+    *("raterwise, interval", "raterwise, file", "raterwise, smooth", "relplot", "PyCalEva"),
+    "TensorFlow Probability",
+}
+"""Of another number: the top label, equal-mass groups, a smooth error."""
 
 
 def traps() -> dict[str, tuple[Any, Any]]:
@@ -37,64 +48,22 @@ def traps() -> dict[str, tuple[Any, Any]]:
     }
 
 
-def libraries() -> Iterator[tuple[str, Ece]]:
-    """Yield the libraries that are installed, each with its own call."""
-    import importlib
-
-    for make in (ours, torchmetrics, monai, netcal, calzone, uncertainty_calibration):
-        try:
-            yield make.__name__, make(importlib.import_module)
-        except ImportError:
-            continue
+def order(prepare: Prepare) -> str:
+    """Return by how much the value of a million float32 cases moves when they are sorted."""
+    random = np.random.default_rng(0)
+    p = random.beta(0.3, 0.3, 10**6).astype(np.float32)
+    y = (random.random(10**6) < p).astype(np.int64)
+    rows = np.argsort(p)
+    return f"{abs(prepare(p, y)() - prepare(p[rows], y[rows])()):.0e}"
 
 
-def ours(load: Callable[[str], Any]) -> Ece:
-    """Return the call of raterwise."""
-    rw = load("raterwise")
-    return lambda p, y: rw.ece(p, y, bins=10, question="positive")
-
-
-def torchmetrics(load: Callable[[str], Any]) -> Ece:
-    """Return the call of torchmetrics."""
-    torch, functional = load("torch"), load("torchmetrics.functional.classification")
-    measure = functional.binary_calibration_error
-    return lambda p, y: measure(torch.tensor(p), torch.tensor(y), n_bins=10)
-
-
-def monai(load: Callable[[str], Any]) -> Ece:
-    """Return the call of MONAI: one image, the class 1."""
-    torch, metrics = load("torch"), load("monai.metrics")
-
-    def measure(p: Any, y: Any) -> float:
-        metric = metrics.CalibrationErrorMetric(num_bins=10, include_background=False)
-        given = [torch.tensor(np.stack([1 - a, a]))[None, :, :, None] for a in (p, y)]
-        metric(*given)
-        return float(metric.aggregate().item())
-
-    return measure
-
-
-def netcal(load: Callable[[str], Any]) -> Ece:
-    """Return the call of netcal."""
-    metrics = load("netcal.metrics")
-    return lambda p, y: metrics.ECE(10).measure(p, y)
-
-
-def calzone(load: Callable[[str], Any]) -> Ece:
-    """Return the call of calzone."""
-    made = load("calzone.metrics").CalibrationMetrics(class_to_calculate=1, num_bins=10)
-
-    def measure(p: Any, y: Any) -> float:
-        both = np.stack([1 - p, p], axis=1)
-        return float(made.calculate_metrics(y, both, metrics=["ECE-H"])["ECE-H"])
-
-    return measure
-
-
-def uncertainty_calibration(load: Callable[[str], Any]) -> Ece:
-    """Return the call of uncertainty-calibration, which takes minutes for many cases."""
-    calibration = load("calibration")
-    return lambda p, y: calibration.get_ece(p, y, num_bins=10) if len(p) < MANY else np.nan
+def told(call: Callable[[], float | str]) -> str:
+    """Return the value, or the beginning of the complaint."""
+    try:
+        found = call()
+    except (AssertionError, ValueError) as error:
+        return str(error).splitlines()[0][:40]
+    return found if isinstance(found, str) else f"{found:.4g}"
 
 
 def main() -> None:
@@ -102,15 +71,16 @@ def main() -> None:
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     found = traps()
-    print("| | " + " | ".join(found) + " |")
-    for name, measure in libraries():
-        cells = []
-        for p, y in found.values():
-            try:
-                cells.append(f"{float(measure(p, y)):.4g}")
-            except (AssertionError, ValueError) as error:
-                cells.append(str(error).splitlines()[0][:40])
-        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+    print("| | " + " | ".join([*found, "order of 10^6 cases"]) + " |")
+    for name, peer in PEERS.items():
+        try:
+            prepare = peer.make(BINS) if name not in OTHERS else None
+        except ImportError:
+            continue
+        if prepare is not None:
+            cells = [told(lambda: prepare(p, y)()) for p, y in found.values()]  # noqa: B023
+            cells.append(told(lambda: order(prepare)))  # noqa: B023
+            print(f"| {name} {peer.version} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

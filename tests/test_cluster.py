@@ -49,7 +49,11 @@ def client() -> Iterator[Any]:
     """Give a client of two worker processes on this machine."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # 8787 may be another run's
         ) as cluster,
         distributed.Client(cluster) as own,
     ):

@@ -197,7 +197,12 @@ def test_the_python_of_a_page(page: Path, here: Path, monkeypatch: pytest.Monkey
     if "distributed" in text:
         distributed = pytest.importorskip("distributed", reason="Dask is not installed")
         own, cluster = distributed.Client, distributed.LocalCluster
-        small = {"processes": False, "dashboard_address": None, "n_workers": 1}
+        small = {
+            "processes": False,
+            "dashboard_address": None,
+            "n_workers": 1,
+            "scheduler_kwargs": {"dashboard_address": "127.0.0.1:0"},
+        }
         monkeypatch.setattr("dask.distributed.Client", lambda at: own(
             cluster(**small) if isinstance(at, str) else at))  # fmt: skip
         monkeypatch.setattr("dask.distributed.LocalCluster", lambda **_: cluster(**small))

@@ -1,6 +1,7 @@
 """Print the lowest versions that pyproject.toml allows, as constraints for pip.
 
 python tools/lowest.py > lowest.txt
+python tools/lowest.py --torch > lowest.txt    # torch's as well, which brings gigabytes of CUDA
 """
 
 from __future__ import annotations
@@ -11,29 +12,37 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
-# Tools that check or build, which no user of the package has; and torch with what goes with it,
-# whose early wheels bring gigabytes: those are the newest.
-FREE = {
-    *("raterwise", "hatchling", "mypy", "ruff", "selenium", "pytest", "pytest-xdist"),
-    *("torch", "torchmetrics", "monai"),
-}
+ROOT = Path(__file__).resolve().parents[1]
+# Tools that check or build, which no user of the package has.
+FREE = {"raterwise", "hatchling", "mypy", "ruff", "selenium", "pytest", "pytest-xdist"}
 
 
-def lowest() -> list[str]:
-    """Return NAME==VERSION for every requirement with a lower bound, the extras' included."""
-    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *(one for name, each in extras.items()
-              if name not in ("docs", "release") for one in each)]  # fmt: skip
+def lowest(torch: bool = False) -> list[str]:
+    """Return NAME==VERSION for every requirement with a lower bound, the extras' included.
+
+    Old builds of torch for the CPU are not on the package index, so torch is the one of
+    constraints.txt unless its lowest is asked for.
+    """
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)["project"]
+    wanted = list(project["dependencies"])
+    for name, extra in project["optional-dependencies"].items():
+        wanted += extra if name not in ("docs", "release") else []
     found = {}
-    for text in wanted:
-        need = Requirement(text)
+    for need in map(Requirement, wanted):
         bounds = [one.version for one in need.specifier if one.operator == ">="]
         if need.name not in FREE and bounds:
             found[need.name] = bounds[0]
+    if not torch:
+        found["torch"] = usual("torch")
     return [f"{name}=={version}" for name, version in sorted(found.items())]
 
 
+def usual(name: str) -> str:
+    """Return the version that constraints.txt has."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return next(line.split("==")[1] for line in lines if line.startswith(f"{name}=="))
+
+
 if __name__ == "__main__":
-    sys.stdout.write("\n".join(lowest()) + "\n")
+    sys.stdout.write("\n".join(lowest("--torch" in sys.argv)) + "\n")

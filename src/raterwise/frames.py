@@ -51,12 +51,12 @@ def _native(values: Any, name: str) -> Any:
         values = pa.chunked_array([values])
     try:
         found = nw.from_native(values, pass_through=True, allow_series=True)
+        if isinstance(found, nw.LazyFrame):  # whose columns may be dear to find
+            raise InvalidTypeError(f"{name}: must be in memory; got a lazy frame: collect it first")
         list(getattr(found, "columns", ()))
     except nw.exceptions.DuplicateError as error:
         message = f"{name}: must have columns of different names; got {list(values.columns)}"
         raise InvalidInputError(message) from error
-    if isinstance(found, nw.LazyFrame):
-        raise InvalidTypeError(f"{name}: must be in memory; got a lazy frame: collect it first")
     return found if isinstance(found, nw.DataFrame | nw.Series) else None
 
 

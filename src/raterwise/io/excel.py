@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import zipfile
 from pathlib import Path
@@ -33,8 +32,8 @@ def read_sheet(path: Path) -> tuple[pa.Table, str]:
         with zipfile.ZipFile(path) as archive:
             # Cells take some ten times the memory of their XML.
             check_fits(10 * sum(info.file_size for info in archive.infolist()), path.name)
-        book = load_workbook(path, read_only=True, data_only=True)
-        with contextlib.closing(book):
+        with path.open("rb") as file:  # openpyxl leaves a bad one open
+            book = load_workbook(file, read_only=True, data_only=True)
             sheet, rows = _first_filled(book.worksheets)
             titles = [str(each.title) for each in book.worksheets]
     except InvalidInputError:
