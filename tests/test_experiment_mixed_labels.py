@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments.commands import app
+from experiments.label_histograms.intervals import change
 from experiments.label_histograms.mixed_data import (
     TestLabels,
     mixed_images,
@@ -29,7 +30,6 @@ from experiments.label_histograms.mixed_scores import (
     scored,
     true_calibration_error,
 )
-from experiments.label_histograms.mixed_tables import _interval
 from raterwise import DirichletBelief, EnsembleBelief, PointBelief, epistemic_loss
 from raterwise.errors import InvalidInputError
 from raterwise.functions.disagreement import disagreement_loss
@@ -491,9 +491,9 @@ def test_the_paper_judges_by_the_true_probabilities(name: str) -> None:
 def test_intervals_hold_both_kinds_of_chance() -> None:
     """Two networks at 1 and 3, errors of 3 and 4 over cases: the variance is 12.5 + 2/2."""
     half = 1.959964 * np.sqrt((9 + 16) / 2 + 1)
-    assert _interval([(1.0, 3.0), (3.0, 4.0)]) == f"+2.0000 [{2 - half:+.4f}, {2 + half:+.4f}]"
-    assert _interval([]) == ""
-    assert _interval([(0.0, 0.0)]) == "0"
+    assert change([(1.0, 3.0), (3.0, 4.0)]) == f"+2.0000 [{2 - half:+.4f}, {2 + half:+.4f}]"
+    assert change([]) == ""
+    assert change([(0.0, 0.0)]) == "0"
 
 
 # The networks behind the page --------------------------------------------------------------------
