@@ -12,6 +12,12 @@ from typer.testing import CliRunner
 
 from experiments.commands import app
 from experiments.kept import kept_arrays
+from experiments.label_histograms.figure_data import (
+    debiasing,
+    several_changes,
+    several_reliability,
+)
+from experiments.label_histograms.figures import draw_several
 from experiments.label_histograms.mixed_outputs import rounded
 from experiments.label_histograms.several_data import (
     STUDIES,
@@ -33,6 +39,7 @@ from experiments.label_histograms.several_scores import (
     said_of,
     together,
 )
+from experiments.label_histograms.several_tables import gathered
 from experiments.nodules import FOLDS
 from raterwise import DirichletBelief, EnsembleBelief, PointBelief
 from raterwise.errors import InvalidInputError
@@ -44,7 +51,6 @@ from raterwise.functions.histograms import (
 )
 from raterwise.labels import Labels
 
-KEPT = Path(__file__).parents[1] / "experiments" / "outputs" / "label_histograms"
 QUICK = Judging(samples=3, fit_samples=2)
 NAMES = ("malignancy", *(f"other{i}" for i in range(7)), "texture")
 
@@ -293,6 +299,38 @@ def test_the_paper_is_read_as_printed() -> None:
             assert 0.2078 < float(cells[1]) - float(cells[2]) < 0.2082
     assert paper_value("1", ("raw", "none", True), "disagreement_calibration_error") == ".0406"
     assert paper_value("all", ("raw", "none", True), "posterior") == ""
+
+
+# Figures -----------------------------------------------------------------------------------------
+
+
+def test_figures_of_people(out: Path) -> None:
+    """The diagrams of all networks together, and one file for each figure."""
+    pytest.importorskip("matplotlib")
+    found = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    curves = several_reliability(gathered(found[:2]))
+    assert len(curves) == 12
+    assert curves["raw", "none", False]["cases"].sum() == 200  # two networks, a hundred cases
+    change = several_changes(out, found[0])
+    logits = np.load(out / "plain-cifar10n_1-0.npz")["logits"].astype(float)
+    expected = np.exp(logits).max(axis=1) / np.exp(logits).sum(axis=1)
+    np.testing.assert_allclose(change.confidence[0], expected, rtol=1e-10)
+    files = draw_several(out, found)
+    assert [file.name for file in files] == ["figure_1.svg", "figure_4.png"]
+    assert "Pairs of raters who differ" in files[0].read_text(encoding="utf-8")
+
+
+def test_debiasing_against_the_closed_form() -> None:
+    """Plug-in EL is off by E[2 ζ (1 - ζ)]/n = 1/(3 n); the other is 0 within four errors."""
+    found = debiasing()
+    for raters in (2, 5):
+        plugin, unbiased = (found[name][raters] for name in ("EL, plug-in", "EL, unbiased"))
+        assert plugin[-1].mean() == pytest.approx(1 / (3 * raters), rel=0.03)
+        errors = unbiased.std(axis=1, ddof=1) / np.sqrt(unbiased.shape[1])
+        assert (np.abs(unbiased.mean(axis=1)) < 4 * errors).all()
+        assert found["CL, plug-in"][raters][0].mean() > 2 * abs(
+            found["CL, debiased"][raters][0].mean()
+        )
 
 
 # Training ----------------------------------------------------------------------------------------

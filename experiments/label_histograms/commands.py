@@ -25,6 +25,10 @@ from raterwise.errors import InvalidInputError
 
 __all__ = ["label_histograms", "mixed_labels", "several_labels"]
 
+Figures = Annotated[
+    bool, typer.Option("--figures", help="Draw LH Figs 1 to 4 into --out; needs matplotlib.")
+]
+
 
 def label_histograms(
     out: Annotated[Path, typer.Option(help="Folder for a file per model and tables.md.")],
@@ -79,6 +83,7 @@ def mixed_labels(
         Path | None,
         typer.Option(help="Copy there what the tables can be remade from.", show_default=False),
     ] = None,
+    figures: Figures = False,
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -111,6 +116,10 @@ def mixed_labels(
             judge(data, out, chosen, Judging(seed=seed), report)
             if keep is not None:
                 keep_small(out, keep, chosen)
+            if figures:
+                from experiments.label_histograms.figures import draw_mixed
+
+                draw_mixed(out)
     if not quiet:
         show(out, part)
 
@@ -140,6 +149,7 @@ def several_labels(
         Path | None,
         typer.Option(help="Copy there what the tables can be remade from.", show_default=False),
     ] = None,
+    figures: Figures = False,
     quiet: Quiet = False,
 ) -> None:
     """One label of each image to learn from, or several: in the place of LH Table 6.
@@ -162,8 +172,12 @@ def several_labels(
             settings = Settings(seeds, cifar10n_epochs, lidc_epochs, width=width)
             train_all(data, out, chosen, settings, device=device, shard=shard, progress=report)
         if part is None:
-            judge(data, out, chosen, Judging(), report)
+            found = judge(data, out, chosen, Judging(), report)
             if keep is not None:
                 keep_small(out, keep)
+            if figures:
+                from experiments.label_histograms.figures import draw_several
+
+                draw_several(out, found)
     if not quiet:
         show(out, part)

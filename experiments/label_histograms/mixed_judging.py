@@ -40,7 +40,7 @@ from raterwise.inference.settings import Progress
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.labels import Labels
 
-__all__ = ["METHODS", "SCALINGS", "Judging", "judge", "keep_small"]
+__all__ = ["METHODS", "SCALINGS", "Judging", "judge", "keep_small", "kept_labels"]
 
 VERSION = 1
 ROWS_VERSION = 2
@@ -109,7 +109,7 @@ def judge(
         networks = load_outputs(folder, name)
         if not networks:
             continue
-        labels = _labels(data, folder, name)
+        labels = kept_labels(data, folder, name)
         for i, outputs in enumerate(networks):
             if progress:
                 progress(f"{name}, seed {outputs.seed}", i / len(networks))
@@ -123,7 +123,7 @@ def judge(
     return found
 
 
-def _labels(data: str | PathLike[str] | None, folder: Path, name: str) -> StudyLabels:
+def kept_labels(data: str | PathLike[str] | None, folder: Path, name: str) -> StudyLabels:
     """Return the labels of a data set, and keep them in `folder` (the authors' licence is MIT)."""
     file = folder / f"labels-{name}.npz"
     if data is None and not file.is_file():
