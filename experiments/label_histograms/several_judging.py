@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -51,7 +52,7 @@ from experiments.nodules import FOLDS
 from raterwise.beliefs import Belief, DirichletBelief, EnsembleBelief, PointBelief
 from raterwise.calibrators.alpha import AlphaCalibration
 from raterwise.calibrators.scaling import TemperatureScaling
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.inference.settings import Progress
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.labels import Labels
@@ -85,6 +86,8 @@ class StudyLabels:
     """Of the validation cases, by fold where there are some."""
     test: TestCases
     same: TestCases | None
+    patients: list[NDArray[np.str_]] | None = None
+    """Of the validation cases, by fold."""
 
     @property
     def digest(self) -> str:
@@ -101,8 +104,10 @@ def read_labels(data: str | PathLike[str], kind: str) -> StudyLabels:
         return StudyLabels([valid], TestCases.of(cifar10h(data)), same)
     nodules, _ = nodule_labels(data)
     counts = nodules.counts
-    each = [Labels.from_counts(counts[nodules.rows(fold)["valid"]]) for fold in range(FOLDS)]
-    return StudyLabels(each, TestCases.of(counts, nodules.patients), None)
+    rows = [nodules.rows(fold)["valid"] for fold in range(FOLDS)]
+    each = [Labels.from_counts(counts[own]) for own in rows]
+    patients = [nodules.patients[own] for own in rows]
+    return StudyLabels(each, TestCases.of(counts, nodules.patients), None, patients)
 
 
 def judge(
@@ -197,7 +202,9 @@ def _judged(
             own = _drawn(method, "same", parts, fitted, labels.same, settings)
             found |= {key: estimates(value, labels.same) for key, value in own.items()}
         own = dict(_other_raters(parts[0], labels.test, settings))
-        found |= {key: estimates(value, labels.test) for key, value in own.items()}
+    else:
+        own = dict(_chosen_penalty(parts, fitted, labels))
+    found |= {key: estimates(value, labels.test) for key, value in own.items()}
     temperatures = [restored_pair("ts", own["ts"])[0].temperature_ for own in fitted]
     rows = differences_and_values(found, bins)
     about = {"study": study, "seed": parts[0].seed, "temperatures": temperatures}
@@ -225,7 +232,7 @@ def _plain(parts: list[Outputs], fitted: list[dict[str, Any]]) -> Arrays:
     logits, alphas, rows, part = [], [], [], []
     for i, (outputs, pairs) in enumerate(zip(parts, fitted, strict=True)):
         u, x = outputs.plain("test")
-        u = u.astype(np.float16)
+        u, x = u.astype(np.float16), _within_reach(x, outputs, outputs.plain("valid")[1])
         logits.append(u)
         each = []
         for name, pair in pairs.items():
@@ -246,6 +253,19 @@ def _plain(parts: list[Outputs], fitted: list[dict[str, Any]]) -> Arrays:
 def _probs(scaling: Any, logits: NDArray[Any]) -> NDArray[np.float64]:
     """Return the class probabilities of logits, none of them 0: no label is beyond belief."""
     return np.maximum(calibrated(scaling, logits), SMALLEST)
+
+
+def _within_reach(
+    features: NDArray[np.float32], outputs: Outputs, seen: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return the features of nodules, none larger than in the validation cases.
+
+    There are few of these: a unit that is hardly ever active there may get any weight, and one
+    nodule that moves it had log α0 = -1050.
+    """
+    if "rows" not in outputs.arrays:
+        return features
+    return np.minimum(features, seen.reshape(-1, seen.shape[-1]).max(axis=0))
 
 
 def _raw(
@@ -275,6 +295,11 @@ def _drawn(
     found: dict[Key, list[tuple[NDArray[np.int64], Said]]] = {}
     for outputs, pairs in zip(parts, fitted, strict=True):
         logits, features = drawn(method, outputs, settings.samples, settings.seed, part)
+        seen = drawn(
+            "mcdo" if method == "mcdo" else "raw",
+            *(outputs, settings.fit_samples, settings.seed, "valid"),
+        )[1]
+        features = _within_reach(features, outputs, seen)
         rows = outputs.arrays.get("rows", np.arange(logits.shape[-2]))
         own = cases.rows(rows)
         for name, pair in pairs.items():
@@ -308,6 +333,32 @@ def _other_raters(
             for i, belief in enumerate((PointBelief(probs[test]), strength)):
                 key = Key("other", "test", "raw", name, bool(i))
                 found.setdefault(key, []).append((test, said_of(belief, cases.rows(test))))
+    for key, said in found.items():
+        yield key, together(said)
+
+
+def _chosen_penalty(
+    parts: list[Outputs], fitted: list[dict[str, Any]], labels: StudyLabels
+) -> Iterable[tuple[Key, Said]]:
+    """Yield Raw with α whose penalty, on the coefficients, is chosen by cross-validation."""
+    assert labels.patients is not None
+    found: dict[Key, list[tuple[NDArray[np.int64], Said]]] = {}
+    for i, (outputs, pairs) in enumerate(zip(parts, fitted, strict=True)):
+        (u, x), (logits, features) = outputs.plain("valid"), outputs.plain("test")
+        rows = outputs.arrays["rows"]
+        own = labels.test.rows(rows)
+        for name in ("none", "ts"):
+            scaling, _ = restored_pair(name, pairs[name])
+            alpha = AlphaCalibration()
+            with warnings.catch_warnings():
+                # That no feature helps is a finding here, and the same α0 for all what follows.
+                warnings.simplefilter("ignore", RaterwiseWarning)
+                alpha.fit(x, labels.valid[i], probs=_probs(scaling, u), groups=labels.patients[i])
+            probs = _probs(scaling, logits)
+            after = alpha.predict(_within_reach(features, outputs, x), probs=probs)
+            for j, belief in enumerate((PointBelief(probs), after)):
+                key = Key("chosen", "test", "raw", name, bool(j))
+                found.setdefault(key, []).append((rows, said_of(belief, own)))
     for key, said in found.items():
         yield key, together(said)
 

@@ -23,7 +23,8 @@ class Key(NamedTuple):
     """Which row it is."""
 
     fitted: str
-    """To "valid", or to the labels of the "other" half of the test cases."""
+    """To "valid" as in the paper, or to the labels of the "other" half of the test cases; or to
+    "valid" with a penalty that is "chosen" by cross-validation."""
     part: str
     """Judged by "test" or, with the raters of the validation cases, by "same"."""
     method: str
@@ -49,7 +50,7 @@ def differences_and_values(
         }
         if key in bins:
             row["bins"] = bins[key]
-        if key.part == "test" and key.scaling == "none" and not key.alpha:
+        if key[:2] == ("valid", "test") and key.scaling == "none" and not key.alpha:
             # To compare networks that learnt from other labels, on the same cases.
             row["groups"] = {
                 name: np.round(own[name], DIGITS + 2).tolist()

@@ -107,6 +107,7 @@ def _section(study: str, networks: Sequence[Network]) -> list[str]:
     for fitted, part, title in (
         ("valid", "same", "Judged by people of CIFAR-10N, to whom the calibrators are fitted"),
         ("other", "test", "Calibrators fitted to five labels of CIFAR-10H, on the other half"),
+        ("chosen", "test", "α with a penalty on its coefficients that is cross-validated"),
     ):
         some = _of(rows, fitted, part)
         if some:
@@ -152,7 +153,7 @@ def _more_labels(fewer: Sequence[Network], more: Sequence[Network], title: str) 
     before, after = gathered(fewer), gathered(more)
     for key, own in after.items():
         pairs = list(zip(before.get(key, ()), own, strict=False))
-        if not pairs or "groups" not in own[0]:
+        if not pairs or key.fitted != "valid" or "groups" not in own[0]:
             continue
         cells = []
         for metric in MORE:
