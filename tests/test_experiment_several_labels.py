@@ -51,6 +51,7 @@ from raterwise.functions.histograms import (
 )
 from raterwise.labels import Labels
 
+KEPT = Path(__file__).parents[1] / "experiments" / "outputs" / "label_histograms"
 QUICK = Judging(samples=3, fit_samples=2)
 NAMES = ("malignancy", *(f"other{i}" for i in range(7)), "texture")
 
@@ -247,6 +248,7 @@ def test_every_row_is_judged(out: Path) -> None:
     assert sum(key.part == "test" and key.fitted == "valid" for key in rows) == 24
     assert sum(key.part == "same" for key in rows) == 16
     assert sum(key.fitted == "other" for key in rows) == 4
+    assert sum(row["fitted"] == "chosen" for row in found[-1]["rows"]) == 4
     for key, row in rows.items():
         if key.alpha:
             before = rows[key._replace(alpha=False)]["values"]
@@ -299,6 +301,20 @@ def test_the_paper_is_read_as_printed() -> None:
             assert 0.2078 < float(cells[1]) - float(cells[2]) < 0.2082
     assert paper_value("1", ("raw", "none", True), "disagreement_calibration_error") == ".0406"
     assert paper_value("all", ("raw", "none", True), "posterior") == ""
+
+
+def test_the_page_has_the_tables_of_what_is_kept(tmp_path: Path) -> None:
+    """The rows in experiments/outputs make every table of the page, to the last digit."""
+    for file in KEPT.glob("rows-*.json"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    command = ["several_labels", "--out", str(tmp_path), "--judge-only", "--quiet"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    page = (KEPT.parents[2] / "docs" / "reproduction" / "label_histograms.md").read_text("utf-8")
+    tables = (tmp_path / "tables.md").read_text(encoding="utf-8")
+    assert tables.strip() in page
+    found = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert len(found) == 12
 
 
 # Figures -----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.kept import fingerprint, kept, kept_arrays, write_json
+from experiments.kept import copy_json, fingerprint, kept, kept_arrays, write_json
 from experiments.label_histograms.calibrators import (
     SCALINGS,
     Pair,
@@ -270,6 +270,8 @@ def keep_small(out: str | PathLike[str], to: str | PathLike[str], names: list[st
     for name in names:
         for outputs in load_outputs(folder, name):
             kept_arrays(output_file(place, name, outputs.seed), outputs.made_of, outputs.slim)
-    for file in sorted(folder.glob("*.json")) + sorted(folder.glob("labels-*.npz")):
+    for file in sorted(folder.glob("labels-*.npz")):
+        write_bytes_atomically(place / file.name, file.read_bytes())
+    for file in sorted(folder.glob("*.json")):
         if file.name != "summary.json":
-            write_bytes_atomically(place / file.name, file.read_bytes())
+            copy_json(file, place)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.kept import fingerprint, kept, kept_arrays, write_json
+from experiments.kept import copy_json, fingerprint, kept, kept_arrays, write_json
 from experiments.label_histograms.calibrators import (
     ALPHA_L2,
     SCALINGS,
@@ -367,6 +367,7 @@ def keep_small(out: str | PathLike[str], to: str | PathLike[str]) -> None:
     """Copy to a folder what the tables can be remade from."""
     place = Path(to)
     place.mkdir(parents=True, exist_ok=True)
-    for pattern in ("rows-*.json", "plain-*.npz"):
-        for file in sorted(Path(out).glob(pattern)):
-            write_bytes_atomically(place / file.name, file.read_bytes())
+    for file in sorted(Path(out).glob("plain-*.npz")):
+        write_bytes_atomically(place / file.name, file.read_bytes())
+    for file in sorted(Path(out).glob("rows-*.json")):
+        copy_json(file, place)
