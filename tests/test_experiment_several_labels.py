@@ -31,8 +31,8 @@ from experiments.label_histograms.several_paper import TABLE_6, paper_value
 from experiments.label_histograms.several_rows import Key
 from experiments.label_histograms.several_scores import (
     GROUPS,
+    JudgedCases,
     Said,
-    TestCases,
     disagreement_bins,
     error_of,
     estimates,
@@ -159,13 +159,13 @@ def test_one_label_is_one_that_was_given() -> None:
 # Scores ------------------------------------------------------------------------------------------
 
 
-def made_up(cases: int, classes: int = 4) -> tuple[DirichletBelief, TestCases]:
+def made_up(cases: int, classes: int = 4) -> tuple[DirichletBelief, JudgedCases]:
     """Cases with one to five labels, and a belief about them."""
     random = np.random.default_rng(1)
     truth = random.dirichlet(np.ones(classes), cases)
     counts = random.multinomial(random.integers(1, 6, cases), truth)
     probs = 0.6 * truth + 0.4 * random.dirichlet(np.ones(classes), cases)
-    return DirichletBelief(probs, random.gamma(3, size=cases)), TestCases.of(counts)
+    return DirichletBelief(probs, random.gamma(3, size=cases)), JudgedCases.of(counts)
 
 
 def test_estimates_are_those_of_the_library() -> None:
@@ -188,7 +188,7 @@ def test_estimates_are_those_of_the_library() -> None:
 
 def test_the_expert_by_hand() -> None:
     """Of (2, 2) and the expert's 0: (0.75, 0.25) with α0 = 1, judged by the three others."""
-    cases = TestCases(np.array([[2, 2], [1, 1], [2, 2]]), np.zeros(3, int), np.arange(3))
+    cases = JudgedCases(np.array([[2, 2], [1, 1], [2, 2]]), np.zeros(3, int), np.arange(3))
     said = said_of(DirichletBelief([[0.5, 0.5]] * 3, np.ones(3)), cases)
     assert said.posterior.tolist() == [[0.75, 0.25]] * 3
     found = estimates(said, cases)
@@ -213,7 +213,7 @@ def test_patients_stay_whole() -> None:
     """Cases of one patient are in one group; the expert's label is one that was given."""
     counts = np.random.default_rng(2).multinomial(3, np.ones(4) / 4, size=300)
     patients = np.repeat(np.arange(100), 3)
-    cases = TestCases.of(counts, patients)
+    cases = JudgedCases.of(counts, patients)
     assert all(len(set(cases.groups[patients == p])) == 1 for p in range(100))
     assert len(set(cases.groups)) == GROUPS
     assert (counts[np.arange(300), cases.expert] > 0).all()
@@ -221,7 +221,7 @@ def test_patients_stay_whole() -> None:
 
 def test_bins_and_folds_together() -> None:
     """Means by bin by hand; what two networks say of their rows comes in the order of the cases."""
-    cases = TestCases(np.array([[2, 0], [1, 1]]), np.array([0, 0]), np.array([0, 1]))
+    cases = JudgedCases(np.array([[2, 0], [1, 1]]), np.array([0, 0]), np.array([0, 1]))
     said = said_of(PointBelief([[0.75, 0.25], [0.75, 0.25]]), cases)
     bins = disagreement_bins(said, cases)
     place = int(0.375 * 15)
@@ -265,6 +265,9 @@ def test_rows_are_remade_from_what_is_kept(data: Path, out: Path, tmp_path: Path
     kept = tmp_path / "kept"
     keep_small(out, kept)
     assert not list(kept.glob("cifar10n*"))
+    assert {file.name for file in kept.glob("plain-cifar10n*")} == {
+        "plain-cifar10n_1-0.npz", "plain-cifar10n_3-0.npz"
+    }  # fmt: skip
     assert judge(None, kept, STUDIES, QUICK) == judge(data, out, STUDIES, QUICK)
     assert (kept / "tables.md").read_text() == (out / "tables.md").read_text()
     file = kept / "rows-lidc_1-0.json"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from experiments.label_histograms.calibrators import SCALINGS, calibrated, drawn, restored_pair
 from experiments.label_histograms.mixed_judging import Judging, kept_labels
 from experiments.label_histograms.mixed_outputs import Outputs, load_outputs
-from experiments.label_histograms.several_scores import TestCases, disagreement_bins, said_of
+from experiments.label_histograms.several_scores import JudgedCases, disagreement_bins, said_of
 from raterwise.beliefs import EnsembleBelief, PointBelief
 from raterwise.functions.histograms import calibration_loss, epistemic_loss
 from raterwise.labels import Labels
@@ -107,7 +107,7 @@ def mixed_reliability(folder: Path, name: str = "mixed_mnist") -> Curves:
         for method in ("raw", "mcdo"):
             settings = Judging()
             logits, features = drawn(method, outputs, settings.samples, settings.seed)
-            cases = TestCases.of(labels.first(logits.shape[-2]).counts)
+            cases = JudgedCases.of(labels.first(logits.shape[-2]).counts)
             for scaling in SHOWN:
                 scale, alphas = restored_pair(scaling, pairs[scaling])
                 probs = calibrated(scale, logits)
@@ -151,11 +151,10 @@ def several_changes(folder: Path, network: Mapping[str, Any]) -> Change:
 
 
 def _change(before: FloatArray, after: FloatArray) -> Change:
-    top, differ = (
-        tuple(measure(probs) for probs in (before, after))
-        for measure in (lambda p: p.max(axis=1), lambda p: 1 - (p**2).sum(axis=1))
-    )
-    return Change((top[0], top[1]), (differ[0], differ[1]))
+    pair = (before, after)
+    first, second = (np.asarray(probs.max(axis=1)) for probs in pair)
+    low, high = (np.asarray(1 - (probs**2).sum(axis=1)) for probs in pair)
+    return Change((first, second), (low, high))
 
 
 def _pairs(folder: Path, outputs: Outputs) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def draw_several(out: str | PathLike[str], found: Iterable[Mapping[str, Any]]) -
     folder = Path(out)
     studies = by_study(found)
     curves = {SEVERAL[s]: several_reliability(gathered(own)) for s, own in studies.items()}
-    changes = {SEVERAL[s]: [several_changes(folder, n) for n in own] for s, own in studies.items()}
+    # The first network of each: of others the logits may not be kept.
+    changes = {SEVERAL[s]: [several_changes(folder, own[0])] for s, own in studies.items()}
     with journal_style():
         figures = {"figure_1.svg": _reliability(curves), "figure_4.png": _changes(changes)}
         return _written(folder, figures)

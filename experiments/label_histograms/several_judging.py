@@ -40,8 +40,8 @@ from experiments.label_histograms.several_data import (
 )
 from experiments.label_histograms.several_rows import Key, differences_and_values
 from experiments.label_histograms.several_scores import (
+    JudgedCases,
     Said,
-    TestCases,
     disagreement_bins,
     estimates,
     said_of,
@@ -84,8 +84,8 @@ class StudyLabels:
 
     valid: list[Labels]
     """Of the validation cases, by fold where there are some."""
-    test: TestCases
-    same: TestCases | None
+    test: JudgedCases
+    same: JudgedCases | None
     patients: list[NDArray[np.str_]] | None = None
     """Of the validation cases, by fold."""
 
@@ -100,14 +100,14 @@ def read_labels(data: str | PathLike[str], kind: str) -> StudyLabels:
     if kind == "cifar10n":
         labels = cifar_labels(data)
         valid = Labels.from_counts(labels.counts("valid"))
-        same = TestCases.of(labels.counts("same"))
-        return StudyLabels([valid], TestCases.of(cifar10h(data)), same)
+        same = JudgedCases.of(labels.counts("same"))
+        return StudyLabels([valid], JudgedCases.of(cifar10h(data)), same)
     nodules, _ = nodule_labels(data)
     counts = nodules.counts
     rows = [nodules.rows(fold)["valid"] for fold in range(FOLDS)]
     each = [Labels.from_counts(counts[own]) for own in rows]
     patients = [nodules.patients[own] for own in rows]
-    return StudyLabels(each, TestCases.of(counts, nodules.patients), None, patients)
+    return StudyLabels(each, JudgedCases.of(counts, nodules.patients), None, patients)
 
 
 def judge(
@@ -216,7 +216,7 @@ def _judged(
     }
 
 
-def _again(stored: dict[str, Any], plain: Path, cases: TestCases) -> dict[str, Any]:
+def _again(stored: dict[str, Any], plain: Path, cases: JudgedCases) -> dict[str, Any]:
     """Return stored rows, with those of Raw judged anew."""
     with np.load(plain, allow_pickle=False) as file:
         arrays = {name: file[name] for name in file.files}
@@ -265,11 +265,11 @@ def _within_reach(
     """
     if "rows" not in outputs.arrays:
         return features
-    return np.minimum(features, seen.reshape(-1, seen.shape[-1]).max(axis=0))
+    return np.asarray(np.minimum(features, seen.reshape(-1, seen.shape[-1]).max(axis=0)))
 
 
 def _raw(
-    arrays: Arrays, scalings: list[dict[str, Any]], cases: TestCases
+    arrays: Arrays, scalings: list[dict[str, Any]], cases: JudgedCases
 ) -> Iterable[tuple[Key, Said]]:
     """Yield what the networks say without draws, with four scalings, without and with α."""
     for place, (name, (kind, _)) in enumerate(SCALINGS.items()):
@@ -288,7 +288,7 @@ def _drawn(
     part: str,
     parts: list[Outputs],
     fitted: list[dict[str, Any]],
-    cases: TestCases,
+    cases: JudgedCases,
     settings: Judging,
 ) -> dict[Key, Said]:
     """Return what the networks say of a part by draws, with four scalings, without and with α."""
@@ -313,7 +313,7 @@ def _drawn(
 
 
 def _other_raters(
-    outputs: Outputs, cases: TestCases, settings: Judging
+    outputs: Outputs, cases: JudgedCases, settings: Judging
 ) -> Iterable[tuple[Key, Said]]:
     """Yield Raw with ts and α fitted to the raters that judge, each half on the other."""
     logits, features = outputs.plain("test")
@@ -364,10 +364,12 @@ def _chosen_penalty(
 
 
 def keep_small(out: str | PathLike[str], to: str | PathLike[str]) -> None:
-    """Copy to a folder what the tables can be remade from."""
+    """Copy to a folder what the tables can be remade from; of CIFAR-10N one network's logits."""
     place = Path(to)
     place.mkdir(parents=True, exist_ok=True)
     for file in sorted(Path(out).glob("plain-*.npz")):
+        if "cifar10n" in file.name and not file.stem.endswith("-0"):
+            continue
         write_bytes_atomically(place / file.name, file.read_bytes())
     for file in sorted(Path(out).glob("rows-*.json")):
         copy_json(file, place)

@@ -20,7 +20,7 @@ __all__ = [
     "BINS",
     "GROUPS",
     "Said",
-    "TestCases",
+    "JudgedCases",
     "disagreement_bins",
     "error_of",
     "estimates",
@@ -47,10 +47,8 @@ class Said(NamedTuple):
     """The same of an ensemble with the released weights."""
 
 
-class TestCases(NamedTuple):
+class JudgedCases(NamedTuple):
     """What people said of the cases that are judged."""
-
-    __test__ = False  # pytest: no test, whatever its name
 
     counts: IntArray
     """(N, K)."""
@@ -60,7 +58,7 @@ class TestCases(NamedTuple):
     """(N,): which of the fifty groups."""
 
     @staticmethod
-    def of(counts: IntArray, units: NDArray[np.generic] | None = None) -> TestCases:
+    def of(counts: IntArray, units: NDArray[np.generic] | None = None) -> JudgedCases:
         """Draw the expert's labels, and deal the cases (or the patients) into groups."""
         random = np.random.default_rng([0, 21])
         ticket = random.integers(counts.sum(axis=1))
@@ -68,14 +66,14 @@ class TestCases(NamedTuple):
         names = np.arange(len(counts)) if units is None else units
         _, unit = np.unique(names, return_inverse=True)
         order = np.random.default_rng([0, 22]).permutation(unit.max() + 1)
-        return TestCases(counts, expert, (order % GROUPS)[unit])
+        return JudgedCases(counts, expert, (order % GROUPS)[unit])
 
-    def rows(self, rows: IntArray) -> TestCases:
+    def rows(self, rows: IntArray) -> JudgedCases:
         """Return some of the cases."""
-        return TestCases(self.counts[rows], self.expert[rows], self.groups[rows])
+        return JudgedCases(self.counts[rows], self.expert[rows], self.groups[rows])
 
 
-def said_of(belief: Belief, cases: TestCases) -> Said:
+def said_of(belief: Belief, cases: JudgedCases) -> Said:
     """Return what a belief says of the cases, before and after the expert."""
     expert = Labels.from_classes(cases.expert, num_classes=cases.counts.shape[1])
     released = None
@@ -88,14 +86,15 @@ def together(parts: Sequence[tuple[IntArray, Said]]) -> Said:
     """Return what several networks say, each of its own rows, as if one had said it."""
     rows = np.concatenate([own for own, _ in parts])
     order = np.argsort(rows)
-    columns = []
-    for values in zip(*(said for _, said in parts), strict=True):
-        missing = any(value is None for value in values)
-        columns.append(None if missing else np.concatenate(values)[order])
-    return Said(*columns)
+    mean, disagreement, posterior = (
+        np.concatenate([said[column] for _, said in parts])[order] for column in range(3)
+    )
+    sums = [said.posterior_sum for _, said in parts if said.posterior_sum is not None]
+    released = np.concatenate(sums)[order] if len(sums) == len(parts) else None
+    return Said(mean, disagreement, posterior, released)
 
 
-def estimates(said: Said, cases: TestCases) -> dict[str, FloatArray]:
+def estimates(said: Said, cases: JudgedCases) -> dict[str, FloatArray]:
     """Return each metric of all cases, followed by its values without each of the groups."""
     counts, groups = cases.counts, cases.groups
     n = counts.sum(axis=1)
@@ -140,7 +139,7 @@ def error_of(values: FloatArray) -> float:
     )
 
 
-def disagreement_bins(said: Said, cases: TestCases) -> dict[str, list[float]]:
+def disagreement_bins(said: Said, cases: JudgedCases) -> dict[str, list[float]]:
     """Return the reliability diagram of disagreement: cases, predicted and observed by bin."""
     two = cases.counts.sum(axis=1) >= 2
     predicted, differ = said.disagreement[two], _differing(cases.counts[two])
