@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.label_histograms.commands import label_histograms, mixed_labels, several_labels
 from experiments.options import (
     Device,
     JudgeOnly,
@@ -68,95 +69,8 @@ def experiments() -> None:
     """
 
 
-@app.command("label_histograms")
-def label_histograms(
-    out: Annotated[Path, typer.Option(help="Folder for a file per model and tables.md.")],
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with cifar10h_counts.npy and cifar10_test_outputs.npz. Without it, only "
-            "the data that come with raterwise (LIDC) are used.",
-            show_default=False,
-        ),
-    ] = None,
-    resamples: Resamples = 1000,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-) -> None:
-    """α-calibration on real people: LH Tables 1 and 2 with CIFAR-10H and LIDC-IDRI.
-
-    Calibrators see two raters of half of the cases, and are judged by all raters
-    of the other half.
-    """
-    from experiments.label_histograms.expert_labels import Settings, run
-
-    check_folder(out)
-    with ProgressBar(shown=not quiet) as report:
-        run(out, data, Settings(seed=seed, resamples=resamples), report)
-    if not quiet:
-        show(out)
-
-
-@app.command("mixed_labels")
-def mixed_labels(
-    out: Annotated[Path, typer.Option(help="Folder for a file per network and tables.md.")],
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder with mixed_mnist and mixed_cifar10 (the authors' text files), MNIST (idx "
-            "files) and CIFAR-10 (data_batch_1.bin … or .png). Not needed to judge what --out has.",
-            show_default=False,
-        ),
-    ] = None,
-    problems: Annotated[
-        str, typer.Option(help="Which data, of mixed_mnist,mixed_cifar10.")
-    ] = "mixed_mnist,mixed_cifar10",
-    mnist_seeds: Annotated[int, typer.Option(min=1, help="Networks of Mix-MNIST.")] = 5,
-    cifar10_seeds: Annotated[int, typer.Option(min=1, help="Networks of Mix-CIFAR-10.")] = 3,
-    mnist_epochs: Annotated[int, typer.Option(min=1, help="At most.")] = 100,
-    cifar10_epochs: Annotated[int, typer.Option(min=1)] = 250,
-    width: Annotated[float, typer.Option(help="Channels, as a share of the paper's.")] = 1.0,
-    device: Device = "cpu",
-    part: Part = None,
-    judge_only: JudgeOnly = False,
-    keep: Annotated[
-        Path | None,
-        typer.Option(help="Copy there what the tables can be remade from.", show_default=False),
-    ] = None,
-    seed: Seed = 0,
-    quiet: Quiet = False,
-) -> None:
-    """Mix-MNIST and Mix-CIFAR-10: LH Tables 1, 2, 4 and 5, with the true losses beside them.
-
-    Raw outputs, Monte-Carlo dropout and test-time augmentation, each with four
-    scalings, with and without α-calibration, fitted to 2 and to 5 labels.
-    """
-    from experiments.label_histograms.mixed_data import DATA
-    from experiments.label_histograms.mixed_judging import Judging, judge, keep_small
-
-    shard = prepared(out, part, judge_only)
-    chosen = [choose("--problems", name.strip(), DATA) for name in problems.split(",")]
-    with ProgressBar(shown=not quiet) as report:
-        if not judge_only:
-            need_torch()
-            from experiments.label_histograms.mixed_training import Settings, train_all
-
-            if data is None:
-                raise InvalidInputError("--data: must be given, except with --judge-only")
-            settings = Settings(
-                mnist_seeds=mnist_seeds,
-                cifar10_seeds=cifar10_seeds,
-                mnist_epochs=mnist_epochs,
-                cifar10_epochs=cifar10_epochs,
-                width=width,
-            )
-            train_all(data, out, chosen, settings, device=device, shard=shard, progress=report)
-        if part is None:
-            judge(data, out, chosen, Judging(seed=seed), report)
-            if keep is not None:
-                keep_small(out, keep, chosen)
-    if not quiet:
-        show(out, part)
+for command in (label_histograms, mixed_labels, several_labels):
+    app.command(command.__name__)(command)
 
 
 @app.command("robust_ece")

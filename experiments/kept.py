@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 
-__all__ = ["fingerprint", "kept", "kept_arrays", "write_json"]
+__all__ = ["copy_json", "fingerprint", "kept", "kept_arrays", "write_json"]
 
 
 def kept(file: Path, made_of: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -70,3 +70,10 @@ def write_json(path: Path, content: Any) -> None:
     """Write `content` as JSON, whole or not at all."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     write_text_atomically(path, text + "\n")
+
+
+def copy_json(file: Path, folder: Path) -> None:
+    """Copy a JSON file to a folder, without the spaces: in two thirds of the bytes."""
+    content = json.loads(file.read_text(encoding="utf-8"))
+    text = json.dumps(content, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    write_text_atomically(folder / file.name, text + "\n")

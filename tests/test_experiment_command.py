@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = {
     "label_histograms": "calibration.md",
     "mixed_labels": "reproduction/label_histograms.md",
+    "several_labels": "reproduction/label_histograms.md",
     "robust_ece": "training_losses.md",
     "sample_sizes": "reproduction/robust_ece.md",
     "multi_rater": "segmentation_networks.md",

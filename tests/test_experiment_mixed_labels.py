@@ -12,6 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments.commands import app
+from experiments.label_histograms.figure_data import mixed_changes, mixed_reliability
+from experiments.label_histograms.intervals import change
 from experiments.label_histograms.mixed_data import (
     TestLabels,
     mixed_images,
@@ -29,7 +31,6 @@ from experiments.label_histograms.mixed_scores import (
     scored,
     true_calibration_error,
 )
-from experiments.label_histograms.mixed_tables import _interval
 from raterwise import DirichletBelief, EnsembleBelief, PointBelief, epistemic_loss
 from raterwise.errors import InvalidInputError
 from raterwise.functions.disagreement import disagreement_loss
@@ -397,14 +398,34 @@ def test_kept_outputs_give_the_same_tables(out: Path, tmp_path: Path) -> None:
         (kept / file.name).write_bytes(file.read_bytes())
     for file in kept.glob("mixed_mnist-*-raw.json"):
         file.unlink()  # remade, not read
-    command = ["mixed_labels", "--out", str(kept), "--judge-only", "--quiet"]
+    pytest.importorskip("matplotlib")
+    command = ["mixed_labels", "--out", str(kept), "--judge-only", "--figures", "--quiet"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
+    drawn = {"figure_1_mixed.svg", "figure_2.svg", "figure_3.svg", "figure_4_mixed.png"}
+    assert drawn <= {file.name for file in kept.iterdir()}
     for name in ("tables.md", "summary.json"):
         assert (kept / name).read_bytes() == (out / "out" / name).read_bytes()
     with np.load(kept / "mixed_cifar10-0.npz", allow_pickle=False) as stored:
         assert {"logits_test", "made_of"} <= set(stored.files)
         assert not {"pooled_test", "pooled_valid", "hidden_tta"} & set(stored.files)
+
+
+def test_the_diagram_of_disagreement_has_the_mean_of_the_tables(out: Path) -> None:
+    """Fig 1: over its bins, predicted disagreement is on average what the table says."""
+    found = json.loads((out / "out" / "summary.json").read_text(encoding="utf-8"))
+    bins = mixed_reliability(out / "out")["mcdo", "ts", True]
+    shown = (bins["cases"] * bins["predicted"]).sum() / bins["cases"].sum()
+    means = [
+        row["values"]["disagreement"]
+        for part in found
+        for row in part["rows"]
+        if part["data"] == "mixed_mnist" and row["labels"] == 2
+        and (row["method"], row["scaling"], row["alpha"]) == ("mcdo", "ts", True)
+    ]  # fmt: skip
+    assert len(means) == 2 and shown == pytest.approx(np.mean(means), abs=1e-5)
+    before, after = mixed_changes(out / "out", "mixed_cifar10")[0].confidence
+    assert before.shape == after.shape == (50,)
 
 
 def test_another_seed_of_dropout_gives_other_numbers(out: Path, data: Path, tmp_path: Path) -> None:
@@ -491,9 +512,9 @@ def test_the_paper_judges_by_the_true_probabilities(name: str) -> None:
 def test_intervals_hold_both_kinds_of_chance() -> None:
     """Two networks at 1 and 3, errors of 3 and 4 over cases: the variance is 12.5 + 2/2."""
     half = 1.959964 * np.sqrt((9 + 16) / 2 + 1)
-    assert _interval([(1.0, 3.0), (3.0, 4.0)]) == f"+2.0000 [{2 - half:+.4f}, {2 + half:+.4f}]"
-    assert _interval([]) == ""
-    assert _interval([(0.0, 0.0)]) == "0"
+    assert change([(1.0, 3.0), (3.0, 4.0)]) == f"+2.0000 [{2 - half:+.4f}, {2 + half:+.4f}]"
+    assert change([]) == ""
+    assert change([(0.0, 0.0)]) == "0"
 
 
 # The networks behind the page --------------------------------------------------------------------
@@ -515,7 +536,8 @@ def test_the_page_has_the_tables_of_the_kept_outputs(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "reproduction" / "label_histograms.md").read_text(encoding="utf-8")
     made = (tmp_path / "tables.md").read_text(encoding="utf-8").splitlines()
     assert [line for line in made if line and line not in page] == []
-    assert sum(file.stat().st_size for file in KEPT.iterdir()) < 6_000_000
+    everything = [file for file in KEPT.parent.rglob("*") if file.is_file()]
+    assert sum(file.stat().st_size for file in everything) <= 15 * 2**20
 
 
 def test_kept_rows_follow_from_the_kept_outputs(tmp_path: Path) -> None:

@@ -7,18 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.nodules import folds_of, one_rating, read_nodules
 from raterwise.errors import InvalidInputError
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from experiments.multi_rater.data import read_study  # noqa: E402
-from experiments.multi_rater.nodule_networks import (  # noqa: E402
-    Settings,
-    folds_of,
-    one_rating,
-    read_nodules,
-    train_ratings,
-)
+from experiments.multi_rater.nodule_networks import Settings, train_ratings  # noqa: E402
 
 torch.set_num_threads(1)
 TINY = Settings(networks=1, width=2, side=16, epochs=1)

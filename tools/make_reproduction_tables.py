@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from experiments.confidence_curves import paper, tables  # noqa: E402
+from experiments.label_histograms import several_data, several_judging, several_tables  # noqa: E402
 from experiments.multi_rater import judging  # noqa: E402
 from experiments.multi_rater.tables import as_markdown, beside_the_paper  # noqa: E402
 
@@ -35,6 +36,16 @@ def confidence_curves() -> dict[str, str]:
     ):
         blocks[f"longer {name}"] = block
     return blocks
+
+
+def label_histograms() -> dict[str, str]:
+    """Return the tables of the networks that learnt from one label or several."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file in (OUTPUTS / "label_histograms").glob("rows-*.json"):
+            (Path(folder) / file.name).write_bytes(file.read_bytes())
+        settings = several_judging.Judging()
+        found = several_judging.judge(None, folder, several_data.STUDIES, settings)
+    return {"several": several_tables.as_markdown(found)}
 
 
 def multi_rater() -> dict[str, str]:
@@ -59,9 +70,9 @@ def rewritten(page: str, blocks: dict[str, str]) -> str:
 
 
 def main() -> None:
-    """Rewrite both pages."""
-    for name, make in (("confidence_curves", confidence_curves), ("multi_rater", multi_rater)):
-        file = PAGES / f"{name}.md"
+    """Rewrite the pages."""
+    for make in (confidence_curves, label_histograms, multi_rater):
+        file = PAGES / f"{make.__name__}.md"
         file.write_text(rewritten(file.read_text(encoding="utf-8"), make()), encoding="utf-8")
         print(file.name)
 

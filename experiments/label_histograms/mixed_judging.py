@@ -1,9 +1,6 @@
 """LH Tables 1, 2, 4 and 5 from the kept outputs of the networks: on a CPU, without PyTorch.
 
-Calibrators are fitted to the plain outputs of the validation cases with 2 or 5 labels each, and
-applied to every draw of Monte-Carlo dropout or test-time augmentation, as in the authors' code.
-One thing is not as there: the α of Monte-Carlo dropout is fitted to draws of the validation cases,
-since a line fitted to features without dropout says anything about features with it.
+Calibrators (`calibrators`) are fitted to validation cases with 2 or 5 labels each.
 """
 
 from __future__ import annotations
@@ -18,9 +15,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
-from experiments.kept import fingerprint, kept, kept_arrays, write_json
+from experiments.kept import copy_json, fingerprint, kept, kept_arrays, write_json
+from experiments.label_histograms.calibrators import (
+    SCALINGS,
+    Pair,
+    calibrated,
+    drawn,
+    fit_all,
+    restored_pair,
+)
 from experiments.label_histograms.mixed_data import (
     VALIDATION_LABELS,
     TestLabels,
@@ -31,14 +35,12 @@ from experiments.label_histograms.mixed_outputs import Outputs, load_outputs, ou
 from experiments.label_histograms.mixed_scores import case_losses, redrawn, scored
 from experiments.label_histograms.mixed_tables import as_markdown
 from raterwise.beliefs import Belief, EnsembleBelief, PointBelief
-from raterwise.calibrators.alpha import AlphaCalibration
-from raterwise.calibrators.scaling import MatrixScaling, TemperatureScaling, VectorScaling
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.labels import Labels
 
-__all__ = ["METHODS", "SCALINGS", "Judging", "judge", "keep_small"]
+__all__ = ["METHODS", "SCALINGS", "Judging", "judge", "keep_small", "kept_labels"]
 
 VERSION = 1
 ROWS_VERSION = 2
@@ -46,17 +48,8 @@ ROWS_VERSION = 2
 METHODS = ("raw", "mcdo", "tta")
 NEEDS = {"raw": "pooled_test", "mcdo": "pooled_test", "tta": "hidden_tta"}
 """What must be kept of a network for a method to be judged."""
-Fitted = dict[int, dict[str, tuple[Any, dict[str, AlphaCalibration]]]]
-"""Scaling (None for none) and α-calibration by method, by number of labels and scaling."""
-SCALINGS: dict[str, tuple[Any, dict[str, float]]] = {
-    "none": (None, {}),
-    "ts": (TemperatureScaling, {}),
-    "vs": (VectorScaling, {"bias_l2": 0.1}),
-    "ms": (MatrixScaling, {"off_diagonal_l2": 10.0, "bias_l2": 1.0}),
-}
-"""The penalties of vs and ms are those that LH chose on MDS (appendix F.3)."""
-ALPHA_L2 = 0.005
-"""λ of LH eq 50, as in the paper."""
+Fitted = dict[int, dict[str, Pair]]
+"""Scaling and α-calibrations, by number of labels and scaling."""
 PAIRS = {
     "unbiasedness": ("epistemic_loss", "epistemic_loss_true"),
     "gain": ("posterior", "prior"),
@@ -116,7 +109,7 @@ def judge(
         networks = load_outputs(folder, name)
         if not networks:
             continue
-        labels = _labels(data, folder, name)
+        labels = kept_labels(data, folder, name)
         for i, outputs in enumerate(networks):
             if progress:
                 progress(f"{name}, seed {outputs.seed}", i / len(networks))
@@ -130,7 +123,7 @@ def judge(
     return found
 
 
-def _labels(data: str | PathLike[str] | None, folder: Path, name: str) -> StudyLabels:
+def kept_labels(data: str | PathLike[str] | None, folder: Path, name: str) -> StudyLabels:
     """Return the labels of a data set, and keep them in `folder` (the authors' licence is MIT)."""
     file = folder / f"labels-{name}.npz"
     if data is None and not file.is_file():
@@ -197,64 +190,39 @@ def _calibrators(outputs: Outputs, labels: StudyLabels, folder: Path, settings: 
     else:
         stored = _stored(file)
     return {
-        int(number): {name: _restored(name, pair) for name, pair in by_scaling.items()}
+        int(number): {name: restored_pair(name, pair) for name, pair in by_scaling.items()}
         for number, by_scaling in stored["fitted"].items()
     }
 
 
-def _restored(name: str, pair: dict[str, Any]) -> tuple[Any, dict[str, AlphaCalibration]]:
-    """Return the scaling and the α-calibrations that `_fitted` wrote down."""
-    kind, _ = SCALINGS[name]
-    scaling = None if kind is None else kind.from_dict(pair["scaling"])
-    plain, dropout = (AlphaCalibration.from_dict(pair[key]) for key in ("alpha", "alpha_mcdo"))
-    return scaling, {"raw": plain, "mcdo": dropout, "tta": plain}
-
-
 def _fitted(outputs: Outputs, labels: StudyLabels, settings: Judging) -> dict[str, Any]:
     """Return every calibrator of one network, as plain numbers."""
-    logits, features = outputs.plain("valid")
-    draws, dropped = outputs.dropout("valid", settings.fit_samples, settings.seed)
-    found: dict[str, Any] = {}
-    for number in VALIDATION_LABELS:
-        said = labels.labels(number, len(logits))
-        for name, (kind, options) in SCALINGS.items():
-            scaling = None if kind is None else kind(**options).fit(logits.astype(float), said)
-            alphas = (
-                AlphaCalibration(ALPHA_L2, "paper").fit(x, said, probs=_calibrated(scaling, u))
-                for x, u in ((features, logits), (dropped, draws))
-            )
-            found.setdefault(str(number), {})[name] = {
-                "scaling": None if scaling is None else scaling.to_dict(),
-                **dict(zip(("alpha", "alpha_mcdo"), (a.to_dict() for a in alphas), strict=True)),
-            }
+    cases = len(outputs.arrays["pooled_valid"])
+    samples, seed = settings.fit_samples, settings.seed
+    found = {
+        str(number): fit_all(outputs, labels.labels(number, cases), samples, seed)
+        for number in VALIDATION_LABELS
+    }
     return {"fitted": found}
-
-
-def _calibrated(scaling: Any, logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the class probabilities of logits (…, K)."""
-    if scaling is None:
-        return np.asarray(softmax(logits.astype(np.float64), axis=-1))
-    flat = scaling.predict_proba(logits.reshape(-1, logits.shape[-1]).astype(np.float64))
-    return np.asarray(flat.reshape(logits.shape))
 
 
 def _rows(
     method: str, outputs: Outputs, labels: StudyLabels, fitted: Fitted, settings: Judging
 ) -> dict[str, Any]:
     """Return the rows of one method: four scalings, with and without α, 2 and 5 labels."""
-    logits, features = _drawn(method, outputs, settings)
+    logits, features = drawn(method, outputs, settings.samples, settings.seed)
     test = labels.test.first(logits.shape[-2])
     rows = []
     for number, by_scaling in fitted.items():
         for name, (scaling, alphas) in by_scaling.items():
-            probs = _calibrated(scaling, logits)
+            probs = calibrated(scaling, logits)
             plain = PointBelief(probs) if probs.ndim == 2 else EnsembleBelief(probs)
             pair = _judged_pair(plain, alphas[method].predict(features, probs=probs), test)
             key = {"method": method, "scaling": name, "labels": number}
             rows += [{**key, "alpha": i == 1, **row} for i, row in enumerate(pair)]
     found: dict[str, Any] = {"rows": rows}
     if method == "raw":
-        plain = PointBelief(_calibrated(None, logits))
+        plain = PointBelief(calibrated(None, logits))
         found["redrawn"] = redrawn(plain, test, settings.redraws, settings.seed)
     return found
 
@@ -271,17 +239,6 @@ def _judged_pair(plain: Belief, calibrated: Belief, test: TestLabels) -> list[di
         before = losses["disagreement_loss"]
         rows.append({"values": scored(belief, test, losses), "differences": differences})
     return rows
-
-
-def _drawn(
-    method: str, outputs: Outputs, settings: Judging
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the logits and features of the test cases, of several draws where there are some."""
-    if method == "raw":
-        return outputs.plain("test")
-    if method == "mcdo":
-        return outputs.dropout("test", settings.samples, settings.seed)
-    return outputs.augmentation()
 
 
 def _differences(
@@ -313,6 +270,8 @@ def keep_small(out: str | PathLike[str], to: str | PathLike[str], names: list[st
     for name in names:
         for outputs in load_outputs(folder, name):
             kept_arrays(output_file(place, name, outputs.seed), outputs.made_of, outputs.slim)
-    for file in sorted(folder.glob("*.json")) + sorted(folder.glob("labels-*.npz")):
+    for file in sorted(folder.glob("labels-*.npz")):
+        write_bytes_atomically(place / file.name, file.read_bytes())
+    for file in sorted(folder.glob("*.json")):
         if file.name != "summary.json":
-            write_bytes_atomically(place / file.name, file.read_bytes())
+            copy_json(file, place)

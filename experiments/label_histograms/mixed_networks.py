@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["MixedNetwork", "augmented", "network_of"]
+__all__ = ["MixedNetwork", "augmented", "network_of", "vgg16"]
 
 HIDDEN, DROPOUT = 128, 0.5
 VGG16 = (64, 64, "pool", 128, 128, "pool", 256, 256, 256, "pool") + 2 * (512, 512, 512, "pool")
@@ -49,7 +49,7 @@ def network_of(name: str, width: float = 1.0) -> MixedNetwork:
     """Return the network of a data set from random weights; `width` scales its channels."""
     if name == "mixed_mnist":
         return _three_layers(width)
-    return _vgg16(width)
+    return vgg16(width)
 
 
 def _three_layers(width: float) -> MixedNetwork:
@@ -63,10 +63,10 @@ def _three_layers(width: float) -> MixedNetwork:
     return MixedNetwork(body, c)
 
 
-def _vgg16(width: float) -> MixedNetwork:
+def vgg16(width: float = 1.0, channels: int = 3, classes: int = 10) -> MixedNetwork:
     """Return VGG16's convolutions with batch norm, then the largest value of each channel."""
     layers: list[nn.Module] = []
-    before = 3
+    before = channels
     for step in VGG16:
         if isinstance(step, str):
             layers.append(nn.MaxPool2d(2))
@@ -75,7 +75,8 @@ def _vgg16(width: float) -> MixedNetwork:
         convolution = nn.Conv2d(before, after, 3, padding=1, bias=False)
         layers += [convolution, nn.BatchNorm2d(after), nn.ReLU()]
         before = after
-    return MixedNetwork(nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten()), before)
+    body = nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten())
+    return MixedNetwork(body, before, classes)
 
 
 def augmented(

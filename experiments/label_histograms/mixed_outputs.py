@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.kept import fingerprint
-from experiments.label_histograms.mixed_data import DATA
 from raterwise.errors import InvalidInputError
 
 __all__ = ["LEVELS", "Outputs", "load_outputs", "output_file", "restored", "rounded"]
@@ -26,7 +25,7 @@ FloatArray = NDArray[np.float32]
 
 LEVELS = 63
 """The largest code; small values, which are most, are told apart more finely."""
-PARTS = ("valid", "test")
+PARTS = ("valid", "test", "same")
 DROPOUT = 0.5
 NARROW = 64
 """Of networks with so many channels or fewer the validation outputs are small enough to keep."""
@@ -79,11 +78,11 @@ class Outputs:
         return part in self.arrays
 
     def plain(self, part: str) -> tuple[FloatArray, FloatArray]:
-        """Return logits and features of "valid" or "test", without dropout."""
+        """Return logits and features of a part such as "valid" or "test", without dropout."""
         return self._head(self._part(f"pooled_{part}"), None)
 
     def dropout(self, part: str, samples: int, seed: int) -> tuple[FloatArray, FloatArray]:
-        """Return logits (S, N, K) and features (S, N, D) of "valid" or "test" with dropout."""
+        """Return logits (S, N, K) and features (S, N, D) of a part with dropout."""
         pooled, which = self._part(f"pooled_{part}"), PARTS.index(part)
         draws = [
             self._head(pooled, np.random.default_rng([seed, which, s])) for s in range(samples)
@@ -143,7 +142,7 @@ def load_outputs(folder: Path, data: str) -> list[Outputs]:
             found.append((outputs.seed, outputs))
         except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
             raise InvalidInputError(
-                f"{file.name}: must be a network that `experiments mixed_labels` wrote, of one of "
-                f"{', '.join(DATA)}; {type(error).__name__} while reading it"
+                f"{file.name}: must be a network that `python -m experiments` wrote; "
+                f"{type(error).__name__} while reading it"
             ) from error
     return [outputs for _, outputs in sorted(found, key=lambda pair: pair[0])]

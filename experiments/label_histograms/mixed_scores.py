@@ -25,6 +25,7 @@ __all__ = [
     "scored",
     "true_calibration_error",
     "true_calibration_loss",
+    "unbiased",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -73,16 +74,16 @@ def case_losses(belief: Belief, labels: TestLabels) -> dict[str, FloatArray]:
     nine = labels.counts - expert.counts
     after = belief.posterior(expert).mean
     losses = {
-        "epistemic_loss": _unbiased(mean, labels.counts),
+        "epistemic_loss": unbiased(mean, labels.counts),
         "epistemic_loss_true": _squared(mean, labels.truth),
-        "prior": _unbiased(mean, nine),
-        "posterior": _unbiased(after, nine),
+        "prior": unbiased(mean, nine),
+        "posterior": unbiased(after, nine),
         "posterior_true": _squared(after, labels.truth),
         "disagreement_loss": _disagreement_loss(belief.disagreement(), labels.counts),
     }
     if isinstance(belief, EnsembleBelief):
         after = belief.posterior(expert, weights="sum").mean
-        losses["posterior_sum"] = _unbiased(after, nine)
+        losses["posterior_sum"] = unbiased(after, nine)
         losses["posterior_sum_true"] = _squared(after, labels.truth)
     return losses
 
@@ -103,7 +104,7 @@ def redrawn(
     for _ in range(draws):
         counts = random.multinomial(labels.counts.sum(axis=1), labels.truth)
         calibration = calibration_loss(mean, Labels.from_counts(counts), bins=BINS)
-        epistemic = float(_unbiased(mean, counts).mean())
+        epistemic = float(unbiased(mean, counts).mean())
         found.append((epistemic - true_epistemic, calibration - true_calibration))
     means, errors = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(draws)
     names = ("epistemic_loss", "calibration_loss")
@@ -143,7 +144,7 @@ def _squared(z: FloatArray, truth: FloatArray) -> FloatArray:
     return np.asarray(((z - truth) ** 2).sum(axis=1))
 
 
-def _unbiased(z: FloatArray, counts: NDArray[np.int64]) -> FloatArray:
+def unbiased(z: FloatArray, counts: NDArray[np.int64]) -> FloatArray:
     """Return Σ_k (μ_k - z_k)² - μ_k (1 - μ_k)/(n - 1) of each case (LH eq 10)."""
     n = counts.sum(axis=1, keepdims=True)
     mu = counts / n

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from experiments.label_histograms.intervals import change
 from experiments.label_histograms.mixed_paper import paper_value
 from experiments.markdown import table_head, table_row
 
@@ -45,7 +45,6 @@ CHANGES = {
     "gain_sum": "the same, released sum",
     "product_over_sum": "posterior EL, product - sum",
 }
-NORMAL = 1.959964
 
 
 def as_markdown(found: Iterable[Network]) -> str:
@@ -151,26 +150,9 @@ def _changes(rows: Mapping[Key, Sequence[Mapping[str, Any]]]) -> list[str]:
         cells = []
         for name in CHANGES:
             pairs = [part["differences"][name] for part in parts if name in part["differences"]]
-            cells.append(_interval(pairs))
+            cells.append(change(pairs))
         lines.append(table_row((_name(key), *cells)))
     return lines
-
-
-def _interval(pairs: Sequence[Sequence[float]]) -> str:
-    """Return the mean and its interval, from each network's mean and standard error over cases.
-
-    The networks are judged on the same cases, so what these add to the error does not shrink with
-    the number of networks: the variance is the mean of theirs plus that between networks over
-    their number.
-    """
-    if not pairs:
-        return ""
-    means, errors = np.array(pairs).T
-    between = float(np.var(means, ddof=1)) / len(means) if len(means) > 1 else 0.0
-    mean, half = float(means.mean()), NORMAL * math.sqrt(float((errors**2).mean()) + between)
-    if mean == half == 0:
-        return "0"
-    return f"{mean:+.4f} [{mean - half:+.4f}, {mean + half:+.4f}]"
 
 
 def _counted(rows: Mapping[Key, Sequence[Mapping[str, Any]]]) -> list[str]:

@@ -11,7 +11,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -24,11 +23,11 @@ from experiments.label_histograms.mixed_data import (
     read_mixed_table,
 )
 from experiments.label_histograms.mixed_networks import MixedNetwork, augmented, network_of
-from experiments.label_histograms.mixed_outputs import output_file, rounded
-from experiments.training import Recipe, predict, share, train
+from experiments.label_histograms.mixed_outputs import output_file
+from experiments.label_histograms.network_outputs import said
+from experiments.training import Recipe, share, train
 from raterwise.datasets.mnist import find_file
 from raterwise.inference.settings import Progress
-from raterwise.torch._inference import device_of, evaluating, seeded
 
 __all__ = ["Settings", "train_all"]
 
@@ -132,7 +131,9 @@ def _kept(
             device=device,
         )
         assert isinstance(network, MixedNetwork)
-        return _said(network, name, seed, parts, settings.samples)
+        shown = {part: parts[part][0] for part in ("valid", "test")}
+        change = augmented if name == "mixed_cifar10" else None
+        return said(network, shown, seed=seed, samples=settings.samples, change=change)
 
     made_of = {
         **{"version": VERSION, "data": name, "seed": seed, "recipe": asdict(recipe)},
@@ -146,42 +147,3 @@ def _kept(
 
 def _augment(images: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     return augmented(images), targets
-
-
-def _said(
-    network: MixedNetwork,
-    name: str,
-    seed: int,
-    parts: dict[str, tuple[Tensor, Tensor]],
-    samples: int,
-) -> Arrays:
-    """Return what is kept of a network."""
-    arrays: Arrays = {
-        f"{layer}_{kind}": value.detach().float().cpu().numpy().astype(np.float16)
-        for layer in ("hidden", "last")
-        for kind, value in getattr(network, layer).named_parameters()
-    }
-    at = device_of(network)
-    with evaluating(network), torch.no_grad():
-        for part in ("valid", "test"):
-            pooled = [network.pooled(x.to(at)).cpu() for x in torch.split(parts[part][0], 1024)]
-            arrays |= rounded(torch.cat(pooled).numpy(), f"pooled_{part}")
-        # Of the network before its channels are rounded: to see what the rounding does.
-        arrays["logits_test"] = predict(network, parts["test"][0]).astype(np.float16)
-        if name == "mixed_cifar10":
-            draws = [_augmented_hidden(network, parts["test"][0], seed, s) for s in range(samples)]
-            arrays |= rounded(np.stack(draws), "hidden_tta")
-    return arrays
-
-
-def _augmented_hidden(
-    network: MixedNetwork, images: Tensor, seed: int, draw: int
-) -> NDArray[np.float32]:
-    """Return the features of every image, augmented at random."""
-    at = device_of(network)
-    with seeded(seed, 2, draw, device=at):
-        hidden = [
-            torch.relu(network.hidden(network.pooled(augmented(x.to(at))))).cpu()
-            for x in torch.split(images, 1024)
-        ]
-    return np.asarray(torch.cat(hidden).numpy())

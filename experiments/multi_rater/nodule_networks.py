@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,26 +25,12 @@ from torch import Tensor, nn
 from experiments.kept import fingerprint, kept_arrays
 from experiments.multi_rater.data import Arrays
 from experiments.networks import ResNet18
+from experiments.nodules import FOLDS, GRADES, TASKS, Nodules, folds_of, one_rating, read_nodules
 from experiments.training import Recipe, predict, share, train
-from raterwise.errors import InvalidInputError
 
-__all__ = ["FOLDS", "TASKS", "Nodules", "Settings", "folds_of", "read_nodules", "train_ratings"]
+__all__ = ["Settings", "train_ratings"]
 
-TASKS = ("malignancy", "texture")
-FOLDS = 5
-GRADES = 5
 VERSION = 1
-FOLD, RATER = 11, 12
-"""What a seed is for; each draws numbers of its own."""
-
-
-class Nodules(NamedTuple):
-    """Slices of nodules, and what the radiologists say of them."""
-
-    images: NDArray[np.uint8]
-    ratings: NDArray[np.int64]
-    """(N, R) grades 0 … 4, -1 where a radiologist did not mark the nodule."""
-    patients: NDArray[np.str_]
 
 
 @dataclass(frozen=True)
@@ -61,35 +46,6 @@ class Settings:
     epochs: int = 30
     batch_size: int = 32
     learning_rate: float = 4e-4
-
-
-def read_nodules(file: str | PathLike[str], task: str) -> Nodules:
-    """Return the nodules of lidc_nodules.npz with the ratings of one kind."""
-    if task not in TASKS:
-        raise InvalidInputError(f"task: must be of {', '.join(TASKS)}; got {task!r}")
-    with np.load(file, allow_pickle=False) as stored:
-        column = stored["rating_names"].tolist().index(task)
-        ratings = stored["ratings"][:, :, column].astype(np.int64) - 1
-        return Nodules(stored["images"], ratings, stored["patient"].astype(np.str_))
-
-
-def folds_of(patients: NDArray[np.str_], seed: int = 0) -> NDArray[np.int64]:
-    """Return the fold 0 … 4 of each nodule; those of one patient have the same."""
-    names, patient = np.unique(patients, return_inverse=True)
-    order = np.random.default_rng([seed, FOLD]).permutation(len(names))
-    fold = np.empty(len(names), np.int64)
-    fold[order] = np.arange(len(names)) % FOLDS
-    return np.asarray(fold[patient])
-
-
-def one_rating(ratings: NDArray[np.int64], seed: int = 0) -> NDArray[np.int64]:
-    """Return one radiologist's grade of each nodule, drawn at random among those there are."""
-    chance = np.random.default_rng([seed, RATER]).random(ratings.shape)
-    return np.asarray(
-        np.take_along_axis(
-            ratings, np.where(ratings >= 0, chance, -1).argmax(axis=1)[:, None], axis=1
-        )[:, 0]
-    )
 
 
 def train_ratings(
