@@ -31,13 +31,13 @@ DRAWN_TOGETHER = 1 << 16
 
 def resampling_units(predictions: Predictions, seed: int) -> Units:
     """Return the unit of each case and the number of units."""
-    cases = len(predictions)
-    codes = np.arange(cases) if predictions.groups is None else predictions.groups
-    number = cases if predictions.groups is None else len(predictions.group_ids)
+    groups = predictions.groups
+    number = len(predictions) if groups is None else len(predictions.group_ids)
     if number <= MAX_UNITS:
-        return codes, number
-    block = np.random.default_rng([seed, 1]).permutation(number) % MAX_UNITS
-    return block[codes], MAX_UNITS
+        return np.arange(number) if groups is None else groups, number
+    block = np.resize(np.arange(MAX_UNITS, dtype=np.uint16), number)
+    np.random.default_rng([seed, 1]).shuffle(block)  # in 16 bits: a quarter of the memory to visit
+    return (block if groups is None else block[groups]).astype(np.int64), MAX_UNITS
 
 
 def multiplicities(units: int, resamples: int, seed: int, stream: int = 2) -> NDArray[Any]:
