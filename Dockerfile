@@ -10,7 +10,7 @@ RUN python -m venv /opt/raterwise \
 FROM python:3.12-slim
 COPY --from=build /opt/raterwise /opt/raterwise
 ENV PATH=/opt/raterwise/bin:$PATH NUMBA_CACHE_DIR=/tmp/numba MPLCONFIGDIR=/tmp/matplotlib
-RUN useradd --create-home rater
+RUN useradd --create-home rater && mkdir /data && chown rater /data
 USER rater
 WORKDIR /data
 ENTRYPOINT ["raterwise"]

@@ -182,9 +182,10 @@ def picture(records: dict[str, Record], path: Path) -> None:
                 axes.plot(list(at), list(at.values()), label=label, color=colour, **look)
             axes.set(xscale="log", yscale="log", xlabel="cases", title=world)
         panels[0].set(ylabel="root mean squared error")
-        panels[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8, frameon=False)
+        lines, names = panels[0].get_legend_handles_labels()
+        panels[0].figure.legend(lines, names, loc="outside lower center", ncols=3, frameon=False)
 
-    drawn(draw, path, (10.0, 3.4), panels=len(WORLDS))
+    drawn(draw, path, (7.2, 4.0), panels=len(WORLDS))
 
 
 def main() -> None:

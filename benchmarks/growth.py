@@ -175,7 +175,7 @@ def spoken(seconds: float) -> str:
     """Return a time with two digits."""
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if seconds * scale >= 1 or unit == "µs":
-            return f"{float(f'{seconds * scale:.2g}'):g} {unit}"
+            return f"{float(f'{seconds * scale:.2g}'):g}\N{NO-BREAK SPACE}{unit}"
     return ""
 
 
@@ -222,9 +222,10 @@ def picture(found: dict[str, dict[int, Record]], path: Path) -> None:
             right.plot(list(far), [max(r["bytes"], 10**5) / 1e6 for r in far.values()], **look)
         left.set(xscale="log", yscale="log", xlabel="cases", ylabel="seconds")
         right.set(xscale="log", yscale="log", xlabel="cases", ylabel="MB beyond the data")
-        right.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8, frameon=False)
+        lines, names = left.get_legend_handles_labels()
+        left.figure.legend(lines, names, loc="outside lower center", ncols=3, frameon=False)
 
-    drawn(draw, path, (9.6, 4.0))
+    drawn(draw, path, (7.2, 4.9))
 
 
 def main() -> None:
