@@ -104,7 +104,8 @@ def test_all_classes_together_need_the_cases_and_have_no_interval(tmp_path: Path
     found = rw.evaluate(probs, labels, "kde_ece,brier", **own, subgroups=np.arange(60) % 2)
     assert found["kde_ece"].low is None and found["brier"].low is not None
     assert any("KDE-ECE" in w and "it has no interval" in w for w in found.warnings)
-    differences = rw.compare({"a": probs, "b": probs[:, ::-1]}, labels, "kde_ece,brier", **own)
+    with pytest.warns(UserWarning, match="not compared, since they have no resampled values: kde"):
+        differences = rw.compare({"a": probs, "b": probs[:, ::-1]}, labels, "kde_ece,brier", **own)
     assert [d.metric for d in differences.differences] == ["brier"]
     image = Case(np.full((4, 4), 0.3), np.zeros((2, 4, 4), int))
     with pytest.raises(rw.InvalidInputError, match="needs them all in memory"):
