@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "palette", "choices", "yardstick"),
     ("rules", "study_plan"),
     ("estimate", "frames", "provenance"),
-    ("arrays", "kernels", "io.files", "io.outputs", "io.damaged", "ratings"),
+    ("arrays", "kernels", "io.files", "io.outputs", "io.damaged", "ratings", "duplicates"),
     ("classes", "label_table"),
     ("binning", "labels", "patients", "variables", "densities.mixtures"),
     ("inputs", "rows"),

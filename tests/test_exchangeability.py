@@ -177,7 +177,7 @@ def test_moments_and_p_values_of_every_permutation() -> None:
         degrees[r] = statistics[:, r].mean()  # E[dᵀV⁺d] is the rank of V
 
     patient, case, rater, label = np.transpose(LONG)
-    labels = Labels.from_long(case, rater, label, num_classes=3)
+    labels = Labels.from_long(case, rater, label, num_classes=3, duplicates="keep")
     groups = [int(patient[case == c][0]) for c in labels.case_ids or ()]
     comparison = permutations.compare_raters(case, rater, label, patient, 4, 3)
     np.testing.assert_allclose(comparison.rank, degrees)
@@ -546,7 +546,7 @@ def test_labels_must_be_labels_that_name_their_raters() -> None:
         exchangeability_test(np.array([[2, 0], [0, 2]]))  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=r"Labels\.from_ratings or Labels\.from_long"):
         exchangeability_test(Labels.from_counts([[1, 1], [2, 0]]))
-    alone = Labels.from_long([0, 0, 1], ["a", "a", "b"], [0, 1, 1], num_classes=2)
+    alone = Labels.from_long([0, 0, 1], ["a", "a", "b"], [0, 1, 1], 2, duplicates="keep")
     with pytest.raises(InvalidInputError, match="at least two different raters; there is none"):
         exchangeability_test(alone)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import raterwise as rw
+from raterwise.duplicates import Duplicates
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.3, 0.5], [0.5, 0.25, 0.25]])
 NAMES = ("none", "mild", "severe")
@@ -146,6 +147,29 @@ def test_what_is_missing_is_no_rating(values: Any) -> None:
     with pytest.raises(rw.InvalidInputError, match="every case needs a rating; 1 of 3"):
         rw.brier(PROBS[:3], labels)
     assert rw.brier(PROBS[:3], labels, on_unrated="drop") == rw.brier(PROBS[[0, 2]], [0, 2])
+
+
+def test_a_rater_rates_a_case_once() -> None:
+    """As in files: a repeated rating is refused, or one counts, and the results say so."""
+    long = pd.DataFrame({"c": list("aaaab"), "r": list("xxxyx"), "y": [0, 1, 0, 1, 1]})
+    columns = {"case": "c", "rater": "r", "label": "y"}
+    with pytest.raises(rw.InvalidInputError, match="'x' has more than one row for case 'a'") as no:
+        rw.Labels.from_frame(long, **columns)
+    assert 'duplicates="last" takes the last one' in str(no.value)
+    want: dict[Duplicates, list[list[int]]] = {
+        "keep": [[2, 2], [0, 1]],
+        "last": [[1, 1], [0, 1]],
+        "average": [[1, 1], [0, 1]],
+    }
+    for duplicates, counts in want.items():
+        labels = rw.Labels.from_frame(long, **columns, duplicates=duplicates)
+        assert labels.counts.tolist() == counts
+        found = rw.evaluate([0.25, 0.75], labels, "brier", resamples=0)
+        assert any("2 ratings are repeats" in w for w in found.warnings) == (duplicates != "keep")
+    reversed_last = rw.Labels.from_long("aaa", "xxx", [1, 1, 0], duplicates="last")
+    assert reversed_last.counts.tolist() == [[1, 0]]
+    by_vote = rw.Labels.from_long("aaa", "xxx", [1, 1, 0], duplicates="average")
+    assert by_vote.counts.tolist() == [[0, 1]]
 
 
 def test_the_order_of_the_classes_is_told_not_guessed() -> None:

@@ -120,6 +120,7 @@ def test_taking_cases_takes_their_ratings(problem: Problem, data: st.DataObject)
         classes,
         num_classes=problem.counts.shape[1],
         order=range(len(problem)),
+        duplicates="keep",
     )
     assert labels.counts.tolist() == problem.counts.tolist()
     rows = data.draw(st.lists(st.integers(0, len(problem) - 1), min_size=1, max_size=20))

@@ -33,6 +33,8 @@ class LabelTable:
     case_ids: tuple[Hashable, ...] | None = None
     inferred: bool = False
     """Whether K is only the largest class that occurs and one: see `widened`."""
+    notes: tuple[str, ...] = ()
+    """What to know about how they were made; results repeat it."""
 
     def __len__(self) -> int:
         held = self.classes if self.classes is not None else self.histogram

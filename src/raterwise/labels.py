@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_integer_array, positive_integer
+from raterwise.arrays import as_integer_array, choose, positive_integer
 from raterwise.classes import NO_RATING, Coded, coded_column, coded_columns, coded_matrix, names_of
+from raterwise.duplicates import DUPLICATES, Duplicates, chosen_of_each, refuse_repeated
 from raterwise.errors import InvalidInputError
 from raterwise.frames import as_list, require_columns
 from raterwise.kernels._threads import in_threads
@@ -48,6 +49,8 @@ class Labels(LabelTable):
     inferred : bool
         Whether K is only the largest class that occurs and one: probabilities of more classes
         raise it to theirs.
+    notes : tuple of str
+        What to know about how they were made; results repeat it.
 
     See Also
     --------
@@ -155,6 +158,7 @@ class Labels(LabelTable):
         num_classes: int | None = None,
         class_names: Sequence[str] | None = None,
         missing: Any = NO_RATING,
+        duplicates: Duplicates = "error",
     ) -> Labels:
         """Return the labels of a data frame: pandas, polars, pyarrow or modin.
 
@@ -174,6 +178,9 @@ class Labels(LabelTable):
             A name for each class, in order; by default the categories.
         missing : float, str or collection of them, default -1
             What stands for no rating, besides NaN, None and NA.
+        duplicates : {"error", "keep", "average", "last"}, default "error"
+            Of a row per rating: what becomes of several ratings of a case by one rater, as in
+            `from_long`.
 
         Returns
         -------
@@ -214,8 +221,9 @@ class Labels(LabelTable):
         told = {"case": case, "rater": rater, "label": label}
         items, who, what = (require_columns(df, [name], key)[0] for key, name in told.items())
         return Labels.from_long(
-            items, who, what, num_classes, class_names=class_names, missing=missing
-        )
+            items, who, what, num_classes,
+            class_names=class_names, missing=missing, duplicates=duplicates,
+        )  # fmt: skip
 
     @staticmethod
     def from_counts(c: ArrayLike, *, class_names: Sequence[str] | None = None) -> Labels:
@@ -257,6 +265,7 @@ class Labels(LabelTable):
         class_names: Sequence[str] | None = None,
         order: Iterable[Hashable] | None = None,
         missing: Any = (),
+        duplicates: Duplicates = "error",
     ) -> Labels:
         """Return the labels of a table with one row per rating.
 
@@ -276,6 +285,9 @@ class Labels(LabelTable):
             The ids of the cases in the order wanted; otherwise that in which items first appear.
         missing : float, str or collection of them, default ()
             What stands for no rating, besides NaN, None and NA.
+        duplicates : {"error", "keep", "average", "last"}, default "error"
+            What becomes of several ratings of a case by one rater: "error" refuses them, "keep"
+            counts each, "last" takes the last one, "average" the one most often given.
 
         Returns
         -------
@@ -300,9 +312,12 @@ class Labels(LabelTable):
                 "items, raters and classes: must have the same length; "
                 f"got {len(case)}, {len(rater)} and {len(label)}"
             )
-        rated = label != NO_RATING
+        pairs = case * len(rater_ids) + rater
+        if choose("duplicates", duplicates, DUPLICATES) == "error":
+            refuse_repeated(pairs, case_ids, rater_ids, "raters")
+        rated, notes = chosen_of_each(pairs, label, duplicates, "raters")
         ratings = Ratings(case[rated], rater[rated], label[rated], rater_ids)
-        return _from_triplets(ratings, len(case_ids), found, case_ids)
+        return replace(_from_triplets(ratings, len(case_ids), found, case_ids), notes=notes)
 
 
 def _from_matrix(

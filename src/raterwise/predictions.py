@@ -195,6 +195,7 @@ class Predictions:
             confidence=own_confidence(confidence, len(array)),
             outside=_outside(outside, num_classes, ranked_otherwise=confidence is not None),
             draws=draws,
+            notes=checked.notes,
         )
         choose("on_unrated", on_unrated, ("error", "drop"))
         left = predictions._without_weightless()._without_unrated(on_unrated)

@@ -168,6 +168,7 @@ def read_chestxray14_readers(
             class_names=ABSENT_PRESENT,
             order=order,
             missing=-1,
+            duplicates="keep",  # as published
         )
         for name in sets[0]
     }

@@ -176,6 +176,7 @@ def read_cifar10h_raters(raw_csv: str | PathLike[str]) -> Dataset:
         10,
         class_names=CIFAR10_CLASSES,
         order=order.tolist(),
+        duplicates="keep",  # as published: whoever judged an image twice counts twice
     )
     return Dataset("CIFAR-10H", tuple(map(str, order.tolist())), labels, columns={"row": order})
 

@@ -13,7 +13,7 @@ from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.io.columns import unused_notes
-from raterwise.io.duplicates import DUPLICATES
+from raterwise.duplicates import DUPLICATES, Duplicates
 from raterwise.io.layouts import RatingColumns, usual_layouts
 from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
@@ -179,7 +179,7 @@ def predictions_of_tables(
     return replace(
         found,
         left_out={**{k: v for k, v in unmatched.items() if v}, **found.left_out},
-        notes=table.notes,
+        notes=(*table.notes, *found.notes),
         sources=tuple(str(path) for path in sources if path is not None),
     )
 
@@ -204,7 +204,7 @@ def read_cases(
     count_columns: Sequence[str] = (),
     count_prefix: str | None = None,
     missing: Collection[str] = (),
-    duplicates: Literal["error", "keep", "average", "last"] = "error",
+    duplicates: Duplicates = "error",
     normalize: bool = False,
     percent: bool = False,
     ignore_case: bool = False,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError
-from raterwise.io.duplicates import DUPLICATES, WAYS_OUT, chosen_of_each
+from raterwise.duplicates import DUPLICATES, WAYS_OUT, chosen_of_each
 from raterwise.io.layouts import (
     CASE_COLUMNS,
     LAYOUT_ARGUMENTS,
@@ -243,7 +243,7 @@ def _read_long(
     unread = tuple(str(t) for t, i in zip(titles.tolist(), places, strict=True) if i < 0)
     _require_every(file, names, set(map(str, titles.tolist())), f"its name in {finding!r}")
     answers = as_yes_or_no(table.column(rating), f"{file.name}: column {rating!r}", missing)
-    chosen, notes = chosen_of_each(of_one, answers, duplicates, file)
+    chosen, notes = chosen_of_each(of_one, answers, duplicates, file.name)
     use = chosen & (places[found] >= 0)
     cells = items[use] * len(names) + places[found[use]]
     shape = (len(ids), len(names))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_notes
-from raterwise.io.duplicates import DUPLICATES, chosen_of_each, refuse_repeated
+from raterwise.duplicates import DUPLICATES, chosen_of_each, refuse_repeated
 from raterwise.io.layouts import (
     LAYOUT_ARGUMENTS,
     RATER_COLUMNS,
@@ -167,9 +167,9 @@ def _read_long(
     codes = coding.codes(table.column(rating), f"{file.name}: column {rating!r}")
     pairs = items * len(rater_ids) + raters
     if duplicates == "error":
-        refuse_repeated(pairs, ids, rater_ids, file)
+        refuse_repeated(pairs, ids.tolist(), rater_ids.tolist(), file.name)
     # A case whose only ratings are empty stays, unrated.
-    rated, notes = chosen_of_each(pairs, codes, duplicates, file)
+    rated, notes = chosen_of_each(pairs, codes, duplicates, file.name)
     notes = (*notes, *alike_note(rater_ids.tolist(), "raters", file.name))
     ratings = Ratings(items[rated], raters[rated], codes[rated], tuple(rater_ids.tolist()))
     classes = len(coding.class_names)

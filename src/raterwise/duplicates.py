@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.sources import TableFile
-from raterwise.io.values import id_at
 
-Array = NDArray[Any]
+Duplicates = Literal["error", "keep", "average", "last"]
 
 DUPLICATES = ("error", "keep", "average", "last")
 """What may become of them."""
@@ -19,11 +18,12 @@ WAYS_OUT = '(duplicates="last" takes the last one, "average" the one most often 
 
 
 def chosen_of_each(
-    pairs: NDArray[np.int64], codes: NDArray[np.int64], duplicates: str, file: TableFile
+    pairs: NDArray[np.int64], codes: NDArray[np.int64], duplicates: str, source: str
 ) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
     """Return which ratings count, and a note where a rater's other ones do not.
 
-    Codes below 0 are no ratings; `pairs` tells which ones are of the same rater and case.
+    Codes below 0 are no ratings; `pairs` tells which ones are of the same rater and case, and
+    `source` is where they are from, for the note.
     """
     rated = codes >= 0
     if duplicates not in ("last", "average"):
@@ -35,7 +35,7 @@ def chosen_of_each(
     chosen = "the last one" if duplicates == "last" else "the most frequent one"
     repeats = "rating is a repeat" if again == 1 else "ratings are repeats"
     told = f"{again} {repeats} by the same rater of the same case; {chosen} counts"
-    return kept, (f"{file.name}: {told}",)
+    return kept, (f"{source}: {told}",)
 
 
 def one_of_each(
@@ -67,7 +67,7 @@ def one_of_each(
 
 
 def refuse_repeated(
-    pairs: NDArray[np.int64], ids: Array, rater_ids: Array, file: TableFile
+    pairs: NDArray[np.int64], ids: Sequence[Hashable], rater_ids: Sequence[Hashable], source: str
 ) -> None:
     """Raise an error if a pair (case * raters + rater) occurs more than once."""
     ordered = np.sort(pairs)
@@ -75,6 +75,6 @@ def refuse_repeated(
     if again.size:
         item, who = divmod(int(again[0]), len(rater_ids))
         raise InvalidInputError(
-            f"{file.name}: a rater must rate a case once; {id_at(rater_ids, who)!r} has more "
-            f"than one row for case {id_at(ids, item)!r} {WAYS_OUT}"
+            f"{source}: a rater must rate a case once; {rater_ids[who]!r} has more than one row "
+            f"for case {ids[item]!r} {WAYS_OUT}"
         )
