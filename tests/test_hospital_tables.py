@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from raterwise.cli.app import app
+from raterwise.worklist import Worklist, worklist
 
 P = "case,prob_benign,prob_malignant\nn1,0.75,0.25\nn2,0.5,0.5\nn3,0.125,0.875\nn4,1,0\n"
 LONG = (
@@ -255,3 +256,21 @@ def test_names_do_not_steer_the_terminal(tmp_path: Path, monkeypatch: pytest.Mon
     Path("p.csv").write_text(ONE.replace("prob_malignant", "prob_\x1b]0;x\x07m"), encoding="utf-8")
     code, said = evaluated(tmp_path, ALONE)
     assert code == 0 and "\x1b" not in said and "\x07" not in said
+
+
+def test_formulas_as_ids_go_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No written table starts a formula in a spreadsheet, and what was written matches again."""
+    monkeypatch.chdir(tmp_path)
+    named = {f"n{i}": name for i, name in enumerate(("=cmd|'/C calc'!A0", "+1", "@x", "-b"), 1)}
+    for file, text in (("p.csv", P), ("r.csv", LONG)):
+        Path(file).write_text(re.sub(r"n\d", lambda n: named[n[0]], text), encoding="utf-8")
+    fit = "calibrate --fit p.csv --fit-ratings r.csv --apply p.csv --allow-overlap --out made"
+    assert run(tmp_path, fit)[0] == 0
+    lines = Path("made/calibrated.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.partition(",")[0] for line in lines[1:]] == [f"'{n}" for n in named.values()]
+    found = rw.read_cases("made/calibrated.csv", "r.csv")
+    assert found.labels.case_ids == tuple(named.values())
+    belief = rw.DirichletBelief([[0.5, 0.5], [0.75, 0.25]], [1.0, 1.0])
+    listed = worklist(belief, ["=1+1", "b"]).to_csv("list.csv")
+    assert "'=1+1" in listed.read_text(encoding="utf-8")
+    assert set(Worklist.from_csv(listed).case_ids) == {"=1+1", "b"}

@@ -252,10 +252,19 @@ def safe_cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def csv_text(columns: Columns) -> str:
+def unquoted_cell(text: str) -> str:
+    """Return what `safe_cell` made safe as it was.
+
+    >>> unquoted_cell("'=cmd()"), unquoted_cell("'tis")
+    ('=cmd()', "'tis")
+    """
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULA) else text
+
+
+def csv_text(columns: Columns, delimiter: str = ",") -> str:
     """Return columns as CSV whose cells are safe to open in a spreadsheet."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     writer.writerow([safe_cell(name) for name in columns])
     for row in zip(*columns.values(), strict=True):
         writer.writerow([safe_cell(value) for value in row])

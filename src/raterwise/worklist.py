@@ -7,7 +7,6 @@ who are known to differ on a case will differ again, whatever one of them says.
 from __future__ import annotations
 
 import csv
-import io
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from raterwise.arrays import choose, positive_integer
 from raterwise.beliefs import Belief
 from raterwise.errors import InvalidInputError
+from raterwise.exports import csv_text, unquoted_cell
 from raterwise.io.files import write_text_atomically
 from raterwise.labels import Labels
 
@@ -134,6 +134,8 @@ class Worklist:
     def to_csv(self, path: str | PathLike[str]) -> Path:
         """Write one line per case, whole or not at all.
 
+        Text that a spreadsheet would take for a formula gets an apostrophe in front.
+
         Parameters
         ----------
         path : str or path
@@ -151,12 +153,9 @@ class Worklist:
         >>> found.to_csv(getfixture("tmp_path") / "list.csv").name
         'list.csv'
         """
-        text = io.StringIO()
         rows = self.records()
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        return write_text_atomically(path, text.getvalue())
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        return write_text_atomically(path, csv_text(columns))
 
     @staticmethod
     def from_csv(path: str | PathLike[str]) -> Worklist:
@@ -198,7 +197,7 @@ class Worklist:
         except ValueError as error:
             raise InvalidInputError(f"{path}: must hold numbers ({error})") from None
         by = "gain" if (np.diff(gain) <= 0).all() else "disagreement"
-        ids = tuple(line[1] for line in lines)
+        ids = tuple(unquoted_cell(line[1]) for line in lines)
         return Worklist(by, ids, names, np.arange(len(lines)), differ, gain, probs, posterior)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -19,6 +17,7 @@ from rich.text import Text
 from raterwise.cli.show import new_console, print_results
 from raterwise.comparison import Comparison
 from raterwise.errors import InvalidInputError
+from raterwise.exports import csv_text
 from raterwise.io.files import check_can_write, replaced, write_text_atomically
 from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import file_format, open_table
@@ -149,7 +148,7 @@ def write_like(
     if kind in ("csv", "excel"):
         suffix = ".tsv" if ".tsv" in source.suffixes else ".csv"
         mark = open_table(source, delimiter=delimiter).delimiter if kind == "csv" else ","
-        text = _as_csv(columns, mark)
+        text = csv_text({name: column.tolist() for name, column in columns.items()}, mark)
         return write_text_atomically(folder / f"{stem}{suffix}", text)
     if kind == "npz":
         with_text = {key: _plain_text(array) for key, array in arrays.items()}
@@ -157,14 +156,6 @@ def write_like(
     return _written(
         folder / f"{stem}{source.suffix}", lambda part: _save_arrow(part, columns, kind)
     )
-
-
-def _as_csv(columns: Columns, delimiter: str) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
-    return text.getvalue()
 
 
 def _plain_text(array: NDArray[Any]) -> NDArray[Any]:

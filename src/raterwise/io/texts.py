@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from raterwise.exports import unquoted_cell
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -19,6 +21,8 @@ INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 """Marks without a width; at the ends of a text they say nothing."""
 STEERING = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 """Control characters, but for tabs and the ends of lines."""
+QUOTED_FORMULA = "^'([=+@-])"
+"""How text is written that a spreadsheet would take for a formula: see `exports.safe_cell`."""
 
 
 def clean_name(text: str) -> str:
@@ -28,7 +32,7 @@ def clean_name(text: str) -> str:
     'prob_a[31m'
     """
     text = re.sub(STEERING, "", text).strip().strip(INVISIBLE).strip()
-    return unicodedata.normalize("NFC", text)
+    return unicodedata.normalize("NFC", unquoted_cell(text))
 
 
 def lines_above(rows: Sequence[Sequence[str]]) -> int:
@@ -83,4 +87,6 @@ def cleaned(column: Any) -> Any:
     if not pc.all(pc.string_is_ascii(text)).as_py():
         text = pc.utf8_trim_whitespace(pc.utf8_trim(text, characters=INVISIBLE))
         text = pc.utf8_normalize(text, form="NFC")
+    if pc.any(pc.starts_with(text, "'")).as_py():  # as we write what looks like a formula
+        text = pc.replace_substring_regex(text, QUOTED_FORMULA, r"\1")
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
