@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("arrays", "kernels", "io.files", "io.outputs", "io.damaged", "ratings", "duplicates"),
     ("classes", "label_table"),
     ("binning", "labels", "patients", "variables", "densities.mixtures"),
+    ("mistaken",),
     ("inputs", "rows"),
     ("predictions",),
     ("questions", "prevalence"),

@@ -309,3 +309,45 @@ def test_rows_of_other_cases_are_refused() -> None:
     with pytest.raises(rw.InvalidInputError, match="has others, such as 'n3'"):
         rw.brier(probs, pd.Series([0, 1], index=["n2", "n3"]))
     assert rw.brier(probs, pd.Series([0, 1])) == pytest.approx((1 / 16 + 1 / 4) / 2, rel=1e-12)
+
+
+def test_codes_beside_names_in_another_order() -> None:
+    """A frame of malignant and benign with the labels 0 and 1: results say what 0 is."""
+    probs = pd.DataFrame({"prob_malignant": [0.25, 0.5], "prob_benign": [0.75, 0.5]})
+
+    def told(probs: object, labels: object, **options: Any) -> bool:
+        found = rw.evaluate(probs, labels, "brier", resamples=0, **options)
+        return any("0 was read as" in warning for warning in found.warnings)
+
+    assert told(probs, [0, 1])
+    assert told(probs, rw.Labels.from_classes([0, 1]))
+    assert told(probs["prob_benign"], [0, 1])
+    assert not told(probs[["prob_benign", "prob_malignant"]], [0, 1])
+    assert not told(probs, ["benign", "malignant"])
+    assert not told(probs, [0, 1], class_names=["malignant", "benign"])
+    assert not told(probs["prob_malignant"], [0, 1])
+
+
+def test_one_hot_rows_are_no_ratings() -> None:
+    """Refused where chance cannot have made them, told where it may have."""
+    y = np.arange(30) % 3
+    probs, rows = np.full((30, 3), 1 / 3), np.eye(3, dtype=int)
+    with pytest.raises(rw.InvalidInputError, match=r"one-hot.*Labels\.from_counts.*from_ratings"):
+        rw.brier(probs, rw.Labels.from_ratings(rows[y], num_classes=3))
+    assert rw.brier(probs, rw.Labels.from_counts(rows[y])) == pytest.approx(2 / 3)
+
+    def told(ratings: Any, classes: int) -> bool:
+        labels = rw.Labels.from_ratings(ratings, num_classes=classes)
+        uniform = np.full((len(ratings), classes), 1 / classes)
+        warnings = rw.evaluate(uniform, labels, "brier", resamples=0).warnings
+        return any("may be one-hot" in warning for warning in warnings)
+
+    assert told(rows[y[:6]], 3)  # six cases may be chance
+    assert told(np.tile([0, 0, 1], (30, 1)), 3)  # one reader alone may say 1 of everything
+    assert told(np.eye(2, dtype=int)[y % 2], 2)  # two readers may always disagree
+    assert not told(np.eye(2, dtype=int)[[0, 1]], 2)
+    assert not told([*rows[y], [2, 1, 0]], 3)
+    assert not told([*rows[y], [1, 1, 0]], 3)
+    assert not told(np.eye(4, dtype=int)[np.arange(30) % 4], 3)  # four raters of three classes
+    with pytest.raises(rw.InvalidInputError, match=r"columns are raters .*Labels\.from_ratings"):
+        rw.evaluate(probs[:2], rw.Labels.from_counts([[1, 0, 2], [0, 0, 0]]), resamples=0)

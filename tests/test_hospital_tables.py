@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -274,3 +276,77 @@ def test_formulas_as_ids_go_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     listed = worklist(belief, ["=1+1", "b"]).to_csv("list.csv")
     assert "'=1+1" in listed.read_text(encoding="utf-8")
     assert set(Worklist.from_csv(listed).case_ids) == {"=1+1", "b"}
+
+
+REVERSED = "case,prob_malignant,prob_benign\nn1,0.25,0.75\nn2,0.5,0.5\nn3,0.875,0.125\nn4,0,1\n"
+ALONE_BENIGN = "case,prob_benign\nn1,0.75\nn2,0.5\nn3,0.125\nn4,1\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "note"),
+    [
+        (REVERSED, "", "0 was read as 'malignant', 1 as 'benign'"),
+        (REVERSED, "--prob-columns prob_benign,prob_malignant", ""),
+        (REVERSED, "--class-names malignant,benign", ""),
+        (ALONE_BENIGN, "", "0 was read as 'not benign', 1 as 'benign'"),
+        (P, "", ""),
+        ("case,prob_malignant\nn1,0.25\nn2,0.5\nn3,0.875\nn4,0\n", "", ""),
+    ],
+)
+def test_codes_in_an_order_that_may_surprise_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, options: str, note: str
+) -> None:
+    """Beside names, codes count the columns: where people count otherwise, results say so."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text(table, encoding="utf-8")
+    Path("r.csv").write_text(WIDE, encoding="utf-8")
+    code, said = evaluated(tmp_path, f"{BOTH} {options}")
+    assert code == 0, said
+    found = [w for w in rw.Results.from_json("results.json").warnings if "labels are codes" in w]
+    assert bool(found) == bool(note) and all(note in each for each in found)
+    pq.write_table(pa.table(pd.read_csv("p.csv").assign(y=[0, 1, 1, 0])), "p.parquet")
+    code, said = evaluated(tmp_path, f"p.parquet --stream --label-column y {options}")
+    assert code == 0 and note in said.replace("warning: ", ""), said
+    assert ("labels are codes" in said) == bool(note)
+
+
+def test_fractions_are_no_percentages_in_streams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in memory: refused where no part holds a percentage above 1, and only there."""
+    monkeypatch.chdir(tmp_path)
+    risk = np.array([0.25, 0.5, 0.875, 0.0])
+
+    def stream(values: np.ndarray) -> tuple[int, str]:
+        table = pa.table({"prob_malignant": values, "y": [0, 1, 1, 0]})
+        pq.write_table(table, "p.parquet", row_group_size=2)
+        return evaluated(tmp_path, "p.parquet --stream --label-column y --percent")
+
+    code, said = stream(risk)
+    assert code == 2 and "--percent: the largest probability of p.parquet" in said
+    assert "is 0.875" in said
+    assert stream(100 * risk)[0] == 0
+    assert rw.Results.from_json("results.json")["brier"].value == pytest.approx(BRIER_ONE, rel=1e-12)
+    assert stream(np.array([0.25, 0.5, 87.5, 0.0]))[0] == 0  # the first part has rare ones alone
+
+
+def test_one_hot_columns_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of classes that are named as raters: refused in memory and in a stream."""
+    monkeypatch.chdir(tmp_path)
+    names, rows = ("a", "b", "c"), np.eye(3, dtype=int)[np.arange(30) % 3]
+    table = {f"prob_{name}": np.full(30, 1 / 3) for name in names}
+    table |= {name: rows[:, k] for k, name in enumerate(names)}
+    pq.write_table(pa.table(table), "p.parquet")
+    pd.DataFrame(table).to_csv("p.csv", index=False)
+    for file in ("p.csv", "p.parquet", "p.parquet --stream"):
+        code, said = evaluated(tmp_path, f"{file} --rater-columns a,b,c")
+        assert code == 2 and "one-hot" in said and "--count-columns" in said, said
+        assert evaluated(tmp_path, f"{file} --count-columns a,b,c")[0] == 0
+        assert rw.Results.from_json("results.json")["brier"].value == pytest.approx(2 / 3)
+    two = pa.table({"prob_a": np.full(30, 0.5), "prob_b": np.full(30, 0.5)})
+    for k, name in enumerate("xy"):
+        two = two.append_column(name, [np.arange(30) % 2 == k])
+    pq.write_table(two, "two.parquet", row_group_size=10)
+    for file in ("two.parquet", "two.parquet --stream"):
+        code, said = evaluated(tmp_path, f"{file} --rater-columns x,y")
+        assert code == 0 and "may be one-hot" in said, said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError
 from raterwise.frames import is_frame
 from raterwise.labels import Labels
+from raterwise.mistaken import one_hot_notes
 
 FloatArray = NDArray[np.float64]
 
@@ -40,7 +42,8 @@ def as_labels(labels: Any, num_classes: int, class_names: Sequence[str] | None =
         return Labels.from_classes(labels, num_classes, names)
     widened: Labels = labels.widened(num_classes)
     rules.check_number_of_classes("labels", widened.num_classes, num_classes)
-    return widened
+    told = one_hot_notes(widened)
+    return replace(widened, notes=tuple(dict.fromkeys((*widened.notes, *told)))) if told else widened
 
 
 def _not_one_class_per_case(shape: Sequence[int]) -> InvalidInputError:

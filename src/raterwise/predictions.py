@@ -19,6 +19,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.frames import class_names_of, refuse_other_order
 from raterwise.inputs import as_labels, check_class_order, check_weights, row_sum_tolerance
 from raterwise.labels import Labels
+from raterwise.mistaken import code_notes_of
 from raterwise.patients import patient_codes
 from raterwise.rows import Rows, confidences, own_confidence
 
@@ -195,7 +196,7 @@ class Predictions:
             confidence=own_confidence(confidence, len(array)),
             outside=_outside(outside, num_classes, ranked_otherwise=confidence is not None),
             draws=draws,
-            notes=checked.notes,
+            notes=(*checked.notes, *(() if class_names else code_notes_of(probs, labels))),
         )
         choose("on_unrated", on_unrated, ("error", "drop"))
         left = predictions._without_weightless()._without_unrated(on_unrated)
@@ -303,10 +304,18 @@ class Predictions:
             return self
         if on_unrated == "error":
             first = self.labels.first_named(unrated)
-            raise rules.unrated("labels", int(unrated.sum()), len(self), first)
+            raise rules.unrated("labels", int(unrated.sum()), len(self), first, self._as_raters)
         if unrated.all():
             raise rules.none_rated("labels")
         return self._without("unrated", unrated)
+
+    @property
+    def _as_raters(self) -> str:
+        """What histograms may be that hold no number beyond the classes."""
+        counts = self.labels.histogram
+        if self.labels.ratings is not None or counts is None or counts.max() >= self.num_classes:
+            return ""
+        return "; if the columns are raters and not classes, Labels.from_ratings takes them"
 
     def _without(self, reason: str, cases: NDArray[np.bool_]) -> Predictions:
         """Leave out cases, counted and named by the reason."""

@@ -272,11 +272,13 @@ def unfit_labels(
     )
 
 
-def unrated(name: str, number: int, cases: int, first: str) -> InvalidInputError:
-    """Cases that nobody rated; `first` names some of them."""
+def unrated(
+    name: str, number: int, cases: int, first: str, besides: str = ""
+) -> InvalidInputError:
+    """Cases that nobody rated; `first` names some of them, `besides` what else they may be."""
     return InvalidInputError(
         f"{name}: every case needs a rating; {number} of {cases} have none ({first}); "
-        'on_unrated="drop" leaves them out'
+        f'on_unrated="drop" leaves them out{besides}'
     )
 
 

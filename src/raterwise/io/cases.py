@@ -19,6 +19,7 @@ from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.sources import open_table
 from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
+from raterwise.mistaken import IN_ORDER_OF_CODES, code_notes
 from raterwise.predictions import Predictions
 
 PathOrName = str | PathLike[str]
@@ -92,7 +93,8 @@ class TableColumns:
             number_rows=beside,
             **self.columns,
         )
-        return replace(table, loose_ids=self.loose_ids)
+        notes = (*table.notes, *self._code_notes(table.class_names, table.codes))
+        return replace(table, loose_ids=self.loose_ids, notes=notes)
 
     def read_ratings(
         self, source: Path | None, table: PredictionTable, *, beside: bool = False
@@ -100,7 +102,7 @@ class TableColumns:
         """Return the ratings of the cases of a table, where there is a file of them."""
         if source is None:
             return None
-        return read_ratings(
+        found = read_ratings(
             source,
             table.class_names,
             self.ratings,
@@ -113,6 +115,13 @@ class TableColumns:
             beside=table.columns if beside else (),
             number_rows=beside,
         )
+        coded = self._code_notes(table.class_names, found.codes)
+        return replace(found, notes=(*found.notes, *coded)) if coded else found
+
+    def _code_notes(self, class_names: Sequence[str], coded: bool) -> tuple[str, ...]:
+        """Return what codes were taken for, where nobody said the order of the classes."""
+        told = self.class_names is not None or len(self.prob_columns) > 1
+        return code_notes(class_names, IN_ORDER_OF_CODES) if coded and not told else ()
 
     def notes(
         self, predictions: Path, table: PredictionTable, rated: RatingTable | None, *, beside: bool

@@ -24,6 +24,8 @@ MAYBE_THOUSANDS = r"^[+-]?([0-9]{1,3}|[1-9][0-9]{0,2},[0-9]{3})$"
 THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}([.,'\u2019 ][0-9]{3})+([.,][0-9]+)?")
 POINT_OR_THOUSANDS = r"^[+-]?([0-9]{1,3}|[1-9][0-9]{0,2}(\.[0-9]{3})+)$"
 """So a program that writes decimal commas writes thousands, and no other does."""
+LEAST_PERCENT = 0.01
+"""Below it all percentages would be fractions of one."""
 BLANKS = "[\\s\u00a0\u2007\u202f]*"
 
 
@@ -98,15 +100,20 @@ def as_whole_numbers(column: pa.ChunkedArray, where: str) -> NDArray[np.int64]:
     return numbers.astype(np.int64)
 
 
+def has_signs(column: pa.ChunkedArray) -> bool:
+    """Tell whether a column writes its numbers with a % sign."""
+    column = plain_column(column)
+    return is_text(column.type) and all_match(column, ".*%$")
+
+
 def refuse_fractions(columns: Sequence[pa.ChunkedArray], probs: Array, source: str) -> None:
     """Refuse `percent` for probabilities that are none: all from 0 to 1, and no % sign anywhere.
 
     `probs` are those columns after the division by 100.
     """
-    if not len(probs) or probs.max() > 0.01:
+    if not len(probs) or probs.max() > LEAST_PERCENT:
         return
-    signs = (all_match(each, ".*%$") for each in map(plain_column, columns) if is_text(each.type))
-    if not any(signs):
+    if not any(map(has_signs, columns)):
         raise InvalidInputError(
             f"percent: the largest probability of {source} is {100 * probs.max():.6g}, which is no "
             "percentage; leave out percent (or write the percentages with a % sign)"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose
+from raterwise.classes import is_whole
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_notes
 from raterwise.duplicates import DUPLICATES, chosen_of_each, refuse_repeated
@@ -53,6 +54,8 @@ class RatingTable:
     """The name of the file."""
     notes: tuple[str, ...] = ()
     """What to know about how it was read."""
+    codes: bool = False
+    """Whether the ratings are codes of classes that have names."""
 
 
 def read_ratings(
@@ -133,6 +136,13 @@ class Coding:
         told = (self.class_names, where, self.missing)
         return as_class_codes(column, *told, ignore_case=self.ignore_case, beside=self.beside)
 
+    def takes_codes(self, columns: Sequence[Any]) -> bool:
+        """Tell whether columns hold codes, of classes that are not called by numbers."""
+        if any(map(is_whole, self.class_names)):
+            return False
+        texts = different_texts(columns, "ratings", self.missing)
+        return bool(texts) and all(map(is_whole, texts))
+
 
 def _read_wide(
     file: TableFile, case: str | None, columns: RatingColumns, coding: Coding
@@ -152,7 +162,7 @@ def _read_wide(
     assert labels.ratings is not None
     ratings = replace(labels.ratings, rater_ids=tuple(names))
     labels = replace(labels, ratings=ratings, case_ids=tuple(ids.tolist()))
-    return RatingTable(ids, labels, file.name), names
+    return RatingTable(ids, labels, file.name, codes=coding.takes_codes(held)), names
 
 
 def _read_long(
@@ -176,7 +186,8 @@ def _read_long(
     counts = np.bincount(ratings.case * classes + ratings.label, minlength=len(ids) * classes)
     labels = Labels.from_counts(counts.reshape(-1, classes), class_names=coding.class_names)
     labels = replace(labels, ratings=ratings, case_ids=tuple(ids.tolist()))
-    return RatingTable(ids, labels, file.name, notes), [rater, rating]
+    coded = coding.takes_codes([table.column(rating)])
+    return RatingTable(ids, labels, file.name, notes, coded), [rater, rating]
 
 
 def encoded(values: Array) -> tuple[NDArray[np.int64], Array]:

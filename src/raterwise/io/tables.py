@@ -75,6 +75,8 @@ class PredictionTable:
     """What the reader of any figures should know of the file."""
     columns: tuple[str, ...] = ()
     """Those that were read."""
+    codes: bool = False
+    """Whether the labels are codes of classes that have names."""
     loose_ids: bool = False
     """Whether another file may write the ids otherwise."""
 
@@ -208,6 +210,7 @@ def _predictions_of_table(
         return table.column(chosen[key]) if key in chosen else None
 
     ids = groups = weights = labels = None
+    coded = False
     if "id_column" in chosen:
         ids = as_ids(column("id_column"), where(chosen["id_column"]))
         refuse_repeats(ids, where(chosen["id_column"]))
@@ -219,13 +222,15 @@ def _predictions_of_table(
     if "label_column" in chosen:
         name = chosen["label_column"]
         codes = coding.codes(column("label_column"), where(name))
+        coded = coding.takes_codes([column("label_column")])
         labels = labels_of_codes(codes[:, None], coding.class_names)
         labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
     values = [as_numbers(table.column(name), where(name), percent=percent) for name in prob_columns]
     probs = np.stack(values, axis=1)
     if percent:
         refuse_fractions([table.column(name) for name in prob_columns], probs, file.name)
-    return PredictionTable(probs, coding.class_names, file.name, ids, groups, weights, labels)
+    told = (ids, groups, weights, labels)
+    return PredictionTable(probs, coding.class_names, file.name, *told, codes=coded)
 
 
 def _predictions_of_npz(

@@ -29,7 +29,13 @@ from raterwise.request import Given, Metrics, Request
 from raterwise.results import Results
 from raterwise.rules import did_you_mean
 from raterwise.streaming.digests import PartJob, digest_of_parts
-from raterwise.streaming.parts import StreamColumns, check_in_cells, parts_of
+from raterwise.streaming.parts import (
+    StreamColumns,
+    check_in_cells,
+    notes_on_labels,
+    parts_of,
+    refuse_stream_of_fractions,
+)
 from raterwise.streaming.saved import save_digest
 from raterwise.subgroups import metrics_by_level, refuse_metrics_alone, with_subgroups
 from raterwise.summaries import BinPlan
@@ -177,6 +183,10 @@ def evaluate_stream(
         refuse_metrics_alone(subgroup_metrics)
     _check_arguments(columns)
     found = StreamColumns.of(names, subgroups=apart, source=Path(parts[0].path).name, **columns)
+    if found.percent:
+        refuse_stream_of_fractions(parts, found)
+    ordered = bool(columns.get("class_names")) or len(columns.get("prob_columns", ())) > 1
+    doubts = notes_on_labels(parts, found, in_order=ordered)
     given = Given(confidence=found.confidence is not None, outside=outside is not None)
     request = Request.of(
         metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
@@ -213,6 +223,7 @@ def evaluate_stream(
             digest, request, lambda what, done: report(what, READING + (1 - READING) * done),
             chosen, outside=elsewhere,
         )  # fmt: skip
+    results = replace(results, warnings=(*results.warnings, *doubts)) if doubts else results
     if prior is None:
         return results
     told = prior.told(digest.facts.told.worth)

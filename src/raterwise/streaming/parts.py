@@ -15,7 +15,14 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import check_fits
 from raterwise.io.image_files import imaging_module
 from raterwise.io.layouts import RatingColumns, columns_beside
-from raterwise.io.numbers import as_numbers, as_weights, as_whole_numbers
+from raterwise.io.numbers import (
+    LEAST_PERCENT,
+    as_numbers,
+    as_weights,
+    as_whole_numbers,
+    has_signs,
+    refuse_fractions,
+)
 from raterwise.io.probabilities import (
     check_probabilities,
     class_names_of,
@@ -26,6 +33,7 @@ from raterwise.io.ratings import Coding
 from raterwise.io.sources import TableFile, existing_file, listed, matching_files
 from raterwise.io.values import as_ids
 from raterwise.labels import Labels
+from raterwise.mistaken import IN_ORDER_OF_CODES, code_notes, one_hot_notes
 from raterwise.predictions import Predictions
 from raterwise.variables import Variable, variables_of
 
@@ -110,6 +118,16 @@ class StreamColumns:
             probs, names, label_column, raters, counts, group_column, weight_column,
             tuple(missing), tuple(subgroups), confidence_column, normalize, percent, ignore_case,
         )  # fmt: skip
+
+    @property
+    def coding(self) -> Coding:
+        """How ratings become classes."""
+        return Coding(self.class_names, self.missing, self.ignore_case)
+
+    @property
+    def coded(self) -> tuple[str, ...]:
+        """The columns that hold classes: of one label, or of each rater."""
+        return (self.label,) if self.label is not None else self.raters
 
     @property
     def needed(self) -> list[str]:
@@ -258,22 +276,7 @@ def read_part(
         return f"{part.name}, column {name!r}"
 
     probs = _probabilities(held, columns, part)
-    if columns.counts:
-        counts = [as_whole_numbers(held[name], where(name)) for name in columns.counts]
-        labels = Labels.from_counts(np.stack(counts, axis=1), class_names=names)
-    else:
-        sources = (columns.label,) if columns.label is not None else columns.raters
-        coding = Coding(names, columns.missing, columns.ignore_case)
-        codes = [coding.codes(held[name], where(name)) for name in sources]
-        if len(codes) == 1 and (codes[0] >= 0).all() and not by_rater:
-            labels = Labels.from_classes(codes[0], num_classes=len(names), class_names=names)
-        else:
-            matrix = np.stack(codes, axis=1)
-            labels = Labels.from_ratings(matrix, num_classes=len(names), class_names=names)
-            ratings = labels.ratings if by_rater else None
-            if ratings is not None:
-                ratings = replace(ratings, rater_ids=sources)
-            labels = replace(labels, ratings=ratings)
+    labels = _labels(held, columns, part, by_rater)
     weights = None
     if columns.weight is not None:
         weights = as_weights(held[columns.weight], where(columns.weight))
@@ -296,6 +299,63 @@ def read_part(
     told = {name: held[name].to_pylist() for name in columns.subgroups}
     variables = variables_of(told, part.rows) if told else ()
     return whole, groups, tuple(variable.take(whole.kept) for variable in variables)
+
+
+def _labels(held: Mapping[str, Any], columns: StreamColumns, part: Part, by_rater: bool) -> Labels:
+    """Return what the raters said; `by_rater` keeps who said what."""
+    names = columns.class_names
+
+    def where(name: str) -> str:
+        return f"{part.name}, column {name!r}"
+
+    if columns.counts:
+        counts = [as_whole_numbers(held[name], where(name)) for name in columns.counts]
+        return Labels.from_counts(np.stack(counts, axis=1), class_names=names)
+    codes = [columns.coding.codes(held[name], where(name)) for name in columns.coded]
+    if len(codes) == 1 and (codes[0] >= 0).all() and not by_rater:
+        return Labels.from_classes(codes[0], num_classes=len(names), class_names=names)
+    matrix = np.stack(codes, axis=1)
+    labels = Labels.from_ratings(matrix, num_classes=len(names), class_names=names)
+    one_hot_notes(labels)  # which refuses what can only be classes
+    ratings = labels.ratings if by_rater else None
+    if ratings is not None:
+        ratings = replace(ratings, rater_ids=columns.coded)
+    return replace(labels, ratings=ratings)
+
+
+def notes_on_labels(
+    parts: Sequence[Part], columns: StreamColumns, *, in_order: bool
+) -> tuple[str, ...]:
+    """Return what labels may be besides what they are taken for, as of tables in memory.
+
+    `in_order` says that somebody told the order of the classes. Of more than the first part
+    nothing is read but where all that was read is doubtful.
+    """
+    notes: tuple[str, ...] = ()
+    if columns.coded and not in_order and (doubt := code_notes(columns.class_names, IN_ORDER_OF_CODES)):
+        held = _columns_of(parts[0], columns.coded)
+        notes = doubt if columns.coding.takes_codes(list(held.values())) else ()
+    if len(columns.raters) != len(columns.class_names):
+        return notes
+    told: tuple[str, ...] = ()
+    for part in parts:
+        labels = _labels(_columns_of(part, columns.raters), columns, part, by_rater=True)
+        if not (told := one_hot_notes(labels)):
+            break
+    return (*notes, *told)
+
+
+def refuse_stream_of_fractions(parts: Sequence[Part], columns: StreamColumns) -> None:
+    """Refuse `percent` where no part has a percentage above 1; most often the first one has."""
+    largest: list[Any] = []
+    for part in parts:
+        held = _columns_of(part, columns.probs)
+        probs = _probabilities(held, columns, part)
+        if probs.max() > LEAST_PERCENT or any(map(has_signs, held.values())):
+            return
+        largest.append(probs.max())
+    name = Path(parts[0].path).name + (" and the others" if len(parts) > 1 else "")
+    refuse_fractions((), np.array(largest), name)
 
 
 def _probabilities(held: Mapping[str, Any], columns: StreamColumns, part: Part) -> Any:
