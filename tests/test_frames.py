@@ -351,3 +351,29 @@ def test_one_hot_rows_are_no_ratings() -> None:
     assert not told(np.eye(4, dtype=int)[np.arange(30) % 4], 3)  # four raters of three classes
     with pytest.raises(rw.InvalidInputError, match=r"columns are raters .*Labels\.from_ratings"):
         rw.evaluate(probs[:2], rw.Labels.from_counts([[1, 0, 2], [0, 0, 0]]), resamples=0)
+
+
+@pytest.mark.parametrize(
+    ("probs", "message"),
+    [
+        (np.array([[0.5, 0.5], [0.25, 0.75]], object), r"probs\.astype\(float\) makes numbers"),
+        (pd.array([0.5, None], "Float64"), "1 values are (missing|NaN)"),
+        (np.array([0.5, None], object), "1 values are missing .* leave these cases out"),
+        (np.array([[75.0, 25.0], [50.0, 50.0]]), "probs / 100 makes probabilities of percentages"),
+        (np.array([75.0, 25.0]), "probs / 100 makes probabilities of percentages"),
+        (np.array([[3.5, -2.0], [0.5, 0.5]]), "logits need a softmax"),
+        (np.array([2.5, 0.5]), "logits need a softmax"),
+    ],
+)
+def test_messages_about_probabilities_say_what_to_write(probs: Any, message: str) -> None:
+    """Objects, NA, percentages and logits are told apart."""
+    with pytest.raises(rw.RaterwiseError, match=message):
+        rw.evaluate(probs, [0, 1], "brier", resamples=0)
+
+
+def test_99_among_ratings() -> None:
+    """What is no class and often no rating: the message says how to say so."""
+    with pytest.raises(rw.InvalidInputError, match=r"is 99 \(if that is no rating: missing=99\)"):
+        rw.Labels.from_ratings([[0, 99], [1, 1]], num_classes=2)
+    labels = rw.Labels.from_ratings([[0, 99], [1, 1]], num_classes=2, missing=99)
+    assert labels.counts.tolist() == [[1, 0], [0, 2]]

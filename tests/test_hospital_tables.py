@@ -167,6 +167,13 @@ MESSAGES: dict[str, tuple[str, str, str, str, str]] = {
     "ids that a spreadsheet shortened": (
         ids(P, "1.2345{}E+11"), LONG, BOTH, "a spreadsheet shortened the numbers", ""
     ),
+    "patients beside the ratings": (
+        P, LONG.replace("reader,", "reader,pat,").replace("A,", "A,1,").replace("B,", "B,1,"),
+        f"{BOTH} --group-column pat", "'pat' is in r.csv alone: copy it into p.csv", BOTH,
+    ),
+    "99 for no rating": (
+        P, WIDE.replace("n3,1,", "n3,1,99"), BOTH, "--missing 99", f"{BOTH} --missing 99"
+    ),
     "a row per class": (
         "case,class,probability\nn1,benign,0.75\n", LONG, BOTH, "one column per class are", ""
     ),
@@ -326,7 +333,9 @@ def test_fractions_are_no_percentages_in_streams(
     assert code == 2 and "--percent: the largest probability of p.parquet" in said
     assert "is 0.875" in said
     assert stream(100 * risk)[0] == 0
-    assert rw.Results.from_json("results.json")["brier"].value == pytest.approx(BRIER_ONE, rel=1e-12)
+    assert rw.Results.from_json("results.json")["brier"].value == pytest.approx(
+        BRIER_ONE, rel=1e-12
+    )
     assert stream(np.array([0.25, 0.5, 87.5, 0.0]))[0] == 0  # the first part has rare ones alone
 
 
@@ -350,3 +359,56 @@ def test_one_hot_columns_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for file in ("two.parquet", "two.parquet --stream"):
         code, said = evaluated(tmp_path, f"{file} --rater-columns x,y")
         assert code == 0 and "may be one-hot" in said, said
+
+
+def test_arrays_that_nobody_knows_are_named(tmp_path: Path) -> None:
+    """An NPZ file with weight and patient for weights and groups: results say what was unread."""
+    file = tmp_path / "p.npz"
+    np.savez(file, probs=[0.25, 0.5], labels=[0, 1], weight=[1, 2], patient=[1, 1], confidence=[1])
+    (note,) = rw.evaluate(rw.read_cases(file), metrics="brier", resamples=0).warnings[-1:]
+    assert (
+        "not used: 'weight' (did you mean 'weights'?), 'patient' (did you mean 'groups'?)" in note
+    )
+    assert "confidence" not in note
+    np.savez(file, probabilities=[0.25, 0.5], labels=[0, 1])
+    with pytest.raises(rw.InvalidInputError, match=r"'probabilities' \(did you mean 'probs'\?\)"):
+        rw.read_cases(file)
+
+
+def test_classes_in_another_order_can_be_read_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members and models whose columns stand otherwise: the message says what reads them all."""
+    monkeypatch.chdir(tmp_path)
+    for file, text in (("p.csv", P), ("q.csv", REVERSED), ("r.csv", LONG)):
+        Path(file).write_text(text, encoding="utf-8")
+    columns = "--prob-columns prob_benign,prob_malignant"
+    for command in (
+        "evaluate --member p.csv --member q.csv --ratings r.csv --metrics brier",
+        "compare p.csv q.csv --ratings r.csv --metrics brier",
+    ):
+        code, said = run(tmp_path, f"{command} --resamples 20")
+        assert code == 2 and f"{columns} reads both" in said, said
+        code, said = run(tmp_path, f"{command} --resamples 20 {columns}")
+        assert code == 0, said
+
+
+def test_agreement_takes_99_for_no_rating(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Far beyond all others it is doubtful: refused with the option that leaves it out."""
+    monkeypatch.chdir(tmp_path)
+    Path("r.csv").write_text("case,reader_1,reader_2\na,0,0\nb,1,99\nc,1,0\nd,1,1\n")
+    words = "agreement r.csv --resamples 0 --out o.json"
+    code, said = run(tmp_path, words)
+    assert code == 2 and "--missing 99" in said, said
+    assert run(tmp_path, f"{words} --missing 99")[0] == 0
+    assert json.loads(Path("o.json").read_text(encoding="utf-8"))["class_names"] == ["0", "1"]
+
+
+def test_a_checkpoint_is_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is wrong with the folder is said of --checkpoint."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"prob_1": [0.25, 0.5], "y": [0, 1]}), "p.parquet")
+    Path("parts").mkdir()
+    Path("parts/other.txt").write_text("x")
+    code, said = evaluated(tmp_path, "p.parquet --label-column y --checkpoint parts")
+    assert code == 2 and "--checkpoint: parts must be empty" in said, said

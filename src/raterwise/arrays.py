@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.frames import numbers_of
+from raterwise.frames import NUMBERS, numbers_of
 from raterwise.rules import (
     at_least_one,
     at_least_zero,
@@ -51,7 +51,13 @@ def as_array(values: Any, name: str) -> Array:
     except (ValueError, TypeError) as error:
         raise InvalidTypeError(f"{name}: must be an array of numbers; {error}") from error
     if array.dtype.kind not in "biuf":
-        raise rules.not_numbers(name, array.dtype, array.flat[0] if array.size else None)
+        missing = 0
+        numbers = array.dtype.kind == "O" and array.size > 0
+        for value in array.flat if numbers else ():
+            missing += rules.is_missing(value)
+            numbers = numbers and (rules.is_missing(value) or isinstance(value, NUMBERS))
+        first = array.flat[0] if array.size else None
+        raise rules.not_numbers(name, array.dtype, first, objects=numbers, missing=missing)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

@@ -34,6 +34,8 @@ MEANS_NONE = re.compile(
     re.IGNORECASE,
 )
 """What people and spreadsheets write where there is nothing."""
+MISSING_CODES = frozenset((9, 77, 88, 99, 777, 888, 999, 9999))
+"""What people write for no rating in columns of numbers."""
 WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
 
 
@@ -119,6 +121,20 @@ def same_text(text: str) -> str:
 def is_whole(text: str) -> bool:
     """Tell whether a text is a whole number; columns with gaps are often written 1.0 for 1."""
     return _number(text) is not None
+
+
+def missing_codes(texts: Iterable[str]) -> list[str]:
+    """Return the numbers that are far beyond all others and may stand for no rating.
+
+    >>> missing_codes(["0", "1", "99"]), missing_codes(["1", "5", "9"]), missing_codes(["x", "99"])
+    (['99'], [], [])
+    """
+    numbers = {text: _number(text) for text in texts}
+    known = [n for n in numbers.values() if n is not None and n not in MISSING_CODES]
+    if None in numbers.values() or not known:
+        return []
+    beyond = max(known) + 2 * (max(known) - min(known) + 1)
+    return [t for t, n in numbers.items() if n in MISSING_CODES and n is not None and n > beyond]
 
 
 def in_words(names: Sequence[object], most: int = 20) -> str:
@@ -256,7 +272,7 @@ def _parsed(column: Any, name: str) -> Values:
     if columns is not None and len(columns) != 1:
         raise InvalidInputError(
             f"{name}: must be one column, with one class per case; got {len(columns)} columns. "
-            "Labels.from_frame takes a column for each rater"
+            "Labels.from_frame takes a column for each rater, Labels.from_counts one for each class"
         )
     if columns is not None:
         return values_of(next(iter(columns.values())))

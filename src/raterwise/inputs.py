@@ -43,7 +43,9 @@ def as_labels(labels: Any, num_classes: int, class_names: Sequence[str] | None =
     widened: Labels = labels.widened(num_classes)
     rules.check_number_of_classes("labels", widened.num_classes, num_classes)
     told = one_hot_notes(widened)
-    return replace(widened, notes=tuple(dict.fromkeys((*widened.notes, *told)))) if told else widened
+    return (
+        replace(widened, notes=tuple(dict.fromkeys((*widened.notes, *told)))) if told else widened
+    )
 
 
 def _not_one_class_per_case(shape: Sequence[int]) -> InvalidInputError:

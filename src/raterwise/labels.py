@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
 from raterwise.arrays import as_integer_array, choose, positive_integer
-from raterwise.classes import NO_RATING, Coded, coded_column, coded_columns, coded_matrix, names_of
+from raterwise.classes import (
+    MISSING_CODES,
+    NO_RATING,
+    Coded,
+    coded_column,
+    coded_columns,
+    coded_matrix,
+    names_of,
+)
 from raterwise.duplicates import DUPLICATES, Duplicates, chosen_of_each, refuse_repeated
 from raterwise.errors import InvalidInputError
 from raterwise.frames import as_list, require_columns
@@ -356,7 +364,9 @@ def _check_range(labels: IntArray, num_classes: int, name: str) -> None:
     parts = np.array_split(unsigned, 8 if labels.size > 1 << 16 else 1)
     if labels.size and max(in_threads(lambda i: parts[i].max(), range(len(parts)))) >= num_classes:
         row = int(np.flatnonzero((labels < 0) | (labels >= num_classes))[0])
-        raise rules.not_a_class(name, row, int(labels[row]), num_classes)
+        code = int(labels[row])
+        none = f" (if that is no rating: missing={code})" if code in MISSING_CODES else ""
+        raise rules.not_a_class(name, row, code, num_classes, after=none)
 
 
 def _codes(ids: list[Hashable], known: tuple[Hashable, ...], name: str) -> IntArray:

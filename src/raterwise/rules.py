@@ -19,6 +19,9 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 MOST_WEIGHT = 1e300
 """What weights may sum to: beyond it, sums over raters and classes are no numbers."""
 
+LARGE_LOGIT = 15.0
+"""Beyond it logits are hardly ever, and percentages mostly."""
+
 Shape = Sequence[int]
 FIRST_NAMED = 5
 """How many of the offending cases a message names."""
@@ -132,11 +135,18 @@ def _number(name: str, value: Any) -> None:
 # arrays of any kind -------------------------------------------------------------------------------
 
 
-def not_numbers(name: str, dtype: object, first: object = None) -> InvalidTypeError:
-    """Values of a kind that is no number."""
+def not_numbers(
+    name: str, dtype: object, first: object = None, *, objects: bool = False, missing: int = 0
+) -> InvalidTypeError:
+    """Values of a kind that is no number; or `objects` that are, but for those `missing`."""
     kind = str(dtype).removeprefix("torch.")
     seen = "" if first is None else f" (first value {first!r})"
-    return InvalidTypeError(f"{name}: must be an array of numbers; got dtype {kind}{seen}")
+    way = ""
+    if objects and missing:
+        way = f": {missing} values are missing (NA, None or NaN); leave these cases out"
+    elif objects:
+        way = f": {name}.astype(float) makes numbers of them"
+    return InvalidTypeError(f"{name}: must be an array of numbers; got dtype {kind}{seen}{way}")
 
 
 def masked_values(name: str, masked: int, size: int) -> InvalidTypeError:
@@ -210,6 +220,8 @@ def bad_row(
     outside = [value for value in values if not 0 <= value <= 1]
     if outside:
         hint = "" if math.isinf(outside[0]) else " (logits need a softmax first)"
+        if _are_percentages(values):
+            hint = f" ({name} / 100 makes probabilities of percentages)"
         text = f"{name}: must lie in [0, 1]; {place} holds {outside[0]:.6g}{hint}"
     else:
         total = math.fsum(values)
@@ -217,6 +229,13 @@ def bad_row(
             f"{name}: rows must sum to 1 within {spelled(tolerance)}; {place} sums to {total:.6g}"
         )
     return InvalidInputError(text, where=place)
+
+
+def _are_percentages(values: Sequence[float]) -> bool:
+    """Tell whether a row sums to 100; one alone may be no logit, as none is that large."""
+    if not all(0 <= value <= 100 for value in values):
+        return False
+    return values[0] > LARGE_LOGIT if len(values) == 1 else abs(math.fsum(values) - 100) <= 1
 
 
 def spelled(tolerance: float) -> str:
@@ -232,11 +251,11 @@ def spelled(tolerance: float) -> str:
 
 
 def not_a_class(
-    name: str, entry: int, value: float, classes: int, besides: str = ""
+    name: str, entry: int, value: float, classes: int, besides: str = "", after: str = ""
 ) -> InvalidInputError:
-    """A label that is no class; `besides` says what else it may be."""
+    """A label that is no class; `besides` says what else it may be, `after` what to do."""
     return InvalidInputError(
-        f"{name}: must be classes 0 … {classes - 1}{besides}; entry {entry} is {value:.6g}"
+        f"{name}: must be classes 0 … {classes - 1}{besides}; entry {entry} is {value:.6g}{after}"
     )
 
 
@@ -272,9 +291,7 @@ def unfit_labels(
     )
 
 
-def unrated(
-    name: str, number: int, cases: int, first: str, besides: str = ""
-) -> InvalidInputError:
+def unrated(name: str, number: int, cases: int, first: str, besides: str = "") -> InvalidInputError:
     """Cases that nobody rated; `first` names some of them, `besides` what else they may be."""
     return InvalidInputError(
         f"{name}: every case needs a rating; {number} of {cases} have none ({first}); "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -93,7 +94,7 @@ class Members:
                 raise InvalidInputError(
                     f"--{self.option}member: must have the same classes in the same order; "
                     f"{own.source} has {listed(own.class_names)}, {table.source} "
-                    f"{listed(table.class_names)}"
+                    f"{listed(table.class_names)}{in_one_order(own, table)}"
                 )
             found.append(_in_order(values, own.ids, own.source, table))
         shapes = {values.shape for values in found}
@@ -102,6 +103,15 @@ class Members:
                 f"--{self.option}member: must hold the same columns; got shapes {sorted(shapes)}"
             )
         return np.stack(found)
+
+
+def in_one_order(own: PredictionTable, other: PredictionTable) -> str:
+    """Return how to read two tables in one order that have the same classes in different ones."""
+    classes = len(other.class_names)
+    columns = other.columns[:classes]
+    if set(own.class_names) != set(other.class_names) or not set(columns) <= set(own.columns):
+        return ""
+    return f"; --prob-columns {shlex.quote(','.join(columns))} reads both in one order"
 
 
 def _of_npz(path: Path, key: str, table: PredictionTable) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.cli.members import Members
+from raterwise.cli.members import Members, in_one_order
 from raterwise.cli.reading import Cases, TableOptions, numbers_of, read_cases, read_outside_cases
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
@@ -118,6 +118,7 @@ def read_models(
             raise InvalidInputError(
                 f"{one.table.source}: must have the classes of {first.table.source}, "
                 f"{', '.join(first.table.class_names)}; got {', '.join(one.table.class_names)}"
+                f"{in_one_order(one.table, first.table)}"
             )
         rows = first.rated if one is first else _same_cases(first, one)
         probs[name] = replace(one, rated=rows).probs_or_belief()

@@ -30,6 +30,7 @@ OPTIONS_IN_FRONT = frozenset(
             "boundary_mm",
             "budget",
             "cases",
+            "checkpoint",
             "data",
             "delimiter",
             "fractions",

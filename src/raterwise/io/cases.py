@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from raterwise.arrays import choose
 from raterwise.choices import OnUnrated
+from raterwise.duplicates import DUPLICATES, Duplicates
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.io.columns import unused_notes
-from raterwise.duplicates import DUPLICATES, Duplicates
 from raterwise.io.layouts import RatingColumns, usual_layouts
 from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
@@ -74,6 +74,8 @@ class TableColumns:
                 f"label_column: is for one label per case, and {self.label_column!r} would be left "
                 "unread; give it, or the ratings, but not both"
             )
+        if ratings is not None:
+            self._refuse_in_ratings(predictions, ratings)
         if ratings is not None or told:
             return predictions if ratings is None else ratings
         if self.label_column is not None or is_npz(predictions):
@@ -81,6 +83,20 @@ class TableColumns:
         file = open_table(predictions, delimiter=self.delimiter, encoding=self.encoding)
         beside = usual_layouts(file)
         return predictions if beside["wide"] or beside["counts"] else None
+
+    def _refuse_in_ratings(self, predictions: Path, ratings: Path) -> None:
+        """Refuse columns that must stand beside the predictions and stand beside the ratings."""
+        names = {key: getattr(self, key) for key in ("group_column", "weight_column")}
+        if not any(names.values()) or is_npz(predictions) or is_npz(ratings):
+            return
+        how = {"delimiter": self.delimiter, "encoding": self.encoding}
+        own, other = (open_table(file, **how).columns for file in (predictions, ratings))
+        for key, name in names.items():
+            if name is not None and name not in own and name in other:
+                raise InvalidInputError(
+                    f"{key}: must name a column of {predictions.name}; {name!r} is in "
+                    f"{ratings.name} alone: copy it into {predictions.name}, case by case"
+                )
 
     def read_table(self, predictions: Path, *, beside: bool = False) -> PredictionTable:
         """Return the table of predictions; with ratings `beside` them cases need no names."""

@@ -128,6 +128,12 @@ def read_archive(
         raise InvalidInputError(f"{name}: cannot be read as NPZ; {one_line(error)}") from error
 
 
+def names_in_archive(source: str | PathLike[str]) -> list[str]:
+    """Return what the arrays of an NPZ file are called that can be read."""
+    with zipfile.ZipFile(source) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist()]
+
+
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> NDArray[Any]:
     where = f"{name}: array {info.filename.removesuffix('.npy')!r}"
     with archive.open(info) as stream:

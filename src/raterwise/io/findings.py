@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose
-from raterwise.errors import InvalidInputError
 from raterwise.duplicates import DUPLICATES, WAYS_OUT, chosen_of_each
+from raterwise.errors import InvalidInputError
 from raterwise.io.layouts import (
     CASE_COLUMNS,
     LAYOUT_ARGUMENTS,

@@ -20,6 +20,7 @@ names        (L,)
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.damaged import read_archive
+from raterwise.io.damaged import names_in_archive, read_archive
 from raterwise.io.numbers import as_numbers, as_whole_numbers
 from raterwise.io.sources import existing_file, file_format, listed
 from raterwise.io.values import (
@@ -41,6 +42,7 @@ from raterwise.io.values import (
     refuse_repeats,
 )
 from raterwise.labels import Labels
+from raterwise.rules import did_you_mean
 
 Array = NDArray[Any]
 
@@ -48,6 +50,17 @@ KNOWN = (
     *("probs", "labels", "ratings", "counts", "ids", "groups", "weights", "class_names"),
     *("positives", "raters", "names", "samples", "logits", "features", "concentration"),
 )
+MEANT = {
+    "groups": ("group", "patient", "patients", "patient_id", "patient_ids", "subject", "subjects"),
+    "ids": ("id", "case", "cases", "case_id", "case_ids"),
+    "labels": ("y", "y_true", "target", "targets", "truth"),
+    "probs": ("p", "y_pred", "y_prob", "probabilities", "predictions", "scores"),
+    "class_names": ("classes", "class"),
+    "weights": ("w", "sample_weight", "sample_weights", "case_weights"),
+}
+"""What people call the arrays otherwise."""
+CONFIDENCE = re.compile(r"conf(idence)?s?$|certainty", re.IGNORECASE)
+"""Arrays that an option may name."""
 LABEL_ARRAYS = ("labels", "ratings", "counts")
 MISSING_CODE = "-1"
 """Integer arrays cannot hold an empty cell; -1 is what `Labels.from_ratings` takes for one."""
@@ -60,6 +73,15 @@ class NpzArrays:
     name: str
     """The file's name, for messages."""
     arrays: dict[str, Array]
+    unknown: tuple[str, ...] = ()
+    """What other arrays of the file are called."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which arrays were not read because nobody knows their names."""
+        odd = [f"{name!r}{_meant(name)}" for name in self.unknown if not CONFIDENCE.match(name)]
+        were = "array was" if len(odd) == 1 else "arrays were"
+        return (f"{self.name}: the {were} not used: {', '.join(odd[:20])}",) if odd else ()
 
     def where(self, key: str) -> str:
         """How a message names an array."""
@@ -68,9 +90,11 @@ class NpzArrays:
     def get(self, key: str, *, ndim: tuple[int, ...] = (1,), rows: int | None = None) -> Array:
         """Return an array that must be there, of this many dimensions and rows."""
         if key not in self.arrays:
+            others = ", ".join(f"{name!r}{_meant(name)}" for name in self.unknown[:20])
             raise InvalidInputError(
                 f"{self.name}: must hold an array {key!r}; it holds "
-                f"{listed(list(self.arrays)) or 'none that raterwise knows'} (names that it knows: "
+                f"{listed(list(self.arrays)) or 'none that raterwise knows'}"
+                f"{f', and unknown ones: {others}' if others else ''} (names that it knows: "
                 f"{', '.join(KNOWN[:8])})"
             )
         array = self.arrays[key]
@@ -126,7 +150,8 @@ def read_npz(path: str | PathLike[str]) -> NpzArrays:
         key: array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
         for key, array in read_archive(file, file.name, KNOWN).items()
     }
-    return NpzArrays(file.name, arrays)
+    unknown = tuple(key for key in names_in_archive(file) if key not in KNOWN)
+    return NpzArrays(file.name, arrays, unknown)
 
 
 def labels_of_npz(
@@ -164,6 +189,12 @@ def labels_of_npz(
     if "ids" in file.arrays:
         labels = replace(labels, case_ids=tuple(file.ids_of(len(labels)).tolist()))
     return labels
+
+
+def _meant(name: str) -> str:
+    """Return what an array of this name may be."""
+    known = next((key for key, others in MEANT.items() if name.casefold() in others), None)
+    return f" (did you mean {known!r}?)" if known else did_you_mean(name, KNOWN)
 
 
 def _decoded(array: Array) -> Array:

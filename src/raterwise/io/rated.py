@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from raterwise.classes import MEANS_NONE
+from raterwise.classes import MEANS_NONE, missing_codes
 from raterwise.errors import InvalidInputError
 from raterwise.io.layouts import RatingColumns, find_id_column
 from raterwise.io.layouts import rating_columns as columns_of
@@ -93,7 +93,8 @@ def read_rated(
 
 def _refuse_doubtful(texts: Collection[str], source: str) -> None:
     """Refuse to take for a class what may be no rating, or another spelling of one."""
-    if none := [text for text in texts if MEANS_NONE.fullmatch(text)]:
+    none = [text for text in texts if MEANS_NONE.fullmatch(text)]
+    if none := none or missing_codes(texts):
         every = ",".join(text for text in texts if text not in none)
         raise InvalidInputError(
             f"class_names: {source} has {listed(none)}; if that is no rating: "

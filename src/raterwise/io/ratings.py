@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from raterwise.arrays import choose
 from raterwise.classes import is_whole
+from raterwise.duplicates import DUPLICATES, chosen_of_each, refuse_repeated
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_notes
-from raterwise.duplicates import DUPLICATES, chosen_of_each, refuse_repeated
 from raterwise.io.layouts import (
     LAYOUT_ARGUMENTS,
     RATER_COLUMNS,
@@ -99,7 +99,7 @@ def read_ratings(
         arrays = read_npz(path)
         labels = labels_of_npz(arrays, class_names, missing, required=True)
         assert labels is not None
-        return RatingTable(arrays.ids_of(len(labels)), labels, arrays.name)
+        return RatingTable(arrays.ids_of(len(labels)), labels, arrays.name, arrays.notes)
     choose("duplicates", duplicates, DUPLICATES)
     file = open_table(path, delimiter=delimiter, encoding=encoding)
     layout = layout_of(file, columns)

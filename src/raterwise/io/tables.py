@@ -270,7 +270,8 @@ def _predictions_of_npz(
             f"{file.name}: must have labels for each case; got {len(labels)} for {rows}"
         )
     groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
-    return PredictionTable(probs, names, file.name, ids, groups, file.weights(rows), labels)
+    told = (ids, groups, file.weights(rows), labels, file.notes)
+    return PredictionTable(probs, names, file.name, *told)
 
 
 def join(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from raterwise.classes import (
     ANSWERS,
     MEANS_NONE,
+    MISSING_CODES,
     NO_RATING,
     as_text,
     codes_of_texts,
@@ -139,6 +140,8 @@ def _way_out(
     """Return which option takes a text that is no class, where one does; others are `known`."""
     if MEANS_NONE.fullmatch(text):
         return _if_no_rating(*dict.fromkeys((text, *filter(MEANS_NONE.fullmatch, rated))))
+    if same_text(text) in map(str, MISSING_CODES):
+        return _if_no_rating(text)
     if text.casefold() in {name.casefold() for name in class_names}:
         return " (ignore_case=True takes upper and lower case for the same)"
     words = [word for word in rated if not MEANS_NONE.fullmatch(word)]

@@ -332,7 +332,11 @@ def notes_on_labels(
     nothing is read but where all that was read is doubtful.
     """
     notes: tuple[str, ...] = ()
-    if columns.coded and not in_order and (doubt := code_notes(columns.class_names, IN_ORDER_OF_CODES)):
+    if (
+        columns.coded
+        and not in_order
+        and (doubt := code_notes(columns.class_names, IN_ORDER_OF_CODES))
+    ):
         held = _columns_of(parts[0], columns.coded)
         notes = doubt if columns.coding.takes_codes(list(held.values())) else ()
     if len(columns.raters) != len(columns.class_names):
