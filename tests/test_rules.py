@@ -91,7 +91,8 @@ BAD = {
     ),
     "a case without ratings": Bad(
         'labels: every case needs a rating; 2 of 3 have none (cases 0, 2); on_unrated="drop" '
-        "leaves them out",
+        "leaves them out; if the columns are raters and not classes, Labels.from_ratings takes "
+        "them",
         labels=[[0, 0], [1, 1], [0, 0]],
     ),
     "a negative weight": Bad(

@@ -51,13 +51,13 @@ def as_array(values: Any, name: str) -> Array:
     except (ValueError, TypeError) as error:
         raise InvalidTypeError(f"{name}: must be an array of numbers; {error}") from error
     if array.dtype.kind not in "biuf":
-        missing = 0
-        numbers = array.dtype.kind == "O" and array.size > 0
-        for value in array.flat if numbers else ():
-            missing += rules.is_missing(value)
-            numbers = numbers and (rules.is_missing(value) or isinstance(value, NUMBERS))
         first = array.flat[0] if array.size else None
-        raise rules.not_numbers(name, array.dtype, first, objects=numbers, missing=missing)
+        if array.dtype.kind != "O":
+            raise rules.not_numbers(name, array.dtype, first)
+        known = [value for value in array.flat if not rules.is_missing(value)]
+        objects = all(isinstance(value, NUMBERS) for value in known)
+        missing = array.size - len(known)
+        raise rules.not_numbers(name, array.dtype, first, objects=objects, missing=missing)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

@@ -309,7 +309,7 @@ class Labels(LabelTable):
         (('a', 'b'), [[1, 1], [0, 1]])
         """
         found = coded_columns([classes], "classes", num_classes, class_names, missing)
-        label = found.codes[:, 0]
+        label = found.codes[:, 0].astype(np.int64)
         listed, who = as_list(items, "items"), as_list(raters, "raters")
         case_ids = tuple(dict.fromkeys(listed if order is None else as_list(order, "order")))
         case = _codes(listed, case_ids, "items")

@@ -304,18 +304,13 @@ class Predictions:
             return self
         if on_unrated == "error":
             first = self.labels.first_named(unrated)
-            raise rules.unrated("labels", int(unrated.sum()), len(self), first, self._as_raters)
+            counts = self.labels.histogram if self.labels.ratings is None else None
+            as_raters = counts is not None and bool(counts.max() < self.num_classes)
+            number = int(unrated.sum())
+            raise rules.unrated("labels", number, len(self), first, as_raters=as_raters)
         if unrated.all():
             raise rules.none_rated("labels")
         return self._without("unrated", unrated)
-
-    @property
-    def _as_raters(self) -> str:
-        """What histograms may be that hold no number beyond the classes."""
-        counts = self.labels.histogram
-        if self.labels.ratings is not None or counts is None or counts.max() >= self.num_classes:
-            return ""
-        return "; if the columns are raters and not classes, Labels.from_ratings takes them"
 
     def _without(self, reason: str, cases: NDArray[np.bool_]) -> Predictions:
         """Leave out cases, counted and named by the reason."""

@@ -291,11 +291,17 @@ def unfit_labels(
     )
 
 
-def unrated(name: str, number: int, cases: int, first: str, besides: str = "") -> InvalidInputError:
-    """Cases that nobody rated; `first` names some of them, `besides` what else they may be."""
+def unrated(
+    name: str, number: int, cases: int, first: str, *, as_raters: bool = False
+) -> InvalidInputError:
+    """Cases that nobody rated; `first` names some of them.
+
+    `as_raters` says that the histograms could be ratings: no number in them is beyond the classes.
+    """
+    other = "; if the columns are raters and not classes, Labels.from_ratings takes them"
     return InvalidInputError(
         f"{name}: every case needs a rating; {number} of {cases} have none ({first}); "
-        f'on_unrated="drop" leaves them out{besides}'
+        f'on_unrated="drop" leaves them out{other if as_raters else ""}'
     )
 
 

@@ -239,7 +239,9 @@ def rated_cases(cases: TensorCases, on_unrated: str) -> TensorCases:
         return cases
     if on_unrated == "error":
         missing = len(rated) - int(rated.sum())
-        raise rules.unrated("labels", missing, len(rated), cases.first(~rated))
+        as_raters = bool(cases.counts.max() < cases.counts.shape[1])
+        first = cases.first(~rated)
+        raise rules.unrated("labels", missing, len(rated), first, as_raters=as_raters)
     if not bool(rated.any()):
         raise rules.none_rated("labels")
     return cases.take(rated)
