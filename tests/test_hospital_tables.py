@@ -370,6 +370,10 @@ def test_arrays_that_nobody_knows_are_named(tmp_path: Path) -> None:
         "not used: 'weight' (did you mean 'weights'?), 'patient' (did you mean 'groups'?)" in note
     )
     assert "confidence" not in note
+    np.savez(file, probs=[0.25, 0.5], labels=[0, 1], sure=[1.0, 2.0])
+    command = f"evaluate {file} --metrics aurc --resamples 0"
+    assert "'sure'" in run(tmp_path, command)[1]
+    assert "not used" not in run(tmp_path, f"{command} --confidence-column sure")[1]
     np.savez(file, probabilities=[0.25, 0.5], labels=[0, 1])
     with pytest.raises(rw.InvalidInputError, match=r"'probabilities' \(did you mean 'probs'\?\)"):
         rw.read_cases(file)

@@ -140,7 +140,8 @@ def evaluate(
         return
     with ProgressBar(shown=not quiet) as report:
         report(f"reading {predictions.name}", 0.0)
-        table, joined = read_joined(predictions, ratings, tables, subgroup_column or ())
+        used = (*(subgroup_column or ()), confidence_column or "")
+        table, joined = read_joined(predictions, ratings, tables, used)
         results = compute(
             predictions_of_tables(
                 table,

@@ -76,7 +76,7 @@ def read_findings(
     )
     joined.require_ratings(answers.source, tables.on_unrated.value)
     notes = (*table.notes, *_unused(predictions, tables, table), *answers.notes)
-    return replace(table, notes=notes), joined
+    return replace(table, notes=tuple(dict.fromkeys(notes))), joined
 
 
 def _unused(predictions: Path, tables: TableOptions, table: PredictionTable) -> tuple[str, ...]:

@@ -98,8 +98,13 @@ class TableColumns:
                     f"{ratings.name} alone: copy it into {predictions.name}, case by case"
                 )
 
-    def read_table(self, predictions: Path, *, beside: bool = False) -> PredictionTable:
-        """Return the table of predictions; with ratings `beside` them cases need no names."""
+    def read_table(
+        self, predictions: Path, *, beside: bool = False, used: Collection[str] = ()
+    ) -> PredictionTable:
+        """Return the table of predictions; with ratings `beside` them cases need no names.
+
+        `used` is what somebody else reads.
+        """
         table = read_predictions(
             predictions,
             prob_prefix=self.prob_prefix,
@@ -107,6 +112,7 @@ class TableColumns:
             normalize=self.normalize,
             percent=self.percent,
             number_rows=beside,
+            used=used,
             **self.columns,
         )
         notes = (*table.notes, *self._code_notes(table.class_names, table.codes))
@@ -159,7 +165,7 @@ def read_tables(
     """
     source = told.file_of_ratings(predictions, ratings)
     beside = source is not None and source == predictions
-    table = told.read_table(predictions, beside=beside)
+    table = told.read_table(predictions, beside=beside, used=used)
     table = replace(table, columns=(*table.columns, *used))
     rated = told.read_ratings(source, table, beside=beside)
     table = replace(table, notes=told.notes(predictions, table, rated, beside=beside))

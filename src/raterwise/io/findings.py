@@ -431,4 +431,4 @@ def _of_npz(path: str | PathLike[str], names: tuple[str, ...]) -> FindingRatings
                 f"{file.where('positives')}: must be at most 'raters'; row {row + 1}, {name!r} "
                 f"has {positives[row, i]} of {raters[row, i]}"
             )
-    return FindingRatings(ids, positives, raters, file.name)
+    return FindingRatings(ids, positives, raters, file.name, notes=file.notes())

@@ -59,8 +59,8 @@ MEANT = {
     "weights": ("w", "sample_weight", "sample_weights", "case_weights"),
 }
 """What people call the arrays otherwise."""
-CONFIDENCE = re.compile(r"conf(idence)?s?$|certainty", re.IGNORECASE)
-"""Arrays that an option may name."""
+BY_OPTION = re.compile(r"conf(idence)?s?$|certainty|alpha0?$|disagreement$", re.IGNORECASE)
+"""Arrays that an option may name, or that `calibrate` writes."""
 LABEL_ARRAYS = ("labels", "ratings", "counts")
 MISSING_CODE = "-1"
 """Integer arrays cannot hold an empty cell; -1 is what `Labels.from_ratings` takes for one."""
@@ -76,10 +76,13 @@ class NpzArrays:
     unknown: tuple[str, ...] = ()
     """What other arrays of the file are called."""
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Which arrays were not read because nobody knows their names."""
-        odd = [f"{name!r}{_meant(name)}" for name in self.unknown if not CONFIDENCE.match(name)]
+    def notes(self, used: Collection[str] = ()) -> tuple[str, ...]:
+        """Return which arrays were not read because nobody knows their names.
+
+        `used` are those that somebody else reads.
+        """
+        names = [n for n in self.unknown if n not in used and not BY_OPTION.match(n)]
+        odd = [f"{name!r}{_meant(name)}" for name in names]
         were = "array was" if len(odd) == 1 else "arrays were"
         return (f"{self.name}: the {were} not used: {', '.join(odd[:20])}",) if odd else ()
 

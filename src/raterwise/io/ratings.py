@@ -99,7 +99,7 @@ def read_ratings(
         arrays = read_npz(path)
         labels = labels_of_npz(arrays, class_names, missing, required=True)
         assert labels is not None
-        return RatingTable(arrays.ids_of(len(labels)), labels, arrays.name, arrays.notes)
+        return RatingTable(arrays.ids_of(len(labels)), labels, arrays.name, arrays.notes())
     choose("duplicates", duplicates, DUPLICATES)
     file = open_table(path, delimiter=delimiter, encoding=encoding)
     layout = layout_of(file, columns)

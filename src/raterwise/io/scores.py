@@ -181,7 +181,7 @@ def _logits_of_npz(
     ids = file.ids_of(rows) if "ids" in file.arrays else None
     groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
     probs = np.mean([_softmax(member) for member in draws], axis=0)
-    told = (ids, groups, file.weights(rows), labels, file.notes)
+    told = (ids, groups, file.weights(rows), labels, file.notes())
     return PredictionTable(probs, names, file.name, *told), logits
 
 

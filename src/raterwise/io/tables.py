@@ -109,6 +109,7 @@ def read_predictions(
     percent: bool = False,
     exclusive: bool = True,
     number_rows: bool = False,
+    used: Collection[str] = (),
 ) -> PredictionTable:
     """Return the predictions of a CSV, Excel, Parquet, Arrow or NPZ file.
 
@@ -120,7 +121,8 @@ def read_predictions(
     With `normalize` rows that were rounded, to two decimals or more, are divided by their sums;
     with `percent` 75 and 75% are 0.75; with `ignore_case` labels are classes in letters of any
     case. The delimiter and the encoding of a CSV file are recognised unless they are told. Where
-    it has no column of ids, `number_rows` makes 1, 2, 3 … of them.
+    it has no column of ids, `number_rows` makes 1, 2, 3 … of them. `used` are arrays of an NPZ file
+    that somebody else reads.
 
     Where the classes are not `exclusive`, each is a finding with a probability of its own: rows
     need not sum to 1, one column is one finding, and an NPZ file calls them `names`.
@@ -139,7 +141,7 @@ def read_predictions(
                 "'probs', 'labels' (or 'ratings', or 'counts'), 'ids', 'groups', 'weights', "
                 "'class_names'"
             )
-        how = exclusive, normalize, percent
+        how = exclusive, normalize, percent, used
         return _predictions_of_npz(read_npz(path), class_names, missing, *how)
     file = open_table(path, delimiter=delimiter, encoding=encoding)
     columns = probability_columns(file, prob_prefix, prob_columns)
@@ -160,17 +162,17 @@ def read_predictions(
     table = _predictions_of_table(file, columns, chosen, coding, percent)
     probs = table.probs[:, 0] if exclusive and len(columns) == 1 else table.probs
     probs = normalized(probs) if normalize and exclusive else probs
-    used = (*columns, *chosen.values())
-    unused = unused_columns(file, used).get("a class", ())
+    read = (*columns, *chosen.values())
+    unused = unused_columns(file, read).get("a class", ())
     check_probabilities(probs, file.name, columns, table.ids, exclusive, unused)
     notes = (file.note,) if file.note else ()
     notes = (*notes, *notes_on_columns(columns, names)) if exclusive else notes
     if group_column is None:
-        notes = (*notes, *unused_patients(file, used))
+        notes = (*notes, *unused_patients(file, read))
     if table.groups is not None:
         notes = (*notes, *alike_note(table.groups.tolist(), "patients", file.name))
     ids = np.arange(1, len(probs) + 1) if table.ids is None and number_rows else table.ids
-    return replace(table, probs=probs, ids=ids, notes=notes, columns=used)
+    return replace(table, probs=probs, ids=ids, notes=notes, columns=read)
 
 
 def read_levels(
@@ -240,6 +242,7 @@ def _predictions_of_npz(
     exclusive: bool,
     normalize: bool = False,
     percent: bool = False,
+    used: Collection[str] = (),
 ) -> PredictionTable:
     if exclusive and "samples" in file.arrays and "probs" not in file.arrays:
         probs = file.get("samples", ndim=(2, 3)).mean(axis=0)
@@ -270,7 +273,7 @@ def _predictions_of_npz(
             f"{file.name}: must have labels for each case; got {len(labels)} for {rows}"
         )
     groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
-    told = (ids, groups, file.weights(rows), labels, file.notes)
+    told = (ids, groups, file.weights(rows), labels, file.notes(used))
     return PredictionTable(probs, names, file.name, *told)
 
 
