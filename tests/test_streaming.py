@@ -561,7 +561,7 @@ def with_no_probabilities(row: list[float | None], tmp_path: Path) -> tuple[pa.T
     return frame, tmp_path / "t.parquet"
 
 
-@pytest.mark.parametrize("row, _", NO_PROBABILITIES.values(), ids=NO_PROBABILITIES)
+@pytest.mark.parametrize(("row", "_"), NO_PROBABILITIES.values(), ids=NO_PROBABILITIES)
 @pytest.mark.parametrize("column", ["w", "r0"])
 def test_what_does_not_count_may_hold_anything(
     row: list[float | None], _: str, column: str, tmp_path: Path
@@ -590,7 +590,7 @@ def test_what_does_not_count_may_hold_anything(
     assert streamed.data["cases"] == whole.data["cases"] == 59
 
 
-@pytest.mark.parametrize("row, said", NO_PROBABILITIES.values(), ids=NO_PROBABILITIES)
+@pytest.mark.parametrize(("row", "said"), NO_PROBABILITIES.values(), ids=NO_PROBABILITIES)
 def test_no_probabilities_are_named_by_column_and_row(
     row: list[float | None], said: str, tmp_path: Path
 ) -> None:
