@@ -184,6 +184,22 @@ def test_a_rater_takes_the_cases_that_nobody_else_saw_along() -> None:
     assert ends(found, "brier") == pytest.approx((means.mean() - half, means.mean() + half))
 
 
+def test_resamples_of_known_raters_vary_as_other_raters_would() -> None:
+    """Four raters of every case: the values are as far apart as the error of four means, s / √4.
+
+    Four of them drawn with replacement vary by s √3 / 4, which is 13 % less. What a comparison of
+    two models has for its error is made of these values.
+    """
+    random = np.random.default_rng(6)
+    p = random.random(30)
+    ratings = (random.random((30, 4)) < p[:, None] + [-0.3, 0, 0.1, 0.3]).astype(int)
+    labels = rw.Labels.from_ratings(ratings, num_classes=2)
+    found = rw.evaluate(p, labels, "brier", unit="raters", resamples=4000)
+    means = ((p[:, None] - ratings) ** 2).mean(axis=0)
+    drawn = np.asarray(found.replicates["brier"])
+    assert drawn.std() == pytest.approx(means.std(ddof=1) / 2, rel=0.03)
+
+
 @pytest.mark.parametrize("name", ["ece", "robust_ece", "smooth_ece", "ks_error"])
 def test_a_sure_model_without_errors_may_have_missed_some(name: str) -> None:
     """30 of 30 right at 0.999: an accuracy of 0.025^(1/30) = 0.884 is possible, a gap of 0.115."""
