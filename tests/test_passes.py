@@ -89,17 +89,21 @@ def test_raters_who_disagree_as_predicted_are_not_taken_for_copies() -> None:
     assert far > 0.08
 
 
-@pytest.mark.parametrize("name", ["ece", "classwise_ece"])
+@pytest.mark.parametrize("name", ["ece", "classwise_ece", "robust_ece"])
 def test_weights_make_cases_worth_fewer(name: str) -> None:
-    """Ten cases with most of the weight are worth about ten: (Σw)²/Σw² = 14.1, not 200."""
+    """Ten cases with most of the weight are worth about ten: (Σw)²/Σw² = 14.1, not 200.
+
+    A calibrated model has no positive among 14 cases in three of four such samples.
+    """
     p, y = np.full(200, 0.02), np.zeros(200, int)
     weights = np.r_[np.full(10, 100.0), np.ones(190)]
     options = {"question": "positive"} if name == "ece" else {}
     _, plain = ends(rw.evaluate(p, y, name, **options), name)
-    _, heavy = ends(rw.evaluate(p, y, name, weights=weights, **options), name)
+    low, heavy = ends(rw.evaluate(p, y, name, weights=weights, **options), name)
     # The standard error sqrt(0.02 · 0.98 / n) grows from 0.0099 to 0.037.
     assert plain < 0.02 + 2.5 * 0.0099
     assert heavy > 0.02 + 1.5 * 0.037
+    assert low == 0
 
 
 def test_many_cases_are_pooled_at_random() -> None:
