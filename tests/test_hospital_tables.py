@@ -255,3 +255,11 @@ def test_names_do_not_steer_the_terminal(tmp_path: Path, monkeypatch: pytest.Mon
     Path("p.csv").write_text(ONE.replace("prob_malignant", "prob_\x1b]0;x\x07m"), encoding="utf-8")
     code, said = evaluated(tmp_path, ALONE)
     assert code == 0 and "\x1b" not in said and "\x07" not in said
+
+
+def test_an_id_out_of_a_file_moves_no_cursor(tmp_path: Path) -> None:
+    """Control characters are no part of an id: it is found in the other file, and shown plainly."""
+    (tmp_path / "p.csv").write_text(P.replace("n1", "n\x1b1").replace("n2", "n2\x07"))
+    (tmp_path / "r.csv").write_text(LONG)
+    cases = rw.read_cases(tmp_path / "p.csv", ratings=tmp_path / "r.csv")
+    assert cases.labels.case_ids == ("n1", "n2", "n3", "n4")
