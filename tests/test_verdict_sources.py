@@ -409,6 +409,17 @@ def test_several_charts_have_several_chances() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "told"), [("positive", " 1 of 15 bins lies"), ("top label", " 2 of 30 bins lie")]
+)
+def test_the_same_bins_are_counted_once(name: str, told: str) -> None:
+    """Of two classes one says what the other says, and so does a first chart of the positive one."""
+    results = calibrated(metrics="ece")
+    off = {**results.curves["top_label"], "low": [0.0] * 15, "high": [0.01] + [1.0] * 14}
+    curves = {"top_label": {**off, "name": name}, "per_class": [off, off]}
+    assert told in verdict(replace(results, curves=curves)).explanation
+
+
+@pytest.mark.parametrize(
     ("unit", "words"), [("both", "take these raters as they are"), ("raters", "read by these")]
 )
 def test_the_headline_says_that_it_takes_the_raters_as_they_are(unit: Any, words: str) -> None:
