@@ -412,7 +412,7 @@ def test_several_charts_have_several_chances() -> None:
     ("name", "told"), [("positive", " 1 of 15 bins lies"), ("top label", " 2 of 30 bins lie")]
 )
 def test_the_same_bins_are_counted_once(name: str, told: str) -> None:
-    """Of two classes one says what the other says, and so does a first chart of the positive one."""
+    """Of two classes one says what the other says, and so does a first chart of the second."""
     results = calibrated(metrics="ece")
     off = {**results.curves["top_label"], "low": [0.0] * 15, "high": [0.01] + [1.0] * 14}
     curves = {"top_label": {**off, "name": name}, "per_class": [off, off]}
