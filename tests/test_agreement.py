@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
 from raterwise.functions.agreement import fleiss_kappa, krippendorff_alpha
+from raterwise.functions.histograms import irreducible_loss
 from raterwise.labels import Labels
 from raterwise.metrics import agreement
 
@@ -302,7 +303,7 @@ def test_small_integer_types_do_not_overflow() -> None:
         assert narrow == wide
 
 
-@pytest.mark.parametrize("measure", [fleiss_kappa, krippendorff_alpha])
+@pytest.mark.parametrize("measure", [fleiss_kappa, krippendorff_alpha, irreducible_loss])
 def test_labels_must_be_labels(measure: Any) -> None:
     """A plain array could be classes, ratings or histograms: not guessed."""
     with pytest.raises(InvalidTypeError, match=r"labels: must be Labels .* got ndarray"):

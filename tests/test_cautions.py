@@ -99,10 +99,11 @@ def test_patients() -> None:
 )
 @pytest.mark.parametrize("columns", [1, 2])
 def test_confidences(confidence: np.ndarray, message: str | None, columns: int) -> None:
-    """Saturated or tied ones tell no cases apart; half of them may be certain."""
-    probs = np.stack((1 - confidence, confidence), axis=1)
+    """Saturated or tied ones tell no cases apart, of either class; half of them may be certain."""
+    second = np.where(np.arange(200) % 3 == 0, 1 - confidence, confidence)
+    probs = np.stack((1 - second, second), axis=1)
     labels = rw.Labels.from_counts(np.tile([[1, 2], [2, 1]], (100, 1)))
-    said = told(probs if columns == 2 else confidence, labels, "ece", bins=10)
+    said = told(probs if columns == 2 else second, labels, "ece", bins=10)
     assert len(said) == (message is not None)
     assert message is None or said[0].startswith(message)
 

@@ -416,3 +416,11 @@ def test_a_checkpoint_is_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     Path("parts/other.txt").write_text("x")
     code, said = evaluated(tmp_path, "p.parquet --label-column y --checkpoint parts")
     assert code == 2 and "--checkpoint: parts must be empty" in said, said
+
+
+def test_an_id_out_of_a_file_moves_no_cursor(tmp_path: Path) -> None:
+    """Control characters are no part of an id: it is found in the other file, and shown plainly."""
+    (tmp_path / "p.csv").write_text(P.replace("n1", "n\x1b1").replace("n2", "n2\x07"))
+    (tmp_path / "r.csv").write_text(LONG)
+    cases = rw.read_cases(tmp_path / "p.csv", ratings=tmp_path / "r.csv")
+    assert cases.labels.case_ids == ("n1", "n2", "n3", "n4")

@@ -164,6 +164,12 @@ def test_options_reach_the_findings() -> None:
         ({"names": ["a", "a"]}, "names: must be 2 different names"),
         ({"probs": np.full((4, 2), 1.5)}, r"probs: must lie in \[0, 1\]; row 0"),
         ({"probs": np.empty((0, 2))}, "probs: must hold cases and findings"),
+        ({"raters": None}, "or ratings: must be given; got positives alone"),
+        ({"positives": None, "raters": None}, "or ratings: must be given; got neither"),
+        (
+            {"positives": None, "raters": None, "ratings": np.ones((4, 3, 2), int)},
+            r"ratings: must be \(cases, findings, raters\).*\(4, 2\); got shape \(4, 3, 2\)",
+        ),
     ],
 )
 def test_bad_input(change: dict[str, object], message: str) -> None:

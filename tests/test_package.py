@@ -139,9 +139,10 @@ def test_public_functions_are_not_hidden_by_modules_of_the_same_name() -> None:
     assert set(json.loads(run_python(code))) <= MODULES_BY_NAME
 
 
-def test_importing_raterwise_loads_nothing_heavy() -> None:
-    """`import raterwise` leaves the big packages alone until a function needs one."""
-    code = f"import sys, raterwise; print([m for m in {HEAVY!r} if m in sys.modules])"
+@pytest.mark.parametrize("module", ["raterwise", "raterwise.cli.app"])
+def test_importing_raterwise_loads_nothing_heavy(module: str) -> None:
+    """`import raterwise`, or `raterwise --help`, leaves the big packages alone until needed."""
+    code = f"import sys, {module}; print([m for m in {HEAVY!r} if m in sys.modules])"
     assert run_python(code).strip() == "[]"
 
 
@@ -149,6 +150,14 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     """A misspelt name fails as on any module, and names the package and the attribute."""
     with pytest.raises(AttributeError, match=r"raterwise.*no_such_metric"):
         _ = raterwise.no_such_metric
+
+
+def test_the_named_mutants_are_where_the_list_says() -> None:
+    """Each mutant that once survived changes one place of today's source: else none is run."""
+    named = tomllib.loads((ROOT / "tools/mutants.toml").read_text(encoding="utf-8"))["named"]
+    sources = [(ROOT / "src/raterwise" / m["module"]).read_text(encoding="utf-8") for m in named]
+    times = {m["name"]: s.count(m["before"]) for m, s in zip(named, sources, strict=True)}
+    assert len(times) == len(named) > 12 and set(times.values()) == {1}, times
 
 
 def test_the_version_has_one_source() -> None:

@@ -89,17 +89,21 @@ def test_raters_who_disagree_as_predicted_are_not_taken_for_copies() -> None:
     assert far > 0.08
 
 
-@pytest.mark.parametrize("name", ["ece", "classwise_ece"])
+@pytest.mark.parametrize("name", ["ece", "classwise_ece", "robust_ece"])
 def test_weights_make_cases_worth_fewer(name: str) -> None:
-    """Ten cases with most of the weight are worth about ten: (Σw)²/Σw² = 14.1, not 200."""
+    """Ten cases with most of the weight are worth about ten: (Σw)²/Σw² = 14.1, not 200.
+
+    A calibrated model has no positive among 14 cases in three of four such samples.
+    """
     p, y = np.full(200, 0.02), np.zeros(200, int)
     weights = np.r_[np.full(10, 100.0), np.ones(190)]
     options = {"question": "positive"} if name == "ece" else {}
     _, plain = ends(rw.evaluate(p, y, name, **options), name)
-    _, heavy = ends(rw.evaluate(p, y, name, weights=weights, **options), name)
+    low, heavy = ends(rw.evaluate(p, y, name, weights=weights, **options), name)
     # The standard error sqrt(0.02 · 0.98 / n) grows from 0.0099 to 0.037.
     assert plain < 0.02 + 2.5 * 0.0099
     assert heavy > 0.02 + 1.5 * 0.037
+    assert low == 0
 
 
 def test_many_cases_are_pooled_at_random() -> None:
@@ -182,6 +186,22 @@ def test_a_rater_takes_the_cases_that_nobody_else_saw_along() -> None:
     means = ((p - y) ** 2).reshape(5, 8).mean(axis=1)
     half = stats.t.ppf(0.975, 4) * means.std(ddof=1) / np.sqrt(5)
     assert ends(found, "brier") == pytest.approx((means.mean() - half, means.mean() + half))
+
+
+def test_resamples_of_known_raters_vary_as_other_raters_would() -> None:
+    """Four raters of every case: the values are as far apart as the error of four means, s / √4.
+
+    Four of them drawn with replacement vary by s √3 / 4, which is 13 % less. What a comparison of
+    two models has for its error is made of these values.
+    """
+    random = np.random.default_rng(6)
+    p = random.random(30)
+    ratings = (random.random((30, 4)) < p[:, None] + [-0.3, 0, 0.1, 0.3]).astype(int)
+    labels = rw.Labels.from_ratings(ratings, num_classes=2)
+    found = rw.evaluate(p, labels, "brier", unit="raters", resamples=4000)
+    means = ((p[:, None] - ratings) ** 2).mean(axis=0)
+    drawn = np.asarray(found.replicates["brier"])
+    assert drawn.std() == pytest.approx(means.std(ddof=1) / 2, rel=0.03)
 
 
 @pytest.mark.parametrize("name", ["ece", "robust_ece", "smooth_ece", "ks_error"])

@@ -54,6 +54,17 @@ def test_three_readers_by_loops() -> None:
     assert [one.cases for one in found.readers] == [24, 24, 18]
 
 
+def test_a_whole_weight_is_a_repetition_beside_readers() -> None:
+    """Cases of weights 0 to 3 are judged as if they were there as often, by loops."""
+    reads, said, often = np.tile(READS, (6, 1)), np.tile(SAID, 6), np.arange(24) % 5 % 4
+    labels = rw.Labels.from_ratings(reads, num_classes=2)
+    found = rw.against_readers(said, labels, "accuracy", weights=often)
+    _, _, each = by_loops(np.repeat(reads, often, axis=0), np.repeat(said, often) >= 0.5)
+    for one, (mine, theirs) in zip(found.readers, each, strict=True):
+        assert one.reader["accuracy"] == pytest.approx(mine)
+        assert one.model["accuracy"] == pytest.approx(theirs)
+
+
 def test_a_copy_of_a_reader_differs_by_nothing_from_that_reader() -> None:
     """Two readers; the model says what the first says: it is the first against the second."""
     random = np.random.default_rng(0)

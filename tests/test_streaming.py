@@ -542,6 +542,84 @@ def test_a_bad_part_is_named(tmp_path: Path) -> None:
     assert done.exit_code == 2 and "d.parquet: cannot be read as Parquet" in done.stderr
 
 
+NO_PROBABILITIES = {
+    "a sum of 1.5": ([0.5, 0.5, 0.5], "those of row 8 sum to 1.5"),
+    "below 0": ([-0.25, 0.75, 0.5], "'prob_a' is -0.25 in row 8"),
+    "NaN": ([0.5, float("nan"), 0.5], "'prob_b' is nan in row 8"),
+    "an empty cell": ([0.5, 0.5, None], "'prob_c' is nan in row 8"),
+    "infinite": ([float("inf"), 0.0, 0.0], "'prob_a' is inf in row 8"),
+}
+
+
+def with_no_probabilities(row: list[float | None], tmp_path: Path) -> tuple[pa.Table, Path]:
+    """Return the table of two parts, row 8 of the second of which holds these; and its file."""
+    frame = table(60).append_column("w", pa.array([1.0] * 60))
+    for k, name in enumerate(["prob_a", "prob_b", "prob_c"]):
+        values = frame[name].to_pylist()
+        values[37] = row[k]
+        frame = frame.set_column(k, name, pa.array(values, pa.float64()))
+    return frame, tmp_path / "t.parquet"
+
+
+@pytest.mark.parametrize(("row", "_"), NO_PROBABILITIES.values(), ids=NO_PROBABILITIES)
+@pytest.mark.parametrize("column", ["w", "r0"])
+def test_what_does_not_count_may_hold_anything(
+    row: list[float | None], _: str, column: str, tmp_path: Path
+) -> None:
+    """A case of weight 0, or without a rating where such are dropped, is as if it were not there.
+
+    The value is that of the other 59 cases in memory, and of all 60 with that case left out.
+    """
+    frame, file = with_no_probabilities(row, tmp_path)
+    values = frame[column].to_pylist()
+    values[37] = 0.0 if column == "w" else None
+    frame = frame.set_column(frame.column_names.index(column), column, pa.array(values))
+    pq.write_table(frame, file, row_group_size=30)
+    told = {"label_column": "r0", "weight_column": "w", "on_unrated": "drop"}
+    streamed = rw.evaluate_stream(file, ["brier", "ece", "auccc"], resamples=20, **told)
+    probs = np.stack([frame[f"prob_{c}"].to_numpy() for c in "abc"], axis=1)
+    given = [[-1 if label is None else label] for label in frame["r0"].to_pylist()]
+    labels, weights = rw.Labels.from_ratings(given, num_classes=3), frame["w"].to_numpy()
+    whole = rw.evaluate(
+        probs, labels, ["brier", "ece", "auccc"], weights=weights, on_unrated="drop", resamples=0
+    )
+    others = np.arange(60) != 37
+    assert streamed["brier"].value == pytest.approx(rw.brier(probs[others], labels[others]))
+    for name in ("brier", "ece"):
+        assert streamed[name].value == pytest.approx(whole[name].value, rel=1e-12)
+    assert streamed.data["cases"] == whole.data["cases"] == 59
+
+
+@pytest.mark.parametrize(("row", "said"), NO_PROBABILITIES.values(), ids=NO_PROBABILITIES)
+def test_no_probabilities_are_named_by_column_and_row(
+    row: list[float | None], said: str, tmp_path: Path
+) -> None:
+    """A bad case that counts is refused with its part, column and row as the file has them.
+
+    A case of weight 0 before it, just as bad, is not blamed, and does not move the row's number.
+    """
+    frame, file = with_no_probabilities(row, tmp_path)
+    at = frame.column_names.index
+    frame = frame.set_column(at("w"), "w", pa.array([0.0 if i == 32 else 1.0 for i in range(60)]))
+    first = [2.0 if i == 32 else p for i, p in enumerate(frame["prob_a"].to_pylist())]
+    frame = frame.set_column(at("prob_a"), "prob_a", pa.array(first, pa.float64()))
+    pq.write_table(frame, file, row_group_size=30)
+    with pytest.raises(rw.InvalidInputError) as error:
+        rw.evaluate_stream(file, "brier", label_column="r0", weight_column="w", resamples=0)
+    assert "t.parquet, row group 1" in str(error.value) and said in str(error.value)
+
+
+def test_another_mistake_is_not_put_on_a_case_that_does_not_count(tmp_path: Path) -> None:
+    """Where a label is no class, that is what is said, whatever a case of weight 0 holds."""
+    frame, file = with_no_probabilities([2.0, 0.0, 0.0], tmp_path)
+    at = frame.column_names.index
+    frame = frame.set_column(at("w"), "w", pa.array([0.0 if i == 37 else 1.0 for i in range(60)]))
+    frame = frame.set_column(at("r0"), "r0", pa.array([3, *frame["r0"].to_pylist()[1:]]))
+    pq.write_table(frame, file)
+    with pytest.raises(rw.InvalidInputError, match="'r0': must hold classes; row 1 is '3'"):
+        rw.evaluate_stream(file, "brier", label_column="r0", weight_column="w", resamples=0)
+
+
 def test_a_stream_goes_on_from_its_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

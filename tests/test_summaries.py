@@ -23,7 +23,7 @@ from raterwise.summaries import (
     ScoreMasses,
     SortedPlan,
 )
-from raterwise.summaries.cells import CellPlan, CellSums, fine_cells_for
+from raterwise.summaries.cells import CellPlan, CellSums, cells_of, fine_cells, fine_cells_for
 from raterwise.summaries.one_pass import summarise
 from strategies import Problem, ordinary, problems
 
@@ -296,3 +296,20 @@ def test_single_labels_are_cases_of_weight_one(plan: Any, question: str) -> None
     )
     for name, array in expected.arrays().items():
         np.testing.assert_allclose(found.arrays()[name], array, rtol=1e-9, atol=1e-12)
+
+
+def test_what_was_there_before_stays_in_the_cells() -> None:
+    """The second chunk of single labels adds to the first: also to cells that it has nothing in."""
+    random = np.random.default_rng(4)
+    confidence = np.sort(random.uniform(0.5, 1, 60_000))
+    p, y = np.stack((1 - confidence, confidence), axis=1), random.integers(0, 2, 60_000)
+    plan = CellPlan(Question("top_label", "case"))
+    found = plan.empty(2)
+    for start in (0, 30_000):
+        found.absorb(rw.Predictions.of(p, y).read(start, start + 30_000))
+    distance = confidence - fine_cells()[cells_of(confidence)]
+    occupied, first = np.unique(cells_of(confidence), return_index=True)
+    for got, ufunc in ((found.lowest, np.minimum), (found.highest, np.maximum)):
+        expected = ufunc.reduceat(distance, first)
+        np.testing.assert_allclose(got[0, occupied], expected, atol=1e-15)
+    assert found.fine[0, :, 0].sum() == 60_000

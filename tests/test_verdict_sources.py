@@ -395,6 +395,30 @@ def test_bins_outside_their_intervals_are_counted(out: int, tone: str) -> None:
     assert ("more than chance explains" in told.explanation) == (tone == "caution")
 
 
+def test_several_charts_have_several_chances() -> None:
+    """Four of 15 bins (0.5 %) in one of four charts: as much happens in 2 % of calibrated models.
+
+    Of 60 bins three are outside by chance.
+    """
+    results = calibrated(metrics="ece")
+    calm = {**results.curves["top_label"], "low": [0.0] * 15, "high": [1.0] * 15}
+    off = {**calm, "high": [0.01] * 4 + [1.0] * 11}
+    told = verdict(replace(results, curves={"top_label": off, "per_class": [calm] * 3}))
+    assert told.tone == "good"
+    assert "4 of 60 bins lie outside their own intervals; by chance about 3" in told.explanation
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("positive", " 1 of 15 bins lies"), ("top label", " 2 of 30 bins lie")]
+)
+def test_the_same_bins_are_counted_once(name: str, told: str) -> None:
+    """Of two classes one says what the other says, and so does a first chart of the second."""
+    results = calibrated(metrics="ece")
+    off = {**results.curves["top_label"], "low": [0.0] * 15, "high": [0.01] + [1.0] * 14}
+    curves = {"top_label": {**off, "name": name}, "per_class": [off, off]}
+    assert told in verdict(replace(results, curves=curves)).explanation
+
+
 @pytest.mark.parametrize(
     ("unit", "words"), [("both", "take these raters as they are"), ("raters", "read by these")]
 )

@@ -120,6 +120,24 @@ def test_a_stream_knows_the_place_of_every_case(tmp_path: Path) -> None:
     assert streamed(np.roll(whole, 30), 30)["labels"] != plain["labels"]
 
 
+def test_streams_in_other_row_groups_are_paired(tmp_path: Path) -> None:
+    """Two models of the same cases, written in parts of 90 and of 7: the same units are drawn."""
+    held = cases()
+    found = {}
+    for name, rows in (("sure", 90), ("unsure", 7)):
+        p = held["p"] if name == "sure" else 0.5 + (held["p"] - 0.5) / 2
+        columns = {"prob_1": p, "patient": held["patient"].astype(str)}
+        columns |= {f"count_{k}": held["labels"].counts[:, k] for k in range(2)}
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table(columns), path, row_group_size=rows)
+        found[name] = rw.evaluate_stream(
+            path, "brier", 20, count_prefix="count_", group_column="patient"
+        )
+    (difference,) = rw.compare(found).differences
+    values = [found[name]["brier"].value for name in ("sure", "unsure")]
+    assert abs(difference.difference) == pytest.approx(abs(values[0] - values[1]))
+
+
 def test_weights_count_in_what_resampling_is_worth(tmp_path: Path) -> None:
     """(Σw)² / Σw² units of equal weight, in memory as in a stream; not their number."""
     p, y = np.linspace(0.1, 0.9, 40), np.arange(40) % 2

@@ -15,11 +15,18 @@ from raterwise.inference.settings import Settings
 Array = NDArray[Any]
 
 
-def answers_of(ratings: Any, positives: Any, raters: Any, settings: Settings) -> Array | None:
-    """Return what each rater said, -1 for no rating; None where only counts are known."""
+def answers_of(
+    ratings: Any, positives: Any, raters: Any, settings: Settings, shape: tuple[int, ...]
+) -> Array | None:
+    """Return what each rater said, -1 for no rating; None where only counts are known.
+
+    `shape` is that of the probabilities.
+    """
     if ratings is None:
         if positives is None or raters is None:
-            raise InvalidInputError("positives and raters, or ratings: must be given; got neither")
+            alone = {"positives": positives, "raters": raters}
+            got = next((f"{name} alone" for name in alone if alone[name] is not None), "neither")
+            raise InvalidInputError(f"positives and raters, or ratings: must be given; got {got}")
         if settings.draws_raters:
             raise InvalidInputError(
                 f"unit: {settings.unit!r} needs to know who said what, and counts do not say it; "
@@ -29,6 +36,11 @@ def answers_of(ratings: Any, positives: Any, raters: Any, settings: Settings) ->
     if positives is not None or raters is not None:
         raise InvalidInputError("ratings: take the place of positives and raters; got both")
     given = as_float_array(ratings, "ratings", ndim=3)
+    if len(shape) == 2 and given.shape[:2] != shape:
+        raise InvalidInputError(
+            "ratings: must be (cases, findings, raters), with the cases and findings of probs, "
+            f"{shape}; got shape {given.shape}"
+        )
     given = np.where(np.isnan(given), -1, given)
     if wrong := [value for value in np.unique(given) if value not in (-1, 0, 1)]:
         raise InvalidInputError(f"ratings: must be 1, 0, or -1 for none; got {wrong[0]:g}")

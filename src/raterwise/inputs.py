@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from raterwise import rules
 from raterwise.arrays import as_float_array
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import is_frame
 from raterwise.labels import Labels
 from raterwise.mistaken import one_hot_notes
@@ -20,6 +20,15 @@ FloatArray = NDArray[np.float64]
 
 ROUNDING = 1e-9
 """So that 1.0001, which no sum of doubles hits exactly, is within 1e-4 of 1."""
+
+
+def require_several(labels: Any) -> None:
+    """Refuse what is no `Labels`: bare classes do not say what several raters thought."""
+    if not isinstance(labels, Labels):
+        raise InvalidTypeError(
+            "labels: must be Labels with several labels per case, as made by Labels.from_ratings, "
+            f"from_counts or from_long; got {type(labels).__name__}"
+        )
 
 
 def row_sum_tolerance(probs: Any) -> float:

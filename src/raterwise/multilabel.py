@@ -173,7 +173,7 @@ def evaluate_multilabel(
     )
     if question is None:
         request = request.about_the_positive_class()
-    answers = answers_of(ratings, positives, raters, settings)
+    answers = answers_of(ratings, positives, raters, settings, np.shape(probs))
     findings = _Findings.of(
         probs, *counted(answers, positives, raters), names, weights, groups, on_unrated
     )

@@ -7,7 +7,6 @@ import os
 import platform
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -111,5 +110,7 @@ def left_out_record(
 
 def versions() -> dict[str, str]:
     """Return the versions of what computes."""
+    from importlib.metadata import version  # which loads much, for a start
+
     names = ("raterwise", "numpy", "scipy", "numba")
     return {"python": platform.python_version(), **{name: version(name) for name in names}}

@@ -14,7 +14,6 @@ from typing import Any, get_type_hints, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from raterwise import rules
 from raterwise.cli import options
@@ -177,6 +176,8 @@ class Cases:
 
     def belief(self, input: str) -> Any:
         """Return what is believed of every case before anything is calibrated."""
+        from scipy.special import softmax
+
         from raterwise.beliefs import EnsembleBelief, PointBelief
 
         if not self.ensemble:

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import choose
 from raterwise.choices import OnSingle, Scale
-from raterwise.errors import InvalidTypeError, UndefinedMetricError
+from raterwise.errors import UndefinedMetricError
+from raterwise.inputs import require_several
 from raterwise.labels import Labels
 from raterwise.metrics import agreement as formulas
 from raterwise.predictions import check_weights
@@ -134,11 +135,7 @@ def krippendorff_alpha(
 
 
 def _checked(labels: Any, weights: Any) -> FloatArray:
-    if not isinstance(labels, Labels):
-        raise InvalidTypeError(
-            "labels: must be Labels with several labels per case, as made by Labels.from_ratings, "
-            f"from_counts or from_long; got {type(labels).__name__}"
-        )
+    require_several(labels)
     case_weights = check_weights(weights, len(labels))
     return np.ones(len(labels)) if case_weights is None else case_weights
 

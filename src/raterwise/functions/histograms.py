@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from raterwise.choices import Debiasing, OnSingle, OnUnrated, Singletons, Unbiasing
 from raterwise.functions.measure import check_estimator, measure
 from raterwise.functions.weights import weights_or_optimal
+from raterwise.inputs import require_several
 from raterwise.labels import Labels
 
 
@@ -147,6 +148,7 @@ def irreducible_loss(
     >>> irreducible_loss(Labels.from_counts([[1, 1], [2, 0]]))
     0.5
     """
+    require_several(labels)
     uniform = np.full((len(labels), labels.num_classes), 1 / labels.num_classes)
     return measure("irreducible_loss", uniform, labels, weights, on_single=on_single)
 

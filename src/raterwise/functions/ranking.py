@@ -329,6 +329,6 @@ def _summary(
     )  # fmt: skip
     asked = Given.of(predictions).ranking if question == "top_label" else question
     plan = SortedPlan(Question(asked, per))
-    found = with_outside_cases(summarise(predictions, [plan]), predictions.outside)[plan]
-    assert isinstance(found, SortedScores)
-    return found
+    found = with_outside_cases(summarise(predictions, [plan]), predictions.outside)
+    scores: SortedScores = found[plan]
+    return scores

@@ -29,15 +29,19 @@ LEAST_PERCENT = 0.01
 BLANKS = "[\\s\u00a0\u2007\u202f]*"
 
 
-def as_numbers(column: pa.ChunkedArray, where: str, *, percent: bool = False) -> Array:
+def as_numbers(
+    column: pa.ChunkedArray, where: str, *, percent: bool = False, gaps: bool = False
+) -> Array:
     """Return a column of finite numbers: floats as they are, anything else as float64.
 
-    A column of decimal commas is read as such. With `percent` 75 and 75% are 0.75.
+    A column of decimal commas is read as such. With `percent` 75 and 75% are 0.75. With `gaps`
+    numbers need not be finite and empty cells are NaN, for one who knows which rows count.
     """
     import pyarrow as pa
 
     column = plain_column(column)
-    refuse_empty(column, where)
+    if not gaps:
+        refuse_empty(column, where)
     kind = column.type
     if is_text(kind):
         numbers = _parsed(column, where, percent)
@@ -48,9 +52,8 @@ def as_numbers(column: pa.ChunkedArray, where: str, *, percent: bool = False) ->
     else:
         hint = " (give each class a column of its own)" if pa.types.is_nested(kind) else ""
         raise InvalidInputError(f"{where}: must hold numbers; it holds {kind}{hint}")
-    finite = np.isfinite(numbers)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
+    if not gaps and not np.isfinite(numbers).all():
+        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise InvalidInputError(
             f"{where}: must hold finite numbers; row {row + 1} is {numbers[row]} (leave out the "
             "cases without a number)"

@@ -141,11 +141,16 @@ def check_probabilities(
     ids: Array | None,
     exclusive: bool,
     unused: Sequence[str] = (),
+    rows: Array | None = None,
 ) -> None:
-    """Refuse what is not a probability while its file, column and row can still be named."""
+    """Refuse what is not a probability while its file, column and row can still be named.
+
+    `rows` are those of the file, where not all of them are here.
+    """
 
     def case(row: int) -> str:
-        return f"row {row + 1}" + ("" if ids is None else f" (case {id_at(ids, row)!r})")
+        number = row if rows is None else int(rows[row])
+        return f"row {number + 1}" + ("" if ids is None else f" (case {id_at(ids, row)!r})")
 
     outside = ~((probs >= 0) & (probs <= 1))
     if outside.any():
@@ -155,6 +160,8 @@ def check_probabilities(
         hint = "logits need a softmax first"
         if not outside[:-1].any() and len(probs) > 1 and probs[-1].min() >= 0:
             hint = "if the last row is no case, delete it"
+        if not np.isfinite(value):
+            hint = "leave out the cases without a number"
         if _percent(probs):
             hint = "percent=True takes percentages"
         elif exclusive and probs.ndim == 2 and probs.min() >= 0 and probs.max() <= 1 + NEARLY:

@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import version
 from importlib.resources import files
 
 from raterwise import __version__
@@ -75,6 +74,8 @@ def chart_library() -> str:
     loaded.
     """
     altair()  # which says how to install what is missing
+    from importlib.metadata import version
+
     import vl_convert
 
     carried = CARRIED.get(".".join(version("vl-convert-python").split(".")[:2]))

@@ -69,19 +69,26 @@ class PartJob:
 
 def digest_of_part(job: PartJob, part: Part) -> Digest:
     """Return the digest of one part; an error names it."""
+    by_rater = bool(job.panels) or job.compares_raters
     try:
-        return _digest_of_part(job, part)
+        predictions, *about = read_part(part, job.columns, job.on_unrated, by_rater)
+        try:
+            return _digest_of_part(job, part, predictions, *about)
+        except RaterwiseError:
+            check_part(part, job.columns, predictions.kept)
+            raise
     except RaterwiseError as error:
-        check_part(part, job.columns)
         text = str(error)
         raise InvalidInputError(text if part.name in text else f"{part.name}: {text}") from error
 
 
-def _digest_of_part(job: PartJob, part: Part) -> Digest:
-    by_rater = bool(job.panels)
-    predictions, groups, variables = read_part(
-        part, job.columns, job.on_unrated, by_rater or job.compares_raters
-    )
+def _digest_of_part(
+    job: PartJob,
+    part: Part,
+    predictions: Predictions,
+    groups: Any,
+    variables: tuple[Variable, ...],
+) -> Digest:
     blocks = _blocks(job, part, predictions) if job.intervals else None
     if job.prior is not None:
         predictions, used = in_use(predictions, job.prior, part.first)
@@ -111,7 +118,7 @@ def _digest_of_part(job: PartJob, part: Part) -> Digest:
         codes = _blocks(job, part, predictions) if blocks is None else blocks
         readers = readers_of(predictions, job.reader_plans, codes, STREAM_UNITS)
         found = replace(found, readers=readers)
-    if not by_rater:
+    if not job.panels:
         return found
     known = found.facts.fingerprint.with_raters(predictions.labels, part.first)
     facts = replace(found.facts, fingerprint=known)

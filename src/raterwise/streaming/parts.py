@@ -363,22 +363,27 @@ def refuse_stream_of_fractions(parts: Sequence[Part], columns: StreamColumns) ->
 
 
 def _probabilities(held: Mapping[str, Any], columns: StreamColumns, part: Part) -> Any:
-    """Return the probabilities (N, K), or (N,) of one column, as a table in memory has them."""
+    """Return the probabilities (N, K), or (N,) of one column, as a table in memory has them.
+
+    What is empty is NaN, as there: cases of weight 0 are not there, whatever their values.
+    """
     values = [
-        as_numbers(held[name], f"{part.name}, column {name!r}", percent=columns.percent)
+        as_numbers(held[name], f"{part.name}, column {name!r}", percent=columns.percent, gaps=True)
         for name in columns.probs
     ]
     probs = values[0] if len(values) == 1 else np.stack(values, axis=1)
     return normalized(probs) if columns.normalize else probs
 
 
-def check_part(part: Part, columns: StreamColumns) -> None:
+def check_part(part: Part, columns: StreamColumns, kept: Any) -> None:
     """Refuse what is not a probability by its column and row, which only the file knows.
 
-    Whoever sums the cases checks them all, once; this says what is wrong where something is.
+    Whoever sums the cases checks them all, once; this says what is wrong where something is. `kept`
+    are the rows that count, None for all of them.
     """
     probs = _probabilities(_columns_of(part, columns.probs), columns, part)
-    check_probabilities(probs, part.name, columns.probs, None, exclusive=True)
+    counted = probs if kept is None else probs[kept]
+    check_probabilities(counted, part.name, columns.probs, None, exclusive=True, rows=kept)
 
 
 def check_in_cells(confidence: Any, where: str) -> None:
