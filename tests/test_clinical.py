@@ -16,7 +16,7 @@ from sklearn import metrics as theirs
 import oracle
 import raterwise as rw
 from raterwise.catalog import CATALOG, find
-from raterwise.questions import Event
+from raterwise.questions import Event, cumulative
 from raterwise.request import Request, rows_of
 from raterwise.segmentation import Case
 from raterwise.summaries import BinPlan, SortedPlan
@@ -153,6 +153,33 @@ def test_ordered_classes_are_cut_at_every_class(name: str) -> None:
         each.append(expected)
     mine = getattr(rw, name)(problem.probs, labels, ordered=True)
     assert mine == pytest.approx(np.mean(each), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16"])
+def test_sums_of_ordered_classes_are_tied_where_their_digits_are(kind: str) -> None:
+    """Probabilities of ten votes: scikit-learn on whole numbers of votes, at every cut."""
+    random = np.random.default_rng(3)
+    tenths = random.multinomial(10, np.full(5, 0.2), 300)
+    y = np.array([random.choice(5, p=t / 10) for t in tenths])
+    probs = (tenths / 10).astype(kind)
+    for k in (1, 2, 3):
+        votes, yes = tenths[:, k:].sum(axis=1), y >= k
+        told = {"ordered": True, "positive": k}
+        expected = theirs.roc_auc_score(yes, votes)
+        assert rw.auroc(probs, y, **told) == pytest.approx(expected, abs=1e-12)
+        at_8 = (votes >= 8)[yes].mean()
+        assert rw.sensitivity(probs, y, 0.8, **told) == pytest.approx(at_8, abs=1e-12)
+        if kind != "float16":
+            tensors = torch.from_numpy(probs), torch.from_numpy(y)
+            assert rw.auroc(*tensors, **told) == pytest.approx(expected, abs=1e-12)
+
+
+def test_sums_of_ordered_classes_stay_small_and_unsure() -> None:
+    """What is left below a sum of nearly 1 keeps its log odds; tiny sums keep their digits."""
+    rows = np.array([[1e-15, 0.4, 0.6 - 1e-15], [0.0, 0.1, 0.9], [1.0, 1e-30, 2e-30]])
+    found = cumulative(rows, 0.0)
+    assert found[0, 1] < 1 and found[1, 1] == 1
+    assert found[2, 1:].tolist() == pytest.approx([3e-30, 2e-30], rel=1e-13, abs=0)
 
 
 @pytest.mark.parametrize("name", MINE)

@@ -202,3 +202,15 @@ def test_outside_of_confidences_by_hand() -> None:
     assert rw.confidence.augrc(confidence, correct, [0.85, 0.8]) == pytest.approx(0.24)
     twice = rw.confidence.auccc(confidence, correct, [0.85, 0.8], weights=[2, 1, 1])
     assert twice == pytest.approx((2 * 3 + 1 * (1 + 0.5)) / 9)
+
+
+def test_no_interval_of_resamples_ends_beyond_what_a_share_can_be() -> None:
+    """Small sets with raters who differ: false accepts are a share, within 0 and 1."""
+    random = np.random.default_rng(11)
+    for _ in range(8):
+        probs = random.dirichlet(np.full(3, 0.5), 25)
+        labels = rw.Labels.from_counts(random.multinomial(3, probs))
+        found = rw.evaluate(probs, labels, metrics="fpr_at_95_tpr", resamples=200)["fpr_at_95_tpr"]
+        if found.low is not None and found.high is not None:
+            assert found.value is not None
+            assert 0 <= found.low <= found.value <= found.high <= 1

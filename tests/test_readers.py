@@ -130,6 +130,22 @@ def test_a_further_reader_is_covered() -> None:
     assert 0.90 <= inside / 150 <= 0.99
 
 
+def test_weights_of_cases_are_repetitions_of_them() -> None:
+    """A reader of heavy cases counts as often as those cases do; weight 0 is not there."""
+    random = np.random.default_rng(8)
+    p, weights = random.random(90), random.integers(0, 4, 90)
+    reads = (random.random((90, 3)) < p[:, None]).astype(int)
+    reads[:45, 0] = reads[random.random(90) < 0.3, 1] = -1
+    weights[45:] *= 3
+    often = np.repeat(np.arange(90), weights)
+    weighted = rw.against_readers(p, rw.Labels.from_ratings(reads, 2), weights=weights)
+    repeated = rw.against_readers(p[often], rw.Labels.from_ratings(reads[often], 2))
+    for name, found in weighted.metrics.items():
+        for who in ("reader", "model", "difference"):
+            expected = getattr(repeated.metrics[name], who)[0]
+            assert getattr(found, who)[0] == pytest.approx(expected, abs=1e-12)
+
+
 def test_the_sentence_follows_from_the_numbers() -> None:
     """Less, as often, more; and what else differs is said beside it."""
     random = np.random.default_rng(2)

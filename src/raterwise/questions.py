@@ -41,6 +41,8 @@ QUESTIONS = (
     *("top_label", "positive", "per_class", "predicted_class", "disagreement"),
     *("confidence", "with_outside", "inside"),
 )
+MOST_PLACES = 300
+POWERS_OF_TEN = 10.0 ** np.arange(MOST_PLACES + 1)
 NO_COLUMNS = np.empty((0, 0))
 NO_INDEX = np.empty(0, np.int64)
 
@@ -187,7 +189,7 @@ class Event:
         chosen = self.columns(rows.probs.shape[1])
         z, mu = rows.probs, _frequencies(rows)
         if self.ordered and rows.probs.shape[1] > 2:
-            z, mu = (np.minimum(at_least(values), 1) for values in (z.astype(np.float64), mu))
+            z, mu = cumulative(z, rows.rounding), np.minimum(at_least(mu), 1)
         z, mu = z[:, chosen], mu[:, chosen]
         v = NO_COLUMNS
         if rows.num_raters is not None and self.per == "case" and rows.num_raters.min() >= 2:
@@ -195,6 +197,34 @@ class Event:
         units = NO_INDEX if rows.units is None else rows.units
         weights = _weights(rows, self.per)
         return ScoredCases(z, mu, weights, v, units=units, rounding=rows.rounding)
+
+
+def cumulative(probs: NDArray[Any], rounding: float) -> FloatArray:
+    """Return the probability of class k or higher, for every k, to the digits that sums hold.
+
+    0.7 + 0.1 is a little less than 0.8: cases that are tied would be ranked by such rounding, and
+    fall below a threshold that they reach. What is not sure is not made sure: it stays below 1.
+
+    >>> cumulative(np.array([[0.2, 0.7, 0.1], [0.2, 0.0, 0.8], [1.0, 0.0, 1e-30]]), 0.0).tolist()
+    [[1.0, 0.8, 0.1], [1.0, 0.8, 0.8], [1.0, 1e-30, 1e-30]]
+    """
+    probs = probs.astype(np.float64)
+    sums = np.minimum(at_least(probs), 1)
+    with np.errstate(divide="ignore"):
+        place = np.clip(sum_digits(rounding) - 1 - np.floor(np.log10(sums)), 0, MOST_PLACES)
+    scale = POWERS_OF_TEN[place.astype(np.int64)]
+    rounded = np.round(sums * scale) / scale
+    unsure = probs.cumsum(axis=1) - probs > 0
+    return np.where(unsure & (rounded >= 1), sums, rounded)
+
+
+def sum_digits(rounding: float) -> int:
+    """Return to how many digits sums of probabilities with that rounding can be told apart.
+
+    >>> sum_digits(0.0), sum_digits(2.0**-24), sum_digits(2.0**-11)
+    (14, 7, 3)
+    """
+    return 14 if rounding == 0 else int(-np.log10(rounding))
 
 
 def at_least(values: NDArray[Any]) -> NDArray[Any]:

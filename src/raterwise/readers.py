@@ -72,7 +72,7 @@ def against_readers(
     options : mapping of str to mapping, default None
         By metric, options of its own: {"sensitivity": {"threshold": 0.2}}.
     weights : array-like of shape (N,), default None
-        How much each case counts; 1 if left out.
+        How often each case counts; 1 if left out.
     level : float, default 0.95
         Of confidence.
     seed : int, default 0
@@ -228,8 +228,8 @@ class _Pair:
 
     @property
     def sizes(self) -> FloatArray:
-        """(units,): how many of the rater's cases each has."""
-        return self.model.unit_cases.astype(np.float64)
+        """(units,): how many of the rater's cases each has, as often as they count."""
+        return self.model.unit_weights.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

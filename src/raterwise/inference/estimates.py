@@ -100,7 +100,16 @@ def _with_interval(
         if shaped is not None:
             return shaped
     each = [p.replicates(row, o, value) for (p, value), o in zip(parts, own, strict=True)]
-    return _bootstrapped(point, np.mean(each, axis=0), settings, passes[0].units)
+    drawn = _bootstrapped(point, np.mean(each, axis=0), settings, passes[0].units)
+    return _possible(drawn, row.bounds)
+
+
+def _possible(found: Estimate, bounds: tuple[float, float]) -> Estimate:
+    """Return an estimate whose ends can be: resamples of cells are moved to the value of scores."""
+    if found.value is None or found.low is None or found.high is None:
+        return found
+    low, high = max(found.low, bounds[0]), min(found.high, bounds[1])
+    return replace(found, low=min(low, found.value), high=max(high, found.value))
 
 
 def _several_units(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) -> bool:

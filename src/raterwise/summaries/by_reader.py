@@ -43,7 +43,8 @@ def readers_of(
             cases = Predictions.of(probs, reference, weights=weights)
             summaries = summarise(cases, plans, units=own, num_units=number)
             counts = np.bincount(own, minlength=number)
-            found[who][rater] = Digest(summaries, Facts.counted(cases), counts)
+            weighed = None if weights is None else np.bincount(own, weights, number)
+            found[who][rater] = Digest(summaries, Facts.counted(cases), counts, weights=weighed)
     return found
 
 

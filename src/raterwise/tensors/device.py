@@ -93,7 +93,7 @@ def summarise(
     add_cases(cases, binned)
     for rows in cases.chunks(16 + 2 * classes) if ranked else ():
         for asked, pieces in ranked.items():
-            pieces.append(score(asked.question, rows))
+            pieces.append(score(asked.question, rows, cases.rounding))
     return {
         **{plan: BinSums(plan, table.cpu().numpy()[None]) for plan, table in binned.items()},
         **{
@@ -187,7 +187,7 @@ def add_rows(plan: BinPlan, rows: TensorRows, table: Tensor, rounding: float) ->
     rows = rows.with_raters(plan.least_raters)
     if len(rows.probs) == 0:
         return
-    scored = score(plan.question, rows)
+    scored = score(plan.question, rows, rounding)
     compared = edges_of(plan, table.device, rounding)
     if plan.spread is None:
         kernels.add_bin_sums(

@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from raterwise.kernels._torch import Reading
-from raterwise.questions import Event, PerCaseScore, Question
+from raterwise.questions import (
+    MOST_PLACES,
+    POWERS_OF_TEN,
+    Event,
+    PerCaseScore,
+    Question,
+    sum_digits,
+)
 
 
 class TensorRows(NamedTuple):
@@ -59,10 +66,12 @@ class Scored(NamedTuple):
     channel: Tensor | None
 
 
-def score(asked: Question | Event | PerCaseScore, rows: TensorRows) -> Scored:
+def score(
+    asked: Question | Event | PerCaseScore, rows: TensorRows, rounding: float = 0.0
+) -> Scored:
     """Return the scored cases of a chunk for a question, counted per annotation or per case."""
     raters, question, per = rows.raters, asked.name, asked.per
-    z, mu = _event(asked, rows) if isinstance(asked, Event) else _ask(question, rows)
+    z, mu = _event(asked, rows, rounding) if isinstance(asked, Event) else _ask(question, rows)
     weights = rows.weights
     if weights is None:
         weights = torch.ones(len(z), dtype=torch.float64, device=z.device)
@@ -92,12 +101,26 @@ def _ask(question: str, rows: TensorRows) -> tuple[Tensor, Tensor]:
     return differ[:, None], (1 - same / (n * (n - 1)))[:, None]
 
 
-def _event(asked: Event, rows: TensorRows) -> tuple[Tensor, Tensor]:
+def _event(asked: Event, rows: TensorRows, rounding: float) -> tuple[Tensor, Tensor]:
     chosen = asked.columns(rows.probs.shape[1])
     z, mu = rows.probs, _frequencies(rows)
     if asked.ordered and rows.probs.shape[1] > 2:
-        z, mu = (x.flip(1).cumsum(dim=1).flip(1).clamp(max=1) for x in (z.double(), mu))
+        z, mu = _cumulative(z.double(), rounding), _at_least(mu)
     return z[:, chosen], mu[:, chosen]
+
+
+def _at_least(values: Tensor) -> Tensor:
+    return values.flip(1).cumsum(dim=1).flip(1).clamp(max=1)
+
+
+def _cumulative(probs: Tensor, rounding: float) -> Tensor:
+    """As `raterwise.questions.cumulative`."""
+    sums = _at_least(probs)
+    place = (sum_digits(rounding) - 1 - sums.log10().floor()).clamp(0, MOST_PLACES)
+    scale = torch.from_numpy(POWERS_OF_TEN).to(probs.device)[place.long()]
+    rounded = (sums * scale).round() / scale
+    unsure = probs.cumsum(dim=1) - probs > 0
+    return torch.where(unsure & (rounded >= 1), sums, rounded)
 
 
 def _hits(rows: TensorRows) -> Tensor:
