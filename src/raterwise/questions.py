@@ -215,7 +215,7 @@ def cumulative(probs: NDArray[Any], rounding: float) -> FloatArray:
     scale = POWERS_OF_TEN[place.astype(np.int64)]
     rounded = np.round(sums * scale) / scale
     unsure = probs.cumsum(axis=1) - probs > 0
-    return np.where(unsure & (rounded >= 1), sums, rounded)
+    return np.asarray(np.where(unsure & (rounded >= 1), sums, rounded))
 
 
 def sum_digits(rounding: float) -> int:

@@ -43,7 +43,7 @@ def readers_of(
             cases = Predictions.of(probs, reference, weights=weights)
             summaries = summarise(cases, plans, units=own, num_units=number)
             counts = np.bincount(own, minlength=number)
-            weighed = None if weights is None else np.bincount(own, weights, number)
+            weighed = None if weights is None else np.bincount(own, weights, number).astype(float)
             found[who][rater] = Digest(summaries, Facts.counted(cases), counts, weights=weighed)
     return found
 
