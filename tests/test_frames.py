@@ -150,13 +150,14 @@ def test_what_is_missing_is_no_rating(values: Any) -> None:
 
 
 def test_a_rater_rates_a_case_once() -> None:
-    """As in files: a repeated rating is refused, or one counts, and the results say so."""
+    """A repeated rating is refused, or one counts, or each does, and the results say so."""
     long = pd.DataFrame({"c": list("aaaab"), "r": list("xxxyx"), "y": [0, 1, 0, 1, 1]})
     columns = {"case": "c", "rater": "r", "label": "y"}
     with pytest.raises(rw.InvalidInputError, match="'x' has more than one row for case 'a'") as no:
-        rw.Labels.from_frame(long, **columns)
+        rw.Labels.from_frame(long, **columns, duplicates="error")
     assert 'duplicates="last" takes the last one' in str(no.value)
-    want: dict[Duplicates, list[list[int]]] = {
+    want: dict[Duplicates | None, list[list[int]]] = {
+        None: [[2, 2], [0, 1]],
         "keep": [[2, 2], [0, 1]],
         "last": [[1, 1], [0, 1]],
         "average": [[1, 1], [0, 1]],

@@ -18,23 +18,28 @@ WAYS_OUT = '(duplicates="last" takes the last one, "average" the one most often 
 
 
 def chosen_of_each(
-    pairs: NDArray[np.int64], codes: NDArray[np.int64], duplicates: str, source: str
+    pairs: NDArray[np.int64], codes: NDArray[np.int64], duplicates: str | None, source: str
 ) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-    """Return which ratings count, and a note where a rater's other ones do not.
+    """Return which ratings count, and a note of those that are repeats unless "keep" was asked for.
 
     Codes below 0 are no ratings; `pairs` tells which ones are of the same rater and case, and
-    `source` is where they are from, for the note.
+    `source` is where they are from, for the note. With None each counts.
     """
     rated = codes >= 0
-    if duplicates not in ("last", "average"):
+    if duplicates in ("keep", "error"):
         return rated, ()
-    kept = one_of_each(pairs, codes, duplicates)
+    kept = one_of_each(pairs, codes, duplicates or "last")
     again = int(rated.sum() - kept.sum())
     if not again:
         return kept, ()
-    chosen = "the last one" if duplicates == "last" else "the most frequent one"
+    counting = {
+        "last": "the last one counts",
+        "average": "the most frequent one counts",
+        None: f"each counts {WAYS_OUT}",
+    }
     repeats = "rating is a repeat" if again == 1 else "ratings are repeats"
-    told = f"{again} {repeats} by the same rater of the same case; {chosen} counts"
+    told = f"{again} {repeats} by the same rater of the same case; {counting[duplicates]}"
+    kept = rated if duplicates is None else kept
     return kept, (f"{source}: {told}",)
 
 

@@ -166,7 +166,7 @@ class Labels(LabelTable):
         num_classes: int | None = None,
         class_names: Sequence[str] | None = None,
         missing: Any = NO_RATING,
-        duplicates: Duplicates = "error",
+        duplicates: Duplicates | None = None,
     ) -> Labels:
         """Return the labels of a data frame: pandas, polars, pyarrow or modin.
 
@@ -186,7 +186,7 @@ class Labels(LabelTable):
             A name for each class, in order; by default the categories.
         missing : float, str or collection of them, default -1
             What stands for no rating, besides NaN, None and NA.
-        duplicates : {"error", "keep", "average", "last"}, default "error"
+        duplicates : {"error", "keep", "average", "last"}, default None
             Of a row per rating: what becomes of several ratings of a case by one rater, as in
             `from_long`.
 
@@ -273,7 +273,7 @@ class Labels(LabelTable):
         class_names: Sequence[str] | None = None,
         order: Iterable[Hashable] | None = None,
         missing: Any = (),
-        duplicates: Duplicates = "error",
+        duplicates: Duplicates | None = None,
     ) -> Labels:
         """Return the labels of a table with one row per rating.
 
@@ -293,9 +293,10 @@ class Labels(LabelTable):
             The ids of the cases in the order wanted; otherwise that in which items first appear.
         missing : float, str or collection of them, default ()
             What stands for no rating, besides NaN, None and NA.
-        duplicates : {"error", "keep", "average", "last"}, default "error"
+        duplicates : {"error", "keep", "average", "last"}, default None
             What becomes of several ratings of a case by one rater: "error" refuses them, "keep"
-            counts each, "last" takes the last one, "average" the one most often given.
+            counts each, "last" takes the last one, "average" the one most often given. With None
+            each counts, and results say so.
 
         Returns
         -------
@@ -321,7 +322,7 @@ class Labels(LabelTable):
                 f"got {len(case)}, {len(rater)} and {len(label)}"
             )
         pairs = case * len(rater_ids) + rater
-        if choose("duplicates", duplicates, DUPLICATES) == "error":
+        if duplicates is not None and choose("duplicates", duplicates, DUPLICATES) == "error":
             refuse_repeated(pairs, case_ids, rater_ids, "raters")
         rated, notes = chosen_of_each(pairs, label, duplicates, "raters")
         ratings = Ratings(case[rated], rater[rated], label[rated], rater_ids)
