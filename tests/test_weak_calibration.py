@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 from scipy.stats import norm
+from scipy.stats import t as student
 from sklearn.linear_model import LogisticRegression
 
 import raterwise as rw
@@ -139,6 +140,28 @@ def test_no_positives_leave_room_above_zero() -> None:
     assert ratio.high == pytest.approx((1 - 0.025 ** (1 / 40)) / 0.1, rel=1e-6)
     low, high = ratio_interval(linearise(0.0, [0.0] * 40), 0.1)
     assert (low, high) == pytest.approx((ratio.low, ratio.high))
+
+
+def test_a_ratio_of_nearly_all_positives_is_covered() -> None:
+    """19 of 20 labels are yes, where probabilities of 1/2 on average are off by a known factor."""
+    random = np.random.default_rng(81)
+    covered, sets = 0, 80
+    for _ in range(sets):
+        p, y = random.random(30), (random.random(30) < 0.95).astype(int)
+        found = rw.evaluate(p, y, "observed_expected_ratio", resamples=20)
+        ratio = found["observed_expected_ratio"]
+        assert ratio.low is not None and ratio.high is not None
+        covered += ratio.low <= 0.95 / 0.5 <= ratio.high
+    assert covered >= 71  # of 80 at 95 % fewer come by chance once in 500
+
+
+def test_all_positives_leave_room_on_both_sides() -> None:
+    """The logarithm of the expected mean has its own error: t s / mean √n, by hand."""
+    p = np.linspace(0.2, 0.6, 15)
+    ratio = rw.evaluate(p, np.ones(15, int), "observed_expected_ratio")["observed_expected_ratio"]
+    half = student.ppf(0.975, 14) * p.std(ddof=1) / np.sqrt(15) / p.mean()
+    assert ratio.high == pytest.approx(np.exp(half) / p.mean(), rel=0.02)
+    assert ratio.low is not None and ratio.low < 1 / p.mean() * 0.025 ** (1 / 15) * 1.001
 
 
 def from_cells(name: str, probs: Any, labels: Any) -> tuple[float, float | None]:

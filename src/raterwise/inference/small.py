@@ -97,7 +97,9 @@ def ratio_interval(found: Linearised, expected: float, level: float = 0.95) -> E
     """Return the interval of observed / expected, `expected` the mean probability of a case.
 
     Times `expected` the ratio is a share of all labels, with the interval of a proportion: it has
-    room above 0 where no positive was seen, and is not symmetric where few were.
+    room above 0 where no positive was seen, and is not symmetric where few were. Where most labels
+    are positive the share has no room above, and the ratio still has: what is expected is of the
+    same sample. Its logarithm then has Student's interval, and the lower end is the farther one.
 
     >>> from raterwise.inference.jackknife import linearise
     >>> low, high = ratio_interval(linearise(0.0, [0.0] * 30), expected=0.1)
@@ -107,8 +109,11 @@ def ratio_interval(found: Linearised, expected: float, level: float = 0.95) -> E
     if not expected > 0:
         return student_interval(found, level)
     share = replace(found, value=found.value * expected, error=found.error * expected)
-    low, high = proportion_interval(share, level)
-    return low / expected, high / expected
+    low, high = (end / expected for end in proportion_interval(share, level))
+    if share.value <= 1 / 2:
+        return low, high
+    half = math.exp(student_quantile(found, level) * found.error / found.value)
+    return min(low, found.value / half), found.value * half
 
 
 def loss_interval(
