@@ -230,3 +230,15 @@ def test_the_band_of_a_roc_curve_has_its_level_on_both_sides() -> None:
     assert curve.sensitivity[1] == 0.5
     assert curve.low[1] == pytest.approx(0.5 - reach, abs=0.004)
     assert curve.high[1] == pytest.approx(0.5 + reach, abs=0.004)
+
+
+def test_the_band_of_a_smooth_curve_holds_the_curve() -> None:
+    """A local polynomial leaves [0, 1] where most scores are one; its band goes along."""
+    random = np.random.default_rng(4)
+    p = np.where(random.random(1000) < 0.95, 0.02, random.random(1000))
+    y = (random.random(1000) < np.clip(0.8 * p, 0, 1)).astype(int)
+    curve = rw.calibration_curve(p, y, resamples=50)
+    known = np.isfinite(curve.observed)
+    assert curve.observed[known].min() < 0
+    assert (curve.low <= curve.observed)[known].all()
+    assert (curve.observed <= curve.high)[known].all()

@@ -189,7 +189,7 @@ ROWS = (
         plan=peer_recipes.kernel_cases, prepare=recipes.smoothed(peer_recipes.laplace_smoother),
         formula=calibration.kernel_error, exact=peer_recipes.kernel_pairs,
         of_cells=cell_bounds.kernel_of_cells, questions=(*common.ONE, "per_class", "canonical"),
-        products=peer_recipes.kernel_products,
+        products=peer_recipes.kernel_products, notice=recipes.about_pairs,
         options={"question": "top_label", "bandwidth": 0.4, "estimator": "debiased"},
         error=True, bounds=common.UNIT, in_all=False, tags=frozenset({"of_cases", "other_scale"}),
         undefined="it needs two cases, to compare one with the other", test="signs",

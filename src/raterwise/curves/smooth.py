@@ -114,7 +114,9 @@ def _band(
     share = np.clip(observed, 0, 1)
     centre = (share + z2 / (2 * worth)) / (1 + z2 / worth)
     reach = np.sqrt(z2 * (share * (1 - share) / worth + z2 / (4 * worth**2))) / (1 + z2 / worth)
-    return np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
+    # A local polynomial may leave [0, 1]; its band then reaches as far, as one does that holds it.
+    low, high = np.clip(centre - reach, 0, 1), np.clip(centre + reach, 0, 1)
+    return np.minimum(low, observed), np.maximum(high, observed)
 
 
 def _unsmoothed_stack(pass_: Pass, row: Metric, own: Options) -> Any:

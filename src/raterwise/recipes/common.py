@@ -305,9 +305,16 @@ def about_bandwidth(summary: Any, options: Options) -> str | None:
         chosen = with_bandwidth(summary.scores(), options)["bandwidth"]
         each = chosen if isinstance(chosen, tuple) else (chosen,)
         said = [warning for one in each if (warning := getattr(one, "warning", None))][:1]
-    if options["question"] == "canonical":
-        said.append("it has no interval, for which all pairs of cases would be compared again")
+    if (missing := about_pairs(summary, options)) is not None:
+        said.append(missing)
     return "; ".join(said) or None
+
+
+def about_pairs(summary: Any, options: Options) -> str | None:
+    """Return that whole vectors have no interval."""
+    if options["question"] != "canonical":
+        return None
+    return "it has no interval, for which all pairs of cases would be compared again"
 
 
 def kde_norm(table: BinTable, p: int) -> Array:
