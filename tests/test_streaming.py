@@ -631,6 +631,17 @@ def test_a_confidence_that_does_not_count_may_be_anything(bad: Any, tmp_path: Pa
         assert found.value == pytest.approx(expected, abs=(found.bound or 0) + 1e-9)
 
 
+def test_percentages_of_a_stream_may_have_a_gap_that_does_not_count(tmp_path: Path) -> None:
+    """NaN of weight 0 does not hide that the others are percentages."""
+    p, y = np.linspace(1, 99, 40), np.arange(40) % 2
+    expected = rw.brier(p[1:] / 100, y[1:])
+    p[0] = np.nan
+    pq.write_table(pa.table({"prob_1": p, "y": y, "w": np.r_[0.0, np.ones(39)]}), tmp_path / "t.pq")
+    told: dict[str, Any] = {"label_column": "y", "weight_column": "w", "percent": True}
+    found = rw.evaluate_stream(tmp_path / "t.pq", "brier", 0, **told)
+    assert found["brier"].value == pytest.approx(expected)
+
+
 def test_another_mistake_is_not_put_on_a_case_that_does_not_count(tmp_path: Path) -> None:
     """Where a label is no class, that is what is said, whatever a case of weight 0 holds."""
     frame, file = with_no_probabilities([2.0, 0.0, 0.0], tmp_path)

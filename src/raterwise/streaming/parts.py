@@ -355,9 +355,9 @@ def refuse_stream_of_fractions(parts: Sequence[Part], columns: StreamColumns) ->
     for part in parts:
         held = _columns_of(part, columns.probs)
         probs = _probabilities(held, columns, part)
-        if probs.max() > LEAST_PERCENT or any(map(has_signs, held.values())):
+        largest.append(np.fmax.reduce(probs, axis=None, initial=0.0))  # NaN where no case counts
+        if largest[-1] > LEAST_PERCENT or any(map(has_signs, held.values())):
             return
-        largest.append(probs.max())
     name = Path(parts[0].path).name + (" and the others" if len(parts) > 1 else "")
     refuse_fractions((), np.array(largest), name)
 
