@@ -380,6 +380,11 @@ def test_before_and_after() -> None:
         found = Page(report_html(before, after=after, differences=[pair]))
         assert words in found.words
         assert not any("no interval" in word for word in found.words)
+    named = {"title": "AUROC", "direction": "higher"}
+    both = [Results({"auroc": Estimate("auroc", v, 0.2, 0.9, **named)}, FACTS) for v in (0.6, 0.7)]
+    pair = rw.Difference("auroc", "after", "before", 0.1, 0.05, 0.15, 0.01, 0.01)
+    found = Page(report_html(both[0], after=both[1], differences=[pair]))
+    assert "better" in found.words and "worse" not in found.words
     with pytest.raises(rw.InvalidInputError, match="before, after: must be one of them"):
         report_html(after, before=before, after=before)
 

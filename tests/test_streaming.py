@@ -609,6 +609,39 @@ def test_no_probabilities_are_named_by_column_and_row(
     assert "t.parquet, row group 1" in str(error.value) and said in str(error.value)
 
 
+@pytest.mark.parametrize("bad", [float("nan"), None, 3.0, -1.0])
+def test_a_confidence_that_does_not_count_may_be_anything(bad: Any, tmp_path: Path) -> None:
+    """As in memory where the weight is 0; where it is not, the column and the row are named."""
+    frame, file = with_no_probabilities([0.5, 0.25, 0.25], tmp_path)
+    own = np.linspace(0.3, 0.9, 60)
+    held = pa.array([bad if i == 37 else float(c) for i, c in enumerate(own)], pa.float64())
+    told: dict[str, Any] = {"label_column": "r0", "weight_column": "w", "resamples": 0}
+    for weight in (0.0, 1.0):
+        weights = [weight if i == 37 else 1.0 for i in range(60)]
+        whole = frame.set_column(frame.column_names.index("w"), "w", pa.array(weights))
+        pq.write_table(whole.append_column("conf", held), file, row_group_size=30)
+        if weight:
+            with pytest.raises(rw.InvalidInputError, match=r"group 1, column 'conf': .*row 8 has"):
+                rw.evaluate_stream(file, "auccc", confidence_column="conf", **told)
+            continue
+        found = rw.evaluate_stream(file, "auccc", confidence_column="conf", **told)["auccc"]
+        probs = np.stack([frame[f"prob_{c}"].to_numpy() for c in "abc"], axis=1)
+        rows = np.arange(60) != 37
+        expected = rw.auccc(probs[rows], frame["r0"].to_numpy()[rows], confidence=own[rows])
+        assert found.value == pytest.approx(expected, abs=(found.bound or 0) + 1e-9)
+
+
+def test_percentages_of_a_stream_may_have_a_gap_that_does_not_count(tmp_path: Path) -> None:
+    """NaN of weight 0 does not hide that the others are percentages."""
+    p, y = np.linspace(1, 99, 40), np.arange(40) % 2
+    expected = rw.brier(p[1:] / 100, y[1:])
+    p[0] = np.nan
+    pq.write_table(pa.table({"prob_1": p, "y": y, "w": np.r_[0.0, np.ones(39)]}), tmp_path / "t.pq")
+    told: dict[str, Any] = {"label_column": "y", "weight_column": "w", "percent": True}
+    found = rw.evaluate_stream(tmp_path / "t.pq", "brier", 0, **told)
+    assert found["brier"].value == pytest.approx(expected)
+
+
 def test_another_mistake_is_not_put_on_a_case_that_does_not_count(tmp_path: Path) -> None:
     """Where a label is no class, that is what is said, whatever a case of weight 0 holds."""
     frame, file = with_no_probabilities([2.0, 0.0, 0.0], tmp_path)

@@ -419,6 +419,16 @@ def test_the_same_bins_are_counted_once(name: str, told: str) -> None:
     assert told in verdict(replace(results, curves=curves)).explanation
 
 
+@pytest.mark.parametrize(("ece", "tone"), [(0.001, "bad"), (0.5, "caution")])
+def test_one_interval_over_raters_that_excludes_0_leaves_no_doubt(ece: float, tone: str) -> None:
+    """Red stays red where some calibration error excludes 0 over raters, amber where none does."""
+    p, labels = sceptics(5, (0.4,) * 6)
+    off = rw.evaluate(p, labels, "ece,mce", resamples=50, unit="both", question="positive")
+    told = with_intervals(off, ece=ece, mce=0.8)
+    assert told.tone == tone
+    assert ("With others it might look different" in told.explanation) == (tone == "caution")
+
+
 @pytest.mark.parametrize(
     ("unit", "words"), [("both", "take these raters as they are"), ("raters", "read by these")]
 )

@@ -280,10 +280,6 @@ def read_part(
     weights = None
     if columns.weight is not None:
         weights = as_weights(held[columns.weight], where(columns.weight))
-    confidence = None
-    if columns.confidence is not None:
-        confidence = as_numbers(held[columns.confidence], where(columns.confidence))
-        check_in_cells(confidence, where(columns.confidence))
     groups = None
     if columns.group is not None:
         groups = as_ids(held[columns.group], where(columns.group))
@@ -294,8 +290,12 @@ def read_part(
         groups=groups,
         class_names=names,
         on_unrated=on_unrated,
-        confidence=confidence,
     )
+    if columns.confidence is not None:
+        confidence = as_numbers(held[columns.confidence], where(columns.confidence), gaps=True)
+        check_in_cells(confidence, where(columns.confidence), whole.kept)
+        counted = confidence if whole.kept is None else confidence[whole.kept]
+        whole = replace(whole, confidence=counted.astype(np.float64))
     told = {name: held[name].to_pylist() for name in columns.subgroups}
     variables = variables_of(told, part.rows) if told else ()
     return whole, groups, tuple(variable.take(whole.kept) for variable in variables)
@@ -355,9 +355,9 @@ def refuse_stream_of_fractions(parts: Sequence[Part], columns: StreamColumns) ->
     for part in parts:
         held = _columns_of(part, columns.probs)
         probs = _probabilities(held, columns, part)
-        if probs.max() > LEAST_PERCENT or any(map(has_signs, held.values())):
+        largest.append(np.fmax.reduce(probs, axis=None, initial=0.0))  # NaN where no case counts
+        if largest[-1] > LEAST_PERCENT or any(map(has_signs, held.values())):
             return
-        largest.append(probs.max())
     name = Path(parts[0].path).name + (" and the others" if len(parts) > 1 else "")
     refuse_fractions((), np.array(largest), name)
 
@@ -386,11 +386,12 @@ def check_part(part: Part, columns: StreamColumns, kept: Any) -> None:
     check_probabilities(counted, part.name, columns.probs, None, exclusive=True, rows=kept)
 
 
-def check_in_cells(confidence: Any, where: str) -> None:
-    """Refuse confidences beyond [0, 1], for which a stream has no cells."""
-    beyond = (confidence < 0) | (confidence > 1)
-    if beyond.any():
-        row = int(np.flatnonzero(beyond)[0])
+def check_in_cells(confidence: Any, where: str, kept: Any = None) -> None:
+    """Refuse confidences beyond [0, 1], for which a stream has no cells, in the rows that count."""
+    beyond = ~((confidence >= 0) & (confidence <= 1))
+    rows = np.flatnonzero(beyond) if kept is None else kept[beyond[kept]]
+    if len(rows):
+        row = int(rows[0])
         raise InvalidInputError(
             f"{where}: confidences of a stream must lie in [0, 1], where its cells are; row "
             f"{row + 1} has {confidence[row]:g} (any increasing function of them ranks alike)"
