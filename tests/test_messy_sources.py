@@ -94,9 +94,9 @@ def test_streams_read_what_tables_read() -> None:
     assert brier() == pytest.approx((5 / 16 + 1 / 16) / 2, rel=1e-12)
     three = {f"prob_{name}": [0.33, 0.0] for name in "ab"} | {"prob_c": [0.33, 1.0]}
     code, said = stream({**three, "y": ["A", "C"]}, "--label-column y")
-    assert code == 2 and "--normalize divides each row by its sum" in said
-    code, said = stream({**three, "y": ["A", "C"]}, "--label-column y --normalize")
     assert code == 2 and "--ignore-case takes upper and lower case for the same" in said
+    code, said = stream({**three, "y": ["A", "C"]}, "--label-column y --ignore-case")
+    assert code == 2 and "--normalize divides each row by its sum" in said
     code, said = stream({**three, "y": ["A", "C"]}, "--label-column y --normalize --ignore-case")
     assert code == 0, said
     assert brier() == pytest.approx((4 / 9 + 1 / 9 + 1 / 9) / 2, rel=1e-12)  # three classes: a sum

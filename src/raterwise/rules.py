@@ -46,6 +46,8 @@ def is_missing(value: Any) -> bool:
     """
     try:
         return value is None or bool(value != value)
+    except ValueError:  # an array, which says so of each of its values
+        return False
     except TypeError:  # pandas' NA neither equals itself nor does not
         return True
 
