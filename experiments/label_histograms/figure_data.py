@@ -83,7 +83,7 @@ def pooled_bins(parts: Sequence[Bins]) -> dict[str, FloatArray]:
 
     >>> one = {"cases": [1, 0], "predicted": [0.2, 0.0], "observed": [0.0, 0.0]}
     >>> two = {"cases": [3, 0], "predicted": [0.4, 0.0], "observed": [1.0, 0.0]}
-    >>> pooled_bins([one, two])["observed"][0]
+    >>> float(pooled_bins([one, two])["observed"][0])
     0.75
     """
     sizes = np.array([part["cases"] for part in parts], float)
