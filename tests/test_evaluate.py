@@ -14,6 +14,7 @@ import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.functions.measure import measure
 from raterwise.inference.draws import MAX_UNITS, multiplicities, resampling_units
+from raterwise.predictions import Predictions
 from strategies import (
     OF_BELIEFS,
     OF_PROBABILITIES,
@@ -491,3 +492,11 @@ def test_warnings_about_small_sets() -> None:
     assert "only 10 patients" in said
     assert "3 of 40 cases have a single rater" in said
     assert evaluate(ordinary(150), metrics="brier", resamples=0).warnings == ()
+
+
+def test_the_seed_decides_who_is_pooled_with_whom() -> None:
+    """Above the most units: the same blocks with one seed, others with another, all as large."""
+    cases = Predictions.of(np.full(2 * MAX_UNITS, 0.5), np.arange(2 * MAX_UNITS) % 2)
+    (one, number), (again, _), (other, _) = (resampling_units(cases, seed) for seed in (1, 1, 2))
+    assert number == MAX_UNITS and np.array_equal(one, again) and not np.array_equal(one, other)
+    assert set(np.bincount(one, minlength=MAX_UNITS)) == {2}
