@@ -16,6 +16,7 @@ from experiments.options import (
     Quiet,
     Resamples,
     Seed,
+    given,
     need_torch,
     prepared,
     show,
@@ -36,7 +37,11 @@ EXAMPLES = """
 
   [dim]# train on one machine, make the tables on another that has no PyTorch[/dim]
   python -m experiments robust_ece --data DIR --out out --device cuda
-  python -m experiments robust_ece --data DIR --out out --judge-only
+  python -m experiments robust_ece --out out --judge-only
+
+  [dim]# the tables of the documentation, from what is kept in the repository[/dim]
+  cp -r experiments/outputs/robust_ece again
+  python -m experiments robust_ece --out again --judge-only
 """
 
 
@@ -75,14 +80,16 @@ for command in (label_histograms, mixed_labels, several_labels):
 
 @app.command("robust_ece")
 def robust_ece(
+    out: Annotated[Path, typer.Option(help="Folder for a file per network and tables.md.")],
     data: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             help="Folder with the files of the data sets (breastmnist.npz, busi.npz …; CIFAR-10 as "
-            "data_batch_1.bin …). Those that are not there are left out."
+            "data_batch_1.bin …). Those that are not there are left out. Not needed with "
+            "--judge-only.",
+            show_default=False,
         ),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for a file per network and tables.md.")],
+    ] = None,
     problems: Annotated[
         str,
         typer.Option(
@@ -114,6 +121,7 @@ def robust_ece(
             need_torch()
             from experiments.robust_ece.training_losses import train_all
 
+            data = given(data)
             chosen = [choose("--problems", name.strip(), known) for name in problems.split(",")]
             weights = tuple(float(beta) for beta in betas.split(","))
             settings = Settings(seeds=seeds, betas=weights)
@@ -158,8 +166,7 @@ def sample_sizes(
             need_torch()
             from experiments.robust_ece.sizes_networks import PROBLEMS, train_networks
 
-            if data is None:
-                raise InvalidInputError("--data: must be given, except with --judge-only")
+            data = given(data)
             chosen = [choose("--problems", name.strip(), PROBLEMS) for name in problems.split(",")]
             train_networks(data, out, problems=chosen, device=device, progress=report)
         judge(out, None if judge_only else data, Sampling(repeats, seed=seed), progress=report)
@@ -207,8 +214,7 @@ def multi_rater(
     with ProgressBar(shown=not quiet) as report:
         if not judge_only:
             need_torch()
-            if data is None:
-                raise InvalidInputError("--data: must be given, except with --judge-only")
+            data = given(data)
             from experiments.multi_rater.segmentation import train_networks
 
             train_networks(data, out, training, chosen, device=device, shard=shard, progress=report)
@@ -316,8 +322,7 @@ def confidence_curves(
             need_torch()
             from experiments.confidence_curves.distillation import NETWORKS, Settings, train_all
 
-            if data is None:
-                raise InvalidInputError("--data: must be given, except with --judge-only")
+            data = given(data)
             settings = Settings(
                 network=choose("--network", network, NETWORKS),
                 members=members,

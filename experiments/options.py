@@ -21,6 +21,7 @@ __all__ = [
     "Quiet",
     "Resamples",
     "Seed",
+    "given",
     "need_torch",
     "prepared",
     "show",
@@ -45,6 +46,13 @@ Part = Annotated[
         show_default=False,
     ),
 ]
+
+
+def given(data: Path | None) -> Path:
+    """Return the folder with the data, without which nothing can be trained."""
+    if data is None:
+        raise InvalidInputError("--data: must be given, except with --judge-only")
+    return data
 
 
 def need_torch() -> None:

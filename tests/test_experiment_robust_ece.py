@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from experiments.commands import app
+from experiments.robust_ece import losses_paper
 from experiments.robust_ece.data import problem_in
 from experiments.robust_ece.judging import (
     Network,
@@ -39,7 +40,7 @@ from experiments.robust_ece.runs import (
     pack,
     runs_of,
 )
-from experiments.robust_ece.tables import as_markdown
+from experiments.robust_ece.tables import METRICS, as_markdown
 from raterwise.datasets import read_medmnist
 from raterwise.inference.settings import Settings as Judging
 from raterwise.results import Estimate
@@ -602,3 +603,35 @@ def test_bad_input_is_one_line(data: Path, tmp_path: Path) -> None:
         command = ["robust_ece", *options, "--out", str(tmp_path / "o")]
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 2 and result.stderr.count("\n") == 1, result.output
+
+
+# What is kept ------------------------------------------------------------------------------------
+
+KEPT = ROOT / "experiments" / "outputs" / "robust_ece"
+
+
+def test_kept_values_make_the_tables_of_the_docs(tmp_path: Path) -> None:
+    """Without data and networks; every row of RECE Table 2 and of ours stands on the page."""
+    for file in KEPT.glob("*.json"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    command = ["robust_ece", "--out", str(tmp_path), "--judge-only", "--quiet"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    made = (tmp_path / "tables.md").read_text(encoding="utf-8").splitlines()
+    page = (ROOT / "docs" / "reproduction" / "robust_ece.md").read_text(encoding="utf-8")
+    ours = page.partition("\n## Tables\n")[2].partition("\n## Table 1 and Figs")[0].splitlines()
+    rows = [line for line in ours if line.startswith("|")]
+    assert len(rows) > 200 and [row for row in rows if row not in made] == []
+    beside = "\n".join(made).partition("### BUSI")[0].splitlines()
+    assert len(beside) > 50 and [line for line in beside if line and line not in page] == []
+
+
+def test_the_paper_s_table_has_its_own_rules() -> None:
+    """Accuracies are shares of the test images; RCR leads where the paper prints it in bold."""
+    for data, images in (("GBC-USG", 122), ("BUSI", 78), ("POCUS", 476)):
+        for row in losses_paper.TABLE_2[data]:
+            right = float(row.split()[0]) * images
+            assert abs(right - round(right)) < images * 5.1e-5
+    best = {metric: len(losses_paper.best_in("focal+rcr", metric)) for metric in METRICS}
+    assert best["robust_ece"] == best["robust_ece_mixture"] == 4
+    assert (best["ece"], best["sce"], best["brier"], best["accuracy"]) == (3, 0, 0, 0)

@@ -28,8 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.kept import fingerprint, kept, write_json
+from experiments.robust_ece.losses_paper import beside_the_paper
 from experiments.robust_ece.runs import LOSS_NAMES, WEIGHTED, WIDTHS, Run, load_runs
-from experiments.robust_ece.tables import METRICS, MIXTURE, REFERENCES, as_markdown
+from experiments.robust_ece.tables import (
+    METRICS,
+    MIXTURE,
+    REFERENCES,
+    as_markdown,
+    read_judged,
+)
 from raterwise.binning import equal_edges
 from raterwise.densities.mixtures import bin_shares, fit_mixtures
 from raterwise.errors import InvalidInputError
@@ -383,18 +390,22 @@ def judge(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """Judge the networks in `folder`; write one JSON file per data set, summary.json, tables.md."""
+    """Judge the networks in `folder`; write one JSON file per data set, summary.json, tables.md.
+
+    Where it has no networks, but what was judged of some, that makes the tables.
+    """
     settings = Settings(resamples=resamples, seed=seed)
     if resamples < 2:
         raise InvalidInputError(f"resamples: must be at least 2; got {resamples}")
     by_data: dict[str, dict[Run, Arrays]] = {}
     for run, arrays in load_runs(folder):
         by_data.setdefault(run.data, {})[run] = arrays
-    if not by_data:
+    found = [] if by_data else read_judged(folder)
+    if not by_data and not found:
         raise InvalidInputError(
-            f"{folder}: must hold the NPZ files of trained networks; none found"
+            f"{folder}: must hold the NPZ files of trained networks, or the JSON files of what was "
+            "judged; none found"
         )
-    found = []
     for i, (data, runs) in enumerate(by_data.items()):
         if progress:
             progress(f"judging {data}", i / len(by_data))
@@ -407,5 +418,6 @@ def judge(
     if progress:
         progress("done", 1.0)
     write_json(Path(folder) / "summary.json", found)
-    write_text_atomically(Path(folder) / "tables.md", as_markdown(found))
+    text = f"### RECE Table 2\n\n{beside_the_paper(found)}\n\n{as_markdown(found)}"
+    write_text_atomically(Path(folder) / "tables.md", text)
     return found

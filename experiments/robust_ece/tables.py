@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from experiments.markdown import table_head, table_row
 
-__all__ = ["METRICS", "MIXTURE", "REFERENCES", "TITLES", "as_markdown"]
+__all__ = ["METRICS", "MIXTURE", "REFERENCES", "TITLES", "as_markdown", "read_judged"]
 
 Found = Mapping[str, Any]
 
@@ -34,6 +37,12 @@ TITLES = {
     "cifar10-5000": "CIFAR-10, 5,000 training images",
     "cifar10-5000-batch32": "CIFAR-10, 5,000 training images, batches of 32",
 }
+
+
+def read_judged(folder: str | PathLike[str]) -> list[dict[str, Any]]:
+    """Return what was judged of each data set that a folder has, in the order of the page."""
+    files = [Path(folder) / f"{name}.json" for name in TITLES]
+    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
 
 
 def as_markdown(found: Iterable[Found]) -> str:
