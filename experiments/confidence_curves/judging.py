@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.confidence_curves import paper
 from experiments.confidence_curves.condensed import condensed, softened
 from experiments.confidence_curves.tables import KINDS, METHODS, PAIRS, TEMPERED, as_markdown
 from experiments.kept import fingerprint, kept, write_json
@@ -384,7 +385,8 @@ def judge(
     if progress:
         progress("done", 1.0)
     write_json(folder / "summary.json", found)
-    write_text_atomically(folder / "tables.md", as_markdown(found))
+    beside = paper.as_markdown(sorted(found, key=paper.place_of))
+    write_text_atomically(folder / "tables.md", f"{beside}\n{as_markdown(found)}")
     return found
 
 

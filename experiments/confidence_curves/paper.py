@@ -13,7 +13,7 @@ import numpy as np
 from experiments.confidence_curves.tables import NETWORKS, TITLES
 from experiments.markdown import table_head, table_row
 
-__all__ = ["as_markdown", "read_judged"]
+__all__ = ["as_markdown", "place_of", "read_judged"]
 
 Found = Mapping[str, Any]
 TABLE_1 = (
@@ -52,10 +52,17 @@ def read_judged(folder: str | PathLike[str]) -> list[dict[str, Any]]:
     return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
 
 
+def place_of(part: Found) -> int:
+    """Return where a problem and kind of network stand in the paper's tables: others come last."""
+    name = f"{part['problem']}-{part['network']}"
+    return ORDER.index(name) if name in ORDER else len(ORDER)
+
+
 def as_markdown(found: Sequence[Found]) -> str:
     """Return over-confidence, Table 1 and Table 3, in per cent."""
-    lines = [*_over_confidence(found), "", *_table_1(found), "", *_table_3(found), ""]
-    return "\n".join(lines)
+    lines = ["### Over-confidence", "", *_over_confidence(found), ""]
+    lines += ["### CCC Table 1", "", *_table_1(found), ""]
+    return "\n".join([*lines, "### CCC Table 3", "", *_table_3(found), ""])
 
 
 def _name(part: Found) -> str:
