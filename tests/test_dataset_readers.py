@@ -139,6 +139,7 @@ def pocus(place: Path) -> Path:
             "pocus_images/convex/Vir_y.png": None,
             "dataset_metadata.csv": (
                 f"{head}\nCov-Atlas-Day+1,COVID-19,CC BY-NC 4.0,35\nReg_x,regular,None,\n"
+                'pneu-gred-7,"Bacterial, and\nmore",None,n/A\n'
             ),
         },
     )
@@ -227,10 +228,10 @@ def test_busi(tmp_path: Path) -> None:
 
 
 def test_oct2017(tmp_path: Path) -> None:
-    """The same number in two classes is two patients."""
+    """The same number in two classes is the same person, whose eyes are on both sides."""
     data = read("oct2017", oct2017(tmp_path))
     assert data.patients is not None
-    assert data.patients.tolist() == ["CNV-9", "CNV-7", "DME-7", "DRUSEN-7", "NORMAL-7"]
+    assert data.patients.tolist() == ["9", "7", "7", "7", "7"]
     assert data.part("train").names == ("CNV-9-2.jpeg",)
 
 
@@ -367,6 +368,11 @@ BROKEN: list[tuple[str, Callable[[Path], Path], str, str, str, str]] = [
     ),
     ("covid_ct", covid_ct, "Data-split/COVID/testCT_COVID.txt", "plain", "no", r"must hold no.png"),
     ("gbcu", gbcu, "train.txt", ",2", ",3", r"such as im00001.jpg,2; row 0 has 'im00001.jpg,3'"),
+    ("gbcu", gbcu, "test.txt", "im00002", "im00001", r"rows 0 and 1 have 'im00001.jpg'"),
+    ("mhist", mhist, "annotations.csv", "aab", "aaa", r"Image Name must be different in each row"),
+    ("mhist", mhist, "annotations.csv", "MHIST_aab", '"b', r"divided by ','; line 3: unexpected"),
+    ("csaw_m", csaw_m, "labels/CSAW-M_test.csv", ";4;4;4", ';"4"4;4', r"divided by ';'; line 2"),
+    ("chexpert_test", chexpert, "groundtruth.csv", "\n", f"\n{STUDY},0,0\n", r"Study must be diff"),
 ]
 
 
@@ -405,6 +411,64 @@ def test_what_is_missing_from_a_folder_is_named(tmp_path: Path) -> None:
     put(pocus(tmp_path / "p"), {"pocus_videos/linear/unknown.mp4": None})
     with pytest.raises(InvalidInputError, match=r"begin with Cov, .*; got unknown.mp4"):
         read("pocus", tmp_path / "p")
+
+
+LAYOUTS: dict[str, tuple[Callable[[Path], Path], tuple[str, ...]]] = {
+    "mhist": (mhist, ("images/MHIST_aaa.png",)),
+    "csaw_m": (csaw_m, ()),
+    "chestxray14": (chestxray14, ()),
+    "chexpert_test": (chexpert, ("radiologists/groundtruth/bc1_gt.csv",)),
+    "busi": (busi, ("benign/benign (2).png", "benign/benign (2)_mask_1.png")),
+    "oct2017": (oct2017, ("OCT2017/test/CNV/CNV-7-1.jpeg",)),
+    "covid_ct": (covid_ct, ("Images-processed/CT_NonCOVID/1.jpg",)),
+    "pocus": (pocus, ("pocus_videos/convex/pneu-gred-7.mp4",)),
+    "chaksu": (chaksu, ("Train/1.0_Original_Fundus_Images/Bosch/Image101.JPG",)),
+    "qubiq": (qubiq, ("Training/case01/image.nii.gz", "Training/case01/task01_seg02.nii.gz")),
+    "curvas": (curvas, ("testing_set/UKCHLL002/annotation_1.nii.gz",)),
+    "gbcu": (gbcu, ()),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_what_systems_leave_behind_changes_nothing(tmp_path: Path, name: str) -> None:
+    """Hidden files in every folder are no cases; an ending in capitals is the same ending."""
+    make, capitals = LAYOUTS[name]
+    place = make(tmp_path)
+    before = read(name, place)
+    for folder in [place, *(path for path in place.rglob("*") if path.is_dir())]:
+        for file in sorted(folder.iterdir()):
+            if file.is_file():
+                (folder / f"._{file.name}").write_bytes(b"\0\5\x16\7")
+        (folder / ".DS_Store").write_bytes(b"\0\0\0\1Bud1")
+        (folder / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0")
+        (folder / "__MACOSX").mkdir()
+    for file in capitals:
+        path, ending = place / file, "".join((place / file).suffixes[-2:])
+        other = ending.upper() if ending.islower() else ending.lower()
+        path.rename(path.with_name(path.name.removesuffix(ending) + other))
+    after = read(name, place)
+    assert [each.lower() for each in after.names] == [each.lower() for each in before.names]
+    for what in ("patients", "parts"):
+        assert (getattr(after, what) is None) == (getattr(before, what) is None)
+    if before.labels is not None and after.labels is not None:
+        assert after.labels.counts.tolist() == before.labels.counts.tolist()
+    if before.masks is not None and after.masks is not None:
+        assert [len(own) for own in after.masks] == [len(own) for own in before.masks]
+    assert after.paths is None or all(path.is_file() for path in after.paths)
+
+
+def test_what_is_no_text_is_named(tmp_path: Path) -> None:
+    """Lists and tables in another encoding, and files that are not there at all."""
+    place = covid_ct(tmp_path / "c")
+    (place / "Data-split" / "COVID" / "testCT_COVID.txt").write_bytes(b"caf\xe9.png\n")
+    with pytest.raises(InvalidInputError, match=r"testCT_COVID.txt: must be text in UTF-8"):
+        read("covid_ct", place)
+    (mhist(tmp_path / "m") / "annotations.csv").write_bytes(b"Image Name\n\xff\n")
+    with pytest.raises(InvalidInputError, match=r"annotations.csv: must be text in UTF-8"):
+        read("mhist", tmp_path / "m")
+    for reader in (rw.datasets.read_idx, rw.datasets.read_lidc_ratings):
+        with pytest.raises(InvalidInputError, match=r"nothing: no such file"):
+            reader(tmp_path / "nothing")
 
 
 def test_what_is_no_such_file_is_named(tmp_path: Path) -> None:

@@ -355,7 +355,7 @@ def test_lidc_ratings_layout(tmp_path: Path) -> None:
         (",5,4,27.654", ",5,6,27.654", "malignancy must be 1 … 5; row 1 has 6"),
         (",27.654,", ",wide,", "diameter_mm must be a number; row 1 has 'wide'"),
         (",27.654,", ",nan,", "diameter_mm must be finite; row 1 has 'nan'"),
-        (",4,0.65,3.0\n", "\n", "n_slices must be a number; row 3 has None"),
+        (",4,0.65,3.0\n", "\n", "row 3 ends before the column n_slices"),
     ],
 )
 def test_lidc_ratings_that_break_a_rule(tmp_path: Path, old: str, new: str, message: str) -> None:

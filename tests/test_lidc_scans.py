@@ -294,11 +294,33 @@ def test_damaged_slices_never_crash(tmp_path: Path) -> None:
 # What is refused ----------------------------------------------------------------------------------
 
 
+def test_what_systems_leave_behind_is_no_scan(scans: Path, tmp_path: Path) -> None:
+    """Hidden files beside slices and XML are left out; endings in capitals are endings."""
+    before = read_lidc(scans)
+    place = next(scans.rglob("*.xml")).parent
+    for file in sorted(place.iterdir()):
+        (place / f"._{file.name}").write_bytes(b"\0\5\x16\7")
+        if file.name.startswith(("069", "000001")):
+            file.rename(file.with_suffix(file.suffix.upper()))
+    (place / ".DS_Store").write_bytes(b"Bud1")
+    (scans / "__MACOSX" / "069").mkdir(parents=True)
+    (scans / "__MACOSX" / "069" / "069.xml").write_bytes(b"\0")
+    after = read_lidc(scans)
+    assert before.labels is not None and after.labels is not None
+    assert after.labels.counts.tolist() == before.labels.counts.tolist()
+    nodules = read_lidc_nodules(convert_lidc_nodules(scans, tmp_path / "n.npz", size=20))
+    assert len(nodules) == len(before)
+
+
 def test_entities_are_refused(scans: Path) -> None:
     """An XML file that would unfold itself in memory is not parsed."""
     bomb = '<!DOCTYPE a [<!ENTITY b "b"><!ENTITY c "&b;&b;">]>'
     next(scans.rglob("*.xml")).write_text(xml(extra=bomb), encoding="utf-8")
     with pytest.raises(InvalidInputError, match=r"069.xml: must not declare a DOCTYPE"):
+        read_lidc(scans)
+    # In letters of two bytes the declaration has other bytes.
+    next(scans.rglob("*.xml")).write_bytes(xml(extra=bomb).encode("utf-16"))
+    with pytest.raises(InvalidInputError, match=r"069.xml: must be XML in UTF-8"):
         read_lidc(scans)
 
 
@@ -359,6 +381,7 @@ def test_cells_go_round(tmp_path: Path) -> None:
         image.fromarray(grey).save(place / "RawImages" / f"{name}.png")
         image.fromarray(mask).save(place / "Experts" / "Person1_Amira" / f"seg_{name}.png")
     image.fromarray(mask).save(place / "Experts" / "Person2_ImageJ" / "B01.png")
+    (tmp_path / "BU-BIL" / "BU-BIL_Dataset9.zip").write_bytes(b"PK")  # the archive, still there
     file = convert_bubil_cells(tmp_path / "BU-BIL", tmp_path / "cells.npz", "dark", size=4)
     cells = read_bubil_cells(file)
     assert cells.names == ("B01",) and cells.strata.tolist() == [3]

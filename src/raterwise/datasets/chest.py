@@ -23,6 +23,7 @@ from raterwise.datasets.sheets import (
     column,
     files_in,
     image_paths,
+    keys,
     lines_of,
     read_rows,
     texts,
@@ -78,7 +79,7 @@ def read_chestxray14(folder: str | PathLike[str]) -> Dataset:
     place = Path(folder)
     file = next((place / name for name in TABLES if (place / name).is_file()), place / TABLES[-1])
     rows = read_rows(file, ("Image Index", "Finding Labels", "Patient ID"))
-    names = column(rows, "Image Index")
+    names = keys(file, rows, "Image Index")
     seen = np.zeros((len(rows), len(FINDINGS)), np.int64)
     where = {name: i for i, name in enumerate(FINDINGS)}
     for row, said in enumerate(column(rows, "Finding Labels")):
@@ -224,7 +225,7 @@ def read_chexpert_test(folder: str | PathLike[str]) -> Dataset:
     truth_file = place / "groundtruth.csv"
     truth = read_rows(truth_file, ("Study",))
     findings = [name for name in truth[0] if name not in ("Study", "")]
-    studies = column(truth, "Study")
+    studies = keys(truth_file, truth, "Study")
     rater_files = [
         file
         for kind in ("benchmark_radiologists", "groundtruth")

@@ -16,7 +16,16 @@ import numpy as np
 
 from raterwise.arrays import choose
 from raterwise.datasets.dataset import Dataset
-from raterwise.datasets.sheets import column, image_paths, lines_of, read_rows, texts, whole
+from raterwise.datasets.sheets import (
+    column,
+    distinct,
+    image_paths,
+    keys,
+    lines_of,
+    read_rows,
+    texts,
+    whole,
+)
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
@@ -69,7 +78,7 @@ def read_kaggle_dr(
     tables = DR_TABLES[choose("part", part, tuple(DR_TABLES))]
     file = _first(Path(folder), tables)
     rows = read_rows(file, ("image", "level"))
-    names = column(rows, "image")
+    names = keys(file, rows, "image")
     eyes = [re.fullmatch(r"([0-9]+)_(left|right)", name) for name in names]
     for name, eye in zip(names, eyes, strict=True):
         if not eye:
@@ -118,7 +127,7 @@ def read_siim_isic(folder: str | PathLike[str]) -> Dataset:
     place = Path(folder)
     file = _first(place, ISIC_TABLES)
     rows = read_rows(file, ("image_name", "patient_id", "target"))
-    names = column(rows, "image_name")
+    names = keys(file, rows, "image_name")
     images = next((place / name for name in ISIC_IMAGES if (place / name).is_dir()), place / "none")
     lesions = {"lesion": texts(column(rows, "lesion_id"))} if "lesion_id" in rows[0] else {}
     return Dataset(
@@ -173,6 +182,7 @@ def read_gbcu(folder: str | PathLike[str]) -> Dataset:
             names.append(found[1].strip())
             classes.append(int(found[2]))
             parts.append(part)
+    distinct(f"{place}: train.txt and test.txt", "images", names)
     return Dataset(
         "GBCU",
         tuple(names),

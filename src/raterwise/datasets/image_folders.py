@@ -22,6 +22,7 @@ from raterwise.datasets.sheets import (
     files_in,
     folder_in,
     image_paths,
+    lines_of,
     read_rows,
     required,
     texts,
@@ -40,6 +41,7 @@ POCUS_CLASSES = {
     "reg": "regular",
     "vir": "viral pneumonia",
 }
+NOBODY = ("n/a", "na", "nd", "nan", "none", "unknown", "?", "-")
 RECORDINGS = (*IMAGES, ".mp4", ".avi", ".mov", ".mpeg", ".mpg")
 
 
@@ -119,16 +121,16 @@ def read_oct2017(folder: str | PathLike[str]) -> Dataset:
     Parameters
     ----------
     folder : str or path
-        OCT2017, or what holds it: train, val and test, each with CNV, DME, DRUSEN and NORMAL and
-        files such as CNV-1016042-1.jpeg (class, patient, number). Parts that are not there are
-        left out.
+        OCT2017 (later CellData/OCT), or what holds it: train, val and test, each with CNV, DME,
+        DRUSEN and NORMAL and files such as CNV-1016042-1.jpeg (class, patient, number). Parts that
+        are not there are left out.
 
     Returns
     -------
     Dataset
-        Labels: one per image, agreed by several graders who are not published. Patients, and the
-        official split. In its second version patients of the test images are not trained on; check
-        your copy.
+        Labels: one per image, agreed by several graders who are not published. Patients: the number
+        in the name, whatever the class, so that nobody's two eyes are taken for two people. Parts:
+        the official split, of which some versions have people on both sides; check your copy.
 
     See Also
     --------
@@ -142,9 +144,9 @@ def read_oct2017(folder: str | PathLike[str]) -> Dataset:
     ...     _ = (folder / "test" / kind / f"{kind}-1016042-1.jpeg").write_bytes(b"")
     >>> scans = read_oct2017(folder)
     >>> scans.patients.tolist()[:2], scans.parts.tolist()[:2]
-    (['CNV-1016042', 'DME-1016042'], ['test', 'test'])
+    (['1016042', '1016042'], ['test', 'test'])
     """
-    place = folder_in(folder, "OCT2017", "OCT2017 ", ".")
+    place = folder_in(folder, "OCT2017", "OCT2017 ", "CellData/OCT", "OCT", ".")
     paths, classes, parts, patients = [], [], [], []
     for part, called in OCT_PARTS.items():
         if not (place / part).is_dir():
@@ -157,8 +159,8 @@ def read_oct2017(folder: str | PathLike[str]) -> Dataset:
                         f"{file.parent}: files must be such as {kind}-1016042-1.jpeg; "
                         f"got {file.name}"
                     )
-                # Numbers begin anew in each class; only both together name a patient.
-                patients.append(f"{found[1]}-{found[2]}")
+                # Of the person, whatever is on the image: the two eyes may be of two classes.
+                patients.append(found[2])
                 paths.append(file)
                 classes.append(k)
                 parts.append(called)
@@ -208,8 +210,7 @@ def read_covid_ct(folder: str | PathLike[str]) -> Dataset:
     for k, kind in enumerate(COVID_CLASSES):
         for part, begin in COVID_LISTS.items():
             file = Path(folder) / "Data-split" / kind / f"{begin}CT_{kind}.txt"
-            names = required(file).read_text(encoding="utf-8").split("\n")
-            names = [name.strip() for name in names if name.strip()]
+            names = lines_of(file, empty=True)
             found = image_paths(required(pictures / f"CT_{kind}", "folder"), names, table=file)
             paths += found or ()
             classes += [k] * len(names)
@@ -281,10 +282,7 @@ def read_pocus(folder: str | PathLike[str]) -> Dataset:
         paths,
         classes,
         tuple(POCUS_CLASSES.values()),
-        patients=texts(
-            row.get("Patient ID / Name", "").strip() or path.stem
-            for row, path in zip(rows, paths, strict=True)
-        ),
+        patients=texts(_person(row) or path.stem for row, path in zip(rows, paths, strict=True)),
         columns={
             "probe": texts(probes),
             "licence": texts(row.get("License", "").strip() for row in rows),
@@ -298,3 +296,9 @@ def _pocus_table(file: Path) -> Mapping[str, dict[str, str]]:
         return {}
     rows = read_rows(file, ("Filename", "Patient ID / Name", "License"))
     return dict(zip(column(rows, "Filename"), rows, strict=True))
+
+
+def _person(row: Mapping[str, str]) -> str:
+    """Return whose recording it is, or nothing where the table says that it is not known."""
+    named = row.get("Patient ID / Name", "").strip()
+    return "" if named.lower() in NOBODY else named

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose
+from raterwise.datasets.sheets import read_rows
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import replaced
 
@@ -276,11 +277,7 @@ def read_lidc_ratings(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
     array([3])
     """
     names = ("patient_id", *_INTEGERS, *RATING_LIMITS, *_DECIMALS)
-    with open(path, newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        if missing := [name for name in names if name not in (reader.fieldnames or ())]:
-            raise InvalidInputError(f"{path}: must have the columns {', '.join(missing)}")
-        rows = list(reader)
+    rows = read_rows(path, names)
     columns: dict[str, NDArray[Any]] = {
         "patient_id": np.array([row["patient_id"] for row in rows], np.str_)
     }

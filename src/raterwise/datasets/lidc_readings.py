@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from raterwise.datasets.dicom import read_slice
 from raterwise.datasets.lidc import RATING_LIMITS
-from raterwise.datasets.sheets import required
+from raterwise.datasets.sheets import files_below, files_in, required
 from raterwise.errors import InvalidInputError
 
 READERS = 4
@@ -177,7 +177,7 @@ def _check(file: Path, where: str, ratings: dict[str, int]) -> None:
 def readings_in_xml(folder: str | PathLike[str]) -> list[Reading]:
     """Return the readings of the XML files below a folder, each beside its DICOM slices."""
     place = required(folder, "folder")
-    files = sorted(place.rglob("*.xml"))
+    files = files_below(place, ".xml")
     found: list[Reading] = []
     for scan, file in enumerate(files):
         found += _in_xml(file, scan, len(found))
@@ -191,6 +191,9 @@ def readings_in_xml(folder: str | PathLike[str]) -> list[Reading]:
 
 def _in_xml(file: Path, scan: int, first: int) -> Iterator[Reading]:
     content = file.read_bytes()
+    # Two bytes a letter would hide a DOCTYPE from the next test; LIDC's files are UTF-8.
+    if b"\0" in content:
+        raise InvalidInputError(f"{file}: must be XML in UTF-8; it holds zero bytes")
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise InvalidInputError(f"{file}: must not declare a DOCTYPE or entities; it does")
     try:
@@ -207,7 +210,7 @@ def _in_xml(file: Path, scan: int, first: int) -> Iterator[Reading]:
     ]
     if not marks:
         return
-    slices = sorted(file.parent.glob("*.dcm"))
+    slices = files_in(file.parent, (".dcm",))
     if not slices:
         raise InvalidInputError(
             f"{file}: must stand beside its DICOM slices (*.dcm); there is none"

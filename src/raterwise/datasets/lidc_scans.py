@@ -27,7 +27,7 @@ from raterwise.datasets.lidc_readings import (
     readings_in_database,
     readings_in_xml,
 )
-from raterwise.datasets.sheets import texts
+from raterwise.datasets.sheets import files_below, files_in, texts
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_bytes_atomically
 from raterwise.labels import Labels
@@ -237,8 +237,8 @@ def _names(nodules: Sequence[Sequence[Reading]]) -> list[str]:
 
 def _series(folder: Path, wanted: set[str]) -> Iterator[tuple[str, list[Slice]]]:
     """Yield the slices of each series that is wanted, folder by folder."""
-    for place in sorted({file.parent for file in folder.rglob("*.dcm")}):
-        files = sorted(place.glob("*.dcm"))
+    for place in sorted({file.parent for file in files_below(folder, ".dcm")}):
+        files = files_in(place, (".dcm",))
         if (first := read_slice(files[0], pixels=False)).series in wanted:
             yield first.series, [read_slice(file, pixels=False) for file in files]
 

@@ -235,7 +235,8 @@ def convert_bubil_cells(
     """
     choose("inside", inside, ("dark", "bright"))
     positive_integer("size", size)
-    sets = sorted(required(folder, "folder").glob("BU-BIL_Dataset*"))
+    found = required(folder, "folder").glob("BU-BIL_Dataset*")
+    sets = sorted(path for path in found if path.is_dir())  # not the archives beside them
     images, masks, names, numbers = [], [], [], []
     raters = sorted({p.name for own in sets for p in own.rglob("Person*_*") if p.is_dir()})
     for own in sets:

@@ -69,6 +69,8 @@ def _candidates(folder: str | PathLike[str], *names: str) -> list[Path]:
 
 def read_bytes(path: Path) -> bytes:
     """Return what a file holds, unpacked where its name ends in .gz."""
+    if not path.is_file():
+        raise InvalidInputError(f"{path}: no such file")
     content = path.read_bytes()
     if path.suffix != ".gz":
         return content

@@ -15,7 +15,15 @@ from pathlib import Path
 import numpy as np
 
 from raterwise.datasets.dataset import Dataset
-from raterwise.datasets.sheets import column, files_in, folder_in, read_rows, required, texts
+from raterwise.datasets.sheets import (
+    column,
+    files_in,
+    folder_in,
+    hidden,
+    read_rows,
+    required,
+    texts,
+)
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
@@ -67,7 +75,9 @@ def read_qubiq(folder: str | PathLike[str], task: int = 1) -> Dataset:
         for case in _cases(place / part):
             masks = {}
             for file in files_in(case, NIFTI):
-                if name := re.fullmatch(rf"task0*{task}_(seg[0-9]+)\.nii(\.gz)?", file.name):
+                if name := re.fullmatch(
+                    rf"task0*{task}_(seg[0-9]+)\.nii(\.gz)?", file.name.lower()
+                ):
                     masks[name[1]] = file
             found.append((case.name, part.lower(), _image(case), masks))
     return _outlined("QUBIQ", place, found, parts=bool(parts))
@@ -110,7 +120,7 @@ def read_curvas(folder: str | PathLike[str]) -> Dataset:
         for case in _cases(place / part):
             masks = {}
             for file in files_in(case, NIFTI):
-                if name := re.fullmatch(r"(annotation_[0-9]+)\.nii(\.gz)?", file.name):
+                if name := re.fullmatch(r"(annotation_[0-9]+)\.nii(\.gz)?", file.name.lower()):
                     masks[name[1]] = file
             found.append((case.name, part.removesuffix("_set"), _image(case), masks))
     return _outlined("CURVAS", place, found, parts=bool(parts))
@@ -118,13 +128,13 @@ def read_curvas(folder: str | PathLike[str]) -> Dataset:
 
 def _cases(place: Path) -> list[Path]:
     inside = (path for path in required(place, "folder").iterdir() if path.is_dir())
-    return sorted(path for path in inside if path.name[0] not in "._")
+    return sorted(path for path in inside if not hidden(path))
 
 
 def _image(case: Path) -> Path:
-    for ending in NIFTI:
-        if (case / f"image{ending}").is_file():
-            return case / f"image{ending}"
+    for file in files_in(case, NIFTI):
+        if re.fullmatch(r"image\.nii(\.gz)?", file.name.lower()):
+            return file
     raise InvalidInputError(f"{case}: must hold image.nii.gz; it does not")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -62,18 +63,23 @@ def read_npz(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
 def read_rows(path: str | PathLike[str], columns: Iterable[str], *, delimiter: str = ",") -> Rows:
     """Return the rows of a table with a head, plain or gzip; it must have the columns."""
     file = required(path)
+    lines = io.StringIO(read_text(file), newline="")
+    # Strict: a quote that is never closed would swallow the rest of the table.
+    reader = csv.DictReader(lines, delimiter=delimiter, restkey="", strict=True)
     try:
-        text = read_bytes(file).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(f"{file}: must be text in UTF-8; {error}") from error
-    reader = csv.DictReader(text.splitlines(), delimiter=delimiter, restkey="")
-    head = [name.strip() for name in reader.fieldnames or ()]
-    if missing := [name for name in columns if name not in head]:
+        head = [name.strip() for name in reader.fieldnames or ()]
+        if missing := [name for name in columns if name not in head]:
+            raise InvalidInputError(
+                f"{file}: must have the columns {', '.join(missing)}; "
+                f"got {', '.join(head) or 'none'}"
+            )
+        reader.fieldnames = head
+        rows = list(reader)
+    except csv.Error as error:
+        where = f"line {reader.reader.line_num}"
         raise InvalidInputError(
-            f"{file}: must have the columns {', '.join(missing)}; got {', '.join(head) or 'none'}"
-        )
-    reader.fieldnames = head
-    rows = list(reader)
+            f"{file}: must be a table divided by {delimiter!r}; {where}: {error}"
+        ) from error
     if not rows:
         raise InvalidInputError(f"{file}: must have a row below its head; it has none")
     for name in columns:
@@ -83,9 +89,36 @@ def read_rows(path: str | PathLike[str], columns: Iterable[str], *, delimiter: s
     return rows
 
 
+def read_text(file: Path) -> str:
+    """Return what a text file holds, plain or gzip."""
+    try:
+        return read_bytes(file).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{file}: must be text in UTF-8; {error}") from error
+
+
 def column(rows: Rows, name: str) -> list[str]:
     """Return a column as it stands, without blanks around it."""
     return [row[name].strip() for row in rows]
+
+
+def keys(path: Any, rows: Rows, name: str) -> list[str]:
+    """Return the column that says what each case is called: no two may be called the same."""
+    found = column(rows, name)
+    distinct(path, name, found)
+    return found
+
+
+def distinct(path: Any, name: str, values: Sequence[str]) -> None:
+    """Raise where a case stands in a table twice: it would count twice, perhaps with two labels."""
+    seen: dict[str, int] = {}
+    for row, value in enumerate(values):
+        if value in seen:
+            raise InvalidInputError(
+                f"{path}: {name} must be different in each row; "
+                f"rows {seen[value]} and {row} have {value!r}"
+            )
+        seen[value] = row
 
 
 def texts(values: Iterable[Any]) -> NDArray[np.str_]:
@@ -124,11 +157,10 @@ def coded(path: Any, name: str, values: Sequence[str], codes: Mapping[str, int])
     return np.array([codes[value] for value in values], np.int64)
 
 
-def lines_of(path: str | PathLike[str]) -> list[str]:
-    """Return the lines of a text file that are not blank."""
-    lines = required(path).read_text(encoding="utf-8-sig").splitlines()
-    found = [line.strip() for line in lines if line.strip()]
-    if not found:
+def lines_of(path: str | PathLike[str], *, empty: bool = False) -> list[str]:
+    """Return the lines of a text file that are not blank; there must be one, or it may be empty."""
+    found = [line.strip() for line in read_text(required(path)).splitlines() if line.strip()]
+    if not found and not empty:
         raise InvalidInputError(f"{path}: must have a line; it has none")
     return found
 
@@ -136,20 +168,47 @@ def lines_of(path: str | PathLike[str]) -> list[str]:
 def image_paths(folder: Path, names: Iterable[str], *, table: Any) -> tuple[Path, ...] | None:
     """Return where the images of a table are; None where the folder is not there at all.
 
-    A name that leads out of the folder, and one whose file is missing, are errors.
+    A name that leads out of the folder, and one whose file is missing, are errors. An ending in
+    other letters, such as .PNG, is the same file.
     """
     if not folder.is_dir():
         return None
-    found = []
+    found, others = [], _by_ending(folder)
     for name in names:
         inner = PurePosixPath(name.replace("\\", "/"))
         if inner.is_absolute() or ".." in inner.parts or ":" in name:
             raise InvalidInputError(f"{table}: images must lie in {folder}; got {name!r}")
         path = folder / inner
+        path = path if path.is_file() else others.get(_plain(path), path)
         if not path.is_file():
             raise InvalidInputError(f"{folder}: must hold {name}, which {table} names; it does not")
         found.append(path)
     return tuple(found)
+
+
+def _plain(path: Path) -> tuple[str, str]:
+    return path.stem, path.suffix.lower()
+
+
+def _by_ending(folder: Path) -> dict[tuple[str, str], Path]:
+    """Return the files whose ending has capitals, by name and small ending."""
+    inside = (path for path in folder.iterdir() if path.suffix != path.suffix.lower())
+    return {_plain(path): path for path in inside}
+
+
+def hidden(path: Path) -> bool:
+    """Tell what a system leaves beside files: .DS_Store, ._x.png, the folder __MACOSX."""
+    return path.name.startswith(".") or path.name == "__MACOSX"
+
+
+def files_below(folder: Path, ending: str) -> list[Path]:
+    """Return the files with an ending in a folder and all below it; hidden ones are left out."""
+    wanted = (path for path in folder.rglob("*") if path.suffix.lower() == ending)
+    return sorted(
+        path
+        for path in wanted
+        if path.is_file() and not any(hidden(Path(p)) for p in path.relative_to(folder).parts)
+    )
 
 
 def files_in(folder: Path, endings: Sequence[str] = IMAGES) -> list[Path]:
@@ -160,5 +219,5 @@ def files_in(folder: Path, endings: Sequence[str] = IMAGES) -> list[Path]:
         return [int(part) if i % 2 else part.lower() for i, part in enumerate(parts)]
 
     inside = required(folder, "folder").iterdir()
-    wanted = (p for p in inside if p.name.lower().endswith(tuple(endings)) and p.name[0] != ".")
+    wanted = (p for p in inside if p.name.lower().endswith(tuple(endings)) and not hidden(p))
     return sorted((path for path in wanted if path.is_file()), key=key)

@@ -17,7 +17,7 @@ import numpy as np
 from raterwise.arrays import choose
 from raterwise.datasets.cifar import CIFAR10_CLASSES
 from raterwise.datasets.dataset import Dataset
-from raterwise.datasets.sheets import coded, column, image_paths, read_rows, texts, whole
+from raterwise.datasets.sheets import coded, column, image_paths, keys, read_rows, texts, whole
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
@@ -68,7 +68,7 @@ def read_mhist(folder: str | PathLike[str]) -> Dataset:
             f"{file}: the majority must follow from the votes; row {row} has "
             f"{rows[row]['Majority Vote Label']} with {votes[row]} of {MHIST_READERS} for SSA"
         )
-    names = column(rows, "Image Name")
+    names = keys(file, rows, "Image Name")
     return Dataset(
         "MHIST",
         tuple(names),
@@ -119,7 +119,7 @@ def read_csaw_m(folder: str | PathLike[str], part: Literal["train", "test"] = "t
     label = whole(file, rows, "Label", 1, CSAW_LEVELS) - 1
     given = [whole(file, rows, name, 1, CSAW_LEVELS, missing="") for name in asked] or [label + 1]
     ratings = np.stack(given, axis=1)
-    names = column(rows, "Filename")
+    names = keys(file, rows, "Filename")
     return Dataset(
         "CSAW-M",
         tuple(names),
