@@ -20,6 +20,7 @@ from experiments.multi_rater.classification import (
     judged_column,
 )
 from experiments.multi_rater.columns import columns_of
+from experiments.multi_rater.curves import curves_of
 from experiments.multi_rater.rater_stability import as_markdown, run
 
 QUICK = Settings(draws=10, repeats=5)
@@ -119,6 +120,20 @@ def test_the_command_reads_raters_and_makes_tables(tmp_path: Path) -> None:
     assert again.stdout.split("Written")[0] == first.stdout.split("Written")[0]
     none = CliRunner().invoke(app, ["rater_stability", "--out", str(tmp_path / "none")])
     assert none.exit_code == 2 and "must hold what was judged" in none.stderr
+
+
+def test_curves_of_raters_who_agree_are_one() -> None:
+    """MR Fig 3: the same cases are taken away by one rater and by all; fewer raters move more."""
+    random = np.random.default_rng(0)
+    truth = random.random(300)
+    probs = np.stack((1 - truth, truth), axis=1)
+    said = random.random((300, 1)) < truth[:, None]
+    agreed = Column("agreed", probs, 4 * np.hstack((~said, said)).astype(np.int64))
+    np.testing.assert_allclose(curves_of(agreed, "ece", 1), curves_of(agreed, "ece", None))
+    seen = random.binomial(20, truth)
+    apart = Column("apart", probs, np.stack((20 - seen, seen), axis=1))
+    one, several = (np.abs(np.diff(curves_of(apart, "ece", n))).mean() for n in (1, None))
+    assert 2 < one / several < 20**0.5 + 1
 
 
 def test_kept_outputs_make_the_table_of_the_docs(tmp_path: Path) -> None:

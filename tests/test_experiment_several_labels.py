@@ -17,7 +17,7 @@ from experiments.label_histograms.figure_data import (
     several_changes,
     several_reliability,
 )
-from experiments.label_histograms.figures import draw_several
+from experiments.label_histograms.figures import draw_several, parts_of_loss
 from experiments.label_histograms.mixed_outputs import rounded
 from experiments.label_histograms.several_data import (
     STUDIES,
@@ -39,7 +39,7 @@ from experiments.label_histograms.several_scores import (
     said_of,
     together,
 )
-from experiments.label_histograms.several_tables import gathered
+from experiments.label_histograms.several_tables import TITLES, by_study, gathered
 from experiments.nodules import FOLDS
 from raterwise import DirichletBelief, EnsembleBelief, PointBelief
 from raterwise.errors import InvalidInputError
@@ -334,8 +334,20 @@ def test_figures_of_people(out: Path) -> None:
     logits = np.load(out / "plain-cifar10n_1-0.npz")["logits"].astype(float)
     expected = np.exp(logits).max(axis=1) / np.exp(logits).sum(axis=1)
     np.testing.assert_allclose(change.confidence[0], expected, rtol=1e-10)
+    maps = parts_of_loss(by_study(found))
+    # LH Table 6, Raw: CE .0600 and EL .0435, so that CL is .0036 and DL .0399.
+    assert maps["paper: MDS-1"]["raw", "none"] == pytest.approx((0.0036, 0.0399), abs=1e-12)
+    assert len(maps["paper: MDS-full"]) == 11  # one CE of Table 6 cannot be read
+    study = found[0]["study"]
+    own = [
+        row["values"]["epistemic_loss"][0]
+        for network in by_study(found)[study]
+        for row in network["rows"]
+        if Key.of(row) == Key("valid", "test", "raw", "none", False)
+    ]
+    assert sum(maps[TITLES[study]]["raw", "none"]) == pytest.approx(np.mean(own), abs=1e-9)
     files = draw_several(out, found)
-    assert [file.name for file in files] == ["figure_1.svg", "figure_4.png"]
+    assert [file.name for file in files] == ["figure_1.svg", "figure_4.png", "figure_5.svg"]
     assert "Pairs of raters who differ" in files[0].read_text(encoding="utf-8")
 
 

@@ -26,7 +26,7 @@ from raterwise.errors import InvalidInputError
 __all__ = ["label_histograms", "mixed_labels", "several_labels"]
 
 Figures = Annotated[
-    bool, typer.Option("--figures", help="Draw LH Figs 1 to 4 into --out; needs matplotlib.")
+    bool, typer.Option("--figures", help="Draw the figures of LH into --out; needs matplotlib.")
 ]
 
 

@@ -1,4 +1,4 @@
-"""LH Figs 1 to 4, drawn from what is kept of the networks; needs matplotlib."""
+"""LH Figs 1 to 6, drawn from what is kept of the networks; needs matplotlib."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ from experiments.label_histograms.figure_data import (
     several_reliability,
 )
 from experiments.label_histograms.mixed_tables import TITLES as MIXED
+from experiments.label_histograms.several_paper import ROWS, paper_value
 from experiments.label_histograms.several_tables import TITLES as SEVERAL
 from experiments.label_histograms.several_tables import by_study, gathered
 from raterwise.palette import IDEAL, SERIES
 from raterwise.plots import OptimalConcentrationDisplay, journal_style
 from raterwise.plots.style import pyplot
 
-__all__ = ["draw_mixed", "draw_several"]
+__all__ = ["draw_mixed", "draw_several", "parts_of_loss"]
+
+Parts = Mapping[tuple[str, str], tuple[float, ...]]
+"""CL and DL, by method and scaling."""
 
 STUDENT = 1.833
 """The 95 % point of Student's t with nine degrees of freedom: 90 % intervals of ten runs."""
@@ -38,6 +42,7 @@ COLOURS = {
         (method, scaling) for method in ("raw", "mcdo", "tta") for scaling in ("none", "ts")
     )
 }
+MARKS = {"none": "o", "ts": "^", "vs": "s", "ms": "D"}
 FEW = 20
 """A bin of fewer cases for each network is not drawn."""
 POINTS = 2000
@@ -62,7 +67,7 @@ def draw_mixed(out: str | PathLike[str]) -> list[Path]:
 
 
 def draw_several(out: str | PathLike[str], found: Iterable[Mapping[str, Any]]) -> list[Path]:
-    """Draw Figs 1 and 4 with people in the place of blood cells, into the same folder."""
+    """Draw Figs 1, 4, 5a and 6a with people in the place of blood cells, into the same folder."""
     folder = Path(out)
     studies = by_study(found)
     curves = {SEVERAL[s]: several_reliability(gathered(own)) for s, own in studies.items()}
@@ -70,7 +75,36 @@ def draw_several(out: str | PathLike[str], found: Iterable[Mapping[str, Any]]) -
     changes = {SEVERAL[s]: [several_changes(folder, own[0])] for s, own in studies.items()}
     with journal_style():
         figures = {"figure_1.svg": _reliability(curves), "figure_4.png": _changes(changes)}
+        figures["figure_5.svg"] = _dispersion(parts_of_loss(studies))
         return _written(folder, figures)
+
+
+def parts_of_loss(studies: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Parts]:
+    """Return CL and DL = EL - CL of the paper's blood cells, and of each study's networks."""
+    panels: dict[str, Parts] = {}
+    for title, labels in (("paper: MDS-1", "1"), ("paper: MDS-full", "all")):
+        cells = {
+            row[:2]: [paper_value(labels, row, m) for m in ("calibration_error", "epistemic_loss")]
+            for row in ROWS
+            if not row[2]
+        }
+        panels[title] = {key: _split(*map(float, own)) for key, own in cells.items() if all(own)}
+    for study, networks in studies.items():
+        found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+        for network in networks:
+            for row in network["rows"]:
+                if (row["fitted"], row["part"], row["alpha"]) == ("valid", "test", False):
+                    values = row["values"]
+                    own = _split(values["calibration_error"][0], values["epistemic_loss"][0])
+                    found.setdefault((row["method"], row["scaling"]), []).append(own)
+        panels[SEVERAL[study]] = {
+            key: tuple(np.mean(own, axis=0).tolist()) for key, own in found.items()
+        }
+    return panels
+
+
+def _split(error: float, loss: float) -> tuple[float, float]:
+    return error**2, loss - error**2
 
 
 def _written(folder: Path, figures: Mapping[str, Any]) -> list[Path]:
@@ -102,6 +136,33 @@ def _reliability(panels: Mapping[str, Curves]) -> Any:
     axes[0].set_ylabel("Pairs of raters who differ")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3 if len(panels) < 3 else 6)
+    return figure
+
+
+def _dispersion(panels: Mapping[str, Parts]) -> Any:
+    """Draw the calibration-dispersion maps: nearer to the lower left is better in both parts."""
+    plt = pyplot()
+    rows = -(-len(panels) // 3)
+    figure, axes = plt.subplots(rows, 3, figsize=(7.8, 2.5 * rows + 0.3), layout="constrained")
+    for axis, (title, parts) in zip(axes.flat, panels.items(), strict=False):
+        for (method, scaling), (calibration, dispersion) in parts.items():
+            colour = COLOURS[method, "none"]
+            axis.plot(calibration, dispersion, MARKS[scaling], ms=4, color=colour)
+        axis.set_title(title)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
+    for axis in axes[-1]:
+        axis.set_xlabel("CL")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("DL = EL - CL")
+    named = [("Raw", "o", "raw"), ("MCDO", "o", "mcdo"), ("TTA", "o", "tta")]
+    named += [(f"+{s}", mark, "") for s, mark in MARKS.items() if s != "none"]
+    handles = [
+        plt.Line2D([], [], ls="", marker=mark, ms=4, label=name,
+                   color=COLOURS[method, "none"] if method else IDEAL)
+        for name, mark, method in named
+    ]  # fmt: skip
+    figure.legend(handles=handles, loc="outside lower center", ncols=6)
     return figure
 
 
