@@ -347,7 +347,7 @@ def test_total_variation_of_kernels_and_soft_bins_is_that_of_the_pixels() -> Non
 
 # Judging -----------------------------------------------------------------------------------------
 
-JUDGING = Judging(resamples=100, repeats=4, soft_repeats=4, kernel_repeats=1)
+JUDGING = Judging(resamples=100, repeats=4)
 
 
 def test_copies_of_a_rater_change_nothing() -> None:

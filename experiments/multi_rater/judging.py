@@ -68,17 +68,7 @@ class Judging:
     band: float = 5.0
     """In pixels, on either side of an outline."""
     repeats: int = 34
-    """Bootstraps of each image's pixels, for each network, of ECE: 102 with three networks."""
-    soft_repeats: int = 4
-    """The same of RECE-G, which takes ten times as long."""
-    kernel_repeats: int = 1
-    """The same of KDE-ECE, which takes a hundred times as long."""
-
-    def repeats_of(self, metric: str) -> int:
-        """Return how many bootstraps of an image a metric is followed through."""
-        return {"robust_ece": self.soft_repeats, "kde_ece": self.kernel_repeats}.get(
-            metric, self.repeats
-        )
+    """Bootstraps of each image's pixels, for each network: 102 with three networks."""
 
 
 def judge(
@@ -191,7 +181,7 @@ def _judged_once(
         "metric": metric,
         "seed": settings.seed,
         "band": settings.band,
-        "repeats": settings.repeats_of(metric),
+        "repeats": settings.repeats,
     }
     file = folder / _judged_file(key, network, metric)
     return kept(
@@ -257,7 +247,7 @@ def _measured(
     steps = total_variation(
         [case],
         metric,
-        repeats=settings.repeats_of(metric),
+        repeats=settings.repeats,
         seed=settings.seed,
         question="positive",
         options=own,
@@ -340,7 +330,7 @@ def summary_of(
         "networks": len(networks),
         "settings": asdict(settings),
         "bootstraps": {
-            m: [sum(m in n["values"]["image"] for n in networks), settings.repeats_of(m)]
+            m: [sum(m in n["values"]["image"] for n in networks), settings.repeats]
             for m in judged
         },
         "dice": mean_over_patients(dice, patients, settings),
@@ -348,9 +338,7 @@ def summary_of(
         "values": table("values"),
         "variation": table("variation"),
         "by_raters": {
-            str(n): {
-                m: compared("variation", "image", m, raters == n) for m in judged if m != "kde_ece"
-            }
+            str(n): {m: compared("variation", "image", m, raters == n) for m in judged}
             for n in np.unique(raters).tolist()
         },
         "seconds": {m: sum(network["seconds"].get(m, 0.0) for network in networks) for m in judged},
