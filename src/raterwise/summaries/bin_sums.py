@@ -87,7 +87,8 @@ class BinPlan(UsualPlan):
         from raterwise.kernels._numba import gaussian_shares
 
         centre = score.astype(np.float64)[:, None]
-        share, width = np.empty((len(score), len(self.edges) - 1)), np.full_like(centre, self.spread)
+        share = np.empty((len(centre), len(self.edges) - 1))
+        width = np.full_like(centre, self.spread)
         gaussian_shares(centre, width, np.ones_like(centre), self.edges, share)
         return share
 

@@ -31,7 +31,7 @@ class Metric(Protocol):
 
     @property
     def growing(self) -> Callable[[Any, Options], NDArray[Any] | None] | None:
-        """The values of sorted scores on all growing parts at once; it returns None if it cannot."""
+        """The values of sorted scores on all growing parts at once, or None if it cannot."""
 
     @property
     def of_cells(self) -> Callable[[Any, Options], tuple[float, float | None]] | None:
