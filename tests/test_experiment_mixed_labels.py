@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments.commands import app
+from experiments.kept import read_json
 from experiments.label_histograms.figure_data import mixed_changes, mixed_reliability
 from experiments.label_histograms.intervals import change
 from experiments.label_histograms.mixed_data import (
@@ -396,7 +397,7 @@ def test_kept_outputs_give_the_same_tables(out: Path, tmp_path: Path) -> None:
     kept.mkdir()
     for file in (out / "kept").iterdir():
         (kept / file.name).write_bytes(file.read_bytes())
-    for file in kept.glob("mixed_mnist-*-raw.json"):
+    for file in kept.glob("mixed_mnist-*-raw.json.xz"):
         file.unlink()  # remade, not read
     pytest.importorskip("matplotlib")
     command = ["mixed_labels", "--out", str(kept), "--judge-only", "--figures", "--quiet"]
@@ -543,7 +544,7 @@ def test_the_page_has_the_tables_of_the_kept_outputs(tmp_path: Path) -> None:
 def test_kept_rows_follow_from_the_kept_outputs(tmp_path: Path) -> None:
     """The plain rows of a network, judged again with its kept calibrators, are those kept."""
     copied(tmp_path)
-    stored = json.loads((tmp_path / "mixed_mnist-0-raw.json").read_text(encoding="utf-8"))["rows"]
+    stored = read_json(tmp_path / "mixed_mnist-0-raw.json")["rows"]
     for file in (*tmp_path.glob("mixed_mnist-0-raw*"), *tmp_path.glob("mixed_mnist-[1-9]*")):
         file.unlink()
     (again,) = judge(None, tmp_path, ["mixed_mnist"], Judging())

@@ -347,7 +347,7 @@ def test_total_variation_of_kernels_and_soft_bins_is_that_of_the_pixels() -> Non
 
 # Judging -----------------------------------------------------------------------------------------
 
-JUDGING = Judging(resamples=100, repeats=4, soft_repeats=4, kernel_repeats=1)
+JUDGING = Judging(resamples=100, repeats=4)
 
 
 def test_copies_of_a_rater_change_nothing() -> None:
@@ -505,7 +505,7 @@ def test_command_line_says_what_is_wrong(data: Path, tmp_path: Path) -> None:
 
 def test_kept_values_make_the_tables_of_the_docs(tmp_path: Path) -> None:
     """Every row of MR Table 2 on the page follows from the values of images that are kept."""
-    for file in (ROOT / "experiments" / "outputs" / "multi_rater").glob("judged-*.json"):
+    for file in (ROOT / "experiments" / "outputs" / "multi_rater").glob("judged-*"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     shown = CliRunner().invoke(app, ["multi_rater", "--out", str(tmp_path), "--judge-only"])
     assert shown.exit_code == 0, shown.output

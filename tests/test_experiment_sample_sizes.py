@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from experiments.commands import app
+from experiments.kept import read_json
 from experiments.robust_ece.judging import Network, mixture_rows
 from experiments.robust_ece.sizes import Model, Sampling, judge, models_in, sampled, values_of
 from experiments.robust_ece.sizes_paper import FRACTIONS, TABLE, TEST_IMAGES, closest, mean_of
@@ -242,7 +242,7 @@ def test_the_kept_outputs_make_the_tables_of_the_page(tmp_path: Path) -> None:
     """docs/reproduction/robust_ece.md has the tables that follow from what is kept."""
     for file in KEPT.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    truth = json.loads((KEPT / "truth.json").read_text(encoding="utf-8"))
+    truth = read_json(KEPT / "truth.json")
     assert truth["repeats"] == Study().repeats
     judge(tmp_path)
     page = (KEPT.parents[3] / "docs" / "reproduction" / "robust_ece.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from experiments.commands import app
-from experiments.kept import kept_arrays
+from experiments.kept import kept_arrays, read_json
 from experiments.label_histograms.figure_data import (
     debiasing,
     several_changes,
@@ -271,7 +271,7 @@ def test_rows_are_remade_from_what_is_kept(data: Path, out: Path, tmp_path: Path
     assert judge(None, kept, STUDIES, QUICK) == judge(data, out, STUDIES, QUICK)
     assert (kept / "tables.md").read_text() == (out / "tables.md").read_text()
     file = kept / "rows-lidc_1-0.json"
-    stored = json.loads(file.read_text(encoding="utf-8"))
+    stored = read_json(file)
     right = stored["rows"][0]["values"]["epistemic_loss"]
     stored["rows"][0]["values"]["epistemic_loss"] = [9, 9]
     file.write_text(json.dumps(stored), encoding="utf-8")
@@ -308,7 +308,7 @@ def test_the_paper_is_read_as_printed() -> None:
 
 def test_the_page_has_the_tables_of_what_is_kept(tmp_path: Path) -> None:
     """The rows in experiments/outputs make every table of the page, to the last digit."""
-    for file in KEPT.glob("rows-*.json"):
+    for file in KEPT.glob("rows-*"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     command = ["several_labels", "--out", str(tmp_path), "--judge-only", "--quiet"]
     result = CliRunner().invoke(app, command)

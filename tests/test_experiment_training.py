@@ -12,7 +12,13 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from experiments.kept import fingerprint, kept  # noqa: E402
+from experiments.kept import (  # noqa: E402
+    fingerprint,
+    json_files,
+    kept,
+    pack_json,
+    read_json,
+)
 from experiments.training import Recipe, predict, train  # noqa: E402
 
 
@@ -186,6 +192,23 @@ def test_what_was_made_of_the_same_things_is_not_made_again(tmp_path: Path) -> N
     assert kept(file, {"seed": 1}, make)["answer"] == 2
     file.write_text("{", encoding="utf-8")
     assert kept(file, {"seed": 1}, make)["answer"] == 3
+
+
+def test_packed_files_stand_for_those_that_are_not_there(tmp_path: Path) -> None:
+    """A packed file is read and not made again; one beside it that is newer comes first."""
+    file = tmp_path / "part.json"
+    first = kept(file, {"seed": 0}, lambda: {"answer": "ä" * 1000})
+    pack_json(file, tmp_path)
+    file.unlink()
+    (packed,) = tmp_path.iterdir()
+    assert packed.name == "part.json.xz" and packed.stat().st_size < 300
+    assert list(json_files(tmp_path, "*.json")) == [file]
+    assert read_json(file) == kept(file, {"seed": 0}, dict) == first
+    assert kept(file, {"seed": 1}, lambda: {"answer": 2})["answer"] == 2
+    assert read_json(file)["answer"] == 2 and list(json_files(tmp_path, "*.json")) == [file]
+    file.unlink()
+    packed.write_bytes(packed.read_bytes()[:-9])
+    assert kept(file, {"seed": 0}, lambda: {"answer": 3})["answer"] == 3
 
 
 def test_fingerprints_tell_values_types_and_shapes_apart() -> None:

@@ -34,7 +34,8 @@ from raterwise.densities.cells import (
     fine_cells,
     score_cells,
 )
-from raterwise.densities.pairs import canonical_kde, top_label_kde
+from raterwise.densities.growing import growing_kde
+from raterwise.densities.pairs import EPSILON, canonical_kde, top_label_kde
 from raterwise.densities.smooth_ece import smooth_ece, smooth_ece_at
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels import _threads
@@ -203,6 +204,41 @@ def test_lonely_cases_are_compared_with_their_nearest() -> None:
     # Below the floor the ratio is nearly zero: every case errs by its own probabilities.
     floored = canonical_kde(probs, onehot, bandwidth=1e-5, floor=1e-10)
     assert floored == pytest.approx(1.0, abs=1e-12)
+
+
+def in_logarithms(z: Array, hits: Array, masses: Array, h: float, p: int) -> float:
+    """The definition with each case's kernels over the largest of them: none underflows."""
+    total = 0.0
+    for j in range(len(z)):
+        others = np.arange(len(z)) != j
+        at, centre = np.clip(z[j], EPSILON, 1 - EPSILON), z[others]
+        logs_of = beta.logpdf(at, centre / h + 1, (1 - centre) / h + 1)
+        kernels = np.exp(logs_of - logs_of.max())
+        ratio = (kernels @ hits[others]) / (kernels @ masses[others])
+        total += masses[j] * abs(ratio - z[j]) ** p
+    return float(total / masses.sum())
+
+
+@pytest.mark.parametrize("digits", [1, 2, 9])
+@pytest.mark.parametrize("bandwidth", [1e-5, 1e-3, 0.3])
+@pytest.mark.parametrize("p", [1, 2])
+def test_growing_parts_share_their_kernels(digits: int, bandwidth: float, p: int) -> None:
+    """Each part against the definition: ties, zeros and ones, far neighbours, unequal masses."""
+    rng = np.random.default_rng(digits)
+    cases, parts = 150, 7
+    z = np.round(rng.uniform(-0.05, 1.05, cases).clip(0, 1), digits)
+    masses = rng.integers(1, 5, cases) * rng.uniform(0.5, 2, cases)
+    hits, ring = masses * rng.integers(0, 3, cases) / 2, rng.integers(1, parts, cases)
+    ring[7] = 0  # a part of one case, which has no value
+    order = np.lexsort((ring, z))
+    columns = (column[order] for column in (z, hits, masses, ring))
+    found = growing_kde(*columns, parts, p=p, bandwidth=bandwidth)
+    of_parts = [
+        in_logarithms(z[ring <= last], hits[ring <= last], masses[ring <= last], bandwidth, p)
+        for last in range(1, parts)
+    ]
+    assert np.isnan(found[0])
+    np.testing.assert_allclose(found[1:], of_parts, rtol=1e-8)
 
 
 def test_all_scores_equal() -> None:

@@ -5,7 +5,6 @@ Fig 3 needs no networks: `raterwise.plots.OptimalConcentrationDisplay` computes 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.kept import read_json
 from experiments.label_histograms.calibrators import SCALINGS, calibrated, drawn, restored_pair
 from experiments.label_histograms.mixed_judging import Judging, kept_labels
 from experiments.label_histograms.mixed_outputs import Outputs, load_outputs
@@ -160,5 +160,5 @@ def _change(before: FloatArray, after: FloatArray) -> Change:
 def _pairs(folder: Path, outputs: Outputs) -> dict[str, Any]:
     """Return the calibrators of a network as they are kept."""
     file = folder / f"{outputs.data}-{outputs.seed}-calibrators.json"
-    fitted: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["fitted"][str(LABELS)]
+    fitted: dict[str, Any] = read_json(file)["fitted"][str(LABELS)]
     return fitted

@@ -5,7 +5,6 @@ Calibrators (`calibrators`) are fitted to validation cases with 2 or 5 labels ea
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -16,7 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.kept import copy_json, fingerprint, kept, kept_arrays, write_json
+from experiments.kept import (
+    fingerprint,
+    is_there,
+    json_files,
+    kept,
+    kept_arrays,
+    pack_json,
+    read_json,
+    write_json,
+)
 from experiments.label_histograms.calibrators import (
     SCALINGS,
     Pair,
@@ -163,19 +171,14 @@ def _network(
             }
             make = partial(_rows, method, outputs, labels, fitted, settings)
             found |= kept(file, made_of, make)
-        elif file.is_file():
+        elif is_there(file):
             # Draws that are too many to keep: what was found while they were there.
-            found |= _stored(file)
+            found |= read_json(file)
         else:
             continue
         rows += found["rows"]
     about = {"data": outputs.data, "seed": outputs.seed, "fitted": _said_of(fitted)}
     return {**about, "redrawn": found["redrawn"], "rows": rows}
-
-
-def _stored(file: Path) -> dict[str, Any]:
-    stored: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return stored
 
 
 def _calibrators(outputs: Outputs, labels: StudyLabels, folder: Path, settings: Judging) -> Fitted:
@@ -188,7 +191,7 @@ def _calibrators(outputs: Outputs, labels: StudyLabels, folder: Path, settings: 
         }
         stored = kept(file, made_of, partial(_fitted, outputs, labels, settings))
     else:
-        stored = _stored(file)
+        stored = read_json(file)
     return {
         int(number): {name: restored_pair(name, pair) for name, pair in by_scaling.items()}
         for number, by_scaling in stored["fitted"].items()
@@ -272,6 +275,6 @@ def keep_small(out: str | PathLike[str], to: str | PathLike[str], names: list[st
             kept_arrays(output_file(place, name, outputs.seed), outputs.made_of, outputs.slim)
     for file in sorted(folder.glob("labels-*.npz")):
         write_bytes_atomically(place / file.name, file.read_bytes())
-    for file in sorted(folder.glob("*.json")):
+    for file in json_files(folder, "*.json"):
         if file.name != "summary.json":
-            copy_json(file, place)
+            pack_json(file, place)

@@ -8,7 +8,6 @@ us to keep these.
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Iterable
@@ -21,7 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.kept import copy_json, fingerprint, kept, kept_arrays, write_json
+from experiments.kept import (
+    fingerprint,
+    json_files,
+    kept,
+    kept_arrays,
+    pack_json,
+    read_json,
+    write_json,
+)
 from experiments.label_histograms.calibrators import (
     ALPHA_L2,
     SCALINGS,
@@ -144,7 +151,7 @@ def judge(
 
 def _seeds(folder: Path, study: str) -> list[int]:
     """Return the seeds of the networks, or of the rows, that a folder holds."""
-    pattern = re.compile(rf"(?:rows-)?{study}(?:_fold0)?-([0-9]+)\.(?:npz|json)")
+    pattern = re.compile(rf"(?:rows-)?{study}(?:_fold0)?-([0-9]+)\.(?:npz|json|json\.xz)")
     names = (pattern.fullmatch(file.name) for file in folder.iterdir())
     return sorted({int(match[1]) for match in names if match})
 
@@ -163,7 +170,7 @@ def _network(
             "labels": labels.digest,
         }
         return kept(rows, made_of, partial(_judged, study, parts, labels, settings, plain))
-    stored: dict[str, Any] = json.loads(rows.read_text(encoding="utf-8"))
+    stored: dict[str, Any] = read_json(rows)
     if labels is not None and plain.is_file():
         return _again(stored, plain, labels.test)
     return stored
@@ -371,5 +378,5 @@ def keep_small(out: str | PathLike[str], to: str | PathLike[str]) -> None:
         if "cifar10n" in file.name and not file.stem.endswith("-0"):
             continue
         write_bytes_atomically(place / file.name, file.read_bytes())
-    for file in sorted(Path(out).glob("rows-*.json")):
-        copy_json(file, place)
+    for file in json_files(Path(out), "rows-*.json"):
+        pack_json(file, place)

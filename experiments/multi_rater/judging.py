@@ -10,7 +10,6 @@ The values of an image are averaged over the networks; intervals come from resam
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.kept import fingerprint, kept, write_json
+from experiments.kept import fingerprint, is_there, json_files, kept, read_json, write_json
 from experiments.multi_rater.data import (
     STUDIES,
     IntArray,
@@ -68,17 +67,7 @@ class Judging:
     band: float = 5.0
     """In pixels, on either side of an outline."""
     repeats: int = 34
-    """Bootstraps of each image's pixels, for each network, of ECE: 102 with three networks."""
-    soft_repeats: int = 4
-    """The same of RECE-G, which takes ten times as long."""
-    kernel_repeats: int = 1
-    """The same of KDE-ECE, which takes a hundred times as long."""
-
-    def repeats_of(self, metric: str) -> int:
-        """Return how many bootstraps of an image a metric is followed through."""
-        return {"robust_ece": self.soft_repeats, "kde_ece": self.kernel_repeats}.get(
-            metric, self.repeats
-        )
+    """Bootstraps of each image's pixels, for each network: 102 with three networks."""
 
 
 def judge(
@@ -130,7 +119,7 @@ def _present(key: str, folder: Path, training: Training, judged: str = "") -> li
     """
     if judged:
         every = range(training.networks)
-        return [n for n in every if list(folder.glob(_judged_file(key, n, "*")))] or [0]
+        return [n for n in every if any(json_files(folder, _judged_file(key, n, "*")))] or [0]
     units = list(units_of([key], training))
     missing = {unit.network for unit in units if not (folder / f"{unit.name}.npz").is_file()}
     return [n for n in range(training.networks) if n not in missing] or [0]
@@ -143,7 +132,7 @@ def _judged_file(key: str, network: int, metric: str) -> str:
 def _judged_before(folder: Path, key: str, network: int) -> list[dict[str, Any]]:
     """Return what was judged of a network, metric by metric."""
     files = [folder / _judged_file(key, network, metric) for metric in METRICS]
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+    found = [read_json(file) for file in files if is_there(file)]
     if not found:
         raise InvalidInputError(f"out: {folder} must hold {files[0].name}; judge with data first")
     return found
@@ -191,7 +180,7 @@ def _judged_once(
         "metric": metric,
         "seed": settings.seed,
         "band": settings.band,
-        "repeats": settings.repeats_of(metric),
+        "repeats": settings.repeats,
     }
     file = folder / _judged_file(key, network, metric)
     return kept(
@@ -257,7 +246,7 @@ def _measured(
     steps = total_variation(
         [case],
         metric,
-        repeats=settings.repeats_of(metric),
+        repeats=settings.repeats,
         seed=settings.seed,
         question="positive",
         options=own,
@@ -340,17 +329,14 @@ def summary_of(
         "networks": len(networks),
         "settings": asdict(settings),
         "bootstraps": {
-            m: [sum(m in n["values"]["image"] for n in networks), settings.repeats_of(m)]
-            for m in judged
+            m: [sum(m in n["values"]["image"] for n in networks), settings.repeats] for m in judged
         },
         "dice": mean_over_patients(dice, patients, settings),
         "dice_by_network": [float(np.mean(network["dice"])) for network in networks],
         "values": table("values"),
         "variation": table("variation"),
         "by_raters": {
-            str(n): {
-                m: compared("variation", "image", m, raters == n) for m in judged if m != "kde_ece"
-            }
+            str(n): {m: compared("variation", "image", m, raters == n) for m in judged}
             for n in np.unique(raters).tolist()
         },
         "seconds": {m: sum(network["seconds"].get(m, 0.0) for network in networks) for m in judged},

@@ -6,7 +6,6 @@ which the tables can be remade without the data.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.kept import fingerprint, kept, write_json
+from experiments.kept import fingerprint, json_files, kept, read_json, write_json
 from experiments.markdown import table_head, table_row
 from experiments.multi_rater.classification import (
     METRICS,
@@ -62,8 +61,8 @@ def run(
                 if progress:
                     progress(f"{name}: {model.name}", (i + j / len(models)) / len(columns))
                 _judged_once(folder, name, model, settings)
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))
-             if file.name != "summary.json"]  # fmt: skip
+    files = [file for file in json_files(folder, "*.json") if file.name != "summary.json"]
+    found = [read_json(file) for file in files]
     if not found:
         raise InvalidInputError(f"out: {folder} must hold what was judged; it has none")
     rows = table(found)

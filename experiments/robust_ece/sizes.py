@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import raterwise as rw
-from experiments.kept import fingerprint, kept, write_json
+from experiments.kept import fingerprint, json_files, kept, read_json, write_json
 from experiments.robust_ece.judging import Network, mixture_rows, network_of
 from experiments.robust_ece.runs import load_runs
 from experiments.robust_ece.sizes_paper import FRACTIONS
@@ -237,7 +237,4 @@ def _slug(model: Model) -> str:
 
 
 def _stored(place: Path) -> list[dict[str, Any]]:
-    import json
-
-    files = sorted(place.glob("sizes-*.json"))
-    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    return [read_json(file) for file in json_files(place, "sizes-*.json")]

@@ -73,6 +73,9 @@ class Metric:
     exact: Callable[[Any, Options], tuple[float, float | None]] | None = None
     """The value of sorted scores, where the table for the interval is coarser, with a bound on its
     error where it is an approximation."""
+    growing: Callable[[Any, Options], NDArray[Any] | None] | None = None
+    """The values of sorted scores of the first unit, of the first two, and so on, where they take
+    less time together than one by one; it returns None where it cannot."""
     of_cells: Callable[[Any, Options], tuple[float, float | None]] | None = None
     """The value where cells stand for scores, with a bound on its error."""
     options: Options = field(default_factory=dict)

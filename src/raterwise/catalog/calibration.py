@@ -127,6 +127,7 @@ ROWS = (
         "it, as a kernel estimates it from other cases.",
         plan=recipes.kernel_scores, prepare=recipes.smoothed(recipes.beta_smoother),
         formula=recipes.kde_norm, formula_options=("p",), exact=recipes.kde_with_bound,
+        growing=recipes.kde_of_parts,
         settle=recipes.with_bandwidth, notice=recipes.about_bandwidth,
         of_cells=cell_bounds.kde_of_cells, questions=(*common.ONE, "per_class", "canonical"),
         tags=frozenset({"kernel", "of_cases"}),

@@ -272,6 +272,28 @@ def _kde_of_channel(summary: SortedScores, options: Options, c: int) -> tuple[fl
     return kernel_cells.beta_kde_from_cells(cells, p=p, bandwidth=float(chosen))
 
 
+def kde_of_parts(summary: Any, options: Options) -> Array | None:
+    """Return the KDE-ECE of the growing parts of the cases, where every part's is exact."""
+    from raterwise.densities.growing import growing_kde
+
+    plain = options["question"] != "canonical" and options["leave_out"] == "case"
+    if not plain or options["method"] == "cells" or options["bandwidth"] is None:
+        return None
+    each = []
+    for c in range(summary.channels):
+        order, *columns = summary.sorted_columns(c)
+        score, mass, hits, unit = (column[order] for column in columns)
+        counts = mass > 0
+        if options["method"] == "auto" and np.count_nonzero(counts) > EXACT_KDE_CASES:
+            return None
+        score, mass, hits, unit = (column[counts] for column in (score, mass, hits, unit))
+        each.append(growing_kde(
+            score.astype(np.float64), hits, mass, unit, summary.units,
+            p=options["p"], bandwidth=float(bandwidth_of(options, c) or 0),
+        ))  # fmt: skip
+    return np.asarray(np.mean(each, axis=0))
+
+
 def bandwidth_of(options: Options, c: int) -> float | None:
     """Return the bandwidth of a channel: one for all, or one for each."""
     given = options["bandwidth"]

@@ -75,10 +75,22 @@ class BinPlan(UsualPlan):
         """Return the scored cases that have enough raters."""
         rows = rows.with_raters(self.least_raters)
         scored = self.question.score(rows)
+        if self.spread is not None and scored.z.shape[1] == 1:  # once, for all who take some of it
+            return replace(scored, share=self.shares(scored.z[:, 0]))
         if self.mixture is None:
             return scored
         assert rows.draws is not None, "mixtures need the draws of an ensemble"
         return replace(scored, share=bin_shares(rows.draws.mixtures(*self.mixture), self.edges))
+
+    def shares(self, score: NDArray[Any]) -> FloatArray:
+        """Return how much of the Gaussian around each score (n,) is in each bin (n, bins)."""
+        from raterwise.kernels._numba import gaussian_shares
+
+        centre = score.astype(np.float64)[:, None]
+        share = np.empty((len(centre), len(self.edges) - 1))
+        width = np.full_like(centre, self.spread)
+        gaussian_shares(centre, width, np.ones_like(centre), self.edges, share)
+        return share
 
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> BinSums:
         """Return the table that `arrays()` wrote down."""
@@ -361,10 +373,8 @@ class BinSums(UsualSummary):
             return
         if plan.spread is not None:
             z = scored.z.astype(np.float64)
-            share = np.empty((len(z), len(plan.edges) - 1))
             for c in range(z.shape[1]):
-                sd = np.full((len(z), 1), plan.spread)
-                kernels.gaussian_shares(z[:, c : c + 1], sd, np.ones_like(sd), plan.edges, share)
+                share = scored.share if scored.share.size else plan.shares(z[:, c])
                 kernels.add_soft_bin_sums(
                     z[:, c], scored.mu[:, c], scored.weights, share, scored.units, compared,
                     self.sums[:, c],

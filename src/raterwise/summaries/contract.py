@@ -30,6 +30,10 @@ class Metric(Protocol):
         """The value of sorted scores, where the table for the interval is coarser."""
 
     @property
+    def growing(self) -> Callable[[Any, Options], NDArray[Any] | None] | None:
+        """The values of sorted scores on all growing parts at once, or None if it cannot."""
+
+    @property
     def of_cells(self) -> Callable[[Any, Options], tuple[float, float | None]] | None:
         """The value where cells stand for scores, with a bound on its error."""
 

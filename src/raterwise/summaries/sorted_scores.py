@@ -145,6 +145,10 @@ class SortedScores(UsualSummary):
 
     def nested(self, row: Metric, options: Options) -> FloatArray:
         """Return a metric of the first unit, of the first two, and so on."""
+        if row.growing is not None and self.units > 1:
+            together = row.growing(self, options)
+            if together is not None:
+                return together
         unit = np.concatenate([piece.units for piece in self.pieces])
         whole = _joined(self.pieces)
 
