@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 from raterwise.rules import did_you_mean
@@ -31,7 +32,12 @@ BY_TYPE = {
     **dict.fromkeys(("bool", "boolean"), ""),
 }
 NOT_ONE_OF = re.compile(r"'(?P<got>.*)' is not one of (?P<known>.*?)\.?$")
-NUMBERS = (("valid integer", "a whole number"), ("valid number", "a number"))
+NUMBERS = (
+    ("valid integer", "a whole number"),
+    *((words, "a number") for words in ("valid number", "valid float")),  # by typer's version
+)
+KEEPS_LINES = (0, 27, 1)
+"""The version of typer from which the lines of an epilogue stay lines."""
 
 
 class PlainHelp(TyperCommand):
@@ -40,6 +46,15 @@ class PlainHelp(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         """Return the options and arguments, each with what a person types for it."""
         return in_plain_words(super().get_params(ctx), ctx)
+
+
+def line_by_line(examples: str) -> str:
+    """Return an epilogue so that its lines are shown as they are, whichever version shows it.
+
+    Earlier versions of typer join lines, and show an empty line as the end of one.
+    """
+    version = tuple(int(part) for part in re.findall(r"[0-9]+", typer.__version__)[:3])
+    return examples if version >= KEEPS_LINES else examples.replace("\n", "\n\n")
 
 
 def in_plain_words(params: list[Any], ctx: Any) -> list[Any]:
@@ -84,6 +99,8 @@ def usage_in_words(error: Any) -> str:
     if param is None:
         return message[:1].lower() + message[1:]
     name = next((n for n in getattr(param, "opts", ()) if n.startswith("--")), param.name)
+    if message.startswith("Missing argument"):
+        return f"missing argument {name!r}."
     said = " ".join(str(getattr(error, "message", "") or message).split())
     if found := NOT_ONE_OF.search(said):
         known = re.findall(r"'([^']*)'", found["known"])
