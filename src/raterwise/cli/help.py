@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from typing import Any
 
 import typer
@@ -33,11 +34,11 @@ BY_TYPE = {
 }
 NOT_ONE_OF = re.compile(r"'(?P<got>.*)' is not one of (?P<known>.*?)\.?$")
 NUMBERS = (
-    ("valid integer", "a whole number"),
-    *((words, "a number") for words in ("valid number", "valid float")),  # by typer's version
+    ("valid int", "a whole number"),
+    *dict.fromkeys(("valid number", "valid float"), "a number").items(),
 )
-KEEPS_LINES = (0, 27, 1)
-"""The version of typer from which the lines of an epilogue stay lines."""
+"""How versions of typer say that it is no number."""
+TYPER = tuple(int(part) for part in re.findall(r"[0-9]+", typer.__version__)[:3])
 
 
 class PlainHelp(TyperCommand):
@@ -53,8 +54,7 @@ def line_by_line(examples: str) -> str:
 
     Earlier versions of typer join lines, and show an empty line as the end of one.
     """
-    version = tuple(int(part) for part in re.findall(r"[0-9]+", typer.__version__)[:3])
-    return examples if version >= KEEPS_LINES else examples.replace("\n", "\n\n")
+    return examples if TYPER >= (0, 27, 1) else examples.replace("\n", "\n\n")
 
 
 def in_plain_words(params: list[Any], ctx: Any) -> list[Any]:
@@ -64,6 +64,9 @@ def in_plain_words(params: list[Any], ctx: Any) -> list[Any]:
         if param.param_type_name == "argument":  # whose own name is shown before it
             if hasattr(param, "display_type_rich"):
                 param.display_type_rich = lambda ctx, word=word: word
+            elif TYPER >= (0, 27):  # and below 0.29
+                param.type = copy(param.type)
+                param.type.get_metavar = lambda param, ctx, word=word: word
         elif param.metavar is None:
             param.metavar = word
     return params
@@ -76,9 +79,12 @@ def _word(param: Any, ctx: Any) -> str:
         return ""
     if name.endswith("_column"):
         return "COLUMN"
-    # Older versions of typer have no such method, and words of their own that are plain enough.
     show = getattr(param, "display_type", None)
-    shown = str(show(ctx) if show is not None else param.type.name).strip("<>")
+    if show is None:  # before typer 0.29
+        choices = [str(getattr(c, "value", c)) for c in getattr(param.type, "choices", ())]
+        shown = "|".join(choices) or param.type.name
+    else:
+        shown = str(show(ctx)).strip("<>")
     shown = re.sub(r"^list\[(.*)\]$", r"\1", shown)
     if name in BY_NAME and "|" not in shown:
         return BY_NAME[name]
