@@ -21,6 +21,15 @@ def _folder_of_the_reader(request: pytest.FixtureRequest) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _peer_of_the_page(request: pytest.FixtureRequest) -> None:
+    """Pass over the page on MONAI where the one that is installed lacks what the page compares."""
+    if isinstance(request.node, pytest.DoctestItem) and request.node.path.name == "monai.md":
+        metrics = pytest.importorskip("monai.metrics")
+        if not hasattr(metrics, "CalibrationErrorMetric"):
+            pytest.skip("MONAI has CalibrationErrorMetric from 1.6 on")
+
+
+@pytest.fixture(autouse=True)
 def _no_open_figures() -> Iterator[None]:
     """Close what was drawn: matplotlib warns of more than twenty open figures."""
     yield

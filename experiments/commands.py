@@ -23,6 +23,7 @@ from experiments.options import (
 )
 from raterwise.arrays import choose
 from raterwise.cli.app import OneLineErrors
+from raterwise.cli.help import line_by_line
 from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_folder
 from raterwise.errors import InvalidInputError
@@ -61,7 +62,7 @@ app = typer.Typer(
 )
 
 
-@app.callback(epilog=EXAMPLES)
+@app.callback(epilog=line_by_line(EXAMPLES))
 def experiments() -> None:
     """Repeat the papers' experiments, with intervals.
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.cli import app
 
@@ -91,43 +90,6 @@ def test_every_metric_says_what_it_cannot_tell(name: str) -> None:
     words = tomllib.loads((ROOT / "tools/metric_words.toml").read_text(encoding="utf-8"))
     assert words.keys() - CATALOG.keys() == set()
     assert CATALOG[name].cannot_tell or words[name]["pitfall"]
-
-
-def test_the_conda_recipe_asks_for_what_the_package_needs() -> None:
-    """Version, Python and requirements are those of pyproject.toml and the package."""
-    recipe = (ROOT / "packaging/conda/recipe.yaml").read_text(encoding="utf-8")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    needed = {re.sub(r"(?=[<>=])", " ", wanted, count=1) for wanted in project["dependencies"]}
-    needed.add(f"python {project['requires-python']}")
-    asked = set(re.findall(r"^ +- (.+)$", recipe.partition("  run:\n")[2], flags=re.MULTILINE))
-    assert needed - asked == set()
-    assert f'version: "{rw.__version__}"' in recipe
-
-
-def test_the_citation_is_of_this_version() -> None:
-    """CITATION.cff names the version of the package, and four papers."""
-    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\nversion: {rw.__version__}\n" in text
-    assert len(re.findall(r"^  - type:", text, flags=re.MULTILINE)) == 4
-
-
-def test_the_dockerfile_copies_what_is_there() -> None:
-    """What it copies is in the repository, and .dockerignore lets it through."""
-    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
-    copied = [w for line in lines if line.startswith("COPY") and "--from" not in line
-              for w in line.split()[1:-1]]  # fmt: skip
-    let_through = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    assert copied and [name for name in copied if not (ROOT / name).exists()] == []
-    assert [name for name in copied if f"!{name}" not in let_through] == []
-
-
-def test_the_workflow_calls_make() -> None:
-    """Every target that GitHub and continuous integration call is in the Makefile."""
-    files = (".github/workflows/checks.yml", ".ci/run")
-    text = "\n".join((ROOT / name).read_text(encoding="utf-8") for name in files)
-    called = set(re.findall(r"\bmake ([a-z-]+)", text))
-    made = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M)
-    assert {"test", "test-lowest", "docs", "check-site", "check-dist"} <= called <= set(made)
 
 
 def test_the_commands_of_the_five_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "experiments", *arguments],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
-        env={**os.environ, "COLUMNS": "100"},
+        env={**os.environ, "COLUMNS": "120"},
     )  # fmt: skip
 
 

@@ -28,7 +28,8 @@ def test_help_shows_what_a_person_types(command: str) -> None:
     """No <bool>, <str> or list[Path]; two examples or more; options in groups."""
     code, said = run(f"{command} --help")
     assert code == 0
-    assert not re.search(r"<\w+>|list\[|<.*\|.*>|range>", said), said
+    assert not re.search(r"<\w+>|list\[|<.*\|.*>|range>| choice  ", said), said
+    assert ("--unit" in said) == ("cases|raters|both" in said)
     examples = said.partition("Examples")[2]
     assert len(re.findall(r"^ *raterwise", examples, re.MULTILINE)) >= 2
     assert said.count("╭─") >= {"demo": 1, "report": 2}.get(command, 3)

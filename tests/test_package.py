@@ -89,7 +89,9 @@ HEAVY = [
 
 def run_python(code: str) -> str:
     """Run code in a fresh interpreter, as a user's first line would, and return what it prints."""
-    command = [sys.executable, "-W", "error", "-c", code]
+    # An older typer says of its own imports that a newer click will not have them.
+    warned = ["-W", "error", "-W", "ignore::DeprecationWarning:typer"]
+    command = [sys.executable, *warned, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

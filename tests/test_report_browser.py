@@ -15,6 +15,7 @@ import shutil
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -162,13 +163,15 @@ def test_the_whole_bundle_draws_as_well(
     """Where it is not known what vl-convert carries, the page has all of it and draws the same."""
     view(browser, folder / "two.html")
     known = re.sub(r"clip\d+", "clip", drawing(browser, "roc-chart"))
+    in_parts = version("vl-convert-python").startswith(tuple(f"{v}." for v in page.CARRIED))
     monkeypatch.setattr(page, "CARRIED", {})
     page.chart_library.cache_clear()
     reports.two_classes().to_html(folder / "whole.html")
     page.chart_library.cache_clear()
     view(browser, folder / "whole.html")
     assert browser.get_log("browser") == []
-    assert (folder / "whole.html").stat().st_size > (folder / "two.html").stat().st_size + 200_000
+    more = (folder / "whole.html").stat().st_size - (folder / "two.html").stat().st_size
+    assert more > 200_000 if in_parts else more == 0
     assert re.sub(r"clip\d+", "clip", drawing(browser, "roc-chart")) == known
 
 

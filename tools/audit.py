@@ -33,10 +33,12 @@ NOT_DECLARED = "not declared"
 # What packages say that give no SPDX expression. "BSD" without a number was looked up.
 SPDX = {
     "MIT License": "MIT",
+    "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Apache Software License": "Apache-2.0",
     "Apache License 2.0": "Apache-2.0",
     "ISC License (ISCL)": "ISC",
     "Python Software Foundation License": "PSF-2.0",
+    "3-clause BSD": "BSD-3-Clause",
     "BSD": "BSD-3-Clause",
     "BSD License": "BSD-3-Clause",
 }

@@ -25,7 +25,7 @@ from raterwise.cli.compare import compare
 from raterwise.cli.demo import EXAMPLES as DEMO_EXAMPLES
 from raterwise.cli.demo import demo
 from raterwise.cli.evaluate import EXAMPLES, evaluate
-from raterwise.cli.help import PlainHelp, in_plain_words, usage_in_words
+from raterwise.cli.help import PlainHelp, in_plain_words, line_by_line, usage_in_words
 from raterwise.cli.merge import EXAMPLES as MERGE_EXAMPLES
 from raterwise.cli.merge import merge
 from raterwise.cli.plan import EXAMPLES as PLAN_EXAMPLES
@@ -111,17 +111,20 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(cls=PlainHelp, epilog=EXAMPLES)(evaluate)
-app.command(cls=PlainHelp, epilog=COMPARE_EXAMPLES)(compare)
-app.command(cls=PlainHelp, epilog=REPORT_EXAMPLES)(report)
-app.command(cls=PlainHelp, epilog=CALIBRATE_EXAMPLES)(calibrate)
-app.command(cls=PlainHelp, epilog=WORKLIST_EXAMPLES)(worklist)
-app.command(cls=PlainHelp, epilog=STABILITY_EXAMPLES)(stability)
-app.command(cls=PlainHelp, epilog=PLAN_EXAMPLES)(plan)
-app.command(cls=PlainHelp, epilog=SEGMENT_EXAMPLES)(segment)
-app.command(cls=PlainHelp, epilog=AGREEMENT_EXAMPLES)(agreement)
-app.command(cls=PlainHelp, epilog=MERGE_EXAMPLES)(merge)
-app.command(cls=PlainHelp, epilog=DEMO_EXAMPLES)(demo)
+for command, examples in (
+    (evaluate, EXAMPLES),
+    (compare, COMPARE_EXAMPLES),
+    (report, REPORT_EXAMPLES),
+    (calibrate, CALIBRATE_EXAMPLES),
+    (worklist, WORKLIST_EXAMPLES),
+    (stability, STABILITY_EXAMPLES),
+    (plan, PLAN_EXAMPLES),
+    (segment, SEGMENT_EXAMPLES),
+    (agreement, AGREEMENT_EXAMPLES),
+    (merge, MERGE_EXAMPLES),
+    (demo, DEMO_EXAMPLES),
+):
+    app.command(cls=PlainHelp, epilog=line_by_line(examples))(command)
 
 
 def _print_version(wanted: bool) -> None:

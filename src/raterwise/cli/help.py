@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from typing import Any
 
+import typer
 from typer.core import TyperCommand
 
 from raterwise.rules import did_you_mean
@@ -31,7 +33,12 @@ BY_TYPE = {
     **dict.fromkeys(("bool", "boolean"), ""),
 }
 NOT_ONE_OF = re.compile(r"'(?P<got>.*)' is not one of (?P<known>.*?)\.?$")
-NUMBERS = (("valid integer", "a whole number"), ("valid number", "a number"))
+NUMBERS = (
+    ("valid int", "a whole number"),
+    *dict.fromkeys(("valid number", "valid float"), "a number").items(),
+)
+"""How versions of typer say that it is no number."""
+TYPER = tuple(int(part) for part in re.findall(r"[0-9]+", typer.__version__)[:3])
 
 
 class PlainHelp(TyperCommand):
@@ -42,6 +49,14 @@ class PlainHelp(TyperCommand):
         return in_plain_words(super().get_params(ctx), ctx)
 
 
+def line_by_line(examples: str) -> str:
+    """Return an epilogue so that its lines are shown as they are, whichever version shows it.
+
+    Earlier versions of typer join lines, and show an empty line as the end of one.
+    """
+    return examples if TYPER >= (0, 27, 1) else examples.replace("\n", "\n\n")
+
+
 def in_plain_words(params: list[Any], ctx: Any) -> list[Any]:
     """Return options and arguments, each with what a person types for it."""
     for param in params:
@@ -49,6 +64,9 @@ def in_plain_words(params: list[Any], ctx: Any) -> list[Any]:
         if param.param_type_name == "argument":  # whose own name is shown before it
             if hasattr(param, "display_type_rich"):
                 param.display_type_rich = lambda ctx, word=word: word
+            elif TYPER >= (0, 27):  # and below 0.29
+                param.type = copy(param.type)
+                param.type.get_metavar = lambda param, ctx, word=word: word
         elif param.metavar is None:
             param.metavar = word
     return params
@@ -61,9 +79,12 @@ def _word(param: Any, ctx: Any) -> str:
         return ""
     if name.endswith("_column"):
         return "COLUMN"
-    # Older versions of typer have no such method, and words of their own that are plain enough.
     show = getattr(param, "display_type", None)
-    shown = str(show(ctx) if show is not None else param.type.name).strip("<>")
+    if show is None:  # before typer 0.29
+        choices = [str(getattr(c, "value", c)) for c in getattr(param.type, "choices", ())]
+        shown = "|".join(choices) or param.type.name
+    else:
+        shown = str(show(ctx)).strip("<>")
     shown = re.sub(r"^list\[(.*)\]$", r"\1", shown)
     if name in BY_NAME and "|" not in shown:
         return BY_NAME[name]
@@ -84,6 +105,8 @@ def usage_in_words(error: Any) -> str:
     if param is None:
         return message[:1].lower() + message[1:]
     name = next((n for n in getattr(param, "opts", ()) if n.startswith("--")), param.name)
+    if message.startswith("Missing argument"):
+        return f"missing argument {name!r}."
     said = " ".join(str(getattr(error, "message", "") or message).split())
     if found := NOT_ONE_OF.search(said):
         known = re.findall(r"'([^']*)'", found["known"])

@@ -60,7 +60,7 @@ def read_svhn(
     try:
         # Numbers only: nothing of MATLAB's objects, functions or structures is made.
         arrays = loadmat(file, variable_names=("X", "y"), chars_as_strings=False)
-    except (MatReadError, ValueError, TypeError, NotImplementedError, OSError) as error:
+    except (MatReadError, LookupError, ValueError, TypeError, RuntimeError, OSError) as error:
         raise InvalidInputError(f"{file}: must be a MATLAB file of version 5; {error}") from error
     if missing := [name for name in ("X", "y") if name not in arrays]:
         raise InvalidInputError(f"{file}: must hold X and y; {', '.join(missing)} missing")

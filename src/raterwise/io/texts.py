@@ -86,7 +86,21 @@ def cleaned(column: Any) -> Any:
     text = pc.utf8_trim_whitespace(column)
     if not pc.all(pc.string_is_ascii(text)).as_py():
         text = pc.utf8_trim_whitespace(pc.utf8_trim(text, characters=INVISIBLE))
-        text = pc.utf8_normalize(text, form="NFC")
+        text = _composed(text)
     if pc.any(pc.starts_with(text, "'")).as_py():  # as we write what looks like a formula
         text = pc.replace_substring_regex(text, QUOTED_FORMULA, r"\1")
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, text.type), text)
+
+
+def _composed(text: Any) -> Any:
+    """Return text in the form NFC: ö is one letter, not o and a mark.
+
+    Not by Arrow's `utf8_normalize`, which takes letters apart instead in many versions (18 to 23).
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    values = pc.unique(text)
+    composed = [v and unicodedata.normalize("NFC", v) for v in values.to_pylist()]
+    found = pa.array(composed, text.type)
+    return text if found.equals(values) else pc.take(found, pc.index_in(text, values))

@@ -60,7 +60,7 @@ def page(title: str, subtitle: str, sections: Sequence[Html | None], found: Char
 
 
 NPM = "https://cdn.jsdelivr.net/npm"
-CARRIED = {"1.9": ("6.2.0", "2.0.0")}
+CARRIED = {"1.8": ("6.1.2", "2.0.0"), "1.9": ("6.2.0", "2.0.0")}
 """The versions of vega and vega-interpreter that each version of vl-convert carries."""
 
 
