@@ -49,7 +49,7 @@ def commands(page: Path) -> Iterator[tuple[str, str]]:
         text = block.replace("\\\n", " ")
         for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
             line, _, shown = part.partition("\n")
-            yield re.sub(r"\s+#.*$", "", " ".join(line.split())), shown.strip()
+            yield re.sub(r"^\.venv/bin/|\s+#.*$", "", " ".join(line.split())), shown.strip()
 
 
 # The five minutes are walked in tests/test_docs.py, on the tables of the demonstration.

@@ -131,15 +131,16 @@ def test_the_workflow_calls_make() -> None:
 
 
 def test_the_commands_of_the_five_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command of the page runs as it is printed, on the tables that the page speaks of."""
+    """Every command of the page runs as it is printed, and prints what is shown below it."""
     page = (ROOT / "docs/start/five_minutes.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^\$ raterwise ((?:.*\\\n)*.*)$", page, flags=re.MULTILINE)
-    assert len(commands) == 1
+    parts = re.findall(r"^\$ raterwise ((?:.*\\\n)*.*\n)((?:[^$`].*\n)*)", page, flags=re.MULTILINE)
+    assert len(parts) == 1
     monkeypatch.chdir(tmp_path)
     (written,) = re.findall(r'^\$ python -c "(.*)"$', page, flags=re.MULTILINE)
     exec(written, {})
-    for command in commands:
+    for command, shown in parts:
         done = CliRunner().invoke(app, shlex.split(command.replace("\\\n", " ")))
         assert done.exit_code == 0, done.output
+        assert shown and " ".join(shown.split()) in " ".join(done.output.split()), done.output
     assert json.loads((tmp_path / "results.json").read_text())["schema_version"]
     assert "Over-confident" in (tmp_path / "report.html").read_text(encoding="utf-8")
