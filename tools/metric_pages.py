@@ -72,7 +72,7 @@ def section(row: Metric) -> list[str]:
     if "formula" in words:
         lines += ["$$", words["formula"], "$$", ""]
     if "where" in words:
-        lines += [f"Here {words['where']}.", ""]
+        lines += [f"Here: {words['where']}.", ""]
     facts = {
         "Name": f"`{row.name}`",
         "Range": words.get("range", interval(row.bounds)),

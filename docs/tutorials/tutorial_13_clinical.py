@@ -45,15 +45,14 @@ left.set(xlabel="predicted", ylabel="readings that say suspicious")
 right.plot(decisions.thresholds, decisions.net_benefit, label="the model")
 right.plot(decisions.thresholds, decisions.treat_all, "--", label="every nodule")
 right.axhline(0, color="0.5", linestyle=":", label="none")
-right.set(xlabel="threshold", ylabel="net benefit", ylim=(-0.05, None))
+right.set(xlabel="threshold", ylabel="net benefit", xlim=(0, 0.8), ylim=(-0.05, 0.3))
 right.legend()
 
 # %%
 # At one threshold, chosen beforehand:
 
-at = rw.evaluate(
-    p, labels, ["sensitivity", "specificity", "net_benefit"], threshold=0.2,
-    groups=demo.patients, resamples=200, seed=0,
-)  # fmt: skip
+names = ["sensitivity", "specificity", "net_benefit"]
+settings = {"groups": demo.patients, "resamples": 200, "seed": 0}
+at = rw.evaluate(p, labels, names, threshold=0.2, **settings)
 for e in at.values():
     print(f"{e.name:24s} {e.value:6.3f} [{e.low:.3f}, {e.high:.3f}]")
