@@ -38,7 +38,7 @@ class against the rest and the mean over the classes (`ordered=True`: class k or
 but the lowest). Every label counts once: a case read by four raters of whom three say the class is
 three positives and one negative (`per="case"` makes that three quarters and one quarter of a case).
 A probability of at least `threshold=` (0.5) is a positive test. `metrics="clinical"` asks for all
-of them; "all" has the AUROC of two classes.
+of them; "all" has, of two classes, AUROC, O/E, intercept, slope and ICI.
 """
 WORDS = tomllib.loads((Path(__file__).parent / "metric_words.toml").read_text(encoding="utf-8"))
 
