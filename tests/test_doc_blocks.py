@@ -49,7 +49,7 @@ def commands(page: Path) -> Iterator[tuple[str, str]]:
         text = block.replace("\\\n", " ")
         for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
             line, _, shown = part.partition("\n")
-            yield re.sub(r"\s+#.*$", "", " ".join(line.split())), shown.strip()
+            yield re.sub(r"^\.venv/bin/|\s+#.*$", "", " ".join(line.split())), shown.strip()
 
 
 # The five minutes are walked in tests/test_docs.py, on the tables of the demonstration.
@@ -115,15 +115,19 @@ def check_make(line: str, shown: str) -> None:
 
 
 def check_python(line: str, shown: str) -> None:
-    """An experiment has the options that it is shown with; a script is there, and runs."""
-    words = shlex.split(line)[1:]
+    """An experiment or a benchmark has the options that it is shown with; a script runs."""
+    words = [word for word in shlex.split(line)[1:] if word != "-P"]
     if words[:2] == ["-m", "experiments"]:
         command = get_command(experiments).commands[words[2]]  # type: ignore[attr-defined]
         taken = {name for option in command.params for name in option.opts}
         assert options_of(words) - taken == set(), line
         return
     script = next(path for path in (ROOT / words[0], Path(words[0])) if path.is_file())
-    if script.parent.name != "tools":
+    if script.parent.name == "benchmarks":
+        shared = script.with_name("resumed.py").read_text(encoding="utf-8")
+        known = re.findall(r'"(--[a-z-]+)"', script.read_text(encoding="utf-8") + shared)
+        assert options_of(words) - {*known} == set(), line
+    elif script.parent.name != "tools":
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert not shown
@@ -150,6 +154,26 @@ def test_the_commands_of_a_page(page: Path, here: Path) -> None:
             RUN[program](line, shown)
         if page.parent.name == "challenge" and line.startswith("python"):
             shutil.copytree("scores/sample", "scores/other")  # a second team, as the README has
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_sentence_names_is_there(page: Path) -> None:
+    """A command in a sentence has its options; files, targets of make and names of `rw` exist."""
+    known = get_command(app).commands  # type: ignore[attr-defined]
+    prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for said in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", prose):
+        words = said.split()
+        if words[0] == "raterwise" and len(words) > 1 and words[1].islower() and words[1][0] != "-":
+            taken = {name for option in known[words[1]].params for name in option.opts} | {"--help"}
+            assert options_of(words) - taken == set(), said
+        if words[0] == "make" and len(words) > 1:
+            check_make(said, "")
+        for name in re.findall(r"^rw\.(\w+)", said):
+            assert hasattr(rw, name), said
+        for path in re.findall(
+            r"^(?:python (?:-P )?)?((?:benchmarks|tools|tests)/[\w/]+\.\w+)", said
+        ):
+            assert (ROOT / path).exists(), said
 
 
 def test_an_option_that_is_not_there_is_found(here: Path) -> None:

@@ -84,6 +84,21 @@ def test_links_between_files_lead_somewhere(page: str) -> None:
     assert [link for link in kept if not (ROOT / page).parent.joinpath(link).exists()] == []
 
 
+def test_the_headlines_of_reports_are_those_of_the_pages() -> None:
+    """What the page of the verdict and the first five minutes call a headline is one."""
+    files = (ROOT / "src/raterwise").glob("*/*.py")
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files).lower()
+    page = (ROOT / "docs/verdict.md").read_text(encoding="utf-8").partition("## ")[0]
+    heads = [h for h in re.findall(r"^\| (.*?) \|", page, flags=re.M) if h[0] not in "-h"]
+    named = [name.strip() for head in heads for name in head.split(",") if "“" not in name]
+    assert len(named) > 5 and [n for n in named if n.lower().strip("… ") not in code] == []
+    first = (ROOT / "docs/start/five_minutes.md").read_text(encoding="utf-8")
+    (decisions,) = re.findall(r"\| what the report says \|.*?\n\n", first, flags=re.S)
+    cells = re.findall(r"^\| (.*?) \|", decisions, flags=re.M)[2:5]
+    told = [name.strip() for cell in cells for name in cell.split(",") if "“" not in name]
+    assert len(told) == 5 and set(told) <= set(named)
+
+
 @pytest.mark.parametrize("name", CATALOG)
 def test_every_metric_says_what_it_cannot_tell(name: str) -> None:
     """In its catalog row or in metric_words.toml, which speaks of no metric that is not there."""
@@ -93,15 +108,16 @@ def test_every_metric_says_what_it_cannot_tell(name: str) -> None:
 
 
 def test_the_commands_of_the_five_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command of the page runs as it is printed, on the tables that the page speaks of."""
+    """Every command of the page runs as it is printed, and prints what is shown below it."""
     page = (ROOT / "docs/start/five_minutes.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^\$ raterwise ((?:.*\\\n)*.*)$", page, flags=re.MULTILINE)
-    assert len(commands) == 1
+    parts = re.findall(r"^\$ raterwise ((?:.*\\\n)*.*\n)((?:[^$`].*\n)*)", page, flags=re.MULTILINE)
+    assert len(parts) == 1
     monkeypatch.chdir(tmp_path)
     (written,) = re.findall(r'^\$ python -c "(.*)"$', page, flags=re.MULTILINE)
     exec(written, {})
-    for command in commands:
+    for command, shown in parts:
         done = CliRunner().invoke(app, shlex.split(command.replace("\\\n", " ")))
         assert done.exit_code == 0, done.output
+        assert shown and " ".join(shown.split()) in " ".join(done.output.split()), done.output
     assert json.loads((tmp_path / "results.json").read_text())["schema_version"]
     assert "Over-confident" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -5,6 +5,7 @@ python tools/make_metric_docs.py [--check]
 
 import argparse
 import sys
+import tomllib
 from pathlib import Path
 
 from raterwise.catalog import CATALOG
@@ -13,33 +14,33 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
 INTRODUCTION = """\
 # Metrics
 
-Every metric of `raterwise evaluate` and `rw.evaluate`, from `src/raterwise/catalog/`.
-*Raters* is how many labels a case needs. *Interval* is how the interval is made: *inversion* of a
-test for errors that cannot be negative; otherwise the error is that of leaving out one patient or
-case at a time, and the shape is that of a *proportion*, a *loss*, a *separation* of right from
-wrong cases, a *difference* of two proportions, a *ratio*, or *Student's*; a metric that jumps from
-case to case has a *bootstrap* interval (see [coverage](coverage.md)).
+Every metric of `raterwise evaluate` and `rw.evaluate`, family by family. On the site each family
+has a page with the formulas, the ranges, the pitfalls and a picture of what moves the numbers;
+[Which metric should I report?](start/which_metric.md) goes the other way, from the question.
 
-The clinical metrics look for a class: class 1 of two, the one that `positive=` names, or each class
-against the rest and the mean over the classes (`ordered=True`: class k or higher, for every k but
-the lowest). A case of which the fraction μ of the raters say the class is a positive of mass μ and
-a negative of mass 1 - μ. A probability of at least `threshold=` (0.5) is a positive test.
-`metrics="clinical"` asks for all of them; "all" has the AUROC of two classes.
-LH, RECE, MR and CCC are [the four papers](citing.md) behind it.
-
-This page is made by `python tools/make_metric_docs.py`. On the site each family has a page with
-formulas and with what each metric cannot tell.
-"""
-
-# Sphinx reads this, and makes the families' pages when it builds the site.
-FAMILIES = """
 ```{toctree}
-:hidden:
 :glob:
+:maxdepth: 1
 
 metrics/*
 ```
+
+**How to read the tables.** *Raters* is how many labels a case needs. *Interval* is how the interval
+is made: *inversion* of a test for errors that cannot be negative; otherwise the error is that of
+leaving out one patient or case at a time, and the shape is that of a *proportion*, a *loss* (a
+*signed loss* may be below 0), a *separation* of right from wrong cases, a *difference* of two
+proportions, a *ratio*, or *Student's*; a metric that jumps from case to case has a *bootstrap*
+interval (see [coverage](coverage.md)). LH, RECE, MR and CCC are [the four papers](citing.md) behind
+it.
+
+**The clinical metrics** look for a class: class 1 of two, the one that `positive=` names, or each
+class against the rest and the mean over the classes (`ordered=True`: class k or higher, for every k
+but the lowest). Every label counts once: a case read by four raters of whom three say the class is
+three positives and one negative (`per="case"` makes that three quarters and one quarter of a case).
+A probability of at least `threshold=` (0.5) is a positive test. `metrics="clinical"` asks for all
+of them; "all" has, of two classes, AUROC, O/E, intercept, slope and ICI.
 """
+WORDS = tomllib.loads((Path(__file__).parent / "metric_words.toml").read_text(encoding="utf-8"))
 
 
 def page() -> str:
@@ -54,8 +55,12 @@ def page() -> str:
         ]
         for row in CATALOG.values():
             if row.group == group:
-                better = "" if row.direction == "none" else row.direction
-                shown = {"student": "Student's", "resampled": "bootstrap"}
+                better = WORDS[row.name].get("better", row.direction.replace("none", ""))
+                shown = {
+                    "student": "Student's",
+                    "resampled": "bootstrap",
+                    "signed_loss": "signed loss",
+                }
                 interval = "inversion" if row.error else shown.get(row.shape, row.shape)
                 title = "" if row.title.lower() == row.name else f"**{row.title}.** "
                 lines.append(
@@ -63,16 +68,7 @@ def page() -> str:
                     f"| {interval} | {row.reference} |"
                 )
         lines.append("")
-        silent = [row for row in CATALOG.values() if row.group == group and row.cannot_tell]
-        if silent:
-            lines += ["What they cannot tell:\n"]
-            lines += [f"- `{row.name}`: {_begun_small(row.cannot_tell)}" for row in silent]
-            lines.append("")
-    return "\n".join(lines) + FAMILIES
-
-
-def _begun_small(sentence: str) -> str:
-    return sentence[0].lower() + sentence[1:]
+    return "\n".join(lines)
 
 
 def main() -> int:

@@ -14,10 +14,13 @@ from raterwise.metric import Metric
 
 WORDS = tomllib.loads((Path(__file__).parent / "metric_words.toml").read_text(encoding="utf-8"))
 SYMBOLS = """
-$N$ cases; $n_i$ raters of case $i$, of whom $n_{ik}$ chose class $k$; $\\mu_{ik}=n_{ik}/n_i$;
-$p_{ik}$ the predicted probability; $c_i$ the largest of them and $a_i$ the share of the raters who
-chose that class. Bin $m$ holds the share $b_m/N$ of the labels, with the mean confidence $C_m$ and
-the mean agreement $A_m$. LH, RECE, MR and CCC are [the four papers](../citing.md).
+In the formulas: $N$ cases; $n_i$ raters of case $i$, of whom $n_{ik}$ chose class $k$, the share
+$\\mu_{ik}=n_{ik}/n_i$; $p_{ik}$ the predicted probability; $c_i$ the largest of them, and $a_i$ the
+share of the raters who chose that class. LH, RECE, MR and CCC are [the four papers](../citing.md).
+"""
+BINS = """
+Bin $m$ holds the share $b_m/N$ of the labels, with the mean confidence $C_m$ and the mean agreement
+$A_m$; a label counts once, so a case counts as often as it has raters (`per="case"`: once).
 """
 TUTORIALS = {
     "Proper scores": "tutorial_01_evaluate",
@@ -25,8 +28,12 @@ TUTORIALS = {
     "Calibration": "tutorial_03_small_test_sets",
     "Disagreement": "tutorial_05_second_opinions",
     "Ranking": "tutorial_12_out_of_distribution",
+    "Clinical": "tutorial_13_clinical",
     "Rater agreement": "tutorial_02_several_raters",
 }
+
+
+NEITHER = "neither: it describes the data"
 
 
 def pages(folder: Path) -> dict[str, str]:
@@ -43,14 +50,14 @@ def slug(group: str) -> str:
 def page(group: str, folder: Path) -> str:
     """Return the page of a family: a table of its metrics, what moves them, then each of them."""
     rows = [row for row in CATALOG.values() if row.group == group]
-    lines = [f"# {group}", SYMBOLS, "| metric | answers | better | raters |", "| --- " * 4 + "|"]
+    lines = [f"# {group}", SYMBOLS, *([BINS] if group == "Calibration" else [])]
+    lines += ["| metric | answers | better | raters |", "| --- " * 4 + "|"]
     for row in rows:
-        better = "" if row.direction == "none" else row.direction
+        better = WORDS.get(row.name, {}).get("better", row.direction.replace("none", ""))
         link = f"[{row.title}](#{row.name})"
         lines.append(f"| {link} | {row.meaning} | {better} | {row.least_raters} |")
-    tutorial = TUTORIALS.get(group)
-    if tutorial:
-        lines += ["", f"Tutorial: [how these are used](../gallery_of_tutorials/{tutorial})."]
+    tutorial = f"../gallery_of_tutorials/{TUTORIALS[group]}"
+    lines += ["", f"Tutorial: [how these are used]({tutorial})."]
     words = metric_pictures.draw(slug(group), folder)
     lines += ["", "## What moves them", "", f"![{words}]({slug(group)}.png)", "", words]
     for row in rows:
@@ -64,13 +71,15 @@ def section(row: Metric) -> list[str]:
     lines = [f"({row.name})=", f"## {row.title}", "", row.meaning, ""]
     if "formula" in words:
         lines += ["$$", words["formula"], "$$", ""]
+    if "where" in words:
+        lines += [f"Here: {words['where']}.", ""]
     facts = {
         "Name": f"`{row.name}`",
-        "Range": interval(row.bounds),
-        "Better": {"none": "neither: it describes the data"}.get(row.direction, row.direction),
+        "Range": words.get("range", interval(row.bounds)),
+        "Better": words.get("better", row.direction.replace("none", NEITHER)),
         "Raters per case": f"{row.least_raters} or more",
         "Options": ", ".join(f"`{k}={v!r}`" for k, v in row.options.items()),
-        "Cannot tell": row.cannot_tell or words.get("pitfall", ""),
+        "Pitfalls": pitfalls(row),
         "Reference": row.reference,
         "Function": api(row.name),
     }
@@ -78,6 +87,13 @@ def section(row: Metric) -> list[str]:
         if text:
             lines += [name, f": {text}", ""]
     return lines
+
+
+def pitfalls(row: Metric) -> str:
+    """Return what to beware of: the catalog says what a metric cannot tell, the words the rest."""
+    if row.cannot_tell:
+        return f"It cannot tell {row.cannot_tell[0].lower()}{row.cannot_tell[1:]}"
+    return str(WORDS[row.name]["pitfall"])
 
 
 def interval(bounds: tuple[float, float]) -> str:

@@ -17,6 +17,7 @@ import raterwise as rw
 
 STYLES = {"ece": "-", "robust_ece": "--", "classwise_ece": "-", "smooth_ece": ":"}
 SIZE, DPI = (8.0, 3.1), 110
+SHARPENED = "too unsure  <  1  <  too sure"
 COLOURS = ("#1f5fa8", "#c8501e", "#2f7f4f", "#7a4a9c")
 
 
@@ -63,7 +64,7 @@ def label_histograms(left: Any, right: Any) -> str:
     luck = np.random.default_rng(1).random((len(truth), 1))
     partly = [np.where(luck < share, truth, 1 / 3) for share in shares]
     for ax, x, models, words in (
-        (left, powers, [sharpened(truth, a) for a in powers], "sharpened: 1 is calibrated"),
+        (left, powers, [sharpened(truth, a) for a in powers], SHARPENED),
         (right, shares, partly, "share of the cases that the model knows"),
     ):
         parts = [
@@ -119,7 +120,7 @@ def calibration(left: Any, right: Any) -> str:
         drawn = [[metric(*simulated(n, 1, seed)) for seed in range(8)] for n in sizes]
         right.plot(sizes, np.mean(drawn, axis=1), "o-", color=colour, label=name)
     left.axvline(1, color="0.5", linestyle=":")
-    left.set(xlabel="sharpened: 1 is calibrated", ylabel="value", ylim=(0, None))
+    left.set(xlabel=SHARPENED, ylabel="value", ylim=(0, None))
     right.set(xscale="log", xlabel="cases of a calibrated model, one rater", ylim=(0, None))
     right.legend()
     return (
@@ -147,7 +148,7 @@ def ranking(left: Any, right: Any) -> str:
         )
         right.plot(powers, [metric(sharpened(truth, a), labels) for a in powers], color=colour)
     left.set(xlabel="share of noise in the confidence", ylabel="value", ylim=(0, 1))
-    right.set(xlabel="sharpened: 1 is calibrated", ylim=(0, 1))
+    right.set(xlabel=SHARPENED, ylim=(0, 1))
     left.legend()
     return (
         "Left: the more of the confidence is noise, the lower AUCCC (down to 0.5) and the higher "

@@ -91,18 +91,18 @@ def exchangeability_test(
     others)_k over its cases: d_r. Divided by their number it is `excess`, so that what is shown is
     what is tested. T_r = d_rᵀ V_r⁺ d_r, where V_r is the covariance of d_r under permutation, and
     all raters together have (R-1)/R Σ_r T_r. Adjusted p-values are those of the step-down max-T
-    method [2]_ with all T_r brought to one scale, and at least the p-value of all raters together:
-    nobody stands out of a panel that looks interchangeable. A rater with one patient (or case) to
-    compare cannot be judged (p = 1).
+    method (Westfall & Young) with all T_r brought to one scale, and at least the p-value of all
+    raters together: nobody stands out of a panel that looks interchangeable. A rater with one
+    patient (or case) to compare cannot be judged (p = 1).
 
     One rater who differs from all makes the others differ from the rest, in the other direction
     and by less. `rest_p_value` says whether they still differ when the most deviant is left out.
 
     References
     ----------
-    .. [1] Landis, Heyman & Koch, Average partial association in three-way contingency tables,
-       International Statistical Review 46 (1978), https://doi.org/10.2307/1402373.
-    .. [2] Westfall & Young, Resampling-Based Multiple Testing, Wiley 1993.
+    Landis, Heyman & Koch, Average partial association in three-way contingency tables,
+    International Statistical Review 46 (1978), https://doi.org/10.2307/1402373.
+    Westfall & Young, Resampling-Based Multiple Testing, Wiley 1993.
 
     Examples
     --------
