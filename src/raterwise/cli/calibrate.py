@@ -39,8 +39,8 @@ from raterwise.cli.writing import (
 from raterwise.compare import Comparison, compare
 from raterwise.errors import InvalidInputError
 from raterwise.io.outputs import refuse_overwriting
-from raterwise.io.sources import listed
 from raterwise.prevalence import shift_prevalence
+from raterwise.rules import listed
 
 if TYPE_CHECKING:
     from raterwise.calibrators.alpha import AlphaCalibration

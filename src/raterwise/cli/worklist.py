@@ -21,7 +21,8 @@ from raterwise.io.damaged import read_archive
 from raterwise.io.files import write_text_atomically
 from raterwise.io.npz import is_npz
 from raterwise.io.scores import read_numbers
-from raterwise.io.sources import listed, open_table
+from raterwise.io.sources import open_table
+from raterwise.rules import listed
 
 if TYPE_CHECKING:
     from raterwise.beliefs import Belief, EnsembleBelief
