@@ -16,30 +16,22 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from raterwise import __version__
-from raterwise.cli.agreement import EXAMPLES as AGREEMENT_EXAMPLES
-from raterwise.cli.agreement import agreement
-from raterwise.cli.calibrate import EXAMPLES as CALIBRATE_EXAMPLES
-from raterwise.cli.calibrate import calibrate
-from raterwise.cli.compare import EXAMPLES as COMPARE_EXAMPLES
-from raterwise.cli.compare import compare
-from raterwise.cli.demo import EXAMPLES as DEMO_EXAMPLES
-from raterwise.cli.demo import demo
-from raterwise.cli.evaluate import EXAMPLES, evaluate
+from raterwise.cli import (
+    agreement,
+    calibrate,
+    compare,
+    demo,
+    evaluate,
+    merge,
+    plan,
+    report,
+    segment,
+    stability,
+    worklist,
+)
 from raterwise.cli.help import PlainHelp, in_plain_words, usage_in_words
-from raterwise.cli.merge import EXAMPLES as MERGE_EXAMPLES
-from raterwise.cli.merge import merge
-from raterwise.cli.plan import EXAMPLES as PLAN_EXAMPLES
-from raterwise.cli.plan import plan
 from raterwise.cli.reading import NOTES
-from raterwise.cli.report import EXAMPLES as REPORT_EXAMPLES
-from raterwise.cli.report import report
-from raterwise.cli.segment import EXAMPLES as SEGMENT_EXAMPLES
-from raterwise.cli.segment import segment
 from raterwise.cli.spelling import as_options
-from raterwise.cli.stability import EXAMPLES as STABILITY_EXAMPLES
-from raterwise.cli.stability import stability
-from raterwise.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES
-from raterwise.cli.worklist import worklist
 from raterwise.cli.writing import COMMAND_LINE
 from raterwise.errors import RaterwiseError
 
@@ -111,17 +103,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(cls=PlainHelp, epilog=EXAMPLES)(evaluate)
-app.command(cls=PlainHelp, epilog=COMPARE_EXAMPLES)(compare)
-app.command(cls=PlainHelp, epilog=REPORT_EXAMPLES)(report)
-app.command(cls=PlainHelp, epilog=CALIBRATE_EXAMPLES)(calibrate)
-app.command(cls=PlainHelp, epilog=WORKLIST_EXAMPLES)(worklist)
-app.command(cls=PlainHelp, epilog=STABILITY_EXAMPLES)(stability)
-app.command(cls=PlainHelp, epilog=PLAN_EXAMPLES)(plan)
-app.command(cls=PlainHelp, epilog=SEGMENT_EXAMPLES)(segment)
-app.command(cls=PlainHelp, epilog=AGREEMENT_EXAMPLES)(agreement)
-app.command(cls=PlainHelp, epilog=MERGE_EXAMPLES)(merge)
-app.command(cls=PlainHelp, epilog=DEMO_EXAMPLES)(demo)
+for module in (
+    *(evaluate, compare, report, calibrate, worklist, stability, plan, segment),
+    *(agreement, merge, demo),
+):
+    name = module.__name__.rpartition(".")[2]
+    app.command(cls=PlainHelp, epilog=module.EXAMPLES)(getattr(module, name))
 
 
 def _print_version(wanted: bool) -> None:
