@@ -103,7 +103,12 @@ def agreement(
     empty cell is no rating; raters need not have rated every case.
     """
     files.check((ratings,))
-    asked = {"resamples": resamples, "level": level, "seed": seed, "unit": unit.value}
+    asked: dict[str, Any] = {
+        "resamples": resamples,
+        "level": level,
+        "seed": seed,
+        "unit": unit.value,
+    }
     Settings(**asked)  # which says at once what cannot be
     with files.progress() as report:
         report(f"reading {ratings.name}", 0.0)

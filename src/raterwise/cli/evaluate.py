@@ -104,7 +104,7 @@ def evaluate(
     _check_metrics_by_level(subgroup_metrics)
     how: dict[str, Any] = {"metrics": metrics, **asked.told, **drawn.told, **in_use.told}
     how |= {"subgroup_metrics": subgroup_metrics}
-    unread = {"samples": samples, "member": member}
+    unread: dict[str, Any] = {"samples": samples, "member": member}
     if multilabel:
         unread |= {"confidence_column": confidence_column, "outside": outside}
         _refuse(unread, "findings have")
@@ -130,7 +130,7 @@ def evaluate(
                 predictions, columns, report, outside=elsewhere, subgroups=subgroup_column,
                 on_unrated=tables.on_unrated.value, **how,
             )  # fmt: skip
-            inputs = matching_files([predictions])
+            inputs = tuple(matching_files([predictions]))
         else:
             report(f"reading {predictions.name}", 0.0)
             used = (*(subgroup_column or ()), confidence_column or "")

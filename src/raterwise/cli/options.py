@@ -82,7 +82,9 @@ Quiet = Annotated[bool, in_panel(OUTPUT, "Print no table.", "--quiet", "-q")]
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of its arguments that are groups, after its own."""
     parameters = inspect.signature(command, eval_str=True).parameters
-    groups = {name: p.annotation for name, p in parameters.items() if is_dataclass(p.annotation)}
+    groups: dict[str, Any] = {
+        name: p.annotation for name, p in parameters.items() if is_dataclass(p.annotation)
+    }
     keyword = inspect.Parameter.KEYWORD_ONLY
     options = [p.replace(kind=keyword) for name, p in parameters.items() if name not in groups]
     for group in groups.values():

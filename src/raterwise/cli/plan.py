@@ -91,7 +91,7 @@ def plan(
     """
     tables.refuse_weights("plan")
     files.check((predictions, ratings))
-    drawn = {"resamples": resamples, "level": level, "seed": seed}
+    drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     designs: dict[str, Any] = {
         "cases": numbers("--cases", cases, int, "100,200"),
         "raters": numbers("--raters", raters, int, "100,200"), "repeats": repeats, **drawn,
