@@ -194,7 +194,7 @@ def test_the_operating_point_moves(browser: Any, folder: Path) -> None:
             assert text_of(browser, f"{who}-sensitivity") == told
         told = f"{curve.treat_all[i]:.3f}".replace("-", "−")
         assert text_of(browser, "all-net_benefit") == told
-        assert text_of(browser, "act-from-value") == f"{100 * t:.0f} %"
+        assert text_of(browser, "act-from-value") == f"{t:.0%}"
     WebDriverWait(browser, 10).until(lambda b: drawing(b, "decision-chart") != before[0])
     WebDriverWait(browser, 10).until(lambda b: drawing(b, "roc-chart") != before[1])
 
@@ -288,7 +288,7 @@ def test_the_slider_moves_the_operating_point(browser: Any, folder: Path) -> Non
     row = max(i for i, t in enumerate(table["thresholds"]) if t is None or t >= wanted)
     for name in ("correct_accepts", "incorrect_accepts", "correct_rejects", "incorrect_rejects"):
         assert text_of(browser, name) == f"{table[name][row]:.0f}"
-    assert text_of(browser, "threshold-value").replace("\u00a0", " ") == f"{100 * wanted:.0f} %"
+    assert text_of(browser, "threshold-value") == f"{wanted:.0%}"
     assert slider.get_attribute("aria-valuetext")
     WebDriverWait(browser, 10).until(lambda b: drawing(b, "ccc-chart") != ccc)
     WebDriverWait(browser, 10).until(lambda b: drawing(b, "risk-chart") != risk)

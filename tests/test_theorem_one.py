@@ -50,7 +50,7 @@ def test_the_numbers_of_theorem_one_by_hand() -> None:
     assert found.posterior_concentration.value == pytest.approx((1 - u) / loss)
     assert found.least_concentration == pytest.approx(max((1 - 2 * u + s) / 2 / (u - s), 0))
     assert found.least_posterior_concentration == max((1 - u - loss) / 2 / loss, 0)
-    assert "87.5 %" in str(found) and "53.0 %" in found.sentence
+    assert "87.5%" in str(found) and "53.0%" in found.sentence
 
 
 def test_the_concentration_that_made_the_labels_is_found() -> None:

@@ -307,9 +307,9 @@ def test_says_which_finding_and_by_how_much() -> None:
     assert verdict.miscalibrated
     assert (verdict.channel, verdict.direction) == ("oedema", "too often")
     assert verdict.sentence == (
-        "says *oedema* too often: predicts 42 % on average; raters say so 20 % of the time"
+        "says *oedema* too often: predicts 42% on average; raters say so 20% of the time"
     )
-    assert judge(z, labels, per="case").sentence.endswith("say so 20 % of the time")
+    assert judge(z, labels, per="case").sentence.endswith("say so 20% of the time")
 
 
 def test_names_the_class_that_is_off_by_itself() -> None:
@@ -360,9 +360,9 @@ def test_becomes_json() -> None:
 
 def test_frequencies_show_their_difference() -> None:
     """As many decimals as it takes."""
-    assert percentages(0.42, 0.2) == ("42 %", "20 %")
-    assert percentages(0.008, 0.064) == ("0.8 %", "6.4 %")
-    assert percentages(0.9996, 0.9991) == ("99.96 %", "99.91 %")
+    assert percentages(0.42, 0.2) == ("42%", "20%")
+    assert percentages(0.008, 0.064) == ("0.8%", "6.4%")
+    assert percentages(0.9996, 0.9991) == ("99.96%", "99.91%")
 
 
 # --- edges ---------------------------------------------------------------------------------------

@@ -216,7 +216,7 @@ def rater_agreement(left: Any, right: Any) -> str:
         ax.plot(x, agreed, color=COLOURS[1], linestyle="--", label="two raters agree")
         ax.set(ylim=(0, 1.02))
     left.set(xlabel="how often a rater errs; the class is 1 in 2", ylabel="value")
-    right.set(xlabel="how common the class is; 5 % errors")
+    right.set(xlabel="how common the class is; 5% errors")
     right.legend()
     return (
         "Left: kappa falls from 1 to 0 as raters err more. Right: with the same raters kappa falls "

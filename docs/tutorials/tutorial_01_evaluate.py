@@ -39,7 +39,7 @@ print(results)
 # A single figure, with its interval:
 
 ece = results["ece"]
-print(f"ECE {ece.value:.3f}, 95 % interval {ece.low:.3f} to {ece.high:.3f}")
+print(f"ECE {ece.value:.3f}, 95% interval {ece.low:.3f} to {ece.high:.3f}")
 
 # %%
 # The verdict asks whether a calibrated model would have shown so large a deviation by chance, and

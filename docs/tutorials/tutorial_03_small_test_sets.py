@@ -37,7 +37,7 @@ ax.set(xscale="log", ylim=(0, None), xlabel="cases", ylabel="ECE of a calibrated
 
 p, y = calibrated(100)
 ece = rw.evaluate(p, y, metrics=["ece"], question="positive", resamples=500, seed=0)["ece"]
-print(f"ECE {ece.value:.3f}, 95 % interval {ece.low:.3f} to {ece.high:.3f}")
+print(f"ECE {ece.value:.3f}, 95% interval {ece.low:.3f} to {ece.high:.3f}")
 print(f"corrected for chance: {ece.debiased:.3f}")
 
 # %%

@@ -27,7 +27,7 @@ before, probs = scaling.predict_proba(demo.probs[fit]), scaling.predict_proba(de
 alpha = rw.AlphaCalibration()
 alpha.fit(demo.features[fit], demo.labels[fit], probs=before, groups=demo.patients[fit])
 belief = alpha.predict(demo.features[test], probs=probs)
-print("α0: ", np.round(np.percentile(belief.concentration, [5, 50, 95]), 1), "(5 %, median, 95 %)")
+print("α0: ", np.round(np.percentile(belief.concentration, [5, 50, 95]), 1), "(5%, median, 95%)")
 
 # %%
 # Will two raters disagree? Calibrated probabilities alone overstate it, because they hold what the

@@ -280,7 +280,7 @@ def _sentence(
         percent = [
             f"{100 * float(v or 0):.1f}" for v in (estimate.value, estimate.low, estimate.high)
         ]
-        return f"{percent[0]} % [{percent[1]}, {percent[2]}]"
+        return f"{percent[0]}% [{percent[1]}, {percent[2]}]"
 
     seen = f"two raters agree in {said(agreement)}, where the predictions say {said(predicted)}"
     if helps:

@@ -94,7 +94,7 @@ def equal_mass_edges(scores: FloatArray, masses: FloatArray, bins: int) -> Float
     """Return edges of at most `bins` bins that hold about the same mass each.
 
     `scores` are sorted and distinct. Every score is in a bin and equal scores share one; a bin
-    closes at the first score at which the mass so far reaches its share, so heavy ties (60 %
+    closes at the first score at which the mass so far reaches its share, so heavy ties (60%
     zeros) make fewer, heavier bins. Scores that are no probabilities may lie beyond [0, 1].
     """
     inner = scores[equal_mass_cuts(np.cumsum(masses), bins) + 1]

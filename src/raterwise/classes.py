@@ -15,6 +15,7 @@ from raterwise import rules
 from raterwise.arrays import as_array, as_integer_array, positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import Values, columns_of, values_of
+from raterwise.rules import listed
 
 IntArray = NDArray[np.integer[Any]]
 
@@ -86,7 +87,7 @@ def codes_of_texts(
         folded = {_folded(name): k for name, k in names.items()}
         if len(folded) < len(names):
             raise InvalidInputError(
-                f"ignore_case: the classes {in_words(class_names)} differ in upper and lower case"
+                f"ignore_case: the classes {listed(class_names)} differ in upper and lower case"
             )
         found = {
             value: folded.get(_folded(value)) if k is None else k for value, k in found.items()
@@ -135,12 +136,6 @@ def missing_codes(texts: Iterable[str]) -> list[str]:
         return []
     beyond = max(known) + 2 * (max(known) - min(known) + 1)
     return [t for t, n in numbers.items() if n in MISSING_CODES and n is not None and n > beyond]
-
-
-def in_words(names: Sequence[object], most: int = 20) -> str:
-    """Return names for a message, in quotes so that blanks show, and no more than `most`."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f" … ({len(names)} in all)" if len(names) > most else "")
 
 
 def _folded(text: str) -> str:
@@ -338,7 +333,7 @@ def _order_of_classes(
     if told:
         raise InvalidInputError(
             f"{name}: must have the same categories in each column; got "
-            f"{' and '.join(in_words(one) for one in list(told)[:2])}: class_names says their order"
+            f"{' and '.join(listed(one) for one in list(told)[:2])}: class_names says their order"
         )
     odd = next(column for column in columns if column.numbers is None)
     first = next((value for value in odd.objects if isinstance(value, str)), None)
@@ -368,7 +363,7 @@ def _texts(
             raise InvalidInputError(
                 f"{name}: must hold classes; entry {texts.index(text)} is {text!r}"
                 f"{rules.did_you_mean(text, class_names)}, and the classes are "
-                f"{in_words(class_names)}{none}"
+                f"{listed(class_names)}{none}"
             )
     return np.array([known.get(text, NO_RATING) for text in texts], np.int64)
 

@@ -43,7 +43,7 @@ class Estimate:
         Images that the mean is of: those on which the metric has a value.
     p_value : float, default None
         Of a calibration error: how often chance alone makes the error of a calibrated model so
-        large. With an interval of 95 % it is at most 0.05 exactly where the interval excludes 0.
+        large. With an interval of 95% it is at most 0.05 exactly where the interval excludes 0.
         Of a metric that is the statistic of a test: how often a calibrated model shows as much.
 
     See Also

@@ -38,6 +38,17 @@ def first_cases(names: Iterable[object]) -> str:
     return f"cases {', '.join(str(name) for name in some[:FIRST_NAMED])}{more}"
 
 
+def listed(names: Sequence[object], most: int = 20) -> str:
+    """Return names for a message, in quotes so that blanks show, and no more than `most`.
+
+    >>> listed(["benign", " malignant"]), listed([0, 1, 2], most=2)
+    ("'benign', ' malignant'", '0, 1 … (3 in all)')
+    """
+    quoted = (repr(name) for name in names[:most])
+    shown = ", ".join(text if len(text) <= 80 else f"{text[:80]}…" for text in quoted)
+    return shown + (f" … ({len(names)} in all)" if len(names) > most else "")
+
+
 def is_missing(value: Any) -> bool:
     """Tell whether a value stands for none: None, NaN, NaT or pandas' NA.
 

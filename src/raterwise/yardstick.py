@@ -118,7 +118,7 @@ class AgainstReaders:
         >>> import raterwise as rw
         >>> labels = rw.Labels.from_ratings([[0, 0], [1, 1], [0, 1], [1, 1]] * 5, num_classes=2)
         >>> print(rw.against_readers([0.2, 0.9, 0.1, 0.6] * 5, labels).sentence())
-        Two readers of a case agree 75.0 % [...] of the time; the model and a reader ...
+        Two readers of a case agree 75.0% [...] of the time; the model and a reader ...
         """
         if "accuracy" not in self.metrics:
             return ""
@@ -208,4 +208,4 @@ class AgainstReaders:
 
 def _percent(ends: Ends) -> str:
     value, low, high = (100 * x for x in ends)
-    return f"{value:.1f} % [{low:.1f}, {high:.1f}]"
+    return f"{value:.1f}% [{low:.1f}, {high:.1f}]"

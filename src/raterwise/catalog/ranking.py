@@ -52,16 +52,16 @@ ROWS = (
         cannot_tell="Which model has fewer errors: it takes the accuracy for granted.",
     ),
     Metric(
-        "fpr_at_95_tpr", "False accepts at 95 % right accepts", "Ranking",
-        "Share of wrong predictions accepted where 95 % of the right ones are.",
+        "fpr_at_95_tpr", "False accepts at 95% right accepts", "Ranking",
+        "Share of wrong predictions accepted where 95% of the right ones are.",
         "lower", "Liang et al. 2018",
         **recipes.of_ranks(
             ranking.fpr_at_tpr, cell_bounds.fpr, partial(ranking.fpr_at_tpr, within=True)
         ),
         undefined="every prediction is right, or every one is wrong",
         shape="resampled", bounds=common.UNIT, in_all=False, ranks=True,
-        meaning_of_event="Share of the raters' no accepted where 95 % of their yes are.",
-        cannot_tell="Anything of other thresholds; it hangs on the 5 % least confident of the "
+        meaning_of_event="Share of the raters' no accepted where 95% of their yes are.",
+        cannot_tell="Anything of other thresholds; it hangs on the 5% least confident of the "
         "right cases.",
     ),
     Metric(

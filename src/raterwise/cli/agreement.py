@@ -10,21 +10,16 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
+from raterwise.cli.kinds import Unit
 from raterwise.cli.numbers import interval, number, p_value
-from raterwise.cli.options import RATINGS, Duplicates, Layout, Unit, comma_list
+from raterwise.cli.options import RATINGS, in_panel
+from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import NOTES
-from raterwise.cli.show import ProgressBar, cases, new_console, plain_table, print_table
-from raterwise.cli.writing import (
-    announce,
-    check_html,
-    check_json,
-    check_outputs,
-    origin_of,
-    write_json,
-)
+from raterwise.cli.show import cases, new_console, plain_table, print_table
+from raterwise.cli.table_options import RatingOptions
+from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.inference.settings import Settings
 from raterwise.io.files import write_text_atomically
-from raterwise.io.layouts import RatingColumns
 from raterwise.io.rated import RatedTable, read_rated
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
 from raterwise.report.words import natural
@@ -66,65 +61,40 @@ MOST_CLASSES = 6
 RatingsTable = Annotated[
     Path, typer.Argument(help="CSV, Excel, Parquet or Arrow file of ratings; no model is needed.")
 ]
-CaseColumn = Annotated[
-    str | None,
-    typer.Option(
-        "--id-column", help="The column of the case. Default: case.", rich_help_panel=RATINGS
-    ),
-]
+# Elsewhere these stand among the columns of predictions, of which there are none here.
+CaseColumn = Annotated[str | None, in_panel(RATINGS, "The column of the case. Default: case.")]
 Classes = Annotated[
     str | None,
-    typer.Option(
-        "--class-names",
-        help="All classes in order, a,b,c: for scales, and for classes that nobody used. "
+    in_panel(
+        RATINGS,
+        "All classes in order, a,b,c: for scales, and for classes that nobody used. "
         "Default: those in the file; whole numbers are steps of a scale.",
-        rich_help_panel=RATINGS,
     ),
 ]
-# Elsewhere these stand among the columns of predictions, of which there are none here.
 GroupColumn = Annotated[
-    str | None,
-    typer.Option(
-        help="Column with the patient. Resampling draws whole patients.", rich_help_panel=RATINGS
-    ),
+    str | None, in_panel(RATINGS, "Column with the patient. Resampling draws whole patients.")
 ]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="Separator of a CSV file. Default: detected.", rich_help_panel=RATINGS),
-]
+Delimiter = Annotated[str | None, in_panel(RATINGS, "Separator of a CSV file. Default: detected.")]
 Encoding = Annotated[
     str | None,
-    typer.Option(
-        help="Encoding of a CSV file, such as cp1252. Default: UTF-8 or UTF-16.",
-        rich_help_panel=RATINGS,
-    ),
+    in_panel(RATINGS, "Encoding of a CSV file, such as cp1252. Default: UTF-8 or UTF-16."),
 ]
 
 
+@options.with_options
 def agreement(
+    columns: RatingOptions,
+    files: Pages,
     ratings: RatingsTable,
     id_column: CaseColumn = None,
     class_names: Classes = None,
     group_column: GroupColumn = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    ratings_layout: options.RatingsLayout = None,
-    rater_columns: options.RaterColumns = None,
-    rater_prefix: options.RaterPrefix = None,
-    rater_column: options.RaterColumn = None,
-    rating_column: options.RatingColumn = None,
-    count_columns: options.CountColumns = None,
-    count_prefix: options.CountPrefix = None,
-    missing: options.Missing = None,
-    ignore_case: options.IgnoreCase = False,
-    duplicates: options.RepeatedRatings = Duplicates.error,
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
     unit: options.UnitDrawn = Unit.cases,
-    out: options.Out = None,
-    html: options.HtmlOut = None,
-    quiet: options.Quiet = False,
 ) -> None:
     """Say how far raters agree with one another, and who says what more often.
 
@@ -132,33 +102,29 @@ def agreement(
     are interchangeable, and each rater's tendencies. No model is needed. An
     empty cell is no rating; raters need not have rated every case.
     """
-    check_json(out)
-    check_html(html)
-    check_outputs((out, html), (ratings,))
-    Settings(resamples, level, seed, unit.value)  # which says at once what cannot be
-    columns = RatingColumns(
-        layout=None if ratings_layout is None else Layout(ratings_layout).value,
-        rater_columns=comma_list(rater_columns), rater_prefix=rater_prefix,
-        rater_column=rater_column, rating_column=rating_column,
-        count_columns=comma_list(count_columns), count_prefix=count_prefix,
-    )  # fmt: skip
-    with ProgressBar(shown=not quiet) as report:
+    files.check((ratings,))
+    asked: dict[str, Any] = {
+        "resamples": resamples,
+        "level": level,
+        "seed": seed,
+        "unit": unit.value,
+    }
+    Settings(**asked)  # which says at once what cannot be
+    with files.progress() as report:
         report(f"reading {ratings.name}", 0.0)
         table = read_rated(
-            ratings, columns, class_names=comma_list(class_names), id_column=id_column,
-            group_column=group_column, missing=comma_list(missing), delimiter=delimiter,
-            encoding=encoding, ignore_case=ignore_case, duplicates=duplicates.value,
+            ratings, columns.ratings, class_names=comma_list(class_names), id_column=id_column,
+            group_column=group_column, missing=comma_list(columns.missing), delimiter=delimiter,
+            encoding=encoding, ignore_case=columns.ignore_case, duplicates=columns.duplicates.value,
         )  # fmt: skip
         NOTES.set((*NOTES.get(), *table.ratings.notes))
         report("resampling", 0.2)
         found = rater_agreement(
-            table.ratings.labels, table.groups, scales=SCALES[table.scale],
-            resamples=resamples, level=level, seed=seed, unit=unit.value,
-        )  # fmt: skip
-    if out is not None:
-        asked = {"resamples": resamples, "level": level, "seed": seed, "unit": unit.value}
-        write_json(out, _content(table, found, ratings, asked))
-    if html is not None:
+            table.ratings.labels, table.groups, scales=SCALES[table.scale], **asked
+        )
+    if files.out is not None:
+        write_json(files.out, _content(table, found, ratings, asked))
+    if files.html is not None:
         from raterwise.report.pages import agreement_page
 
         text = agreement_page(
@@ -168,11 +134,11 @@ def agreement(
             basis=_facts(table, found),
             origin=origin_of([ratings]),
         )
-        write_text_atomically(html, text)
-    if not quiet:
+        write_text_atomically(files.html, text)
+    if not files.quiet:
         console = new_console()
         _show(console, table, found)
-        announce(console, (out, html))
+        announce(console, files.paths)
 
 
 def _content(

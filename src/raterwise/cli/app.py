@@ -16,30 +16,22 @@ from rich.console import Console
 from typer.core import TyperGroup
 
 from raterwise import __version__
-from raterwise.cli.agreement import EXAMPLES as AGREEMENT_EXAMPLES
-from raterwise.cli.agreement import agreement
-from raterwise.cli.calibrate import EXAMPLES as CALIBRATE_EXAMPLES
-from raterwise.cli.calibrate import calibrate
-from raterwise.cli.compare import EXAMPLES as COMPARE_EXAMPLES
-from raterwise.cli.compare import compare
-from raterwise.cli.demo import EXAMPLES as DEMO_EXAMPLES
-from raterwise.cli.demo import demo
-from raterwise.cli.evaluate import EXAMPLES, evaluate
+from raterwise.cli import (
+    agreement,
+    calibrate,
+    compare,
+    demo,
+    evaluate,
+    merge,
+    plan,
+    report,
+    segment,
+    stability,
+    worklist,
+)
 from raterwise.cli.help import PlainHelp, in_plain_words, line_by_line, usage_in_words
-from raterwise.cli.merge import EXAMPLES as MERGE_EXAMPLES
-from raterwise.cli.merge import merge
-from raterwise.cli.plan import EXAMPLES as PLAN_EXAMPLES
-from raterwise.cli.plan import plan
 from raterwise.cli.reading import NOTES
-from raterwise.cli.report import EXAMPLES as REPORT_EXAMPLES
-from raterwise.cli.report import report
-from raterwise.cli.segment import EXAMPLES as SEGMENT_EXAMPLES
-from raterwise.cli.segment import segment
 from raterwise.cli.spelling import as_options
-from raterwise.cli.stability import EXAMPLES as STABILITY_EXAMPLES
-from raterwise.cli.stability import stability
-from raterwise.cli.worklist import EXAMPLES as WORKLIST_EXAMPLES
-from raterwise.cli.worklist import worklist
 from raterwise.cli.writing import COMMAND_LINE
 from raterwise.errors import RaterwiseError
 
@@ -111,20 +103,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command, examples in (
-    (evaluate, EXAMPLES),
-    (compare, COMPARE_EXAMPLES),
-    (report, REPORT_EXAMPLES),
-    (calibrate, CALIBRATE_EXAMPLES),
-    (worklist, WORKLIST_EXAMPLES),
-    (stability, STABILITY_EXAMPLES),
-    (plan, PLAN_EXAMPLES),
-    (segment, SEGMENT_EXAMPLES),
-    (agreement, AGREEMENT_EXAMPLES),
-    (merge, MERGE_EXAMPLES),
-    (demo, DEMO_EXAMPLES),
+for module in (
+    *(evaluate, compare, report, calibrate, worklist, stability, plan, segment),
+    *(agreement, merge, demo),
 ):
-    app.command(cls=PlainHelp, epilog=line_by_line(examples))(command)
+    name = module.__name__.rpartition(".")[2]
+    app.command(cls=PlainHelp, epilog=line_by_line(module.EXAMPLES))(getattr(module, name))
 
 
 def _print_version(wanted: bool) -> None:

@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
-from raterwise.cli import draw_options, options
+from raterwise.cli import model_options, options
 from raterwise.cli.before_after import record_of, write_page
-from raterwise.cli.checks import check_asked
+from raterwise.cli.kinds import Input, Method
 from raterwise.cli.members import Members, each_draw, write_draws
-from raterwise.cli.options import Input, Method, OnProblem, Unit, asked_of, prevalences
-from raterwise.cli.reading import (
-    Cases,
-    TableOptions,
-    heard_warnings,
-    read_cases,
-    shared_names,
-    with_table_options,
-)
+from raterwise.cli.options import EVALUATION, OUTPUT, Asked, Drawn, in_panel, with_options
+from raterwise.cli.parsing import prevalences
+from raterwise.cli.reading import Cases, heard_warnings, read_cases, shared_names
 from raterwise.cli.show import ProgressBar, difference_table, new_console, print_notes, print_table
 from raterwise.cli.spelling import as_options
+from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import (
     announce,
     check_folder,
@@ -39,8 +34,8 @@ from raterwise.cli.writing import (
 from raterwise.compare import Comparison, compare
 from raterwise.errors import InvalidInputError
 from raterwise.io.outputs import refuse_overwriting
-from raterwise.io.sources import listed
 from raterwise.prevalence import shift_prevalence
+from raterwise.rules import listed
 
 if TYPE_CHECKING:
     from raterwise.calibrators.alpha import AlphaCalibration
@@ -119,38 +114,39 @@ class Calibrated:
         return "; ".join(words)
 
 
-@with_table_options
+@with_options
 def calibrate(
+    asked: Asked,
+    drawn: Drawn,
     tables: TableOptions,
-    out: options.OutFolder,
-    fit: options.FitFile = None,
-    apply: options.ApplyFile = None,
-    fit_samples: draw_options.FitSamples = None,
-    fit_member: draw_options.FitMembers = None,
-    apply_samples: draw_options.ApplySamples = None,
-    apply_member: draw_options.ApplyMembers = None,
-    method: options.MethodName = Method.temperature,
-    fit_ratings: options.FitRatings = None,
-    apply_ratings: options.ApplyRatings = None,
-    alpha: options.Alpha = False,
-    features_prefix: options.FeaturesPrefix = None,
-    alpha_l2: options.AlphaL2 = None,
-    cross_validate: options.CrossValidate = False,
-    allow_overlap: options.AllowOverlap = False,
-    input: options.InputKind = Input.probs,
-    logit_prefix: options.LogitPrefix = "logit_",
-    metrics: options.ComparedMetrics = None,
-    bins: options.Bins = 15,
-    question: options.QuestionAsked = None,
-    per: options.Counted = None,
-    option: options.MetricOptions = None,
-    threshold: options.Threshold = None,
-    resamples: options.Resamples = 1000,
-    level: options.Level = 0.95,
-    seed: options.Seed = 0,
-    unit: options.UnitDrawn = Unit.cases,
-    on_single: options.OnSingle = OnProblem.error,
-    target_prevalence: options.AppliedPrevalence = None,
+    out: Annotated[Path, in_panel(OUTPUT, "Folder for the output; made if needed.", "--out")],
+    fit: model_options.FitFile = None,
+    apply: model_options.ApplyFile = None,
+    fit_samples: model_options.FitSamples = None,
+    fit_member: model_options.FitMembers = None,
+    apply_samples: model_options.ApplySamples = None,
+    apply_member: model_options.ApplyMembers = None,
+    method: model_options.MethodName = Method.temperature,
+    fit_ratings: model_options.FitRatings = None,
+    apply_ratings: model_options.ApplyRatings = None,
+    alpha: model_options.Alpha = False,
+    features_prefix: model_options.FeaturesPrefix = None,
+    alpha_l2: model_options.AlphaL2 = None,
+    cross_validate: model_options.CrossValidate = False,
+    allow_overlap: model_options.AllowOverlap = False,
+    input: model_options.InputKind = Input.probs,
+    logit_prefix: model_options.LogitPrefix = "logit_",
+    metrics: Annotated[
+        str | None, in_panel(EVALUATION, "all, or a list: ece,brier. Default: about a dozen.")
+    ] = None,
+    target_prevalence: Annotated[
+        str | None,
+        in_panel(
+            EVALUATION,
+            "Prevalence of the second class in use (or of every class: a,b,c). The probabilities "
+            "that are written are shifted to it.",
+        ),
+    ] = None,
     html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -179,8 +175,7 @@ def calibrate(
     refuse_overwriting([out / name for name in names], inputs)
     if method is Method.none and not alpha:
         raise InvalidInputError("--method: none leaves nothing to do without --alpha")
-    told = asked_of(bins, question, per, option, threshold)
-    check_asked(metrics or "all", told, resamples=resamples, level=level, seed=seed)
+    asked.check(metrics or "all", **drawn.told)
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
         known, new = (
@@ -203,13 +198,12 @@ def calibrate(
         _check_alike(known, new)
         report("fitting", 0.1)
         calibrator = _new_calibrator(method, cross_validate, alpha, input)
-        found = _calibrated(known, new, calibrator, alpha, alpha_l2, seed, input.value)
+        found = _calibrated(known, new, calibrator, alpha, alpha_l2, drawn.seed, input.value)
         comparison = None
         if new.labels is not None:
             comparison = _compared(
-                new, found, new.belief(input.value), metrics, **told,
-                resamples=resamples, level=level, seed=seed, unit=unit.value,
-                on_single=on_single.value, progress=report,
+                new, found, new.belief(input.value), metrics,
+                **asked.told, **drawn.told, progress=report,
             )  # fmt: skip
     read = dict.fromkeys((*known.table.notes, *new.table.notes))
     notes = [*overlap["warnings"], *read, *heard, *both[0].notes(fit), *both[1].notes(apply)]

@@ -13,19 +13,20 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
-from raterwise.cli import draw_options, options
+from raterwise.cli import model_options, options
 from raterwise.cli.by_finding import compare_findings, finding_of, print_differences
-from raterwise.cli.checks import check_asked
 from raterwise.cli.findings import (
     arrays_of_findings,
     read_findings,
     refuse_finding_column,
     with_what_was_read,
 )
+from raterwise.cli.kinds import OnProblem
 from raterwise.cli.models import Draws, read_models, same_rows
 from raterwise.cli.numbers import number, p_value
-from raterwise.cli.options import OnProblem, Unit, asked_of, comma_list, prevalences
-from raterwise.cli.reading import TableOptions, heard_warnings, with_table_options
+from raterwise.cli.options import OUTPUT, Asked, Drawn, InUse, in_panel, with_options
+from raterwise.cli.parsing import comma_list
+from raterwise.cli.reading import heard_warnings
 from raterwise.cli.show import (
     ProgressBar,
     comparison_table,
@@ -36,6 +37,7 @@ from raterwise.cli.show import (
     print_table,
 )
 from raterwise.cli.spelling import as_options
+from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import (
     announce,
     check_html,
@@ -74,8 +76,6 @@ raterwise compare old.csv new.csv --ratings ratings.csv --multilabel
 raterwise compare a.json b.json c.json --metrics ece,brier,auccc
     --names "ResNet,ViT,ensemble" --latex table.tex --out comparison.html"""
 
-OUTPUT = options.OUTPUT
-
 Files = Annotated[
     list[Path],
     typer.Argument(
@@ -88,49 +88,32 @@ Names = Annotated[
 ]
 Outs = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--out", help="Write everything to this .json or .html file; may be repeated.",
-        rich_help_panel=OUTPUT,
-    ),
-]  # fmt: skip
-CsvFile = Annotated[
-    Path | None,
-    typer.Option("--csv", help="Write the differences to this file.", rich_help_panel=OUTPUT),
+    in_panel(OUTPUT, "Write everything to this .json or .html file; may be repeated.", "--out"),
 ]
-LatexFile = Annotated[
-    Path | None, typer.Option("--latex", help="Write a LaTeX table.", rich_help_panel=OUTPUT)
-]
-MarkdownFile = Annotated[
-    Path | None, typer.Option("--markdown", help="Write a Markdown table.", rich_help_panel=OUTPUT)
-]
+CsvFile = Annotated[Path | None, in_panel(OUTPUT, "Write the differences to this file.", "--csv")]
+LatexFile = Annotated[Path | None, in_panel(OUTPUT, "Write a LaTeX table.")]
+MarkdownFile = Annotated[Path | None, in_panel(OUTPUT, "Write a Markdown table.")]
 
 
-@with_table_options
+@with_options
 def compare(
+    asked: Asked,
+    drawn: Drawn,
+    in_use: InUse,
     tables: TableOptions,
     predictions: Files,
     ratings: options.RatingsFile = None,
-    samples: draw_options.SamplesByModel = None,
-    member: draw_options.MembersByModel = None,
-    confidence_column: draw_options.ConfidenceColumn = None,
-    outside: draw_options.OutsideByModel = None,
+    samples: model_options.SamplesByModel = None,
+    member: model_options.MembersByModel = None,
+    confidence_column: model_options.ConfidenceColumn = None,
+    outside: model_options.OutsideByModel = None,
     multilabel: options.Multilabel = False,
     finding_column: options.FindingColumn = None,
     names: Names = None,
-    finding: options.Finding = None,
+    finding: Annotated[
+        str | None, typer.Option(help="Compare this finding only, if the results have several.")
+    ] = None,
     metrics: options.Metrics = "all",
-    bins: options.Bins = 15,
-    question: options.QuestionAsked = None,
-    per: options.Counted = None,
-    option: options.MetricOptions = None,
-    threshold: options.Threshold = None,
-    resamples: options.Resamples = 1000,
-    level: options.Level = 0.95,
-    seed: options.Seed = 0,
-    unit: options.UnitDrawn = Unit.cases,
-    on_single: options.OnSingle = OnProblem.error,
-    target_prevalence: options.TargetPrevalence = None,
-    source_prevalence: options.SourcePrevalence = None,
     out: Outs = None,
     html: options.HtmlOut = None,
     csv_out: CsvFile = None,
@@ -158,34 +141,29 @@ def compare(
         if file.suffix.lower() not in (".json", ".html"):
             raise InvalidInputError(f"--out: must end in .json or .html; got {file}")
     titles = _names(predictions, comma_list(names))
-    told = asked_of(bins, question, per, option, threshold)
-    asked: dict[str, Any] = {
-        "metrics": metrics, "resamples": resamples, "level": level, "seed": seed,
-        "unit": unit.value, **told,
-        "target_prevalence": prevalences("--target-prevalence", target_prevalence),
-        "source_prevalence": prevalences("--source-prevalence", source_prevalence),
-    }  # fmt: skip
-    check_asked(metrics, told, resamples=resamples, level=level)
+    how: dict[str, Any] = {"metrics": metrics, **asked.told, **drawn.told, **in_use.told}
+    asked.check(metrics, **drawn.told)
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
         report("reading", 0.0)
         if _are_results(predictions):
-            _refuse_unread(ratings, tables, on_single, multilabel)
+            _refuse_unread(ratings, tables, drawn.on_single, multilabel)
             _refuse_draws(draws, "results have")
             refuse_finding_column(finding_column)
             with making_sense(*predictions):
                 results = [Results.from_json(file) for file in predictions]
-                found, each = _of_results(dict(zip(titles, results, strict=True)), finding, asked)
+                del how["on_single"]
+                found, each = _of_results(dict(zip(titles, results, strict=True)), finding, how)
         else:
             if finding is not None:
                 raise InvalidInputError(f"--finding: is for results, not tables; got {finding!r}")
-            asked |= {"on_single": on_single.value, "progress": report}
+            how["progress"] = report
             of = (predictions, titles, ratings, tables)
             if multilabel:
                 _refuse_draws(draws, "findings have")
-                found, each = _of_findings(*of, finding_column, asked)
+                found, each = _of_findings(*of, finding_column, how)
             else:
                 refuse_finding_column(finding_column)
-                found, each = _of_tables(*of, draws, asked), {}
+                found, each = _of_tables(*of, draws, how), {}
     if out or pages:
         found = with_origin(found, (*predictions, ratings))
     with making_sense(*predictions):

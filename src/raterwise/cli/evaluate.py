@@ -6,26 +6,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from raterwise.cli import draw_options, options
-from raterwise.cli import stream as streaming
-from raterwise.cli.checks import check_told
+from raterwise.cli import model_options, options
 from raterwise.cli.findings import evaluate_findings, refuse_finding_column
 from raterwise.cli.members import Members
-from raterwise.cli.options import OnProblem, Unit, asked_of, prevalences
+from raterwise.cli.options import Asked, Drawn, InUse, with_options
+from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import (
-    TableOptions,
-    notes_on_stream,
     probabilities_or_belief,
     read_confidence,
-    read_joined,
     read_outside_cases,
     read_subgroups,
-    with_table_options,
 )
-from raterwise.cli.show import ProgressBar
-from raterwise.cli.writing import check_html, check_json, check_outputs, deliver, with_notes
+from raterwise.cli.stream import Streamed, stream_columns
+from raterwise.cli.table_options import TableOptions
+from raterwise.cli.writing import Files
 from raterwise.errors import InvalidInputError
-from raterwise.io.cases import predictions_of_tables
+from raterwise.io.cases import predictions_of_tables, read_tables
 from raterwise.io.outputs import checkpoint_files
 from raterwise.io.sources import matching_files
 
@@ -65,41 +61,25 @@ raterwise evaluate chest.csv --multilabel --group-column patient --out chest.jso
 raterwise evaluate cases.csv --prob-columns risk --percent --label-column biopsy"""
 
 
-@with_table_options
+@with_options
 def evaluate(
+    asked: Asked,
+    drawn: Drawn,
+    in_use: InUse,
+    streamed: Streamed,
+    files: Files,
     tables: TableOptions,
-    predictions: draw_options.OptionalPredictionsFile = None,
+    predictions: model_options.OptionalPredictionsFile = None,
     ratings: options.RatingsFile = None,
-    samples: draw_options.SamplesFile = None,
-    member: draw_options.MemberFiles = None,
-    confidence_column: draw_options.ConfidenceColumn = None,
-    outside: draw_options.OutsideFile = None,
+    samples: model_options.SamplesFile = None,
+    member: model_options.MemberFiles = None,
+    confidence_column: model_options.ConfidenceColumn = None,
+    outside: model_options.OutsideFile = None,
     multilabel: options.Multilabel = False,
     finding_column: options.FindingColumn = None,
     metrics: options.Metrics = "all",
-    bins: options.Bins = 15,
-    resamples: options.Resamples = 1000,
-    level: options.Level = 0.95,
-    seed: options.Seed = 0,
-    unit: options.UnitDrawn = Unit.cases,
-    question: options.QuestionAsked = None,
-    per: options.Counted = None,
-    option: options.MetricOptions = None,
-    threshold: options.Threshold = None,
-    on_single: options.OnSingle = OnProblem.error,
     subgroup_column: options.SubgroupColumn = None,
     subgroup_metrics: options.SubgroupMetrics = None,
-    target_prevalence: options.TargetPrevalence = None,
-    source_prevalence: options.SourcePrevalence = None,
-    stream: streaming.Stream = False,
-    save_summary: streaming.SaveSummary = None,
-    cluster: streaming.Clustered = None,
-    workers: streaming.Workers = None,
-    checkpoint: streaming.Checkpointing = None,
-    out: options.Out = None,
-    csv_out: options.CsvOut = None,
-    html: options.HtmlOut = None,
-    quiet: options.Quiet = False,
 ) -> None:
     """Say how far the probabilities in a file can be trusted, with an interval on every figure.
 
@@ -116,62 +96,72 @@ def evaluate(
 
     members = Members.of(samples, member)
     predictions = members.base(predictions)
-    told = {**locals(), **vars(tables)}  # every option by its name, for a stream
-    check_json(out)
-    check_html(html)
-    check_told(told)
     inputs = (predictions, ratings, outside, *members.paths)
-    check_outputs((out, csv_out, html, save_summary), (*inputs, *checkpoint_files(checkpoint)))
-    files: dict[str, Any] = {"html": html, "inputs": inputs, "quiet": quiet}
-    request = streaming.StreamRequest(stream, save_summary, cluster, workers, checkpoint)
-    if multilabel or request.wanted:
-        _refuse_extras(told, multilabel=multilabel)
+    read = (*inputs, *checkpoint_files(streamed.checkpoint))
+    files.check(read, streamed.save_summary)
+    given = {"confidence": confidence_column is not None, "outside": outside is not None}
+    asked.check(metrics, **drawn.told, **given)
+    _check_metrics_by_level(subgroup_metrics)
+    how: dict[str, Any] = {"metrics": metrics, **asked.told, **drawn.told, **in_use.told}
+    how |= {"subgroup_metrics": subgroup_metrics}
+    unread: dict[str, Any] = {"samples": samples, "member": member}
     if multilabel:
-        results = evaluate_findings(told, tables, streamed=request.wanted)
-        deliver(results, out, csv_out, **files)
-        return
-    refuse_finding_column(finding_column)
-    if request.wanted:
-        results = request.evaluate(told)
-        notes = (*notes_on_stream(predictions, tables), *streaming.unused_in_stream(told))
-        results = with_notes(results, notes)
-        files["inputs"] = matching_files([predictions])
-        deliver(results, out, csv_out, written=(save_summary,), **files)
-        return
-    with ProgressBar(shown=not quiet) as report:
-        report(f"reading {predictions.name}", 0.0)
-        used = (*(subgroup_column or ()), confidence_column or "")
-        table, joined = read_joined(predictions, ratings, tables, used)
-        results = compute(
-            predictions_of_tables(
+        unread |= {"confidence_column": confidence_column, "outside": outside}
+        _refuse(unread, "findings have")
+        if streamed.wanted:
+            raise InvalidInputError(
+                "--multilabel: findings are read into memory; leave out the options that stream"
+            )
+    else:
+        if streamed.wanted:
+            _refuse(unread, "a stream has")
+        refuse_finding_column(finding_column)
+    with files.progress() as report:
+        if multilabel:
+            report(f"reading {predictions.name}", 0.0)
+            results = evaluate_findings(
+                predictions, ratings, tables, finding_column, subgroup_column, report,
+                on_unrated=tables.on_unrated.value, **how,
+            )  # fmt: skip
+        elif streamed.wanted:
+            columns = stream_columns(tables, ratings, confidence_column)
+            elsewhere = read_outside_cases(outside, confidence_column, tables)
+            results = streamed.evaluate(
+                predictions, columns, report, outside=elsewhere, subgroups=subgroup_column,
+                on_unrated=tables.on_unrated.value, **how,
+            )  # fmt: skip
+            inputs = tuple(matching_files([predictions]))
+        else:
+            report(f"reading {predictions.name}", 0.0)
+            used = (*(subgroup_column or ()), confidence_column or "")
+            table, joined = read_tables(predictions, ratings, tables.told, used)
+            cases = predictions_of_tables(
                 table,
                 joined,
                 on_unrated=tables.on_unrated.value,
                 probs=probabilities_or_belief(members, tables, table, joined),
                 confidence=read_confidence(predictions, confidence_column, tables, table, joined),
                 outside=read_outside_cases(outside, confidence_column, tables),
-            ),
-            metrics=metrics,
-            **asked_of(bins, question, per, option, threshold),
-            resamples=resamples,
-            level=level,
-            seed=seed,
-            unit=unit.value,
-            on_single=on_single.value,
-            subgroups=read_subgroups(predictions, subgroup_column, tables, table, joined.report),
-            subgroup_metrics=subgroup_metrics,
-            target_prevalence=prevalences("--target-prevalence", target_prevalence),
-            source_prevalence=prevalences("--source-prevalence", source_prevalence),
-            progress=report,
-        )
-    results = replace(results, warnings=(*results.warnings, *members.notes(predictions)))
-    deliver(results, out, csv_out, **files)
+            )
+            levels = read_subgroups(predictions, subgroup_column, tables, table, joined.report)
+            results = compute(cases, **how, subgroups=levels, progress=report)
+            notes = members.notes(predictions)
+            results = replace(results, warnings=(*results.warnings, *notes))
+    files.deliver(results, inputs, streamed.save_summary)
 
 
-def _refuse_extras(told: Mapping[str, Any], *, multilabel: bool) -> None:
+def _check_metrics_by_level(names: str | None) -> None:
+    from raterwise.catalog import find
+
+    for name in comma_list(names):
+        try:
+            find(name.strip())
+        except InvalidInputError as error:
+            raise error.renamed("subgroup_metrics") from None
+
+
+def _refuse(unread: Mapping[str, Any], who: str) -> None:
     """Refuse options that findings, or streams, would leave unread."""
-    findings = ("samples", "member", "confidence_column", "outside")
-    for name in findings if multilabel else ("samples", "member"):
-        if told[name]:
-            what = "findings have" if multilabel else "a stream has"
-            raise InvalidInputError(f"{name}: {what} no such thing; leave it out")
+    for name, given in unread.items():
+        if given:
+            raise InvalidInputError(f"{name}: {who} no such thing; leave it out")

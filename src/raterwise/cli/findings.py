@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from raterwise.cli.options import ASKED, asked_of, comma_list, prevalences
-from raterwise.cli.reading import TableOptions, read_subgroups
-from raterwise.cli.show import ProgressBar
+from raterwise.cli.parsing import comma_list
+from raterwise.cli.reading import read_subgroups
+from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import with_notes
 from raterwise.errors import InvalidInputError
+from raterwise.inference.settings import Progress
 from raterwise.io.columns import unused_columns, unused_notes
 from raterwise.io.findings import Findings, join_findings, read_finding_ratings
 from raterwise.io.npz import is_npz
@@ -89,35 +90,25 @@ def _unused(predictions: Path, tables: TableOptions, table: PredictionTable) -> 
     return unused_notes(file, (*table.columns, *answers))
 
 
-def evaluate_findings(told: Mapping[str, Any], tables: TableOptions, *, streamed: bool) -> Results:
-    """Return the results of findings; `told` are all options of `raterwise evaluate`."""
+def evaluate_findings(
+    predictions: Path,
+    ratings: Path | None,
+    tables: TableOptions,
+    finding_column: str | None,
+    subgroup_column: Sequence[str] | None,
+    report: Progress,
+    **asked: Any,
+) -> Results:
+    """Return the results of findings; `asked` is what `evaluate_multilabel` takes."""
     from raterwise.multilabel import evaluate_multilabel
 
-    if streamed:
-        raise InvalidInputError(
-            "--multilabel: findings are read into memory; leave out the options that stream"
-        )
-    predictions, ratings, unit = told["predictions"], told["ratings"], told["unit"].value
-    with ProgressBar(shown=not told["quiet"]) as report:
-        report(f"reading {predictions.name}", 0.0)
-        table, found = read_findings(predictions, ratings, tables, told["finding_column"], unit)
-        levels = read_subgroups(predictions, told["subgroup_column"], tables, table, found.report)
-        results = evaluate_multilabel(
-            **arrays_of_findings(found),
-            metrics=told["metrics"],
-            unit=unit,
-            resamples=told["resamples"],
-            level=told["level"],
-            seed=told["seed"],
-            **asked_of(*(told[name] for name in ASKED)),
-            on_unrated=tables.on_unrated.value,
-            on_single=told["on_single"].value,
-            subgroups=levels,
-            subgroup_metrics=told["subgroup_metrics"],
-            target_prevalence=prevalences("--target-prevalence", told["target_prevalence"]),
-            source_prevalence=prevalences("--source-prevalence", told["source_prevalence"]),
-            progress=report,
-        )
+    table, found = read_findings(predictions, ratings, tables, finding_column, asked["unit"])
+    results = evaluate_multilabel(
+        **arrays_of_findings(found),
+        **asked,
+        subgroups=read_subgroups(predictions, subgroup_column, tables, table, found.report),
+        progress=report,
+    )
     return with_notes(with_what_was_read(results, found), table.notes)
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_bytes_atomically
 from raterwise.io.npz import is_npz, read_npz
-from raterwise.io.sources import listed
 from raterwise.io.tables import PredictionTable, matched
+from raterwise.rules import listed
 
 Array = NDArray[Any]
 Read = Callable[[Path], tuple[PredictionTable, Array]]

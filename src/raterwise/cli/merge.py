@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from raterwise.cli import options
-from raterwise.cli.show import ProgressBar
-from raterwise.cli.writing import check_html, check_json, check_outputs, deliver
+from raterwise.cli.writing import Files
 from raterwise.errors import InvalidInputError, MergeError
 from raterwise.inference.settings import Settings
 from raterwise.io.damaged import making_sense
@@ -30,17 +29,15 @@ Summaries = Annotated[
 ]
 
 
+@options.with_options
 def merge(
+    files: Files,
     summaries: Summaries,
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     save_summary: Annotated[
         Path | None, typer.Option(help="Write the combined summary to this file.")
     ] = None,
-    out: options.Out = None,
-    csv_out: options.CsvOut = None,
-    html: options.HtmlOut = None,
-    quiet: options.Quiet = False,
 ) -> None:
     """Combine saved summaries into results, as if all cases were in one place.
 
@@ -51,22 +48,19 @@ def merge(
     from raterwise.streaming.evaluation import evaluate_digest, request_of_header
     from raterwise.streaming.saved import save_digest
 
-    check_json(out)
-    check_html(html)
-    check_outputs((out, csv_out, html, save_summary), summaries)
+    files.check(summaries, save_summary)
     Settings(resamples, level)  # which says at once what cannot be
     read = matching_files(summaries)
     with making_sense(*summaries):
         digest, about, sources = merged_files(summaries)
         request = request_of_header(about, resamples=resamples, level=level)
-        with ProgressBar(shown=not quiet) as report:
+        with files.progress() as report:
             levels = about.get("subgroup_metrics")
             chosen = None if levels is None else request.only(levels)
             results = evaluate_digest(digest, request, report, chosen)
     if save_summary is not None:
         save_digest(save_summary, digest, about, sources=sources)
-    written = (save_summary,)
-    deliver(results, out, csv_out, quiet=quiet, written=written, html=html, inputs=read)
+    files.deliver(results, read, save_summary)
 
 
 def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str]]:

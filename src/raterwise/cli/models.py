@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.cli.members import Members, in_one_order
-from raterwise.cli.reading import Cases, TableOptions, numbers_of, read_cases, read_outside_cases
+from raterwise.cli.reading import Cases, numbers_of, read_cases, read_outside_cases
+from raterwise.cli.table_options import TableOptions
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 

@@ -7,35 +7,24 @@ import io
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.text import Text
 
 from raterwise.catalog import find
 from raterwise.cli import options
-from raterwise.cli.checks import check_asked
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
 from raterwise.cli.numbers import number
-from raterwise.cli.options import asked_of, integers, own_options
-from raterwise.cli.reading import (
-    Cases,
-    TableOptions,
-    heard_warnings,
-    read_cases,
-    with_table_options,
-)
-from raterwise.cli.show import ProgressBar, facts_in_words, new_console, plain_table, print_table
+from raterwise.cli.options import Asked, in_panel, with_options
+from raterwise.cli.parsing import numbers, own_options
+from raterwise.cli.reading import Cases, heard_warnings, read_cases
+from raterwise.cli.show import facts_in_words, new_console, plain_table, print_table
 from raterwise.cli.spelling import as_options
-from raterwise.cli.writing import (
-    announce,
-    check_html,
-    check_json,
-    check_outputs,
-    origin_of,
-    write_json,
-)
+from raterwise.cli.table_options import TableOptions
+from raterwise.cli.writing import Files, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
@@ -59,34 +48,39 @@ raterwise plan brier pilot.csv --ratings r.csv --cases 50,100,200 \\
 raterwise plan brier chest.csv --multilabel --cases 100,200 --raters 1,2,3"""
 
 SCHEMA_VERSION = 1
+DESIGNS = "Designs"
 
 
-@with_table_options
+def _cost(help: str) -> Any:
+    return typer.Option(min=0, help=help, rich_help_panel=DESIGNS)
+
+
+@with_options
 def plan(
+    asked: Asked,
+    files: Files,
     tables: TableOptions,
-    metric: options.MetricName,
-    predictions: options.PilotFile,
+    metric: Annotated[str, typer.Argument(help="The metric to plan for, such as brier or ece.")],
+    predictions: Annotated[Path, typer.Argument(help="Predictions of the pilot study.")],
     ratings: options.RatingsFile = None,
     multilabel: options.Multilabel = False,
     finding_column: options.FindingColumn = None,
-    cases: options.DesignCases = "100,200,500,1000",
-    raters: options.DesignRaters = "1,2,3,5",
-    budget: options.Budget = None,
-    case_cost: options.CaseCost = 0.0,
-    reading_cost: options.ReadingCost = 1.0,
-    repeats: options.Repeats = 20,
-    bins: options.Bins = 15,
-    question: options.QuestionAsked = None,
-    per: options.Counted = None,
-    option: options.MetricOptions = None,
-    threshold: options.Threshold = None,
+    cases: Annotated[
+        str, in_panel(DESIGNS, "Numbers of cases to try: 100,200,500.", "--cases")
+    ] = "100,200,500,1000",
+    raters: Annotated[
+        str, in_panel(DESIGNS, "Raters per case to try: 1,2,3.", "--raters")
+    ] = "1,2,3,5",
+    budget: Annotated[
+        float | None,
+        in_panel(DESIGNS, "How much you can spend; in readings, unless costs are given."),
+    ] = None,
+    case_cost: Annotated[float, _cost("Cost of a new case, without its readings.")] = 0.0,
+    reading_cost: Annotated[float, _cost("Cost of one reading.")] = 1.0,
+    repeats: Annotated[int, in_panel(DESIGNS, "Number of simulated studies per design.")] = 20,
     resamples: options.Resamples = 200,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
-    out: options.Out = None,
-    csv_out: options.CsvOut = None,
-    html: options.HtmlOut = None,
-    quiet: options.Quiet = False,
 ) -> None:
     """Say how wide an interval each design would give, from a pilot study.
 
@@ -96,47 +90,45 @@ def plan(
     --multilabel the finding with the widest interval decides.
     """
     tables.refuse_weights("plan")
-    check_json(out)
-    check_html(html)
-    check_outputs((out, csv_out, html), (predictions, ratings))
-    asked: dict[str, Any] = {
-        "cases": integers("--cases", cases), "raters": integers("--raters", raters), "seed": seed,
-        "level": level, "repeats": repeats, "resamples": resamples,
+    files.check((predictions, ratings))
+    drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
+    designs: dict[str, Any] = {
+        "cases": numbers("--cases", cases, int, "100,200"),
+        "raters": numbers("--raters", raters, int, "100,200"), "repeats": repeats, **drawn,
     }  # fmt: skip
-    told = asked_of(bins, question, per, option, threshold)
-    check_asked([metric], told, resamples=resamples, level=level, seed=seed)
+    asked.check([metric], **drawn)
     each: dict[str, StudyPlan] = {}
-    with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
+    with files.progress() as report, heard_warnings() as heard:
         report("reading", 0.0)
         if multilabel:
             table, joined = read_findings(predictions, ratings, tables, finding_column)
-            found, each = _of_findings(metric, joined, told, report, **asked)
+            found, each = _of_findings(metric, joined, asked.told, report, **designs)
             words = facts_in_words(facts_of_findings(joined))
         else:
             refuse_finding_column(finding_column)
             pilot = read_cases(predictions, ratings, tables)
-            found = _of_classes(metric, pilot, told, report, **asked)
+            found = _of_classes(metric, pilot, asked.told, report, **designs)
             table, words = pilot.table, pilot.in_words()
     heard += table.notes
     costs = {"case_cost": case_cost, "reading_cost": reading_cost}
     advice = None if budget is None else found.advice(budget, **costs)
     best = None if budget is None else found.best(budget, **costs)
     rows = [_row(design, best, costs) for design in found.designs]
-    about = {"options": asked, **origin_of((predictions, ratings))}
-    _write(found, rows, advice, heard, each, about, out, csv_out)
-    if html is not None:
+    about = {"options": designs, **origin_of((predictions, ratings))}
+    _write(found, rows, advice, heard, each, about, files)
+    if files.html is not None:
         from raterwise.report.pages import plan_page
 
         title = find(metric).title
         text = plan_page(title, rows, level=level, advice=advice, basis=f"a pilot of {words}",
                          notes=map(as_options, heard), origin=about)  # fmt: skip
-        write_text_atomically(html, text)
-    if not quiet:
+        write_text_atomically(files.html, text)
+    if not files.quiet:
         console = new_console()
         _show(console, found, words, rows, advice, heard)
         if each:
             _show_findings(console, each)
-        announce(console, (out, csv_out, html))
+        announce(console, files.paths)
 
 
 def _of_classes(
@@ -207,20 +199,19 @@ def _write(
     heard: list[str],
     each: dict[str, StudyPlan],
     about: dict[str, Any],
-    out: Path | None,
-    csv_out: Path | None,
+    files: Files,
 ) -> None:
-    if out is not None:
+    if files.out is not None:
         content = {"schema_version": SCHEMA_VERSION, "metric": found.metric, "level": found.level}
         content |= {"designs": rows, "advice": advice, "warnings": heard}
         findings = {title: [_values(d) for d in one.designs] for title, one in each.items()}
-        write_json(out, {**content, **({"findings": findings} if findings else {}), **about})
-    if csv_out is not None:
+        write_json(files.out, {**content, **({"findings": findings} if findings else {}), **about})
+    if files.csv_out is not None:
         text = io.StringIO()
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-        write_text_atomically(csv_out, text.getvalue())
+        write_text_atomically(files.csv_out, text.getvalue())
 
 
 def _show(

@@ -1,37 +1,26 @@
-"""The tables of a command: which options say what is where, and the cases that they hold."""
+"""The tables of a command, and the cases that they hold."""
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import wraps
 from pathlib import Path
-from typing import Any, get_type_hints, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
-from raterwise.cli import options
+from raterwise.cli.kinds import OnProblem
 from raterwise.cli.members import Members
-from raterwise.cli.options import Duplicates, OnProblem, comma_list
+from raterwise.cli.parsing import comma_list
+from raterwise.cli.table_options import TableOptions
 from raterwise.errors import InvalidInputError
-from raterwise.io.cases import TableColumns, read_tables
-from raterwise.io.patients import unused_patients
 from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
-from raterwise.io.sources import FORMATS, matching_files, open_table
-from raterwise.io.tables import (
-    Joined,
-    JoinReport,
-    PredictionTable,
-    RatingColumns,
-    join,
-    read_levels,
-)
+from raterwise.io.tables import Joined, JoinReport, PredictionTable, join, read_levels
 from raterwise.labels import Labels
 
 Array = NDArray[Any]
@@ -39,104 +28,6 @@ NO_MEMBERS = Members()
 
 NOTES: ContextVar[tuple[str, ...]] = ContextVar("notes", default=())
 """What to know about tables that were read; the program shows it when a command is done."""
-
-
-@dataclass(frozen=True)
-class TableOptions:
-    """The options that say which column of a table is what; the same in every command."""
-
-    id_column: options.IdColumn = None
-    prob_prefix: options.ProbPrefix = "prob_"
-    prob_columns: options.ProbColumns = None
-    class_names: options.ClassNames = None
-    label_column: options.LabelColumn = None
-    group_column: options.GroupColumn = None
-    weight_column: options.WeightColumn = None
-    delimiter: options.Delimiter = None
-    encoding: options.Encoding = None
-    normalize: options.Normalize = False
-    percent: options.Percent = False
-    ratings_layout: options.RatingsLayout = None
-    ratings_id_column: options.RatingsIdColumn = None
-    rater_columns: options.RaterColumns = None
-    rater_prefix: options.RaterPrefix = None
-    rater_column: options.RaterColumn = None
-    rating_column: options.RatingColumn = None
-    count_columns: options.CountColumns = None
-    count_prefix: options.CountPrefix = None
-    missing: options.Missing = None
-    ignore_case: options.IgnoreCase = False
-    duplicates: options.RepeatedRatings = Duplicates.error
-    allow_unmatched: options.AllowUnmatched = False
-    loose_ids: options.LooseIds = False
-    on_unrated: options.OnUnrated = OnProblem.error
-
-    @property
-    def ratings(self) -> RatingColumns:
-        """Where the ratings are."""
-        return RatingColumns(
-            layout=self.ratings_layout and self.ratings_layout.value,
-            rater_columns=comma_list(self.rater_columns),
-            rater_prefix=self.rater_prefix,
-            rater_column=self.rater_column,
-            rating_column=self.rating_column,
-            count_columns=comma_list(self.count_columns),
-            count_prefix=self.count_prefix,
-        )
-
-    @property
-    def told(self) -> TableColumns:
-        """The same for the reader of the library."""
-        same = (
-            *("id_column", "prob_prefix", "label_column", "group_column", "weight_column"),
-            *("delimiter", "encoding", "normalize", "percent", "ignore_case"),
-            *("ratings", "ratings_id_column", "allow_unmatched", "loose_ids"),
-        )
-        return TableColumns(
-            prob_columns=comma_list(self.prob_columns),
-            class_names=comma_list(self.class_names) or None,
-            missing=comma_list(self.missing),
-            duplicates=self.duplicates.value,
-            **{name: getattr(self, name) for name in same},
-        )
-
-    @property
-    def columns(self) -> dict[str, Any]:
-        """What is in the table of predictions besides the probabilities, and how it is read."""
-        return self.told.columns
-
-    def refuse_weights(self, command: str) -> None:
-        """Refuse a column of weights where it would be left unread."""
-        if self.weight_column is not None:
-            raise InvalidInputError(f"weight_column: raterwise {command} knows no weights of cases")
-
-    def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
-        """Return the file to read ratings from: the one given, that of the predictions, or none."""
-        return self.told.file_of_ratings(predictions, ratings)
-
-
-def with_table_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of TableOptions; it receives them as its argument `tables`."""
-    hints = get_type_hints(TableOptions, include_extras=True)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    own = [
-        parameter.replace(kind=keyword)
-        for name, parameter in inspect.signature(command, eval_str=True).parameters.items()
-        if name != "tables"
-    ]
-    shared = [
-        inspect.Parameter(name, keyword, default=getattr(TableOptions, name), annotation=hint)
-        for name, hint in hints.items()
-    ]
-
-    @wraps(command)
-    def wrapper(**given: Any) -> None:
-        command(tables=TableOptions(**{name: given.pop(name) for name in hints}), **given)
-
-    parameters = [*own, *shared]
-    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
-    return wrapper
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,16 +100,6 @@ class Cases:
         return f"{words}, {int(self.labels.num_raters.sum()):,} ratings"
 
 
-def read_joined(
-    predictions: Path, ratings: Path | None, tables: TableOptions, used: Sequence[str] = ()
-) -> tuple[PredictionTable, Joined]:
-    """Return a table of predictions, and its cases joined to the ratings that options point to.
-
-    `used` are columns that are read besides.
-    """
-    return read_tables(predictions, ratings, tables.told, used)
-
-
 def probabilities_or_belief(
     members: Members,
     tables: TableOptions,
@@ -289,14 +170,6 @@ def read_subgroups(
     found = read_levels(predictions, columns, delimiter=tables.delimiter, encoding=tables.encoding)
     rows = _rows_joined(table, report).tolist()
     return {name: [values[i] for i in rows] for name, values in found.items()}
-
-
-def notes_on_stream(predictions: Path, tables: TableOptions) -> tuple[str, ...]:
-    """Return what the names of the columns of a stream say: nothing of the cases is read."""
-    file = matching_files([predictions])[0]
-    if tables.group_column is not None or FORMATS.get(file.suffix.lower()) != "parquet":
-        return ()
-    return unused_patients(open_table(file), (), look=False)
 
 
 def _rows_joined(table: PredictionTable, report: JoinReport) -> NDArray[np.int64]:

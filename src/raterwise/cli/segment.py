@@ -10,11 +10,10 @@ from typing import Annotated
 import typer
 
 from raterwise.cli import options
-from raterwise.cli.checks import check_asked
-from raterwise.cli.options import OnProblem, Unit, _option, asked_of, comma_list
-from raterwise.cli.show import ProgressBar
+from raterwise.cli.options import Asked, Drawn, in_panel, with_options
+from raterwise.cli.parsing import comma_list, numbers
 from raterwise.cli.stream import client_of
-from raterwise.cli.writing import check_folder, check_html, check_json, check_outputs, deliver
+from raterwise.cli.writing import Files, check_folder
 from raterwise.errors import InvalidInputError
 from raterwise.io.manifests import CaseFiles, read_by, read_manifest
 from raterwise.io.outputs import checkpoint_files, refuse_overwriting
@@ -51,35 +50,39 @@ Manifest = Annotated[
     ),
 ]
 Cluster = Annotated[
-    str | None, _option(CLUSTER, "A Dask scheduler, tcp://host:port, or local for this machine.")
+    str | None, in_panel(CLUSTER, "A Dask scheduler, tcp://host:port, or local for this machine.")
 ]
-Workers = Annotated[int | None, _option(CLUSTER, "Number of processes of --cluster local.")]
+Workers = Annotated[int | None, in_panel(CLUSTER, "Number of processes of --cluster local.")]
 CheckpointFolder = Annotated[
-    Path | None, _option(CLUSTER, "Keep finished parts here and resume from them.", "--checkpoint")
+    Path | None, in_panel(CLUSTER, "Keep finished parts here and resume from them.", "--checkpoint")
 ]
 
 
+@with_options
 def segment(
+    asked: Asked,
+    drawn: Drawn,
+    files: Files,
     manifest: Manifest,
     reduction: Annotated[
-        How, _option(IMAGES, "One value per image and their mean, or all voxels together.")
+        How, in_panel(IMAGES, "One value per image and their mean, or all voxels together.")
     ] = How.per_case,
     num_classes: Annotated[
-        int | None, _option(IMAGES, "Number of classes, to check the images against.")
+        int | None, in_panel(IMAGES, "Number of classes, to check the images against.")
     ] = None,
-    class_names: Annotated[str | None, _option(IMAGES, "Names of the classes: a,b,c.")] = None,
+    class_names: Annotated[str | None, in_panel(IMAGES, "Names of the classes: a,b,c.")] = None,
     foreground_only: Annotated[
         bool,
-        _option(
+        in_panel(
             IMAGES, "Use only voxels that the prediction or a rater marks.", "--foreground-only"
         ),
     ] = False,
     boundary_mm: Annotated[
-        float | None, _option(IMAGES, "Use only voxels within this many mm of a rater's boundary.")
+        float | None, in_panel(IMAGES, "Use only voxels within this many mm of a rater's boundary.")
     ] = None,
     axes: Annotated[
         str | None,
-        _option(
+        in_panel(
             IMAGES,
             "Order of the axes of NPY, NPZ, Zarr, PNG and TIFF images beside NIfTI files: zyx or "
             "xyz. nnU-Net's NPZ files are recognised.",
@@ -87,42 +90,28 @@ def segment(
     ] = None,
     spacing: Annotated[
         str | None,
-        _option(
+        in_panel(
             IMAGES,
             "Size of a voxel in mm along each axis, where files do not say; with --axes: x,y,z.",
         ),
     ] = None,
-    ignore_label: Annotated[int | None, _option(IMAGES, "Label of voxels to leave out.")] = None,
+    ignore_label: Annotated[int | None, in_panel(IMAGES, "Label of voxels to leave out.")] = None,
     skip_bad: Annotated[
-        bool, _option(IMAGES, "Leave out and count images that cannot be used.", "--skip-bad")
+        bool, in_panel(IMAGES, "Leave out and count images that cannot be used.", "--skip-bad")
     ] = False,
     maps: Annotated[
-        Path | None, _option(IMAGES, "Write maps of predicted disagreement (NIfTI) here.")
+        Path | None, in_panel(IMAGES, "Write maps of predicted disagreement (NIfTI) here.")
     ] = None,
     metrics: options.Metrics = "all",
-    bins: options.Bins = 15,
-    question: options.QuestionAsked = None,
-    per: options.Counted = None,
-    option: options.MetricOptions = None,
-    threshold: options.Threshold = None,
-    resamples: options.Resamples = 1000,
-    level: options.Level = 0.95,
-    seed: options.Seed = 0,
-    unit: options.UnitDrawn = Unit.cases,
     raters: Annotated[
         str | None,
-        _option(IMAGES, "Who drew the masks, in their order: a,b,c; for --unit raters and both."),
+        in_panel(IMAGES, "Who drew the masks, in their order: a,b,c; for --unit raters and both."),
     ] = None,
-    on_single: options.OnSingle = OnProblem.error,
     subgroup_column: options.SubgroupColumn = None,
     subgroup_metrics: options.SubgroupMetrics = None,
     cluster: Cluster = None,
     workers: Workers = None,
     checkpoint: CheckpointFolder = None,
-    out: options.Out = None,
-    csv_out: options.CsvOut = None,
-    html: options.HtmlOut = None,
-    quiet: options.Quiet = False,
 ) -> None:
     """Say how far the probabilities of a segmentation can be trusted, given what raters drew.
 
@@ -137,39 +126,37 @@ def segment(
     from raterwise.segmentation.request import ImageRequest
     from raterwise.segmentation.running import Job
 
-    check_json(out)
-    check_html(html)
     read = manifest, *checkpoint_files(checkpoint)
-    check_outputs((out, csv_out, html), read)
-    settings = Settings(resamples, level, seed, unit.value, on_single=on_single.value)
-    asked, sizes = asked_of(bins, question, per, option, threshold), _sizes(spacing)
-    check_asked(metrics, asked)
+    files.check(read)
+    settings = Settings(**drawn.told)
+    sizes = tuple(numbers("--spacing", spacing, float, "0.5,0.5,1.25")) or None
+    asked.check(metrics)
     selection = Selection(ignore_label, foreground_only, boundary_mm)
     apart = list(subgroup_column or ())
-    files = read_manifest(manifest, values=apart, axes=axes)
+    images = read_manifest(manifest, values=apart, axes=axes)
     request = Request.of(
-        metrics, **asked, settings=settings,
-        classes=classes_of(files, num_classes) if "all" in metrics else None,
+        metrics, **asked.told, settings=settings,
+        classes=classes_of(images, num_classes) if "all" in metrics else None,
     )  # fmt: skip
-    drawn = [] if maps is None else _prepare_maps(maps, files)
-    refuse_overwriting((out, csv_out, html, *drawn), (*read, *read_by(manifest, files)))
-    roster = roster_of(comma_list(raters) or None, files) if settings.draws_raters else ()
-    images = ImageRequest(request, selection, reduction.value, roster)
-    with ProgressBar(shown=not quiet) as report, client_of(cluster, workers) as client:
+    mapped = [] if maps is None else _prepare_maps(maps, images)
+    refuse_overwriting((*files.paths, *mapped), (*read, *read_by(manifest, images)))
+    roster = roster_of(comma_list(raters) or None, images) if settings.draws_raters else ()
+    wanted = ImageRequest(request, selection, reduction.value, roster)
+    with files.progress() as report, client_of(cluster, workers) as client:
         results = evaluate_job(
-            Job(images, num_classes, sizes, maps),
-            files,
+            Job(wanted, num_classes, sizes, maps),
+            images,
             class_names=comma_list(class_names) or None,
             skip_bad=skip_bad,
             client=client,
             checkpoint=checkpoint,
             progress=report,
-            subgroups={name: [dict(f.values)[name] for f in files] for name in apart} or None,
+            subgroups={name: [dict(f.values)[name] for f in images] for name in apart} or None,
             subgroup_metrics=subgroup_metrics,
         )
-    masks = (file for each in files for file in (*each.raters, each.mask))
-    inputs = (manifest, *(each.probabilities for each in files), *masks)
-    deliver(results, out, csv_out, quiet=quiet, written=(maps,), html=html, inputs=inputs)
+    masks = (file for each in images for file in (*each.raters, each.mask))
+    inputs = (manifest, *(each.probabilities for each in images), *masks)
+    files.deliver(results, inputs, maps)
 
 
 def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> list[Path]:
@@ -185,10 +172,3 @@ def _prepare_maps(folder: Path, files: Sequence[CaseFiles]) -> list[Path]:
                 f"maps: cases {other!r} and {f.case!r} would have one file, {map_name(f.case)}"
             )
     return [folder / name for name in owner]
-
-
-def _sizes(text: str | None) -> tuple[float, ...] | None:
-    try:
-        return tuple(float(part) for part in comma_list(text)) or None
-    except ValueError:
-        raise InvalidInputError(f"spacing: must be numbers, x,y,z; got {text!r}") from None

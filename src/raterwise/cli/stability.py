@@ -7,27 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
 from raterwise.arrays import positive_integer
 from raterwise.catalog import find
-from raterwise.cli import draw_options, options
-from raterwise.cli.checks import check_asked
+from raterwise.cli import model_options, options
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
+from raterwise.cli.kinds import OnProblem
 from raterwise.cli.members import Members
 from raterwise.cli.numbers import number
-from raterwise.cli.options import OUTPUT, OnProblem, asked_of, comma_list
-from raterwise.cli.reading import (
-    Cases,
-    TableOptions,
-    numbers_of,
-    read_cases,
-    read_outside_cases,
-    with_table_options,
-)
-from raterwise.cli.show import ProgressBar, facts_in_words, new_console, plain_table, print_table
+from raterwise.cli.options import OUTPUT, Asked, in_panel, with_options
+from raterwise.cli.parsing import comma_list, numbers
+from raterwise.cli.reading import Cases, numbers_of, read_cases, read_outside_cases
+from raterwise.cli.show import facts_in_words, new_console, plain_table, print_table
 from raterwise.cli.steadiness import (
     EVERY,
     ONE,
@@ -36,14 +29,8 @@ from raterwise.cli.steadiness import (
     measure_findings,
     one_rater_each,
 )
-from raterwise.cli.writing import (
-    announce,
-    check_html,
-    check_json,
-    check_outputs,
-    origin_of,
-    write_json,
-)
+from raterwise.cli.table_options import TableOptions
+from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
@@ -71,29 +58,25 @@ SCHEMA_VERSION = 1
 FIGURES = (".pdf", ".png", ".svg")
 
 STUDY = "Study"
-Metrics = Annotated[str, typer.Option(help="A list: ece,robust_ece.", rich_help_panel=STUDY)]
-Fractions = Annotated[
-    str,
-    typer.Option(help="Sizes of the subsets, as fractions of the cases.", rich_help_panel=STUDY),
-]
-Repeats = Annotated[
-    int, typer.Option(help="Number of subsets of each size.", rich_help_panel=STUDY)
-]
+Metrics = Annotated[str, in_panel(STUDY, "A list: ece,robust_ece.")]
+Fractions = Annotated[str, in_panel(STUDY, "Sizes of the subsets, as fractions of the cases.")]
+Repeats = Annotated[int, in_panel(STUDY, "Number of subsets of each size.")]
 Figure = Annotated[
-    Path | None,
-    typer.Option(help="Draw the curves into this .svg, .pdf or .png file.", rich_help_panel=OUTPUT),
+    Path | None, in_panel(OUTPUT, "Draw the curves into this .svg, .pdf or .png file.")
 ]
 
 
-@with_table_options
+@with_options
 def stability(
+    asked: Asked,
+    files: Pages,
     tables: TableOptions,
-    predictions: draw_options.OptionalPredictionsFile = None,
+    predictions: model_options.OptionalPredictionsFile = None,
     ratings: options.RatingsFile = None,
-    samples: draw_options.SamplesFile = None,
-    member: draw_options.MemberFiles = None,
-    confidence_column: draw_options.ConfidenceColumn = None,
-    outside: draw_options.OutsideFile = None,
+    samples: model_options.SamplesFile = None,
+    member: model_options.MemberFiles = None,
+    confidence_column: model_options.ConfidenceColumn = None,
+    outside: model_options.OutsideFile = None,
     multilabel: options.Multilabel = False,
     finding_column: options.FindingColumn = None,
     metrics: Metrics = "ece,robust_ece",
@@ -101,15 +84,7 @@ def stability(
     repeats: Repeats = 100,
     seed: options.Seed = 0,
     on_single: options.OnSingle = OnProblem.error,
-    bins: options.Bins = 15,
-    question: options.QuestionAsked = None,
-    per: options.Counted = None,
-    option: options.MetricOptions = None,
-    threshold: options.Threshold = None,
-    out: options.Out = None,
     figure: Figure = None,
-    html: options.HtmlOut = None,
-    quiet: options.Quiet = False,
 ) -> None:
     """Say how steady metrics are when the test set shrinks.
 
@@ -118,25 +93,23 @@ def stability(
     one random label per case, which is what most test sets have.
     """
     tables.refuse_weights("stability")
-    check_json(out)
     members = Members.of(samples, member)
     predictions = members.base(predictions)
     inputs = (predictions, ratings, outside, *members.paths)
-    check_html(html)
-    check_outputs((out, figure, html), inputs)
+    files.check(inputs, figure)
     if figure is not None and figure.suffix.lower() not in FIGURES:
         raise InvalidInputError(f"--figure: must end in {', '.join(FIGURES)}; got {figure.name}")
     names = [name.strip() for name in comma_list(metrics)]
     how: dict[str, Any] = {
-        "fractions": numbers("--fractions", fractions), "repeats": repeats, "seed": seed,
-        "on_single": on_single.value, "asked": asked_of(bins, question, per, option, threshold),
+        "fractions": numbers("--fractions", fractions, float, "0.1,0.5,1"), "repeats": repeats,
+        "seed": seed, "on_single": on_single.value, "asked": asked.told,
     }  # fmt: skip
-    check_asked(names, how["asked"], seed=seed)
+    asked.check(names, seed=seed)
     positive_integer("repeats", repeats)
     if not all(0 < part <= 1 for part in how["fractions"]):
         raise InvalidInputError(f"--fractions: must be in (0, 1]; got {fractions}")
     each: dict[str, list[Steadiness]] = {}
-    with ProgressBar(shown=not quiet) as report:
+    with files.progress() as report:
         report("reading", 0.0)
         if multilabel:
             told = {"member": members.given, "outside": outside, "confidence": confidence_column}
@@ -156,18 +129,18 @@ def stability(
                 **how,
             )  # fmt: skip
             data = _facts(cases)
-    origin = origin_of(inputs) if out or html else {}
-    if out is not None:
-        asked = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
-        write_json(out, {**_content(found, each, data, asked, notes), **origin})
-    if html is not None:
-        _write_page(html, found, data, notes, origin, findings=multilabel)
+    origin = origin_of(inputs) if files.out or files.html else {}
+    if files.out is not None:
+        shown = {"metrics": metrics, "fractions": fractions, "repeats": repeats, "seed": seed}
+        write_json(files.out, {**_content(found, each, data, shown, notes), **origin})
+    if files.html is not None:
+        _write_page(files.html, found, data, notes, origin, findings=multilabel)
     if figure is not None:
         draw(found, figure)
-    if not quiet:
+    if not files.quiet:
         console = new_console()
         _show(console, found, each, data, notes)
-        announce(console, (out, figure, html))
+        announce(console, (files.out, figure, files.html))
 
 
 def _write_page(
@@ -240,16 +213,6 @@ def draw(found: Sequence[Steadiness], path: Path) -> None:
         drawing = io.BytesIO()
         display.figure_.savefig(drawing, format=path.suffix.lower().removeprefix("."))
     write_bytes_atomically(path, drawing.getvalue())
-
-
-def numbers(name: str, text: str) -> list[float]:
-    """Return the numbers of 0.1,0.5,1; `name` is the option that they are of."""
-    try:
-        return [float(part) for part in comma_list(text)]
-    except ValueError:
-        raise InvalidInputError(
-            f"{name}: must be numbers with commas between them, such as 0.1,0.5,1; got {text!r}"
-        ) from None
 
 
 def _facts(cases: Cases) -> dict[str, Any]:

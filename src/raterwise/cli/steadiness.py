@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import find
-from raterwise.cli.options import own_options
+from raterwise.cli.parsing import own_options
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluate import predictions_of
 from raterwise.growing_parts import Partition, paths_of, variation_along

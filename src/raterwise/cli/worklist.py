@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 from rich.table import Table
 from rich.text import Text
 
-from raterwise.cli import draw_options, options
+from raterwise.cli import model_options, options
+from raterwise.cli.kinds import Order
 from raterwise.cli.members import Members
 from raterwise.cli.numbers import number
-from raterwise.cli.options import Order
-from raterwise.cli.reading import Cases, TableOptions, read_cases, with_table_options
+from raterwise.cli.reading import Cases, read_cases
 from raterwise.cli.show import new_console, plain_table, print_table
+from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import announce, check_html, check_outputs, origin_of
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_archive
 from raterwise.io.files import write_text_atomically
 from raterwise.io.npz import is_npz
 from raterwise.io.scores import read_numbers
-from raterwise.io.sources import listed, open_table
+from raterwise.io.sources import open_table
+from raterwise.rules import listed
 
 if TYPE_CHECKING:
     from raterwise.beliefs import Belief, EnsembleBelief
@@ -48,21 +51,29 @@ MOST_SHOWN, MOST_ANSWERS = 30, 5
 ALPHA_COLUMN = "alpha0"
 
 
-@with_table_options
+@options.with_options
 def worklist(
     tables: TableOptions,
-    predictions: draw_options.OptionalPredictionsFile = None,
-    ratings: options.WorklistRatings = None,
-    samples: draw_options.SamplesFile = None,
-    member: draw_options.MemberFiles = None,
-    by: options.WorklistBy = Order.gain,
-    top: options.Top = None,
-    calibrator: options.CalibratorFile = None,
-    alpha_model: options.AlphaModel = None,
-    alpha_column: options.AlphaColumn = None,
-    features_prefix: options.FeaturesPrefix = None,
-    logit_prefix: options.LogitPrefix = "logit_",
-    out: options.WorklistOut = None,
+    predictions: model_options.OptionalPredictionsFile = None,
+    ratings: Annotated[
+        Path | None,
+        typer.Option(help="Ratings that you already have; they update the probabilities."),
+    ] = None,
+    samples: model_options.SamplesFile = None,
+    member: model_options.MemberFiles = None,
+    by: Annotated[
+        Order,
+        typer.Option(help="Rank by the expected gain of one more label, or by disagreement."),
+    ] = Order.gain,
+    top: Annotated[int | None, typer.Option(help="How many cases to list. Default: all.")] = None,
+    calibrator: model_options.CalibratorFile = None,
+    alpha_model: model_options.AlphaModel = None,
+    alpha_column: model_options.AlphaColumn = None,
+    features_prefix: model_options.FeaturesPrefix = None,
+    logit_prefix: model_options.LogitPrefix = "logit_",
+    out: Annotated[
+        Path | None, options.in_panel(options.OUTPUT, "Write the list to this CSV file.")
+    ] = None,
     html: options.HtmlOut = None,
     quiet: options.Quiet = False,
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
-from raterwise.cli.show import new_console, print_results
+from raterwise.cli import options
+from raterwise.cli.show import ProgressBar, new_console, print_results
 from raterwise.comparison import Comparison
 from raterwise.errors import InvalidInputError
 from raterwise.exports import csv_text
@@ -41,32 +42,60 @@ def with_notes(results: Results, notes: Sequence[str]) -> Results:
     return replace(results, warnings=(*notes, *results.warnings)) if notes else results
 
 
-def deliver(
-    results: Results,
-    out: Path | None,
-    csv_out: Path | None,
-    *,
-    quiet: bool,
-    written: Iterable[Path | None] = (),
-    html: Path | None = None,
-    inputs: Iterable[Path | None] = (),
-) -> None:
-    """Write results to the files that are wanted, and to the terminal; `written` are there.
+@dataclass(frozen=True)
+class Pages:
+    """The files of a command that writes JSON and a page, and whether it prints."""
 
-    The files say which command made them of which `inputs`.
-    """
-    if out is not None or html is not None:
-        results = with_origin(results, inputs)
-    if out is not None:
-        results.to_json(out)
-    if csv_out is not None:
-        results.to_csv(csv_out)
-    if html is not None:
-        results.to_html(html)
-    if not quiet:
-        console = new_console()
-        print_results(results, console)
-        announce(console, (out, csv_out, html, *written))
+    out: options.Out = None
+    html: options.HtmlOut = None
+    quiet: options.Quiet = False
+
+    @property
+    def paths(self) -> tuple[Path | None, ...]:
+        """The files, where they are wanted."""
+        return self.out, self.html
+
+    def check(self, inputs: Iterable[Path | None], *others: Path | None) -> None:
+        """Refuse names that promise another format, and files that should not be written."""
+        check_json(self.out)
+        check_html(self.html)
+        check_outputs((*self.paths, *others), inputs)
+
+    def progress(self) -> ProgressBar:
+        """Return the bar that somebody who waits is shown."""
+        return ProgressBar(shown=not self.quiet)
+
+
+@dataclass(frozen=True)
+class Files(Pages):
+    """The files of a command that writes a table, too."""
+
+    csv_out: options.CsvOut = None
+
+    @property
+    def paths(self) -> tuple[Path | None, ...]:
+        """The files, where they are wanted."""
+        return self.out, self.csv_out, self.html
+
+    def deliver(
+        self, results: Results, inputs: Iterable[Path | None], *written: Path | None
+    ) -> None:
+        """Write results to the files that are wanted, and to the terminal; `written` are there.
+
+        The files say which command made them of which `inputs`.
+        """
+        if self.out is not None or self.html is not None:
+            results = with_origin(results, inputs)
+        if self.out is not None:
+            results.to_json(self.out)
+        if self.csv_out is not None:
+            results.to_csv(self.csv_out)
+        if self.html is not None:
+            results.to_html(self.html)
+        if not self.quiet:
+            console = new_console()
+            print_results(results, console)
+            announce(console, (*self.paths, *written))
 
 
 Made = TypeVar("Made", Results, Comparison)

@@ -4,7 +4,7 @@ One procedure for all that a report shows. With two classes it looks at the posi
 mean, the slope on its logit, five bins) and at the mean of the top label; with more, at the top
 label and at every class in these ways, and at the probability given to what the raters said. The
 smallest of the p-values is judged by what calibrated models get by chance (`evidence.py`), so that
-at most 5 % of them are called miscalibrated, however many statistics there are; the statistic that
+at most 5% of them are called miscalibrated, however many statistics there are; the statistic that
 attains it says how the model is off. docs/verdict.md has the error rates.
 """
 
@@ -150,7 +150,7 @@ def judge(
     --------
     >>> read = np.arange(300) % 5 == 0
     >>> judge(np.full(300, 0.42), read.astype(int), class_names=["none", "oedema"]).sentence
-    'says *oedema* too often: predicts 42 % on average; raters say so 20 % of the time'
+    'says *oedema* too often: predicts 42% on average; raters say so 20% of the time'
     """
     choose("per", per, ("annotation", "case"))
     positive_integer("simulations", simulations, least=100)
@@ -414,10 +414,10 @@ def percentages(first: float, second: float) -> tuple[str, str]:
     """Return two frequencies with as many decimals as it takes to see that they differ.
 
     >>> percentages(0.42, 0.2), percentages(0.0131, 0.0129)
-    (('42 %', '20 %'), ('1.31 %', '1.29 %'))
+    (('42%', '20%'), ('1.31%', '1.29%'))
     """
     for decimals in range(1 if 0 < min(first, second) < 0.02 else 0, 5):
-        texts = f"{100 * first:.{decimals}f} %", f"{100 * second:.{decimals}f} %"
+        texts = f"{first:.{decimals}%}", f"{second:.{decimals}%}"
         if first == second or abs(first - second) > 1.5 * 10.0 ** -(2 + decimals):
             break
     return texts

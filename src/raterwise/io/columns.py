@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from raterwise.io.sources import TableFile, listed
+from raterwise.io.sources import TableFile
+from raterwise.rules import listed
 
 LOOKS_LIKE = {
     "a rater": (

@@ -31,9 +31,10 @@ from raterwise.io.layouts import (
 from raterwise.io.npz import is_npz, read_npz
 from raterwise.io.numbers import as_whole_numbers
 from raterwise.io.ratings import encoded, unique_ids
-from raterwise.io.sources import TableFile, listed, open_table
+from raterwise.io.sources import TableFile, open_table
 from raterwise.io.tables import JoinReport, PredictionTable, matched
 from raterwise.io.values import as_ids, as_yes_or_no, id_at
+from raterwise.rules import listed
 
 Array = NDArray[Any]
 Counts = NDArray[np.int64]

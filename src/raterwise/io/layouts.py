@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from raterwise.classes import is_whole
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_columns
-from raterwise.io.sources import TableFile, listed
-from raterwise.rules import did_you_mean
+from raterwise.io.sources import TableFile
+from raterwise.rules import did_you_mean, listed
 
 LAYOUT_ARGUMENTS = {
     "wide": ("rater_columns", "rater_prefix"),

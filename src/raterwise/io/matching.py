@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.sources import listed
 from raterwise.io.values import SHORTENED
+from raterwise.rules import listed
 
 Array = NDArray[Any]
 

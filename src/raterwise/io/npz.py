@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import names_in_archive, read_archive
 from raterwise.io.numbers import as_numbers, as_whole_numbers
-from raterwise.io.sources import existing_file, file_format, listed
+from raterwise.io.sources import existing_file, file_format
 from raterwise.io.values import (
     as_class_codes,
     as_ids,
@@ -42,7 +42,7 @@ from raterwise.io.values import (
     refuse_repeats,
 )
 from raterwise.labels import Labels
-from raterwise.rules import did_you_mean
+from raterwise.rules import did_you_mean, listed
 
 Array = NDArray[Any]
 

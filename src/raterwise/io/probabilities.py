@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.inputs import row_sum_tolerance
 from raterwise.io.columns import unused_columns
-from raterwise.io.sources import TableFile, listed
+from raterwise.io.sources import TableFile
 from raterwise.io.values import id_at
-from raterwise.rules import did_you_mean, spelled
+from raterwise.rules import did_you_mean, listed, spelled
 
 Array = NDArray[Any]
 

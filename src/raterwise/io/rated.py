@@ -13,8 +13,9 @@ from raterwise.io.layouts import RatingColumns, find_id_column
 from raterwise.io.layouts import rating_columns as columns_of
 from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
-from raterwise.io.sources import listed, open_table
+from raterwise.io.sources import open_table
 from raterwise.io.values import as_ids, different_texts
+from raterwise.rules import listed
 
 MOST_STEPS = 100
 """Up to how many steps a scale of whole numbers has, those that nobody used among them."""

@@ -20,7 +20,7 @@ from raterwise.io.layouts import CASE_COLUMNS, find_id_column, usual_names
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from raterwise.io.numbers import as_numbers, as_weights
 from raterwise.io.patients import unused_patients
-from raterwise.io.sources import listed, open_table
+from raterwise.io.sources import open_table
 from raterwise.io.tables import PredictionTable
 from raterwise.io.values import (
     as_class_codes,
@@ -29,6 +29,7 @@ from raterwise.io.values import (
     refuse_repeats,
 )
 from raterwise.labels import Labels
+from raterwise.rules import listed
 
 Array = NDArray[Any]
 

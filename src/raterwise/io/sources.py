@@ -15,7 +15,7 @@ from raterwise.io.csv_files import CsvFormat, read_columns, recognise, refuse_na
 from raterwise.io.damaged import check_fits
 from raterwise.io.excel import read_sheet
 from raterwise.io.texts import clean_name, cleaned, titles_note
-from raterwise.rules import did_you_mean
+from raterwise.rules import did_you_mean, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,16 +179,6 @@ def file_format(path: Path) -> str:
         way = CONVERT.get(suffixes[-1] if suffixes else "", "CSV also .gz")
         raise InvalidInputError(f"{path}: the name must end in {', '.join(FORMATS)} ({way})")
     return found
-
-
-def listed(names: Sequence[Any], most: int = 20) -> str:
-    """Return names for a message, in quotes so that blanks show, and no more than `most`."""
-    shown = ", ".join(_short(repr(name)) for name in names[:most])
-    return shown + (f" … ({len(names)} in all)" if len(names) > most else "")
-
-
-def _short(text: str, most: int = 80) -> str:
-    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def _column_names(file: Path, kind: str) -> list[str]:

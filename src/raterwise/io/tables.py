@@ -32,13 +32,14 @@ from raterwise.io.probabilities import (
     probability_columns,
 )
 from raterwise.io.ratings import Coding, RatingTable, read_ratings
-from raterwise.io.sources import TableFile, existing_file, listed, open_table
+from raterwise.io.sources import TableFile, existing_file, open_table
 from raterwise.io.values import (
     as_ids,
     labels_of_codes,
     refuse_repeats,
 )
 from raterwise.labels import Labels
+from raterwise.rules import listed
 
 __all__ = [
     "JoinReport",

@@ -24,10 +24,9 @@ from raterwise.classes import (
 )
 from raterwise.errors import InvalidInputError
 from raterwise.io.numbers import all_match, plain_column, refuse_empty
-from raterwise.io.sources import listed
 from raterwise.io.texts import is_text
 from raterwise.labels import Labels
-from raterwise.rules import did_you_mean
+from raterwise.rules import did_you_mean, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa

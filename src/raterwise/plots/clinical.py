@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 BAND: dict[str, Any] = {"alpha": 0.18, "lw": 0, "zorder": 2}
 
 
-class _Ranked:
+class _Ranked(ABC):
     """A curve over all thresholds with its band."""
 
     _legend: Any = "lower right"
@@ -115,11 +116,13 @@ class _Ranked:
         ax.legend(loc=self._legend, frameon=False)
         return self
 
+    @abstractmethod
     def _drawn(self) -> tuple[Any, Any, Any, Any, str]:
-        raise NotImplementedError
+        """Return x, y, the edges of the band over x, and the area in words."""
 
+    @abstractmethod
     def _frame(self, ax: Any) -> None:
-        raise NotImplementedError
+        """Draw what the curve is seen against, and name the axes."""
 
 
 class RocDisplay(_Ranked):

@@ -66,7 +66,7 @@
     }
   };
 
-  const percent = (x) => `${(100 * x).toFixed(0)}\u00a0%`;
+  const percent = (x) => `${(100 * x).toFixed(0)}%`;
   const count = (x) => (Math.round(x * 10) / 10).toLocaleString("en");
 
   // The interval of the risk at threshold i, where there is one.

@@ -227,7 +227,7 @@ def _ranking(comparison: Any) -> Html | None:
         rows.append(el("tr", el("th", _estimate(comparison, metric).title, scope="row"), cells))
     wide = paired_table(("Metric", *names), rows, "Ranking")
     note = (
-        "The share of resamples in which each model is best. Near 100\u00a0%, another sample of "
+        "The share of resamples in which each model is best. Near 100%, another sample of "
         "cases would choose the same model; where the shares are similar, the choice is open."
     )
     return section("ranking", "Would other cases choose the same model?",
@@ -265,7 +265,7 @@ def _reliability(models: Mapping[str, Results], found: Charts) -> Html | None:
     words = "; ".join(f"{name}: {gap} {number(curve.gap)}" for name, curve in curves.items())
     chart = found.place("reliability-chart", spec, f"Reliability diagrams. {words}.")
     table = sections.bins_table(curves)
-    title = "Does 90\u00a0% mean 90\u00a0%?"
+    title = "Does 90% mean 90%?"
     return section("reliability", title, figure(chart, caption, table))
 
 

@@ -64,7 +64,7 @@ def plan_page(
             f"The narrowest interval is {number(narrow['width'])} wide, with {narrow['cases']:,} "
             f"cases and {narrow['raters']} raters per case."
         ]
-    words = f"Expected width of the {100 * level:g}\u00a0% interval of {metric} by design."
+    words = f"Expected width of the {100 * level:g}% interval of {metric} by design."
     chart = found.place("plan-chart", _widths(rows), f"{words} The table below has the numbers.")
     header = ["Cases", "Raters per case", "Readings", "Cost", "Width", "Bias", "By"]
     cells = [
@@ -98,7 +98,7 @@ def agreement_page(
          "–" if e.low is None else f"{number(e.low)} to {number(e.high)}")
         for name, e in agreement.estimates.items()
     ]  # fmt: skip
-    level = f"{100 * agreement.level:g}\u00a0%"
+    level = f"{100 * agreement.level:g}%"
     coefficients = data_table(("Coefficient", "Value", f"{level} interval"), rows, "Agreement")
     note = "1 is perfect agreement. At 0, raters agree as often as by chance; below 0, less often."
     parts: list[Any] = [coefficients, el("p", note, class_="note")]

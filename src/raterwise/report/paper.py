@@ -156,7 +156,7 @@ def _uncertainty(results: Results) -> str:
     options = results.options
     if not options.get("resamples"):
         return "No confidence intervals were computed."
-    unit, level = options.get("unit", "cases"), f"{100 * options.get('level', 0.95):g} %"
+    unit, level = options.get("unit", "cases"), f"{100 * options.get('level', 0.95):g}%"
     patients = "patients" if results.data.get("patients") else (
         "images" if "voxels" in results.data else "cases"
     )  # fmt: skip
@@ -215,7 +215,7 @@ def _results(results: Results) -> Iterator[str]:
 
 
 def _sentence(e: Any, results: Results) -> str:
-    title, level = markdown_text(e.title), f"{100 * results.options.get('level', 0.95):g} % CI"
+    title, level = markdown_text(e.title), f"{100 * results.options.get('level', 0.95):g}% CI"
     ends = "" if e.low is None else f" ({level} {number(e.low)} to {number(e.high)})"
     tested = "" if e.p_value is None else f", p {_p(e.p_value)}"
     return f"{title} was {number(e.value)}{ends}{tested}."

@@ -68,7 +68,7 @@ def _share(value: float | None) -> str:
 
 def _ends(ends: tuple[float, float, float]) -> str:
     value, low, high = ends
-    return f"{100 * value:.1f}\u00a0% [{100 * low:.1f}, {100 * high:.1f}]"
+    return f"{100 * value:.1f}% [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 def _points(ends: tuple[float, float, float]) -> str:

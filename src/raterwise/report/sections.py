@@ -217,9 +217,7 @@ def reliability(results: Results, found: Charts) -> Html | None:
     if smooth:
         caption += " The grey curve smooths over the bins (loess); its band is an interval, too."
     table = bins_table(curves, unit)
-    return section(
-        "reliability", "Does 90\u00a0% mean 90\u00a0%?", choice, figure(drawn, caption, table)
-    )
+    return section("reliability", "Does 90% mean 90%?", choice, figure(drawn, caption, table))
 
 
 def reliability_curves(results: Results) -> dict[str, ReliabilityCurve]:

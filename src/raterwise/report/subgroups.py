@@ -66,7 +66,7 @@ def clear_differences(results: Results) -> list[tuple[Subgroup, LevelDifference]
 
 
 def _most(results: Results) -> float:
-    """Return the largest p-value that is called clear: 0.05 with 95 % intervals."""
+    """Return the largest p-value that is called clear: 0.05 with 95% intervals."""
     return round(1 - float(results.options.get("level", 0.95)), 10)
 
 

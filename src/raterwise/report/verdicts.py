@@ -164,7 +164,7 @@ class _Outside:
 
 
 def _outside(results: Results) -> _Outside:
-    """Count them: of every 20 bins of a calibrated model one is outside its interval at 95 %.
+    """Count them: of every 20 bins of a calibrated model one is outside its interval at 95%.
 
     More than chance explains is what a calibrated model shows in fewer than `BEYOND_CHANCE`, all
     charts together. Of two classes the other says the same.
@@ -263,10 +263,10 @@ def _headline(found: Mapping[str, Any]) -> str:
 def _after_headline(text: str) -> str:
     """Return the sentence of the verdict without what the headline says already.
 
-    >>> _after_headline("says *mass* too often where it predicts 5 % to 9 %: on average 6 %, …")
-    'Where it predicts 5\xa0% to 9\xa0%: on average 6\xa0%, …'
-    >>> _after_headline("over-confident: 55 % sure on average and right 45 % of the time")
-    'It is 55\xa0% sure on average and right 45\xa0% of the time'
+    >>> _after_headline("says *mass* too often where it predicts 5% to 9%: on average 6%, …")
+    'Where it predicts 5% to 9%: on average 6%, …'
+    >>> _after_headline("over-confident: 55% sure on average and right 45% of the time")
+    'It is 55% sure on average and right 45% of the time'
     """
     head, colon, rest = _sentence(text).partition(": ")
     if not colon:
@@ -281,15 +281,15 @@ def _after_headline(text: str) -> str:
 def _sentence(text: str) -> str:
     """Return a sentence of the verdict as it stands on a page.
 
-    >>> _sentence("says *oedema* too often: predicts 42 % on average")
-    'Says “oedema” too often: predicts 42\xa0% on average'
+    >>> _sentence("says *oedema* too often: predicts 42% on average")
+    'Says “oedema” too often: predicts 42% on average'
     """
     quoted = _quoted(text)
     return quoted[:1].upper() + quoted[1:]
 
 
 def _quoted(text: str) -> str:
-    return re.sub(r"\*([^*]+)\*", r"“\1”", text).replace(" %", "\u00a0%")
+    return re.sub(r"\*([^*]+)\*", r"“\1”", text)
 
 
 def _first_curve(results: Results) -> ReliabilityCurve | None:

@@ -39,28 +39,28 @@ class Verdict:
 
 
 def percent(value: float) -> str:
-    r"""Return a proportion as a percentage, which is not broken at the end of a line.
+    """Return a proportion as a percentage, which is not broken at the end of a line.
 
     What is nearly nothing or nearly everything is not rounded to it.
 
     >>> percent(0.778), percent(0.0007), percent(0.9968), percent(0.9999), percent(1.0)
-    ('78\xa0%', '0.1\xa0%', '99.7\xa0%', '>99.9\xa0%', '100\xa0%')
+    ('78%', '0.1%', '99.7%', '>99.9%', '100%')
     """
     if 0.9995 <= value < 1:
-        return ">99.9\u00a0%"
+        return ">99.9%"
     digits = 1 if 0 < abs(value) < 0.0095 or 0.9905 < value < 1 else 0
-    return f"{100 * value:.{digits}f}\u00a0%"
+    return f"{value:.{digits}%}"
 
 
 def estimated(value: float, low: float | None, high: float | None) -> str:
-    r"""Return a proportion with its interval, to as many digits as the interval is worth.
+    """Return a proportion with its interval, to as many digits as the interval is worth.
 
     >>> estimated(0.778, 0.72, 0.84), estimated(0.7521, 0.7463, 0.7571)
-    ('78\xa0% of the time [72–84]', '75.2\xa0% of the time [74.6–75.7]')
+    ('78% of the time [72–84]', '75.2% of the time [74.6–75.7]')
     """
     ends = span(low, high)
     fine = "." in ends and 0.0095 <= value <= 0.9905
-    shown = f"{100 * value:.1f}\u00a0%" if fine else percent(value)
+    shown = f"{value:.1%}" if fine else percent(value)
     return f"{shown} of the time{ends}"
 
 
@@ -106,8 +106,8 @@ def bracketed(e: Any, digits: int = 3) -> str:
 
 
 def level_of(results: Results) -> str:
-    """Return the level of confidence of the intervals, such as 95 %."""
-    return f"{100 * results.options.get('level', 0.95):g}\u00a0%"
+    """Return the level of confidence of the intervals, such as 95%."""
+    return f"{100 * results.options.get('level', 0.95):g}%"
 
 
 def signed(value: float, digits: int = 3) -> str:

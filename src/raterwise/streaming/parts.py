@@ -30,11 +30,12 @@ from raterwise.io.probabilities import (
     probability_columns,
 )
 from raterwise.io.ratings import Coding
-from raterwise.io.sources import TableFile, existing_file, listed, matching_files
+from raterwise.io.sources import TableFile, existing_file, matching_files
 from raterwise.io.values import as_ids
 from raterwise.labels import Labels
 from raterwise.mistaken import IN_ORDER_OF_CODES, code_notes, one_hot_notes
 from raterwise.predictions import Predictions
+from raterwise.rules import listed
 from raterwise.variables import Variable, variables_of
 
 ZARR_ROWS = 1 << 18

@@ -45,8 +45,10 @@ class BinnedMetric(TableMetric):
             raise UndefinedMetricError(f"{self.metric_name}: undefined, {row.undefined}")
         return self._scalar(value)
 
+
+class ReliabilityMetric(BinnedMetric):
+    """One that stands for a reliability diagram."""
+
     def _draw(self, ax: Any) -> Any:
-        if len(self.plan.edges) == 2:  # one bin shows nothing; the value itself, as torchmetrics
-            return self._plot(self.compute_from(self.tables), ax)[1]
         table = BinTable(self.tables["sums"].cpu().numpy())
         return reliability_diagram(table, self.plan, self.metric_name, ax)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from raterwise.rules import choose
-from raterwise.torch._binned import BinnedMetric
+from raterwise.torch._binned import BinnedMetric, ReliabilityMetric
 
 Per = Literal["case", "annotation"]
 
 
-class Accuracy(BinnedMetric):
+class Accuracy(ReliabilityMetric):
     """How often the predicted class is what a rater says, `raterwise.accuracy`.
 
     Parameters
@@ -44,7 +44,7 @@ class Accuracy(BinnedMetric):
         super().__init__(num_classes, {"per": per}, **kwargs)
 
 
-class Brier(BinnedMetric):
+class Brier(ReliabilityMetric):
     """The mean squared distance to what a rater says, `raterwise.brier`.
 
     Parameters

@@ -311,8 +311,6 @@ class TableMetric(Metric):
         ------
         UndefinedMetricError
             Before the first case.
-        NotImplementedError
-            For a metric that no curve belongs to.
 
         >>> from raterwise.torch.metrics import ECE
         >>> metric = ECE(num_classes=2)
@@ -328,8 +326,8 @@ class TableMetric(Metric):
         return ax.figure, ax
 
     def _draw(self, ax: Any) -> Any:
-        """Draw the curve, and return its axes."""
-        raise NotImplementedError(f"{type(self).__name__}: has no curve")
+        """Draw the curve, or the value where no curve belongs to it; the axes."""
+        return self._plot(self.compute_from(self.tables), ax)[1]
 
     def _counted(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the labels without those of the ignored class, and which cases still count."""

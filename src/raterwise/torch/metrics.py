@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from raterwise.rules import at_least_one, positive
-from raterwise.torch._binned import BinnedMetric
+from raterwise.torch._binned import ReliabilityMetric
 from raterwise.torch._histogram_metrics import LabelHistogramLosses
 from raterwise.torch._rank_metrics import AUCCC, AUROC
 from raterwise.torch._score_metrics import NLL, Accuracy, Brier
@@ -45,7 +45,7 @@ __all__ = [
 TopQuestion = Literal["top_label", "positive", "per_class", "predicted_class"]
 
 
-class _TopLabelMetric(BinnedMetric):
+class _TopLabelMetric(ReliabilityMetric):
     def __init__(
         self,
         num_classes: int,
@@ -104,7 +104,7 @@ class ECE(_TopLabelMetric):
     ) -> None:
         at_least_one("norm", norm)
         options = {"bins": bins, "question": question, "per": per, "norm": norm}
-        BinnedMetric.__init__(self, num_classes, options, **kwargs)
+        ReliabilityMetric.__init__(self, num_classes, options, **kwargs)
 
 
 class MCE(_TopLabelMetric):
@@ -173,7 +173,7 @@ class RMSCE(_TopLabelMetric):
     metric_name = "rms_ce"
 
 
-class _PerClassMetric(BinnedMetric):
+class _PerClassMetric(ReliabilityMetric):
     def __init__(
         self,
         num_classes: int,
@@ -246,7 +246,7 @@ class SCE(_PerClassMetric):
     metric_name = "sce"
 
 
-class RobustECE(BinnedMetric):
+class RobustECE(ReliabilityMetric):
     """RECE-G: ECE with each confidence spread over the bins by a Gaussian, `raterwise.robust_ece`.
 
     RECE eqs 6-7.

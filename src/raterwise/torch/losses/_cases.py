@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from typing import Literal, NamedTuple, ParamSpec, TypedDict
+from typing import Literal, NamedTuple, ParamSpec
 
 import torch
 from torch import Tensor, nn
@@ -218,16 +218,31 @@ def subset(cases: Cases, most: int) -> Cases:
     return Cases(cases.log_probs[rows], cases.counts[rows], (i < kept).to(cases.keep), (most,))
 
 
-class Options(TypedDict):
-    weight: Tensor | None
-    ignore_index: int
-    reduction: Reduction
-
-
-class PerCaseLoss(nn.Module):
-    """What losses of single cases share: class weights, an ignored class, a reduction."""
+class LossModule(nn.Module):
+    """A loss as a module: class weights, an ignored class, and what else its function takes."""
 
     weight: Tensor | None
+    _function: Callable[..., Tensor]
+    _own: tuple[str, ...] = ()
+    """Attributes that the function takes by name, besides those two."""
+
+    def __init__(self, *, weight: Tensor | None = None, ignore_index: int = -100) -> None:
+        super().__init__()
+        self.ignore_index = ignore_index
+        self.register_buffer("weight", weight)
+
+    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
+        options = {name: getattr(self, name) for name in ("weight", "ignore_index", *self._own)}
+        return self._function(logits, targets, **options)
+
+    def extra_repr(self) -> str:
+        """The options."""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._own)
+
+
+class PerCaseLoss(LossModule):
+    """One of single cases, with a reduction."""
 
     def __init__(
         self,
@@ -236,20 +251,7 @@ class PerCaseLoss(nn.Module):
         ignore_index: int = -100,
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        self.ignore_index = ignore_index
+        super().__init__(weight=weight, ignore_index=ignore_index)
         choose("reduction", reduction, REDUCTIONS)
         self.reduction = reduction
-        self.register_buffer("weight", weight)
-
-    def _options(self) -> Options:
-        """Return what its function takes by name."""
-        return {
-            "weight": self.weight,
-            "ignore_index": self.ignore_index,
-            "reduction": self.reduction,
-        }
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"reduction={self.reduction!r}"
+        self._own = (*self._own, "reduction")

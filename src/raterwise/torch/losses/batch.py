@@ -6,9 +6,16 @@ value and no reduction. `Regularized` adds one to a loss.
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from raterwise.torch.losses._cases import Cases, class_weights, full_precision, ratio, read_cases
+from raterwise.torch.losses._cases import (
+    Cases,
+    LossModule,
+    class_weights,
+    full_precision,
+    ratio,
+    read_cases,
+)
 
 
 def mean_over_classes(gap: Tensor, weight: Tensor | None) -> Tensor:
@@ -107,18 +114,7 @@ def dca_term(
     return ratio((w * (confidence - hit)).sum(), w.sum()).abs()
 
 
-class BatchTerm(nn.Module):
-    """What the terms share: class weights and an ignored class."""
-
-    weight: Tensor | None
-
-    def __init__(self, *, weight: Tensor | None = None, ignore_index: int = -100) -> None:
-        super().__init__()
-        self.ignore_index = ignore_index
-        self.register_buffer("weight", weight)
-
-
-class MDCA(BatchTerm):
+class MDCA(LossModule):
     """The multi-class difference of confidence and accuracy; see `mdca_term`.
 
     Parameters
@@ -140,12 +136,10 @@ class MDCA(BatchTerm):
     tensor(0.2500)
     """
 
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return mdca_term(logits, targets, weight=self.weight, ignore_index=self.ignore_index)
+    _function = staticmethod(mdca_term)
 
 
-class DCA(BatchTerm):
+class DCA(LossModule):
     """The difference of mean confidence and accuracy; see `dca_term`.
 
     Parameters
@@ -167,6 +161,4 @@ class DCA(BatchTerm):
     tensor(0.2500)
     """
 
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return dca_term(logits, targets, weight=self.weight, ignore_index=self.ignore_index)
+    _function = staticmethod(dca_term)

@@ -154,6 +154,9 @@ class FocalLoss(PerCaseLoss):
     tensor(0.1733)
     """
 
+    _function = staticmethod(focal_loss)
+    _own = ("gamma",)
+
     def __init__(
         self,
         gamma: float = 1.0,
@@ -164,14 +167,6 @@ class FocalLoss(PerCaseLoss):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         self.gamma = at_least_zero("gamma", gamma)
-
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return focal_loss(logits, targets, self.gamma, **self._options())
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"gamma={self.gamma}, reduction={self.reduction!r}"
 
 
 class FLSD(PerCaseLoss):
@@ -201,6 +196,9 @@ class FLSD(PerCaseLoss):
     tensor(1.3597)
     """
 
+    _function = staticmethod(flsd_loss)
+    _own = ("gamma", "schedule")
+
     def __init__(
         self,
         gamma: float = 3.0,
@@ -215,11 +213,3 @@ class FLSD(PerCaseLoss):
         self.schedule = tuple(
             (float(bound), at_least_zero("gamma", float(value))) for bound, value in schedule
         )
-
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return flsd_loss(logits, targets, self.gamma, schedule=self.schedule, **self._options())
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"gamma={self.gamma}, schedule={self.schedule}, reduction={self.reduction!r}"

@@ -19,6 +19,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.rules import at_least_zero, choose, positive
 from raterwise.torch.losses._cases import (
     Cases,
+    LossModule,
     class_weights,
     full_precision,
     ratio,
@@ -26,7 +27,7 @@ from raterwise.torch.losses._cases import (
     rows_of,
     subset,
 )
-from raterwise.torch.losses.batch import BatchTerm, top_label
+from raterwise.torch.losses.batch import top_label
 from raterwise.torch.losses.pairs import MAX_CASES
 
 LOG_EPSILON = math.log(torch.finfo(torch.float64).eps)
@@ -224,7 +225,7 @@ def kde_calibration_error(
     return _error(cases._replace(log_probs=logs), question, p, bandwidth, None, floor)
 
 
-class KDECalibration(BatchTerm):
+class KDECalibration(LossModule):
     """The kernel-density calibration error as a term to add to a loss; see `kde_term`.
 
     Parameters
@@ -257,6 +258,9 @@ class KDECalibration(BatchTerm):
     tensor(0.2500)
     """
 
+    _function = staticmethod(kde_term)
+    _own = ("bandwidth", "question", "p", "floor", "max_cases")
+
     def __init__(
         self,
         bandwidth: float = 0.1,
@@ -272,15 +276,3 @@ class KDECalibration(BatchTerm):
         _check(question, p, bandwidth, floor)
         self.bandwidth, self.question, self.p, self.floor = bandwidth, question, p, floor
         self.max_cases = max_cases
-
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return kde_term(
-            logits, targets, self.bandwidth, question=self.question, p=self.p,
-            floor=self.floor, weight=self.weight, ignore_index=self.ignore_index,
-            max_cases=self.max_cases,
-        )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"bandwidth={self.bandwidth}, question={self.question!r}, p={self.p}"

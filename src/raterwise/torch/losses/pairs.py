@@ -13,8 +13,15 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from raterwise.rules import choose, positive
-from raterwise.torch.losses._cases import class_weights, full_precision, ratio, read_cases, subset
-from raterwise.torch.losses.batch import BatchTerm, mean_over_classes, top_label
+from raterwise.torch.losses._cases import (
+    LossModule,
+    class_weights,
+    full_precision,
+    ratio,
+    read_cases,
+    subset,
+)
+from raterwise.torch.losses.batch import mean_over_classes, top_label
 
 MAX_CASES = 2048
 PAIRS_AT_ONCE = 1 << 24
@@ -206,7 +213,7 @@ def _released(right: Tensor, wrong: Tensor, m: Tensor, n: Tensor, kernel: Tensor
     return torch.where(one_sided, 0, torch.where(one_sided, 1, square + 1e-10).clamp_min(0).sqrt())
 
 
-class RCR(BatchTerm):
+class RCR(LossModule):
     """The robust calibration regulariser of RECE eqs 8-9; see `rcr_term`.
 
     Parameters
@@ -234,6 +241,9 @@ class RCR(BatchTerm):
     tensor(0.2500)
     """
 
+    _function = staticmethod(rcr_term)
+    _own = ("sigma", "normalization", "max_cases")
+
     def __init__(
         self,
         sigma: float = 0.1,
@@ -248,19 +258,8 @@ class RCR(BatchTerm):
         self.sigma = positive("sigma", sigma)
         self.normalization, self.max_cases = normalization, max_cases
 
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return rcr_term(
-            logits, targets, self.sigma, normalization=self.normalization,
-            weight=self.weight, ignore_index=self.ignore_index, max_cases=self.max_cases,
-        )  # fmt: skip
 
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"sigma={self.sigma}, normalization={self.normalization!r}"
-
-
-class MMCE(BatchTerm):
+class MMCE(LossModule):
     """The maximum mean calibration error, squared, plain or weighted; see `mmce_term`.
 
     Parameters
@@ -291,6 +290,9 @@ class MMCE(BatchTerm):
     tensor(0.1600)
     """
 
+    _function = staticmethod(mmce_term)
+    _own = ("bandwidth", "weighted", "root", "normalization", "max_cases")
+
     def __init__(
         self,
         bandwidth: float = 0.4,
@@ -307,15 +309,3 @@ class MMCE(BatchTerm):
         self.weighted, self.root = weighted, root
         self.bandwidth = positive("bandwidth", bandwidth)
         self.normalization, self.max_cases = normalization, max_cases
-
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the term of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return mmce_term(
-            logits, targets, self.bandwidth, weighted=self.weighted, root=self.root,
-            normalization=self.normalization, weight=self.weight, ignore_index=self.ignore_index,
-            max_cases=self.max_cases,
-        )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"bandwidth={self.bandwidth}, weighted={self.weighted}, root={self.root}"

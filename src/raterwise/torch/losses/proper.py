@@ -186,9 +186,7 @@ class Brier(PerCaseLoss):
     tensor(0.5000)
     """
 
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return brier_loss(logits, targets, **self._options())
+    _function = staticmethod(brier_loss)
 
 
 class HistogramCrossEntropy(PerCaseLoss):
@@ -216,9 +214,7 @@ class HistogramCrossEntropy(PerCaseLoss):
     tensor(0.6931)
     """
 
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return histogram_cross_entropy(logits, targets, **self._options())
+    _function = staticmethod(histogram_cross_entropy)
 
 
 class LabelSmoothing(PerCaseLoss):
@@ -246,6 +242,9 @@ class LabelSmoothing(PerCaseLoss):
     tensor(1.0986)
     """
 
+    _function = staticmethod(label_smoothing_loss)
+    _own = ("smoothing",)
+
     def __init__(
         self,
         smoothing: float = 0.1,
@@ -257,11 +256,3 @@ class LabelSmoothing(PerCaseLoss):
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         _check_smoothing(smoothing)
         self.smoothing = smoothing
-
-    def forward(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of logits (N, K, …) and classes (N, …) or label counts (N, K, …)."""
-        return label_smoothing_loss(logits, targets, self.smoothing, **self._options())
-
-    def extra_repr(self) -> str:
-        """The options."""
-        return f"smoothing={self.smoothing}, reduction={self.reduction!r}"

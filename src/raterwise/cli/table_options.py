@@ -1,0 +1,178 @@
+"""The options that say which column of which table is what; the same in every command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from raterwise.cli.kinds import Duplicates, Layout, OnProblem
+from raterwise.cli.options import COLUMNS, EVALUATION, RATINGS, in_panel
+from raterwise.cli.parsing import comma_list
+from raterwise.errors import InvalidInputError
+from raterwise.io.cases import TableColumns
+from raterwise.io.layouts import RatingColumns
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Where a table has the predictions, and how they are read."""
+
+    id_column: Annotated[
+        str | None, in_panel(COLUMNS, "Column with the case id, in both files. Default: case.")
+    ] = None
+    prob_prefix: Annotated[
+        str, in_panel(COLUMNS, "Prefix of the probability columns; the class name follows it.")
+    ] = "prob_"
+    prob_columns: Annotated[
+        str | None,
+        in_panel(
+            COLUMNS, "Or the column names: a,b,c. A single one is for the second of two classes."
+        ),
+    ] = None
+    class_names: Annotated[
+        str | None, in_panel(COLUMNS, "Names of the classes, in the order of the columns: a,b,c.")
+    ] = None
+    label_column: Annotated[
+        str | None, in_panel(COLUMNS, "Column with the label, if each case has one.")
+    ] = None
+    group_column: Annotated[
+        str | None, in_panel(COLUMNS, "Column with the patient. Resampling draws whole patients.")
+    ] = None
+    weight_column: Annotated[
+        str | None, in_panel(COLUMNS, "Column with the weight of each case.")
+    ] = None
+    delimiter: Annotated[
+        str | None, in_panel(COLUMNS, "Separator of a CSV file. Default: detected.")
+    ] = None
+    encoding: Annotated[
+        str | None,
+        in_panel(COLUMNS, "Encoding of a CSV file, such as cp1252. Default: UTF-8 or UTF-16."),
+    ] = None
+    normalize: Annotated[
+        bool,
+        in_panel(
+            COLUMNS, "The probabilities are rounded: divide each row by its sum.", "--normalize"
+        ),
+    ] = False
+    percent: Annotated[
+        bool,
+        in_panel(COLUMNS, "The probabilities are percentages: 75 or 75% means 0.75.", "--percent"),
+    ] = False
+
+
+@dataclass(frozen=True)
+class RatingOptions:
+    """Where a table has the ratings, and how they are read."""
+
+    ratings_layout: Annotated[
+        Layout | None,
+        in_panel(
+            RATINGS,
+            "wide: a column per rater. long: a row per rating. counts: a count per class. Default: "
+            "detected, if the column names leave no doubt.",
+        ),
+    ] = None
+    rater_columns: Annotated[
+        str | None, in_panel(RATINGS, "wide: columns of the raters, a,b,c.")
+    ] = None
+    rater_prefix: Annotated[
+        str | None, in_panel(RATINGS, "wide: prefix of those columns. Default: reader_ or rater_.")
+    ] = None
+    rater_column: Annotated[
+        str | None, in_panel(RATINGS, "long: column with the rater. Default: reader or rater.")
+    ] = None
+    rating_column: Annotated[
+        str | None, in_panel(RATINGS, "long: column with the label. Default: label or rating.")
+    ] = None
+    count_columns: Annotated[
+        str | None, in_panel(RATINGS, "counts: one column per class, in order.")
+    ] = None
+    count_prefix: Annotated[
+        str | None, in_panel(RATINGS, "counts: prefix of those columns. Default: count_.")
+    ] = None
+    missing: Annotated[
+        str | None,
+        in_panel(RATINGS, "Values that mean no rating, such as NA,-1; an empty cell does."),
+    ] = None
+    ignore_case: Annotated[
+        bool, in_panel(RATINGS, "Treat Benign and BENIGN as the class benign.", "--ignore-case")
+    ] = False
+    duplicates: Annotated[
+        Duplicates,
+        in_panel(
+            RATINGS,
+            "long: if a rater rated a case more than once: refuse, keep all ratings, take the most "
+            "frequent one or the last.",
+            "--duplicates",
+        ),
+    ] = Duplicates.error
+
+    @property
+    def ratings(self) -> RatingColumns:
+        """Where the ratings are."""
+        return RatingColumns(
+            layout=self.ratings_layout and self.ratings_layout.value,
+            rater_columns=comma_list(self.rater_columns),
+            rater_prefix=self.rater_prefix,
+            rater_column=self.rater_column,
+            rating_column=self.rating_column,
+            count_columns=comma_list(self.count_columns),
+            count_prefix=self.count_prefix,
+        )
+
+
+@dataclass(frozen=True)
+class TableOptions(RatingOptions, ColumnOptions):
+    """Where tables have the predictions and the ratings, and how they are joined."""
+
+    ratings_id_column: Annotated[
+        str | None, in_panel(RATINGS, "Column with the case id in this file, if its name differs.")
+    ] = None
+    allow_unmatched: Annotated[
+        bool,
+        in_panel(
+            RATINGS, "Leave out and count cases that are in one file only.", "--allow-unmatched"
+        ),
+    ] = False
+    loose_ids: Annotated[
+        bool,
+        in_panel(
+            RATINGS,
+            "Ids may differ in capitals, zeros, folder, ending: IMG_001.PNG is img-1.",
+            "--loose-ids",
+        ),
+    ] = False
+    on_unrated: Annotated[
+        OnProblem, in_panel(EVALUATION, "What to do with a case that nobody rated.")
+    ] = OnProblem.error
+
+    @property
+    def told(self) -> TableColumns:
+        """The same for the reader of the library."""
+        same = (
+            *("id_column", "prob_prefix", "label_column", "group_column", "weight_column"),
+            *("delimiter", "encoding", "normalize", "percent", "ignore_case"),
+            *("ratings", "ratings_id_column", "allow_unmatched", "loose_ids"),
+        )
+        return TableColumns(
+            prob_columns=comma_list(self.prob_columns),
+            class_names=comma_list(self.class_names) or None,
+            missing=comma_list(self.missing),
+            duplicates=self.duplicates.value,
+            **{name: getattr(self, name) for name in same},
+        )
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What is in the table of predictions besides the probabilities, and how it is read."""
+        return self.told.columns
+
+    def refuse_weights(self, command: str) -> None:
+        """Refuse a column of weights where it would be left unread."""
+        if self.weight_column is not None:
+            raise InvalidInputError(f"weight_column: raterwise {command} knows no weights of cases")
+
+    def file_of_ratings(self, predictions: Path, ratings: Path | None) -> Path | None:
+        """Return the file to read ratings from: the one given, that of the predictions, or none."""
+        return self.told.file_of_ratings(predictions, ratings)
