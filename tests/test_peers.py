@@ -406,35 +406,10 @@ def test_the_test_of_whole_vectors_keeps_its_level_and_finds_confused_classes() 
     assert found > 40
 
 
-def test_whole_vectors_are_not_compared_in_silence() -> None:
-    """They have no resampled values, and `compare` says so; the rest is compared."""
-    data = ordinary(40, num_classes=3, seed=3)
-    models = {"one": data.probs, "other": data.probs[:, ::-1]}
-    asked: Any = {"kernel_calibration_error": {"question": "canonical"}}
-    with pytest.warns(UserWarning, match="no resampled values: kernel_calibration_error"):
-        found = rw.compare(
-            models, data.labels, "brier,kernel_calibration_error", options=asked, resamples=20
-        )
-    assert [difference.metric for difference in found.differences] == ["brier"]
-
-
-def test_whole_vectors_say_that_they_have_no_interval() -> None:
-    """The p-value stands alone, and a warning says why; other questions have an interval."""
-    data = ordinary(40, num_classes=3, seed=3)
-    for question, missing in (("canonical", True), ("per_class", False)):
-        asked: Any = {"kernel_calibration_error": {"question": question}}
-        found = rw.evaluate(
-            data.probs, data.labels, "kernel_calibration_error", options=asked, resamples=20
-        )
-        error = found["kernel_calibration_error"]
-        assert error.p_value is not None and (error.low is None) is missing
-        assert any("error: it has no interval" in w for w in found.warnings) is missing
-
-
 def test_whole_vectors_are_not_streamed(tmp_path: Path) -> None:
-    """Every case is compared with every other, so they must all be there."""
+    """Every case is compared with every other, so they must all be there; what to ask is said."""
     pq.write_table(pa.table({"prob_a": [0.3], "prob_b": [0.7], "truth": ["b"]}), tmp_path / "t.pq")
-    with pytest.raises(rw.InvalidInputError, match="compares every case with every other"):
+    with pytest.raises(rw.InvalidInputError, match='ask "per_class", or of two classes'):
         rw.evaluate_stream(
             tmp_path / "t.pq", "kernel_calibration_error", label_column="truth",
             options={"kernel_calibration_error": {"question": "canonical"}},

@@ -235,14 +235,17 @@ def test_readers_of_other_places_are_not_added_up(tmp_path: Path) -> None:
     """The first reader of one hospital is not the first reader of another."""
     table_of_reads(tmp_path)
     how: dict[str, Any] = {"rater_prefix": "reader_", "resamples": 20}
+    alone = []
     for name in ("a", "b"):
         path = str(tmp_path / f"{name}.parquet")
         found = rw.evaluate_stream(path, **how, save_summary=tmp_path / f"{name}.npz")
-        assert "readers" in found.data
+        alone += [one["reader"]["accuracy"] for one in found.data["readers"]["readers"]]
     arguments = ["merge", str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), "--resamples", "20"]
     done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "both.json")])
     assert done.exit_code == 0, done.output
-    assert "readers" not in json.loads((tmp_path / "both.json").read_text())["data"]
+    told = json.loads((tmp_path / "both.json").read_text())["data"]["readers"]["readers"]
+    assert [one["rater"] for one in told] == [f"{p}: {k}" for p in "ab" for k in (1, 2, 3)]
+    assert [one["reader"]["accuracy"] for one in told] == pytest.approx(alone)
 
 
 def test_every_finding_has_its_readers() -> None:

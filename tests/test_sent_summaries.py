@@ -192,3 +192,108 @@ def test_a_kill_before_the_job_is_named_is_no_harm(tmp_path: Path) -> None:
     (tmp_path / "other" / "thesis.tex").write_text("mine", encoding="utf-8")
     with pytest.raises(InvalidInputError, match="must be empty or of an earlier run"):
         Checkpoint.open(tmp_path / "other", {"job": 1})
+
+
+READS = {
+    "ours": [[0, 0, 1], [1, 1, 1], [0, 1, 0], [1, 0, 1]] * 6,
+    "theirs": [[1, 0], [1, 1], [0, 0], [0, 1], [1, 1]] * 5,
+}
+"""What the readers of two hospitals said; the model says 0, 1, 0, 1, …"""
+
+
+def read_by(place: str, folder: Path) -> Path:
+    """Save the summary of a hospital's readers, who have names there."""
+    reads = np.array(READS[place])
+    said = {
+        f"dr_{name}": reads[:, k] for k, name in enumerate(("Ng", "Roe", "Poe")[: len(reads[0])])
+    }
+    probs = np.resize([0.2, 0.9, 0.1, 0.7], len(reads))
+    pq.write_table(pa.table({"prob_1": probs, **said}), folder / f"{place}.parquet")
+    evaluate_stream(
+        folder / f"{place}.parquet", "all", resamples=50, rater_columns=list(said),
+        save_summary=folder / f"{place}.npz",
+    )  # fmt: skip
+    return folder / f"{place}.npz"
+
+
+def agreement_by_loops(place: str) -> list[tuple[int, float, float]]:
+    """Return readings, and how often each reader and the model say what another reader says."""
+    found = []
+    for r in range(len(READS[place][0])):
+        mine, model = [], []
+        for i, row in enumerate(READS[place]):
+            others = [row[k] for k in range(len(row)) if k != r]
+            mine += [float(row[r] == other) for other in others]
+            model += [float(i % 2 == other) for other in others]
+        found.append((len(READS[place]), float(np.mean(mine)), float(np.mean(model))))
+    return found
+
+
+def test_merged_readers_are_a_yardstick_by_their_numbers(tmp_path: Path) -> None:
+    """Readers of two hospitals are different persons: means over all of them, by loops."""
+    files = [read_by(place, tmp_path) for place in READS]
+    words = ["merge", *map(str, files), "--resamples", "20", "-q"]
+    out = tmp_path / "all.json"
+    done = CliRunner().invoke(app, [*words, "--out", str(out), "--save-summary", f"{out}.npz"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(out.read_text())["data"]["readers"]
+    names = ["ours: 1", "ours: 2", "ours: 3", "theirs: 1", "theirs: 2"]
+    assert [one["rater"] for one in found["readers"]] == names
+    each = [one for place in READS for one in agreement_by_loops(place)]
+    sizes, readers, models = zip(*each, strict=True)
+    assert [r["reader"]["accuracy"] for r in found["readers"]] == pytest.approx(readers)
+    accuracy = found["metrics"]["accuracy"]
+    assert accuracy["reader"][0] == pytest.approx(np.average(readers, weights=sizes))
+    assert accuracy["model"][0] == pytest.approx(np.average(models, weights=sizes))
+    again = CliRunner().invoke(
+        app, ["merge", f"{out}.npz", "-q", "--resamples", "20", "--out", f"{out}"]
+    )
+    assert again.exit_code == 0, again.output
+    assert json.loads(out.read_text())["data"]["readers"]["metrics"] == found["metrics"]
+
+
+def test_a_summary_without_its_readers_says_so(tmp_path: Path) -> None:
+    """As one of an earlier version: the others' are the yardstick, and a note tells."""
+
+    def without(arrays: Arrays, header: dict[str, Any]) -> None:
+        for i in range(len(header["readers"])):
+            arrays.pop(f"reader_{i}")
+        header["readers"] = []
+
+    whole = read_by("ours", tmp_path)
+    files = changed(whole, whole, without), read_by("theirs", tmp_path)
+    done = CliRunner().invoke(
+        app,
+        ["merge", *map(str, files), "--resamples", "20", "-q", "--out", str(tmp_path / "m.json")],
+    )
+    assert done.exit_code == 0, done.output
+    merged = json.loads((tmp_path / "m.json").read_text())
+    assert [one["rater"] for one in merged["data"]["readers"]["readers"]] == [
+        "theirs: 1",
+        "theirs: 2",
+    ]
+    told = [w for w in merged["warnings"] if "nothing of its readers" in w]
+    assert len(told) == 1 and told[0].startswith("ours.npz: ")
+
+
+def test_notes_on_labels_come_with_a_summary(tmp_path: Path) -> None:
+    """Codes beside named classes: what the results of a place say, those of all say too."""
+    table = pa.table({
+        "prob_malignant": [0.9, 0.2, 0.6] * 10, "prob_benign": [0.1, 0.8, 0.4] * 10,
+        "truth": [0, 1, 0] * 10,
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "t.parquet")
+    saved = tmp_path / "site.npz"
+    told = {"label_column": "truth", "save_summary": saved}
+    (note,) = (
+        w
+        for w in evaluate_stream(tmp_path / "t.parquet", "ece", 20, **told).warnings
+        if "code" in w
+    )
+    for file, mark in ((saved, "site.npz: "), (tmp_path / "all.npz", "all.npz: site.npz: ")):
+        out = ["--out", str(tmp_path / "m.json")]
+        more = ["--save-summary", str(tmp_path / "all.npz")] if file == saved else []
+        words = ["merge", str(file), "--resamples", "20", "-q", *out, *more]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+        assert mark + note in json.loads((tmp_path / "m.json").read_text())["warnings"]

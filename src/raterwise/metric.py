@@ -107,6 +107,8 @@ class Metric:
     """The plan of the table that `step` is made from, where it is not the metric's own."""
     bounds: tuple[float, float] = (-math.inf, math.inf)
     """The smallest and the largest value that there can be."""
+    most_of_score: float | None = None
+    """The largest value of one score per case or class, where whole vectors may have more."""
     measured_bound: bool = False
     """Whether the bound of its value from cells was measured on many sets, and not proven."""
     test: Literal["", "normal", "signs"] = ""
@@ -191,10 +193,15 @@ class Metric:
             return plan
         return replace(plan, least_raters=needed)
 
-    def within_bounds(self, low: float, high: float) -> tuple[float, float]:
-        """Return an interval without what cannot be."""
+    def within_bounds(
+        self, low: float, high: float, options: Options | None = None
+    ) -> tuple[float, float]:
+        """Return an interval without what cannot be, with any options or with these."""
         least = max(self.bounds[0], 0.0) if self.error else self.bounds[0]
-        return max(low, least), min(high, self.bounds[1])
+        most = self.bounds[1]
+        if options is not None and self.most_of_score is not None:
+            most = most if options["question"] == "canonical" else self.most_of_score
+        return max(low, least), min(high, most)
 
     def meaning_for(self, options: Options) -> str:
         """Return what it means with these options."""

@@ -140,7 +140,8 @@ class Request:
         if bounded and any(getattr(plan, "grows", False) for plan in plans):
             raise InvalidInputError(
                 'question: "canonical" compares every case with every other, so it needs them all '
-                'in memory; of a stream or of images ask "per_class"'
+                'in memory; of a stream or of images ask "per_class", or of two classes '
+                '"positive", of which it is twice; or evaluate a random sample of the cases'
             )
         plans += [row.step_plan for row, _ in self.asked.values() if steps and row.step_plan]
         if self.given.outside:  # the curve without them is shown beside that with them

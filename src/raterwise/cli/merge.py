@@ -42,7 +42,8 @@ def merge(
     """Combine saved summaries into results, as if all cases were in one place.
 
     The summaries must have the same metrics, bins, classes and seed. They
-    count patients without naming them: a patient in two files counts as two.
+    count patients and readers without naming them: one in two files counts
+    as two.
     """
     from raterwise.io.sources import matching_files
     from raterwise.streaming.evaluation import evaluate_digest, request_of_header
@@ -52,19 +53,20 @@ def merge(
     Settings(resamples, level)  # which says at once what cannot be
     read = matching_files(summaries)
     with making_sense(*summaries):
-        digest, about, sources = merged_files(summaries)
+        digest, about, sources, notes = merged_files(summaries)
         request = request_of_header(about, resamples=resamples, level=level)
         with files.progress() as report:
             levels = about.get("subgroup_metrics")
             chosen = None if levels is None else request.only(levels)
             results = evaluate_digest(digest, request, report, chosen)
+    results = replace(results, warnings=(*results.warnings, *notes))
     if save_summary is not None:
-        save_digest(save_summary, digest, about, sources=sources)
+        save_digest(save_summary, digest, about, sources=sources, notes=notes)
     files.deliver(results, read, save_summary)
 
 
-def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str]]:
-    """Return the sum of saved summaries, the options they share, and what was added up."""
+def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str], list[str]]:
+    """Return the sum of saved summaries, the options they share, what was added up, and notes."""
     from raterwise.io.sources import matching_files
     from raterwise.streaming.checked import check_totals
     from raterwise.streaming.saved import load_saved
@@ -74,10 +76,13 @@ def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str]]
     number = 0
     about: dict[str, Any] = {}
     owner: dict[str, str] = {}
-    for file in files:
+    notes: list[str] = []
+    for i, file in enumerate(files):
         saved = load_saved(file)
-        digest = saved.digest
+        again = sum(other.stem == file.stem for other in files[:i])
+        digest = _with_readers_of(saved.digest, file.stem + (f" ({again + 1})" if again else ""))
         check_totals(digest, file.name)
+        notes += [f"{file.name}: {note}" for note in (*saved.notes, *_without_readers(digest))]
         _refuse_again(saved.sources, file, owner)
         number += digest.facts.fingerprint.summaries
         options_of = {"options": {}, **saved.options}  # the first files had none to write
@@ -99,7 +104,28 @@ def merged_files(paths: Sequence[Path]) -> tuple[Any, dict[str, Any], list[str]]
         raise InvalidInputError("summaries: must be at least one file; got none")
     facts = total.facts
     merged = replace(facts, fingerprint=replace(facts.fingerprint, summaries=number))
-    return replace(total, facts=merged), about, list(owner)
+    return replace(total, facts=merged), about, list(owner), notes
+
+
+def _with_readers_of(digest: Any, place: str) -> Any:
+    """Return a digest whose readers are those of a place: the first of another is another."""
+    named = {
+        who: {f"{place}: {reader}": own for reader, own in each.items()}
+        for who, each in digest.readers.items()
+    }
+    return replace(digest, readers=named)
+
+
+def _without_readers(digest: Any) -> list[str]:
+    """Return that there are several raters and none to put the model beside, if so."""
+    facts = digest.facts
+    if facts.panel is None or facts.most < 2 or any(digest.readers.values()):
+        return []  # raters are not compared, or there is one, or here they are
+    return [
+        "holds nothing of its readers one by one, so that they are no yardstick for the model: its "
+        "labels do not say who said what, or it was saved without intervals, or by version 0.2 or "
+        "earlier"
+    ]
 
 
 def _refuse_again(sources: Sequence[str], file: Path, owner: dict[str, str]) -> None:

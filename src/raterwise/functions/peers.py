@@ -226,6 +226,8 @@ def kernel_calibration_error(
     (`question="canonical"`) it is Σ_{i≠j} d_i · d_j exp(-|p_i - p_j| / bandwidth) / N(N - 1), with
     the total variation |p - q| = Σ_k |p_k - q_k| / 2: the paper's matrix-valued kernel with
     exp(-|p - q| / bandwidth) for every class. Of two classes that is twice the error of class 1.
+    Its value is of all pairs, its interval in `evaluate` and `compare` of at most 256 cells of like
+    vectors; a stream has neither.
 
     Parameters
     ----------

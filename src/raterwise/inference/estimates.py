@@ -91,7 +91,7 @@ def _with_interval(
         return point
     if row.error and settings.interval == "auto":
         found = invert(row, own, point.value, passes)
-        low, high = row.within_bounds(found.low, found.high)
+        low, high = row.within_bounds(found.low, found.high, own[0])
         # A debiased loss may be below 0, where the truth cannot be.
         low, high = min(low, point.value), max(high, point.value)
         return replace(point, low=low, high=high, debiased=found.debiased, p_value=found.p_value)
@@ -101,7 +101,7 @@ def _with_interval(
             return shaped
     each = [p.replicates(row, o, value) for (p, value), o in zip(parts, own, strict=True)]
     drawn = _bootstrapped(point, np.mean(each, axis=0), settings, passes[0].units)
-    return _possible(drawn, row.bounds)
+    return _possible(drawn, (row.bounds[0], row.within_bounds(-math.inf, math.inf, own[0])[1]))
 
 
 def _possible(found: Estimate, bounds: tuple[float, float]) -> Estimate:

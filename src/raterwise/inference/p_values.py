@@ -67,7 +67,7 @@ def _of_signs(row: Metric, own: Options, pass_: Pass) -> float | None:
         return None
     random = np.random.default_rng([pass_.settings.seed, SIGNS])
     signs = random.integers(0, 2, (pass_.settings.resamples, pass_.units), np.int8) * 2 - 1
-    if not pass_.tabled(row):
+    if pass_.of_rows(row):
         assert row.products is not None
         return p_of_signs(row.products(pass_.summary(row), own, pass_.units), signs)
     cells, smoother = pass_.cells(row, own), pass_.smoother(row, own)

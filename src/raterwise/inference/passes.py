@@ -33,6 +33,13 @@ PAIRS = BinPlan(Question("disagreement", "case"), 1, least_raters=2)
 """The plan of how often two raters differ, and how often the probabilities say so."""
 OUTSIDE_STREAM = 7
 """The stream of random numbers that draws cases from elsewhere."""
+NO_INTERVAL = "it has no interval, for which all pairs of cases would be compared again"
+"""What to say of whole vectors that have no tables to resample."""
+NO_RATERS = (
+    "it has no interval where raters are resampled, since the rows would be kept for every draw of "
+    'raters; unit="cases" has one'
+)
+"""What to say of whole vectors where raters are a sample too."""
 LEFT_OUT_TOGETHER = 256
 """How many units are left out one by one in the memory of one step."""
 
@@ -152,9 +159,12 @@ class Pass:
     def notices(self, asked: Asked) -> Iterator[str]:
         """Yield what is to say of options that were chosen from the data."""
         for row, own in asked.values():
-            said = None if row.notice is None else row.notice(self._kept(row), own)
-            if said:
-                yield f"{row.title}: {said}"
+            said = [row.notice(self._kept(row), own)] if row.notice is not None else []
+            if not self.tabled(row):
+                may = getattr(self._plans[row.name], "tabled", True)
+                said.append(NO_RATERS if may else NO_INTERVAL)
+            for one in filter(None, said):
+                yield f"{row.title}: {one}"
 
     def in_turns(self) -> list[list[str]]:
         """Return the metrics in the order in which their tables take the least memory."""
@@ -172,9 +182,14 @@ class Pass:
     def _kept(self, row: Metric) -> Any:
         return self.digest.summaries[self._plans[row.name]]
 
+    def of_rows(self, row: Metric) -> bool:
+        """Tell whether whole rows are kept."""
+        return getattr(self._plans[row.name], "grows", False)
+
     def tabled(self, row: Metric) -> bool:
-        """Tell whether there are tables to resample; not where whole rows are kept."""
-        return not getattr(self._plans[row.name], "grows", False)
+        """Tell whether there are tables to resample; rows are not kept for every draw of raters."""
+        tabled = getattr(self._plans[row.name], "tabled", True)
+        return tabled and not (self.of_rows(row) and self.rater_draws is not None)
 
     def table(self, row: Metric, own: Options) -> Any:
         """Return the table that `row` is a formula over."""

@@ -183,12 +183,14 @@ def kuiper_error(table: BinTable) -> FloatArray:
     return np.asarray((high - low).sum(axis=-1) / _all_weight(table))
 
 
-def kernel_error(table: BinTable, *, estimator: str = "plugin") -> FloatArray:
+def kernel_error(table: BinTable, *, question: str = "top_label") -> FloatArray:
     """dᵀ K d / W² of a table whose deviations are K^½ d: squared kernel error, diagonal included.
 
     A table of cells does not know what each case adds to the diagonal, so that the estimator
     without it (Widmann et al. 2019) is made of the cases, and the interval of this one. Of several
-    classes it is the mean; the weight of all counts every case as often as there are classes.
+    classes it is the mean, and of whole vectors (`question` "canonical") the sum; the weight of all
+    counts every case as often as there are classes.
     """
-    often = table.deviation.shape[-2]
+    classes = table.deviation.shape[-2]
+    often = classes**2 if question == "canonical" else classes
     return np.asarray(often * (table.deviation**2).sum(axis=(-2, -1)) / _all_weight(table) ** 2)

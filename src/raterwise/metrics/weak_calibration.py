@@ -56,10 +56,11 @@ def slope_of_table(table: BinTable) -> FloatArray:
 def quantile_of_errors(table: BinTable, q: float) -> FloatArray:
     """Return the q-quantile over cases of |smoothed observed - predicted|, the mean over channels.
 
-    The table's deviations are smoothed: Σ w (μ - z) of a cell is its mass times the gap there.
+    The table's deviations are smoothed: Σ w (μ - z) of a cell is its mass in the sample times the
+    gap there. How many cases have it in a resample is what the resample holds.
     """
     gap = np.abs(table.deviation) / np.where(table.weight > 0, table.weight, 1)
-    return _over_channels(weighted_quantile(gap, table.weight, q))
+    return _over_channels(weighted_quantile(gap, table.held, q))
 
 
 def log_odds(score: FloatArray) -> FloatArray:

@@ -321,22 +321,13 @@ def with_bandwidth(summary: Any, options: Options) -> Options:
 
 
 def about_bandwidth(summary: Any, options: Options) -> str | None:
-    """Return what is to say of a bandwidth at the end of its grid, and of a missing interval."""
-    said = []
-    if options["bandwidth"] is None:
-        chosen = with_bandwidth(summary.scores(), options)["bandwidth"]
-        each = chosen if isinstance(chosen, tuple) else (chosen,)
-        said = [warning for one in each if (warning := getattr(one, "warning", None))][:1]
-    if (missing := about_pairs(summary, options)) is not None:
-        said.append(missing)
-    return "; ".join(said) or None
-
-
-def about_pairs(summary: Any, options: Options) -> str | None:
-    """Return that whole vectors have no interval."""
-    if options["question"] != "canonical":
+    """Return what is to say of a bandwidth at the end of its grid."""
+    if options["bandwidth"] is not None:
         return None
-    return "it has no interval, for which all pairs of cases would be compared again"
+    chosen = with_bandwidth(summary.scores(), options)["bandwidth"]
+    each = chosen if isinstance(chosen, tuple) else (chosen,)
+    said = (getattr(one, "warning", None) for one in each)
+    return next(filter(None, said), None)
 
 
 def kde_norm(table: BinTable, p: int) -> Array:

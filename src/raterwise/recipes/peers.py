@@ -12,7 +12,7 @@ from raterwise.arrays import at_least_one, positive
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Rows
 from raterwise.questions import Question
-from raterwise.recipes.common import Options, binned, cell_centres, hit_of_label
+from raterwise.recipes.common import Options, binned, cell_centres, hit_of_label, smoothed
 from raterwise.summaries import (
     BinPlan,
     BinSums,
@@ -29,6 +29,10 @@ Array = NDArray[Any]
 
 INTERVAL_CELLS = 2048
 """How many cells times classes the resamples of an interval may have."""
+VECTOR_CELLS = 256
+"""Into how many cells of like vectors whole rows are gathered at most, and `LEAST_CELLS` of very
+many classes."""
+LEAST_CELLS = 64
 
 
 def normed(plan: Callable[[Options], Any]) -> Callable[[Options], Any]:
@@ -65,7 +69,7 @@ def kernel_cases(options: Options) -> SortedPlan | SamplePlan:
     """Return the plan of the kernel error, which counts every case once: scores, or whole rows."""
     positive("bandwidth", options["bandwidth"])
     if options["question"] == "canonical":
-        return SamplePlan("case")
+        return SamplePlan("case", in_cells=True)
     return SortedPlan(Question(options["question"], "case"))
 
 
@@ -87,9 +91,41 @@ def laplace_smoother(summary: SortedScores, cells: BinTable, options: Options) -
         score, mass = cell_centres(cells, c)
         kernel = np.exp(-np.abs(score[:, None] - score) / options["bandwidth"])
         held = np.where(mass[:, None] * mass > 0, kernel, np.eye(len(mass)))
-        values, vectors = np.linalg.eigh(held)
-        found.append((vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T)
+        found.append(_root(held))
     return found[0] if len(found) == 1 else np.stack(found)
+
+
+_of_scores = smoothed(laplace_smoother)
+
+
+def kernel_tables(
+    summary: SortedScores | KeptSample, options: Options, like: BinSums | None = None
+) -> BinSums:
+    """Return the table of cells whose deviations the kernel smooths: of scores, or of vectors."""
+    if not isinstance(summary, KeptSample):
+        found: BinSums = _of_scores(summary, options, like)
+        return found
+    from scipy.spatial.distance import cdist
+
+    classes = summary.probs.shape[1]
+    most = min(VECTOR_CELLS, max(2 * INTERVAL_CELLS // classes, LEAST_CELLS))
+    cells = summary.gathered(most)
+    mass = cells.table.weight[0]
+    held = mass > 0
+    centre = np.divide(cells.table.score, mass, out=np.zeros_like(cells.table.score), where=held).T
+    kernel = np.exp(-cdist(centre, centre, "cityblock") / 2 / options["bandwidth"])
+    return cells.smoothed(_root(np.where(held[:, None] & held, kernel, np.eye(len(mass)))))
+
+
+def _root(kernel: Array) -> Array:
+    """Return the square root of a symmetric matrix without negative eigenvalues but for rounding.
+
+    >>> _root(np.array([[4.0, 0.0], [0.0, 9.0]]))
+    array([[2., 0.],
+           [0., 3.]])
+    """
+    values, vectors = np.linalg.eigh(kernel)
+    return np.asarray((vectors * np.sqrt(np.clip(values, 0, None))) @ vectors.T)
 
 
 def kernel_pairs(summary: Any, options: Options) -> tuple[float, None]:

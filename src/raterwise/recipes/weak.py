@@ -173,7 +173,7 @@ def of_smooth_curve(q: float | None) -> dict[str, Any]:
     formula = calibration.ece if q is None else partial(weak_calibration.quantile_of_errors, q=q)
     return {
         "plan": sorted_events,
-        "prepare": smoothed_by_loess,
+        "prepare": smoothed_by_loess if q is None else centred_by_loess,
         "formula": formula,
         "exact": value,
         "of_cells": of_cells,
@@ -207,6 +207,17 @@ def smoothed_by_loess(
     if like is not None and like.smoother is not None:
         return BinSums.smoothed_like(cells, like)
     return BinSums.smoothed(cells, np.stack([_cell_smoother(t, options) for t in _each(cells)]))
+
+
+def centred_by_loess(
+    summary: SortedScores, options: Options, like: BinSums | None = None
+) -> BinSums:
+    """Return the same for quantiles of the curve, which the noise of single places widens.
+
+    The mean of a curve is that of its deviations, whatever cells they are in.
+    """
+    found = smoothed_by_loess(summary, options, like)
+    return found if like is not None else found.centred()
 
 
 def _cells_of_curve(scores: ScoreMasses, options: Options) -> Array:

@@ -218,7 +218,8 @@ def evaluate_stream(
             progress=lambda what, done: report(what, READING * done),
         )
         if save_summary is not None:
-            save_digest(fspath(save_summary), digest, header_of(request, chosen), anonymous=True)
+            about = header_of(request, chosen)
+            save_digest(fspath(save_summary), digest, about, anonymous=True, notes=doubts)
         results = evaluate_digest(
             digest, request, lambda what, done: report(what, READING + (1 - READING) * done),
             chosen, outside=elsewhere,

@@ -52,14 +52,16 @@ def save_digest(
     anonymous: bool = False,
     identity: str = "",
     sources: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> Path:
     """Write a digest, and the options it was made with, whole or not at all.
 
-    Of patients, the file holds 64 bits made of each name; an `anonymous` one only their number.
-    `identity` says which part of which run it is; `sources` are the contents of the files that were
-    added up, by which one that comes again is known.
+    Of patients, the file holds 64 bits made of each name; an `anonymous` one only their number, and
+    readers by theirs. `identity` says which part of which run it is; `sources` are the contents of
+    the files that were added up, by which one that comes again is known; `notes` are what the
+    results of these cases say of their labels.
     """
-    told = {"identity": identity, "sources": list(sources)}
+    told = {"identity": identity, "sources": list(sources), "notes": list(notes)}
     return write_bytes_atomically(path, _packed(digest, options, told, anonymous=anonymous))
 
 
@@ -92,8 +94,7 @@ def _packed(
         "unit": digest.unit,
         "options": dict(options or {}),
     }
-    # Of places that are merged, the first reader of one is not the first reader of another.
-    readers: Mapping[str, Mapping[Any, Digest]] = {} if anonymous else digest.readers
+    readers = _unnamed(digest.readers) if anonymous else digest.readers
     inside: dict[str, Mapping[str, Mapping[Any, Digest]]] = {
         "level": digest.levels, "reader": readers,
     }  # fmt: skip
@@ -114,6 +115,14 @@ def _packed(
     return buffer.getvalue()
 
 
+def _unnamed(readers: Mapping[str, Mapping[Any, Digest]]) -> dict[str, dict[Any, Digest]]:
+    """Return the readers by numbers: the merged ones are told apart by places, not by names."""
+    return {
+        who: {str(i + 1): digest for i, digest in enumerate(each.values())}
+        for who, each in readers.items()
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class Saved:
     """What a file holds."""
@@ -122,6 +131,8 @@ class Saved:
     options: dict[str, Any]
     sources: tuple[str, ...] = ()
     """The contents that were added up; of files of earlier versions, nothing."""
+    notes: tuple[str, ...] = ()
+    """What the results of these cases say of their labels; likewise."""
 
 
 def load_digest(path: str | PathLike[str], identity: str = "") -> tuple[Digest, dict[str, Any]]:
@@ -178,7 +189,8 @@ def _unpacked(stream: Any, name: str, identity: str = "", depth: int = 0) -> Sav
                 own = _unpacked(inner, name, depth=depth + 1).digest
                 digests.setdefault(str(variable), {})[str(level)] = own
         digest = Digest(found[""], facts, *units, inside["level"], inside["reader"])
-        return Saved(digest, dict(header["options"]), tuple(header.get("sources", ())))
+        told = (tuple(map(str, header.get(name, ()))) for name in ("sources", "notes"))
+        return Saved(digest, dict(header["options"]), *told)
     except RaterwiseError:
         raise
     except SENSELESS as error:

@@ -15,7 +15,7 @@ from raterwise.densities.mixtures import bin_shares
 from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
-from raterwise.summaries.bin_table import BinTable
+from raterwise.summaries.bin_table import BinTable, SmoothTable
 from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.entries import Entries
 from raterwise.summaries.smoothing import through
@@ -159,6 +159,8 @@ class BinSums(UsualSummary):
     """What the deviations were multiplied by, where they are smoothed; see `through`."""
     made_for: FloatArray | None = None
     """(channels, bins): the weight of each cell that the smoother was made for."""
+    centre: FloatArray | None = None
+    """(channels, bins): the smoothed gap of the sample, which its resamples are held against."""
     entries: Entries | None = None
     """The sums of each unit, where `sums` has those of all units together."""
     made: dict[Any, Any] = field(default_factory=dict, repr=False)
@@ -190,7 +192,12 @@ class BinSums(UsualSummary):
     @cached_property
     def table(self) -> BinTable:
         """The sums over all units."""
-        return BinTable(self._smooth(self._total))
+        return self._table(self._total)
+
+    def _table(self, sums: FloatArray) -> BinTable:
+        if self.centre is None:
+            return BinTable(self._smooth(sums))
+        return SmoothTable(self._smooth(sums), sums[..., 1])
 
     @cached_property
     def _total(self) -> FloatArray:
@@ -199,7 +206,9 @@ class BinSums(UsualSummary):
     @property  # not cached: a table that holds itself would not be freed with the last who use it
     def unsmoothed(self) -> BinSums:
         """The table before it was smoothed."""
-        return self if self.smoother is None else replace(self, smoother=None, made_for=None)
+        if self.smoother is None:
+            return self
+        return replace(self, smoother=None, made_for=None, centre=None)
 
     def sums_by_unit(self, field: int) -> FloatArray:
         """Return one field of every unit, summed over its channels and bins."""
@@ -257,9 +266,22 @@ class BinSums(UsualSummary):
         """
         return replace(self, smoother=smoother, made_for=self._total[..., 1])
 
+    def centred(self) -> BinSums:
+        """Return the smoothed table with resamples held against the gap g of the sample.
+
+        S holds the masses m of the sample. A resample with masses m' has S d' - S (m' - m) g: cells
+        that are drawn more often than they are in the sample move the curve by what differs from g
+        alone, as in a weighted fit, which to first order this is. A gap that is the same everywhere
+        stays as it is.
+        """
+        assert self.smoother is not None and self.made_for is not None
+        held = np.where(self.made_for > 0, self.made_for, 1)
+        return replace(self, centre=self.table.deviation / held)
+
     def smoothed_like(self, other: BinSums) -> BinSums:
         """Return a table that is smoothed as another one is, whose cells it has."""
-        return replace(self, smoother=other.smoother, made_for=other.made_for)
+        known = {"smoother": other.smoother, "made_for": other.made_for, "centre": other.centre}
+        return replace(self, **known)
 
     def _smooth(self, sums: FloatArray) -> FloatArray:
         if self.smoother is None:
@@ -271,6 +293,9 @@ class BinSums(UsualSummary):
             assert self.made_for is not None
             known = np.maximum(self.made_for.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
             out[..., 0], out[..., 1] = sums[..., 0], self.made_for * (total / known)
+            if self.centre is not None:
+                moved = (sums[..., 1] - out[..., 1]) * self.centre
+                deviation = deviation - through(self.smoother, moved)
         else:
             out[..., 1] = total / deviation.shape[-1]
         out[..., 4] = deviation
@@ -285,7 +310,7 @@ class BinSums(UsualSummary):
             # Holding the multiplicities, too, keeps their identity from passing to others.
             self.made[id(multiplicities)] = multiplicities, stack
         _, stack = self.made[id(multiplicities)]
-        return BinTable(self._smooth(stack.reshape(len(stack), *shape, fields)))
+        return self._table(stack.reshape(len(stack), *shape, fields))
 
     def without_each(self, first: int, last: int) -> BinTable:
         """Return the tables of all units but one, leaving out the first … last - 1 in turn."""
@@ -295,13 +320,13 @@ class BinSums(UsualSummary):
         else:
             left_out = self.entries.dense(first, last, shape[0] * shape[1])
             left_out = left_out.reshape(last - first, *shape, fields)
-        return BinTable(self._smooth(total - left_out))
+        return self._table(total - left_out)
 
     def grouped(self, groups: NDArray[Any], number: int) -> BinTable:
         """Return the tables of groups of units: `groups` (units,) is the group of each."""
         _, *shape, fields = self.sums.shape
         sums = self.by_cell.grouped(groups, number, shape[0] * shape[1])
-        return BinTable(self._smooth(sums.reshape(number, *shape, fields)))
+        return self._table(sums.reshape(number, *shape, fields))
 
     @property
     def by_cell(self) -> Entries:

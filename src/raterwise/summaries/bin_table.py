@@ -30,6 +30,11 @@ class BinTable:
         return self.sums[..., 1]
 
     @property
+    def held(self) -> FloatArray:
+        """Σ w of the cases that are there, also where a smoother has that of others."""
+        return self.weight
+
+    @property
     def squared_weight(self) -> FloatArray:
         """Σ w²."""
         return self.sums[..., 2]
@@ -71,6 +76,19 @@ class BinTable:
         """
         shared = np.broadcast_to(self.sums, (*deviation.shape, self.sums.shape[-1]))
         return _MovedTable(shared, deviation)
+
+
+@dataclass(frozen=True)
+class SmoothTable(BinTable):
+    """A table of smoothed deviations, over weights that are those of the sample."""
+
+    own: FloatArray | None = None
+    """Σ w of the resample."""
+
+    @property
+    def held(self) -> FloatArray:
+        """Σ w of the cases that are there."""
+        return self.weight if self.own is None else self.own
 
 
 @dataclass(frozen=True)

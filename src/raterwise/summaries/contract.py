@@ -46,9 +46,13 @@ class Plan(Protocol):
 
     kind: ClassVar[str]
     grows: ClassVar[bool]
-    """Whether the summary keeps whole rows, and has no tables to resample."""
+    """Whether the summary keeps whole rows."""
     by_units: ClassVar[bool]
     """Whether what cases of one unit add is apart from what those of another do."""
+
+    @property
+    def tabled(self) -> bool:
+        """Whether there are tables to resample."""
 
     def empty(self, num_classes: int, units: int = 1) -> Any:
         """Return the summary of no cases."""
@@ -118,6 +122,11 @@ class UsualPlan:
 
     grows: ClassVar[bool] = False
     by_units: ClassVar[bool] = False
+
+    @property
+    def tabled(self) -> bool:
+        """Yes: the summary is a table."""
+        return True
 
     def direct_loop(self, predictions: Predictions) -> Any:
         """Return None: there is none."""

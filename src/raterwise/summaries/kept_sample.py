@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Rows
+from raterwise.summaries.bin_sums import BinSums
 from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
+from raterwise.summaries.vector_cells import table_of_rows
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -25,10 +27,17 @@ class SamplePlan(UsualPlan):
     kind: ClassVar[str] = "rows"
 
     grows: ClassVar[bool] = True
-    """Whether its summary grows with the cases and makes no tables to resample."""
+    """Whether its summary grows with the cases."""
 
     per: str = "annotation"
     """Whether every label counts once, or every case."""
+    in_cells: bool = False
+    """Whether cells of like rows make tables to resample."""
+
+    @property
+    def tabled(self) -> bool:
+        """Whether there are tables to resample."""
+        return self.in_cells
 
     def prepared(self, rows: Rows) -> Any:
         """Refuse: growing parts of the cases are not compared pair by pair."""
@@ -109,6 +118,11 @@ class KeptSample(UsualSummary):
         """The probabilities and masses of the rows that count."""
         counts = self.masses.sum(axis=1) > 0
         return self.probs[counts], self.masses[counts]
+
+    def gathered(self, most: int) -> BinSums:
+        """Return the table, for every resampling unit, of at most so many cells of like rows."""
+        rows = self.in_order
+        return table_of_rows(rows.probs, rows.masses, rows.unit, self.plan.per, most)
 
     @cached_property
     def in_order(self) -> KeptSample:
