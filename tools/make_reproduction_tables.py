@@ -28,20 +28,15 @@ PAGES = ROOT / "docs" / "reproduction"
 def confidence_curves() -> dict[str, str]:
     """Return over-confidence, CCC Tables 1 and 3, and every table of the judging."""
     found = paper.read_judged(OUTPUTS / "confidence_curves")
-    over, first, third = paper.as_markdown(found).strip().split("\n\n")
-    blocks = {"over-confidence": over, "1": first, "3": third, "all": tables.as_markdown(found)}
-    longer = paper.as_markdown(paper.read_judged(OUTPUTS / "confidence_curves_longer"))
-    for name, block in zip(
-        ("over-confidence", "1", "3"), longer.strip().split("\n\n"), strict=True
-    ):
-        blocks[f"longer {name}"] = block
-    return blocks
+    # Each table has a heading of its own in the file that the command writes.
+    _, over, _, first, _, third = paper.as_markdown(found).strip().split("\n\n")
+    return {"over-confidence": over, "1": first, "3": third, "all": tables.as_markdown(found)}
 
 
 def label_histograms() -> dict[str, str]:
     """Return the tables of the networks that learnt from one label or several."""
     with tempfile.TemporaryDirectory() as folder:
-        for file in (OUTPUTS / "label_histograms").glob("rows-*.json"):
+        for file in (OUTPUTS / "label_histograms").glob("rows-*.json*"):
             (Path(folder) / file.name).write_bytes(file.read_bytes())
         settings = several_judging.Judging()
         found = several_judging.judge(None, folder, several_data.STUDIES, settings)
@@ -51,7 +46,7 @@ def label_histograms() -> dict[str, str]:
 def multi_rater() -> dict[str, str]:
     """Return MR Table 2 beside the paper's cells, and every table of the judging."""
     with tempfile.TemporaryDirectory() as folder:
-        for file in (OUTPUTS / "multi_rater").glob("judged-*.json"):
+        for file in (OUTPUTS / "multi_rater").glob("judged-*.json*"):
             (Path(folder) / file.name).write_bytes(file.read_bytes())
         found = judging.judge(None, folder)
     return {"2": beside_the_paper(found), "all": as_markdown(found)}

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.confidence_curves import paper
-from experiments.confidence_curves.condensed import condensed, softened
+from experiments.confidence_curves.condensed import RANKED, condensed, of_bytes, softened
 from experiments.confidence_curves.tables import KINDS, METHODS, PAIRS, TEMPERED, as_markdown
 from experiments.kept import fingerprint, kept, write_json
 from raterwise.confidence import auccc
@@ -69,6 +69,7 @@ class Cascade:
         self.temperatures: list[float] = list(made_of["test_temperatures"])
         if "softened" not in arrays:
             arrays = condensed(arrays, self.temperatures)
+        arrays = {**arrays, **{kind: of_bytes(arrays[kind]) for kind in RANKED if kind in arrays}}
         self.arrays, self.made_of = arrays, made_of
         self.group = (made_of["problem"], made_of.get("network", "resnet9"))
         """What its seeds are averaged over."""

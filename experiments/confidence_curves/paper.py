@@ -129,10 +129,11 @@ def _table_3(found: Sequence[Found]) -> list[str]:
 
 
 def _rows_of(part: Found, kind: str) -> list[str]:
-    """Return a row for each confidence network at T = 10, or one without any."""
+    """Return a row for each confidence network at T = 10, or one without any; none without T."""
     values, name = part["values"], f"{_name(part)}; {kind}"
-    before = values["softened, T = 10"]
-    rows = []
+    rows: list[str] = []
+    if (before := values.get("softened, T = 10")) is None:
+        return rows
     for method, title in DISTILLED.items():
         after = values.get(f"{method}, T = 10")
         if after is None:
