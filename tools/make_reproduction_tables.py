@@ -20,6 +20,8 @@ from experiments.confidence_curves import paper, tables  # noqa: E402
 from experiments.label_histograms import several_data, several_judging, several_tables  # noqa: E402
 from experiments.multi_rater import judging  # noqa: E402
 from experiments.multi_rater.tables import as_markdown, beside_the_paper  # noqa: E402
+from experiments.robust_ece import losses_paper  # noqa: E402
+from experiments.robust_ece.tables import read_judged  # noqa: E402
 
 OUTPUTS = ROOT / "experiments" / "outputs"
 PAGES = ROOT / "docs" / "reproduction"
@@ -41,7 +43,7 @@ def confidence_curves() -> dict[str, str]:
 def label_histograms() -> dict[str, str]:
     """Return the tables of the networks that learnt from one label or several."""
     with tempfile.TemporaryDirectory() as folder:
-        for file in (OUTPUTS / "label_histograms").glob("rows-*.json"):
+        for file in (OUTPUTS / "label_histograms").glob("rows-*.json*"):
             (Path(folder) / file.name).write_bytes(file.read_bytes())
         settings = several_judging.Judging()
         found = several_judging.judge(None, folder, several_data.STUDIES, settings)
@@ -51,10 +53,15 @@ def label_histograms() -> dict[str, str]:
 def multi_rater() -> dict[str, str]:
     """Return MR Table 2 beside the paper's cells, and every table of the judging."""
     with tempfile.TemporaryDirectory() as folder:
-        for file in (OUTPUTS / "multi_rater").glob("judged-*.json"):
+        for file in (OUTPUTS / "multi_rater").glob("judged-*.json*"):
             (Path(folder) / file.name).write_bytes(file.read_bytes())
         found = judging.judge(None, folder)
     return {"2": beside_the_paper(found), "all": as_markdown(found)}
+
+
+def robust_ece() -> dict[str, str]:
+    """Return RECE Table 2, ours below the paper's cells."""
+    return {"2": losses_paper.beside_the_paper(read_judged(OUTPUTS / "robust_ece"))}
 
 
 def rewritten(page: str, blocks: dict[str, str]) -> str:
@@ -71,7 +78,7 @@ def rewritten(page: str, blocks: dict[str, str]) -> str:
 
 def main() -> None:
     """Rewrite the pages."""
-    for make in (confidence_curves, label_histograms, multi_rater):
+    for make in (confidence_curves, label_histograms, multi_rater, robust_ece):
         file = PAGES / f"{make.__name__}.md"
         file.write_text(rewritten(file.read_text(encoding="utf-8"), make()), encoding="utf-8")
         print(file.name)
