@@ -18,6 +18,7 @@ from experiments.options import (
     Seed,
     given,
     need_torch,
+    numbers,
     prepared,
     show,
 )
@@ -124,8 +125,7 @@ def robust_ece(
 
             data = given(data)
             chosen = [choose("--problems", name.strip(), known) for name in problems.split(",")]
-            weights = tuple(float(beta) for beta in betas.split(","))
-            settings = Settings(seeds=seeds, betas=weights)
+            settings = Settings(seeds=seeds, betas=numbers("--betas", betas))
             train_all(data, out, settings, data=chosen, device=device, shard=shard, progress=report)
         if part is None:
             judge(out, resamples, seed, report)

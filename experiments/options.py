@@ -23,6 +23,7 @@ __all__ = [
     "Seed",
     "given",
     "need_torch",
+    "numbers",
     "prepared",
     "show",
 ]
@@ -53,6 +54,16 @@ def given(data: Path | None) -> Path:
     if data is None:
         raise InvalidInputError("--data: must be given, except with --judge-only")
     return data
+
+
+def numbers(option: str, text: str) -> tuple[float, ...]:
+    """Return the numbers of a list such as 1,5,10."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InvalidInputError(
+            f"{option}: must be numbers divided by commas, such as 1,5,10; got {text!r}"
+        ) from None
 
 
 def need_torch() -> None:

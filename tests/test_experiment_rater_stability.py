@@ -120,6 +120,10 @@ def test_the_command_reads_raters_and_makes_tables(tmp_path: Path) -> None:
     assert again.stdout.split("Written")[0] == first.stdout.split("Written")[0]
     none = CliRunner().invoke(app, ["rater_stability", "--out", str(tmp_path / "none")])
     assert none.exit_code == 2 and "must hold what was judged" in none.stderr
+    wrong = [*command, "--data", str(tmp_path / "none")]
+    assert "must hold cifar10h_counts.npy" in CliRunner().invoke(app, wrong).stderr
+    (out / "foreign.json").write_text('{"made_of": {"version": 1}}', encoding="utf-8")
+    assert CliRunner().invoke(app, command).stdout == again.stdout
 
 
 def test_curves_of_raters_who_agree_are_one() -> None:

@@ -598,8 +598,13 @@ def test_the_command_trains_and_writes_tables(
 
 
 def test_bad_input_is_one_line(data: Path, tmp_path: Path) -> None:
-    """No data, or a device that is not there: exit code 2 and no traceback."""
-    for options in (["--data", str(tmp_path)], ["--data", str(data), "--device", "abacus"]):
+    """No data, a device that is not there, a weight that is no number: one line, exit code 2."""
+    for options in (
+        [],
+        ["--data", str(tmp_path)],
+        ["--data", str(data), "--device", "abacus"],
+        ["--data", str(data), "--betas", "1,five"],
+    ):
         command = ["robust_ece", *options, "--out", str(tmp_path / "o")]
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 2 and result.stderr.count("\n") == 1, result.output

@@ -20,6 +20,8 @@ from experiments.confidence_curves import paper, tables  # noqa: E402
 from experiments.label_histograms import several_data, several_judging, several_tables  # noqa: E402
 from experiments.multi_rater import judging  # noqa: E402
 from experiments.multi_rater.tables import as_markdown, beside_the_paper  # noqa: E402
+from experiments.robust_ece import losses_paper  # noqa: E402
+from experiments.robust_ece.tables import read_judged  # noqa: E402
 
 OUTPUTS = ROOT / "experiments" / "outputs"
 PAGES = ROOT / "docs" / "reproduction"
@@ -52,6 +54,11 @@ def multi_rater() -> dict[str, str]:
     return {"2": beside_the_paper(found), "all": as_markdown(found)}
 
 
+def robust_ece() -> dict[str, str]:
+    """Return RECE Table 2, ours below the paper's cells."""
+    return {"2": losses_paper.beside_the_paper(read_judged(OUTPUTS / "robust_ece"))}
+
+
 def rewritten(page: str, blocks: dict[str, str]) -> str:
     """Return a page with its tables in the place of those that it had."""
     for name, text in blocks.items():
@@ -66,7 +73,7 @@ def rewritten(page: str, blocks: dict[str, str]) -> str:
 
 def main() -> None:
     """Rewrite the pages."""
-    for make in (confidence_curves, label_histograms, multi_rater):
+    for make in (confidence_curves, label_histograms, multi_rater, robust_ece):
         file = PAGES / f"{make.__name__}.md"
         file.write_text(rewritten(file.read_text(encoding="utf-8"), make()), encoding="utf-8")
         print(file.name)

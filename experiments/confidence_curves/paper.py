@@ -60,9 +60,8 @@ def place_of(part: Found) -> int:
 
 def as_markdown(found: Sequence[Found]) -> str:
     """Return over-confidence, Table 1 and Table 3, in per cent."""
-    lines = ["### Over-confidence", "", *_over_confidence(found), ""]
-    lines += ["### CCC Table 1", "", *_table_1(found), ""]
-    return "\n".join([*lines, "### CCC Table 3", "", *_table_3(found), ""])
+    lines = [*_over_confidence(found), "", *_table_1(found), "", *_table_3(found), ""]
+    return "\n".join(lines)
 
 
 def _name(part: Found) -> str:

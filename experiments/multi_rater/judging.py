@@ -30,7 +30,7 @@ from experiments.multi_rater.data import (
     read_study,
     units_of,
 )
-from experiments.multi_rater.tables import as_markdown
+from experiments.multi_rater.tables import as_markdown, beside_the_paper
 from raterwise.datasets.masks import OutlinedImages
 from raterwise.densities.bandwidth import select_bandwidth
 from raterwise.errors import InvalidInputError
@@ -107,7 +107,8 @@ def judge(
     if progress:
         progress("judged", 1.0)
     write_json(folder / "summary.json", found)
-    write_text_atomically(folder / "tables.md", as_markdown(found))
+    text = f"### MR Table 2\n\n{beside_the_paper(found)}\n\n{as_markdown(found)}"
+    write_text_atomically(folder / "tables.md", text)
     return found
 
 

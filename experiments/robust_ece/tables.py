@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from experiments.kept import is_there, read_json
 from experiments.markdown import table_head, table_row
 
 __all__ = ["METRICS", "MIXTURE", "REFERENCES", "TITLES", "as_markdown", "read_judged"]
@@ -42,7 +42,7 @@ TITLES = {
 def read_judged(folder: str | PathLike[str]) -> list[dict[str, Any]]:
     """Return what was judged of each data set that a folder has, in the order of the page."""
     files = [Path(folder) / f"{name}.json" for name in TITLES]
-    return [json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()]
+    return [read_json(file) for file in files if is_there(file)]
 
 
 def as_markdown(found: Iterable[Found]) -> str:
