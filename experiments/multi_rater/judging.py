@@ -147,6 +147,7 @@ def _merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             region: {metric: both for part in parts for metric, both in part[name][region].items()}
             for region in REGIONS
         }
+    merged["repeats"] = {p["made_of"]["metric"]: p["made_of"]["repeats"] for p in parts}
     merged["seconds"] = {what: took for part in parts for what, took in part["seconds"].items()}
     return merged
 
@@ -234,6 +235,7 @@ def judged_network(
         "dice": [_short(_dice(probabilities[row], images.masks_of(row))) for row in rows.tolist()],
         "values": values,
         "variation": variation,
+        "repeats": dict.fromkeys(metrics, settings.repeats),
         "seconds": seconds,
     }
 
@@ -329,9 +331,7 @@ def summary_of(
         "raters": float(raters.mean()),
         "networks": len(networks),
         "settings": asdict(settings),
-        "bootstraps": {
-            m: [sum(m in n["values"]["image"] for n in networks), settings.repeats] for m in judged
-        },
+        "bootstraps": {m: [n["repeats"][m] for n in networks if m in n["repeats"]] for m in judged},
         "dice": mean_over_patients(dice, patients, settings),
         "dice_by_network": [float(np.mean(network["dice"])) for network in networks],
         "values": table("values"),

@@ -65,12 +65,11 @@ def _section(part: Found) -> list[str]:
 
 
 def _bootstraps(part: Found) -> str:
-    """Return how many networks and bootstraps of each image there are, metric by metric."""
-    return "; ".join(
-        f"{TITLES[metric]}: {networks} network{'s' * (networks > 1)}, {repeats} "
-        f"bootstrap{'s' * (repeats > 1)} of an image each"
-        for metric, (networks, repeats) in part["bootstraps"].items()
-    )
+    """Return how many bootstraps of each image there are, of all networks, metric by metric."""
+    totals = {TITLES[metric]: sum(each) for metric, each in part["bootstraps"].items()}
+    if len(set(totals.values())) == 1:
+        return f"{next(iter(totals.values()))} bootstraps of each image"
+    return "bootstraps of each image: " + ", ".join(f"{n} of {m}" for m, n in totals.items())
 
 
 def _description(part: Found) -> str:
