@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from raterwise.cli.app import app
+from raterwise.io.texts import cleaned
 from raterwise.worklist import Worklist, worklist
 
 P = "case,prob_benign,prob_malignant\nn1,0.75,0.25\nn2,0.5,0.5\nn3,0.125,0.875\nn4,1,0\n"
@@ -424,3 +425,14 @@ def test_an_id_out_of_a_file_moves_no_cursor(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text(LONG)
     cases = rw.read_cases(tmp_path / "p.csv", ratings=tmp_path / "r.csv")
     assert cases.labels.case_ids == ("n1", "n2", "n3", "n4")
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_a_letter_and_its_mark_become_one(kind: pa.DataType) -> None:
+    """Whatever Arrow's own way of composing letters does, which differs between its versions."""
+    column = pa.chunked_array([["Mu\u0308ller", None], ["M\u00fcller ", "a", "\ufb01"]]).cast(kind)
+    wanted = ["M\u00fcller", None, "M\u00fcller", "a", "\ufb01"]
+    assert cleaned(column).to_pylist() == wanted
+    assert cleaned(column.combine_chunks()).to_pylist() == wanted
