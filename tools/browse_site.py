@@ -36,6 +36,8 @@ LOOKED_AT = (
     "reference/api/evaluate.html",
     "reference/command_line.html",
     "coming_from/netcal.html",
+    "evidence.html",
+    "reference/api/labels.html",
 )
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
