@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from raterwise.cli import app
-from raterwise.io.patients import unused_patients
+from raterwise.io.columns import unused_patients
 from raterwise.io.sources import open_table
 
 SAID = "has a column 'Patient_ID' with 20 values for 60 cases that was not used"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.inference.draws import MAX_UNITS, Units, resampling_units
-from raterwise.inference.settings import Progress, Settings, silent
+from raterwise.inference.settings import Progress, Settings, within
 from raterwise.judging import Judged
 from raterwise.judging import judge as judge_digest
 from raterwise.predictions import Predictions
@@ -45,9 +45,8 @@ def subgroups_of(
             judged = judge(predictions, quick, (units.units, units.number))
             return Trade(judged, units.levels, units.strata)
 
-        found += subgroups_between(
-            variable, sides, trade, request, _share(progress, i, len(variables))
-        )
+        part = within(progress, i / len(variables), (i + 1) / len(variables))
+        found += subgroups_between(variable, sides, trade, request, part)
     return tuple(found)
 
 
@@ -64,15 +63,9 @@ def subgroups_of_digests(
         def trade(each: tuple[Digest, ...] = each) -> Trade | None:
             return _trade_of_digests(each, request)
 
-        found += subgroups_between(
-            variable, sides, trade, request, _share(progress, i, len(levels))
-        )
+        part = within(progress, i / len(levels), (i + 1) / len(levels))
+        found += subgroups_between(variable, sides, trade, request, part)
     return tuple(found)
-
-
-def _share(progress: Progress | None, number: int, total: int) -> Progress:
-    report = progress or silent
-    return lambda what, done: report(what, (number + done) / total)
 
 
 # In memory ---------------------------------------------------------------------------------------

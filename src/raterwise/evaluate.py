@@ -14,7 +14,7 @@ from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Uni
 from raterwise.densities.mixtures import Draws
 from raterwise.divided import subgroups_of
 from raterwise.errors import InvalidInputError
-from raterwise.inference.settings import Progress, Settings, silent
+from raterwise.inference.settings import Progress, Settings, within
 from raterwise.judging import judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
@@ -221,20 +221,12 @@ def _with_subgroups(
         if subgroups is None:
             refuse_metrics_alone(subgroup_metrics)
             return evaluate_predictions(predictions, request, progress)
-        report = progress or silent
         variables = [v.take(predictions.kept) for v in variables_of(subgroups, given)]
         chosen = metrics_by_level(subgroup_metrics, request)
-        results = evaluate_predictions(
-            predictions, request, lambda what, done: report(what, WHOLE_SHARE * done)
-        )
-        found = subgroups_of(
-            predictions,
-            variables,
-            judge_predictions,
-            chosen,
-            lambda what, done: report(what, WHOLE_SHARE + (1 - WHOLE_SHARE) * done),
-        )
-        report("done", 1.0)
+        results = evaluate_predictions(predictions, request, within(progress, 0, WHOLE_SHARE))
+        rest = within(progress, WHOLE_SHARE, 1)
+        found = subgroups_of(predictions, variables, judge_predictions, chosen, rest)
+        rest("done", 1.0)
     return with_subgroups(results, variables, found, chosen)
 
 

@@ -48,16 +48,6 @@ class Partition:
         return [part_of(fraction, units) for fraction in fractions]
 
 
-def variations_of(
-    predictions: Predictions,
-    measure: tuple[Metric, Options] | Callable[..., float],
-    partition: Partition,
-    progress: Progress | None = None,
-) -> FloatArray:
-    """Return the variation in each repeat, of a metric with its options or of any function."""
-    return variation_along(paths_of(predictions, measure, partition, progress))
-
-
 def variation_along(paths: FloatArray) -> FloatArray:
     """Return the mean absolute change along each path (repeats, parts)."""
     with np.errstate(invalid="ignore"):
@@ -76,7 +66,7 @@ def paths_of(
     findings of the same cases can be averaged.
     """
     units = Units.of(predictions)
-    ends = units.ends(partition)
+    ends = partition.ends(units.number)
     path = path_of(predictions, measure)
     paths = np.empty((partition.repeats, len(ends)))
     for r in range(partition.repeats):
@@ -112,10 +102,6 @@ class Units:
         codes = predictions.groups
         members = [np.flatnonzero(codes == g) for g in range(len(predictions.group_ids))]
         return Units(len(members), members)
-
-    def ends(self, partition: Partition) -> list[int]:
-        """Return how many units each part has."""
-        return partition.ends(self.number)
 
     def rows(self, drawn: IntArray) -> tuple[IntArray, IntArray]:
         """Return the cases of the units drawn, and how many each unit has."""

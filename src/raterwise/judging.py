@@ -23,7 +23,7 @@ from raterwise.inference.estimates import blank, estimate
 from raterwise.inference.jackknife import resampling_of
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.raters import RATERS_SHARE, Panels, RaterDraws
-from raterwise.inference.settings import Progress, silent
+from raterwise.inference.settings import Progress, silent, within
 from raterwise.inference.verdict import About, judge_sums
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -172,7 +172,7 @@ def judge_predictions(
         request,
         rater_draws=drawn,
         require=predictions.labels.require_raters,
-        progress=lambda what, done: report(what, begin + (1 - begin) * done),
+        progress=within(progress, begin, 1),
         in_full=verdict,
     )
 

@@ -18,7 +18,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.finding_inputs import answers_of, checked, counted, prevalence_of_each, titles_of
 from raterwise.inference.draws import Units, resampling_units
 from raterwise.inference.estimates import blank, mean_estimate
-from raterwise.inference.settings import Progress, Settings, silent
+from raterwise.inference.settings import Progress, Settings, silent, within
 from raterwise.judging import Judged, judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
@@ -434,13 +434,11 @@ def _with_levels(
     """Return the results with sub-groups, of the means and of every finding."""
     cases = findings.cases
     judges = [findings.judge_mean, *(findings.judge_one(i) for i in range(len(findings.titles)))]
-    made, share = [], (1 - JUDGING) / len(judges)
-    for i, judge in enumerate(judges):
-
-        def report(what: str, done: float, begin: float = JUDGING + i * share) -> None:
-            progress(what, begin + share * done)
-
-        made.append(subgroups_of(cases, variables, judge, chosen, report))
+    ends = np.linspace(JUDGING, 1, len(judges) + 1).tolist()
+    made = [
+        subgroups_of(cases, variables, judge, chosen, within(progress, *ends[i : i + 2]))
+        for i, judge in enumerate(judges)
+    ]
     titled = zip(findings.titles, made[1:], strict=True)
     found = {t: replace(results.findings[t], subgroups=levels) for t, levels in titled}
     return replace(with_subgroups(results, variables, made[0], chosen), findings=found)

@@ -21,7 +21,8 @@ from raterwise.growing_parts import (
     measure_of,
     part_of,
     path_of,
-    variations_of,
+    paths_of,
+    variation_along,
 )
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
@@ -199,8 +200,13 @@ def total_variation(
     )
     given = Given.of(predictions)
     measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
-    variations = variations_of(predictions, measure, partition, progress)
-    return TotalVariation(float(np.nanmean(variations)), float(np.nanstd(variations)))
+    return variation_of(paths_of(predictions, measure, partition, progress))
+
+
+def variation_of(paths: FloatArray) -> TotalVariation:
+    """Return the total variation along paths (repeats, parts)."""
+    moves = variation_along(paths)
+    return TotalVariation(float(np.nanmean(moves)), float(np.nanstd(moves)))
 
 
 def subsample_curve(

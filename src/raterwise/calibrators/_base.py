@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from os import PathLike
@@ -366,14 +365,6 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     def _calibrated(self, logits: Array) -> FloatArray:
         """Return the probabilities (N, K) of checked logits."""
         raise NotImplementedError
-
-
-def nonnegative(name: str, value: Any) -> float:
-    """Return `value` as a float that is finite and not negative."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (number and 0 <= value < math.inf):
-        raise InvalidInputError(f"{name}: must be a number of at least 0; got {value!r}")
-    return float(value)
 
 
 def _plain(value: Any) -> Any:

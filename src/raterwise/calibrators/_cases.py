@@ -183,6 +183,14 @@ def read_logits(values: Any, input: str | None) -> Array:
     return np.ascontiguousarray(array)
 
 
+def nonnegative(name: str, value: Any) -> float:
+    """Return `value` as a float that is finite and not negative."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (number and 0 <= value < math.inf):
+        raise InvalidInputError(f"{name}: must be a number of at least 0; got {value!r}")
+    return float(value)
+
+
 def log_probabilities(logits: Array, input: str | None) -> FloatArray:
     """Return log-probabilities of logits, or of logarithms of probabilities as they are."""
     array = logits.astype(np.float64, copy=False)

@@ -21,11 +21,12 @@ from threadpoolctl import threadpool_limits
 
 from raterwise.arrays import choose, positive_integer
 from raterwise.beliefs import Belief, DirichletBelief, DirichletMixtureBelief
+from raterwise.calibrators._cases import nonnegative
 from raterwise.calibrators.alpha_cases import AlphaCases, Means, default_features, read_features
 from raterwise.calibrators.alpha_cv import GRIDS, Line, chosen_penalty
 from raterwise.calibrators.alpha_loss import alpha_calibration_loss, optimal_concentration
 from raterwise.calibrators.alpha_saved import LARGEST_LOG_CONCENTRATION, current_state, state_of
-from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis, nonnegative
+from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis
 from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.labels import Labels
 

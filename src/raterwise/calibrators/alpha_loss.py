@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from raterwise.beliefs import DirichletBelief
 from raterwise.beliefs.dirichlet import CountTerms
-from raterwise.calibrators._cases import read_sample_weight
-from raterwise.calibrators.alpha_solver import Objective, nonnegative
+from raterwise.calibrators._cases import nonnegative, read_sample_weight
+from raterwise.calibrators.alpha_solver import Objective
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from raterwise.arrays import choose
 from raterwise.beliefs.dirichlet import CountTerms, concentration_of
-from raterwise.errors import InvalidInputError
+from raterwise.calibrators._cases import nonnegative
 
 FloatArray = NDArray[np.float64]
 
@@ -172,10 +172,3 @@ def minimised(
             break
         theta, gradient, steps = closer, new, steps + 1
     return theta, int(found.nit) + steps
-
-
-def nonnegative(name: str, value: float) -> float:
-    """Return `value` as a float that is finite and not negative."""
-    if not (isinstance(value, int | float | np.number) and 0 <= value < np.inf):
-        raise InvalidInputError(f"{name}: must be a number of at least 0; got {value!r}")
-    return float(value)

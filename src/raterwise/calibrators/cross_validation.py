@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import UNUSED
 
 from raterwise.arrays import as_array, positive_integer
-from raterwise.calibrators._base import nonnegative
-from raterwise.calibrators._cases import CalibrationSet, Input, probabilities
+from raterwise.calibrators._cases import CalibrationSet, Input, nonnegative, probabilities
 from raterwise.calibrators._linear import apply_linear
 from raterwise.calibrators._newton import Minimum
 from raterwise.calibrators.scaling import (

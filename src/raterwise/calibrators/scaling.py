@@ -16,8 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.arrays import choose, positive_integer
-from raterwise.calibrators._base import Calibrator, nonnegative
-from raterwise.calibrators._cases import CalibrationSet, Input, log_probabilities, probabilities
+from raterwise.calibrators._base import Calibrator
+from raterwise.calibrators._cases import (
+    CalibrationSet,
+    Input,
+    log_probabilities,
+    nonnegative,
+    probabilities,
+)
 from raterwise.calibrators._linear import LinearLikelihood, apply_linear, is_diagonal
 from raterwise.calibrators._newton import Minimum, minimise
 from raterwise.calibrators._temperature import best_inverse_temperature

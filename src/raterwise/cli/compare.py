@@ -47,6 +47,7 @@ from raterwise.cli.writing import (
     write_json,
 )
 from raterwise.errors import InvalidInputError
+from raterwise.inference.settings import within
 from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
@@ -230,12 +231,10 @@ def _of_findings(
         first = first or found
         found = found.take(_rows_of(first, found, files[0], file))
 
-        def within(what: str, done: float, i: int = i, title: str = title) -> None:
-            report(f"{title}: {what}", (i + done) / len(files))
-
+        part = within(report, i / len(files), (i + 1) / len(files), title)
         results = evaluate_multilabel(
             **arrays_of_findings(found),
-            **{**asked, "progress": within, "on_unrated": tables.on_unrated.value},
+            **{**asked, "progress": part, "on_unrated": tables.on_unrated.value},
         )
         models[title] = with_notes(with_what_was_read(results, found), table.notes)
     return _of_results(models, None, {})

@@ -27,6 +27,7 @@ from raterwise.cli.show import (
 from raterwise.cli.stability import one_rater_each
 from raterwise.cli.writing import announce, check_folder, check_html, check_outputs
 from raterwise.errors import InvalidInputError, MissingExtraError
+from raterwise.inference.settings import within
 from raterwise.results import Estimate, Results
 
 if TYPE_CHECKING:
@@ -107,12 +108,12 @@ def demo(
                 resamples=resamples,
                 seed=seed,
                 on_single="drop",
-                progress=lambda what, done: report(what, begin + (end - begin) * done),
+                progress=within(report, begin, end),
             )
 
         everybody = results_of(data.labels, "all", 0.0, 0.5)
         single = results_of(one_rater_each(data.labels, seed), SHOWN, 0.5, 0.6)
-        levels = by_diameter(data, everybody, lambda what, done: report(what, 0.6 + 0.1 * done))
+        levels = by_diameter(data, everybody, within(report, 0.6, 0.7))
         parts = further_parts(data, everybody, report, 0.7)
     # The files first: whoever reads what is printed may stop at any line.
     tables = () if out is None else _write_files(out, everybody)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from raterwise.cli.report import paired
 from raterwise.cli.stability import measure, named
 from raterwise.evaluate import evaluate
+from raterwise.inference.settings import Progress, within
 
 if TYPE_CHECKING:
     from raterwise.beliefs import DirichletBelief
     from raterwise.datasets import LidcDemo
-    from raterwise.inference.settings import Progress
     from raterwise.results import Results, Subgroup
 
 CHANGED = (
@@ -41,11 +41,8 @@ def further_parts(
     """
     from raterwise.worklist import worklist
 
-    def between(first: float, last: float) -> Progress:
-        start, share = begin + first * (1 - begin), (last - first) * (1 - begin)
-        return lambda what, done: progress(what, start + share * done)
-
-    between(0.0, 1.0)("recalibration", 0.0)
+    rest = within(progress, begin, 1)
+    rest("recalibration", 0.0)
     probs, belief = recalibrated(data)
     after = evaluate(
         probs,
@@ -56,7 +53,7 @@ def further_parts(
         resamples=results.options["resamples"],
         seed=results.options["seed"],
         on_single="drop",
-        progress=between(0.15, 0.4),
+        progress=within(rest, 0.15, 0.4),
     )
     differences, _ = paired(after, results)
     found, _ = measure(
@@ -66,7 +63,7 @@ def further_parts(
         groups=data.patients,
         repeats=REPEATS,
         seed=results.options["seed"],
-        progress=between(0.7, 1.0),
+        progress=within(rest, 0.7, 1),
     )
     now = belief.posterior(data.labels)
     ids = data.case_ids.tolist()

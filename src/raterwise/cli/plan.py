@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -26,9 +25,9 @@ from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.inference.settings import within
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
-from raterwise.labels import Labels
 from raterwise.request import Request
 
 if TYPE_CHECKING:
@@ -158,19 +157,13 @@ def _of_findings(
         positive = Request.of([metric], **told).about_the_positive_class()
         told = {**told, "options": positive.own}
     each: dict[str, StudyPlan] = {}
-    for i, title in enumerate(pilot.names):
-        rated = pilot.raters[:, i] > 0
-        positives, raters = pilot.positives[rated, i], pilot.raters[rated, i]
-        labels = Labels.from_counts(np.stack((raters - positives, positives), axis=1))
-
-        def within(what: str, done: float, i: int = i, title: str = title) -> None:
-            report(f"{title}: {what}", (i + done) / len(pilot.names))
-
+    total = len(pilot.names)
+    for i, (title, probs, labels, groups) in enumerate(pilot.each()):
+        part = within(report, i / total, (i + 1) / total, title)
         try:
             each[title] = planned(
-                metric, pilot.probs[rated, i], labels, progress=within,
-                groups=None if pilot.groups is None else pilot.groups[rated],
-                **own_options(metric, told), **asked,
+                metric, probs, labels, groups=groups, progress=part, **own_options(metric, told),
+                **asked,
             )  # fmt: skip
         except RaterwiseError as error:
             raise InvalidInputError(f"{title}: {error}") from error

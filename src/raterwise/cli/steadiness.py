@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,12 @@ from raterwise.catalog import find
 from raterwise.cli.parsing import own_options
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluate import predictions_of
-from raterwise.growing_parts import Partition, paths_of, variation_along
+from raterwise.growing_parts import Partition, paths_of
+from raterwise.inference.settings import Progress, within
 from raterwise.io.findings import Findings
 from raterwise.labels import Labels
 from raterwise.request import Given, Request
-from raterwise.stability import SubsampleCurve, TotalVariation, subsample_curve
-
-if TYPE_CHECKING:
-    from raterwise.inference.settings import Progress
+from raterwise.stability import SubsampleCurve, TotalVariation, subsample_curve, variation_of
 
 EVERY, ONE = "every rater", "one rater"
 CURVES_SHARE = 0.3
@@ -88,7 +86,6 @@ def measure(
     request = Request.of(list(metrics), given=Given.of(whole), **(asked or {}))
     if missing := [row for row in request.rows if row.name not in request.asked]:
         raise InvalidInputError(f"--metrics: {missing[0].name}: {request.lacking(missing[0])}")
-    report = progress or (lambda what, done: None)
     if not metrics:
         raise InvalidInputError("--metrics: must name at least one metric; got none")
     needed = {name: row.raters_needed(own) for name, (row, own) in request.asked.items()}
@@ -113,29 +110,26 @@ def measure(
         patients = None if groups is None else np.asarray(groups)[rows]
         own = own_options(metric, asked or {})
         what = f"{find(metric).title}, {raters}"
-
-        def curves(_: str, done: float, what: str = what, i: int = i) -> None:
-            report(what, (i + CURVES_SHARE * done) / len(tasks))
-
-        def variations(_: str, done: float, what: str = what, i: int = i) -> None:
-            report(what, (i + CURVES_SHARE + (1 - CURVES_SHARE) * done) / len(tasks))
-
+        begin, middle, end = ((i + share) / len(tasks) for share in (0, CURVES_SHARE, 1))
         part = probs.take(rows) if whole.belief is not None else np.asarray(probs)[rows]
         told: dict[str, Any] = {"groups": patients, "outside": outside}
         told["confidence"] = None if confidence is None else confidence[rows]
         curve = subsample_curve(
-            metric, part, chosen, fractions, repeats, seed, progress=curves, **told, **own
+            metric,
+            part,
+            chosen,
+            fractions,
+            repeats,
+            seed,
+            progress=within(progress, begin, middle, what),
+            **told,
+            **own,
         )
         known = predictions_of(part, chosen, **told)
         parts = Partition(repeats=repeats, seed=seed)
-        paths = paths_of(known, request.asked[metric], parts, variations)
-        found.append(Steadiness(metric, raters, curve, _variation(paths), paths))
+        paths = paths_of(known, request.asked[metric], parts, within(progress, middle, end, what))
+        found.append(Steadiness(metric, raters, curve, variation_of(paths), paths))
     return found, notes
-
-
-def _variation(paths: NDArray[np.float64]) -> TotalVariation:
-    moves = variation_along(paths)
-    return TotalVariation(float(np.nanmean(moves)), float(np.nanstd(moves)))
 
 
 def measure_findings(
@@ -158,25 +152,18 @@ def measure_findings(
         asked = {**asked, "options": positive.own}
     each: dict[str, list[Steadiness]] = {}
     notes: dict[str, list[str]] = {}
-    for i, title in enumerate(found.names):
-        rated = found.raters[:, i] > 0
-        positives, raters = found.positives[rated, i], found.raters[rated, i]
-        labels = Labels.from_counts(np.stack((raters - positives, positives), axis=1))
-
-        def report(what: str, done: float, title: str = title, i: int = i) -> None:
-            progress(f"{title}: {what}", (i + done) / len(found.names))
-
+    all_of_them = len(found.names)
+    for i, (title, probs, labels, groups) in enumerate(found.each()):
+        part = within(progress, i / all_of_them, (i + 1) / all_of_them, title)
         try:
             each[title], told = measure(
-                found.probs[rated, i], labels, metrics, asked=asked, progress=report,
-                groups=None if found.groups is None else found.groups[rated], **how,
-            )  # fmt: skip
+                probs, labels, metrics, groups=groups, asked=asked, progress=part, **how
+            )
         except RaterwiseError as error:
             raise InvalidInputError(f"{title}: {error}") from error
         for note in told:
             notes.setdefault(note, []).append(title)
     means, missing = _means(found, each, Request.of(list(metrics), **asked))
-    all_of_them = len(found.names)
     told = [n if len(t) == all_of_them else f"{n}: {', '.join(t)}" for n, t in notes.items()]
     return means, each, [*told, *missing]
 
@@ -211,7 +198,7 @@ def _mean(findings: Sequence[Steadiness]) -> Steadiness:
         values=_over([one.curve.values for one in findings]),
         full=float(_over([one.curve.full for one in findings])),
     )
-    return Steadiness(first.metric, first.raters, curve, _variation(paths), paths)
+    return Steadiness(first.metric, first.raters, curve, variation_of(paths), paths)
 
 
 def _over(values: Sequence[Any]) -> NDArray[np.float64]:

@@ -19,6 +19,12 @@ def silent(what: str, done: float) -> None:
     """Report no progress."""
 
 
+def within(progress: Progress | None, begin: float, end: float, title: str = "") -> Progress:
+    """Return the progress of a part of the work, from `begin` to `end` of the whole."""
+    report, before = progress or silent, f"{title}: " if title else ""
+    return lambda what, done: report(f"{before}{what}", begin + (end - begin) * done)
+
+
 @dataclass(frozen=True)
 class Settings:
     """How intervals are made."""

@@ -1,6 +1,7 @@
 """Columns that nobody read although their names promise something: none is lost in silence.
 
-Those of patients have a note of their own (`raterwise.io.patients`).
+Cases of one patient are not independent. Whoever leaves the column of patients unread gets
+intervals that are too short, and nothing else would tell: these have a note of their own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ LOOKS_LIKE = {
 }
 """By what a column may be: how it is called then, and the option that reads it."""
 
+PATIENTS = re.compile(
+    "(patients?|pat|pt|subjects?|subj|person|participant|individual|proband|casegroup|mrn|p)"
+    "(id|nr|no|num|number|name|key|uid|code)?"
+)
+"""What columns of patients are called, without case, blanks, dashes and underscores."""
+
 
 def unused_columns(file: TableFile, used: Collection[str]) -> dict[str, list[str]]:
     """Return the columns that were not read and look like something, by what they look like."""
@@ -48,16 +55,46 @@ def unused_notes(
     """
     notes = []
     for what, names in unused_columns(file, used).items():
-        were, them = ("was", "it") if len(names) == 1 else ("were", "them")
+        one = len(names) == 1
+        looks, were, them = ("looks", "was", "it") if one else ("look", "were", "them")
         option = LOOKS_LIKE[what][1]
         way = f"{option} would read {them}"
         if of_ratings and option in ("weight_column", "prob_columns"):
             way = f"{option} reads the file of the predictions only"
-        notes.append(
-            f"{file.name}: {listed(names)} {_looks(names)} like {what} and {were} not used; {way}"
-        )
+        notes.append(f"{file.name}: {listed(names)} {looks} like {what} and {were} not used; {way}")
     return tuple(notes)
 
 
-def _looks(names: Collection[str]) -> str:
-    return "looks" if len(names) == 1 else "look"
+def unused_patients(
+    file: TableFile, used: Collection[str], *, look: bool = True
+) -> tuple[str, ...]:
+    """Return what to tell of columns that look like patients and are not `used`.
+
+    A column with a value of its own for every case, or one value for all, groups nothing and is
+    not mentioned; that is known only where the column is read (`look`).
+
+    >>> from raterwise.io.sources import open_table
+    >>> path = getfixture("tmp_path") / "cases.csv"
+    >>> _ = path.write_text("case,patient_id,prob_a\\nn1,p1,0.3\\nn2,p1,0.4\\nn3,p2,0.5\\n")
+    >>> print(*unused_patients(open_table(path), ["case", "prob_a"]))
+    group_column: cases.csv has a column 'patient_id' with 2 values for 3 cases that was not used.
+    Cases of one patient are not independent: without it, intervals are too short
+    """
+    said = []
+    for name in file.columns:
+        plain = re.sub(r"[^a-z]", "", name.lower())
+        if name in used or plain == "p" or not PATIENTS.fullmatch(plain):
+            continue
+        shared = ""
+        if look:
+            column = file.read([name]).column(name)
+            known = [value for value in column.to_pylist() if value not in (None, "")]
+            values = len(set(known))
+            if not 1 < values < len(known):
+                continue
+            shared = f" with {values} values for {len(column)} cases"
+        said.append(
+            f"group_column: {file.name} has a column {name!r}{shared} that was not used. Cases of "
+            "one patient are not independent: without it, intervals are too short"
+        )
+    return tuple(said)

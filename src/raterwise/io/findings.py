@@ -6,7 +6,7 @@ Answers come as counts (positives_FINDING, raters_FINDING), as a column per rate
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple
@@ -34,6 +34,7 @@ from raterwise.io.ratings import encoded, unique_ids
 from raterwise.io.sources import TableFile, open_table
 from raterwise.io.tables import JoinReport, PredictionTable, matched
 from raterwise.io.values import as_ids, as_yes_or_no, id_at
+from raterwise.labels import Labels
 from raterwise.rules import listed
 
 Array = NDArray[Any]
@@ -77,6 +78,15 @@ class Findings(NamedTuple):
     unread: tuple[str, ...]
     answers: Answers | None = None
     notes: tuple[str, ...] = ()
+
+    def each(self) -> Iterator[tuple[str, Array, Labels, Array | None]]:
+        """Yield each finding's name, and the probabilities, labels and patients of its cases."""
+        for i, name in enumerate(self.names):
+            rated = self.raters[:, i] > 0
+            positives, raters = self.positives[rated, i], self.raters[rated, i]
+            labels = Labels.from_counts(np.stack((raters - positives, positives), axis=1))
+            groups = None if self.groups is None else self.groups[rated]
+            yield name, self.probs[rated, i], labels, groups
 
     def take(self, rows: Array) -> Findings:
         """Return the findings of the chosen cases, in the order chosen."""

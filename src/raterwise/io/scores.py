@@ -15,20 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.columns import unused_patients
 from raterwise.io.damaged import read_archive
 from raterwise.io.layouts import CASE_COLUMNS, find_id_column, usual_names
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
-from raterwise.io.numbers import as_numbers, as_weights
-from raterwise.io.patients import unused_patients
-from raterwise.io.sources import open_table
-from raterwise.io.tables import PredictionTable
-from raterwise.io.values import (
-    as_class_codes,
-    as_ids,
-    labels_of_codes,
-    refuse_repeats,
+from raterwise.io.numbers import as_numbers
+from raterwise.io.ratings import Coding
+from raterwise.io.sources import TableFile, open_table
+from raterwise.io.tables import (
+    PredictionTable,
+    chosen_columns,
+    table_of_arrays,
+    table_of_columns,
 )
-from raterwise.labels import Labels
 from raterwise.rules import listed
 
 Array = NDArray[Any]
@@ -132,38 +131,22 @@ def read_logits(
             raise InvalidInputError("an NPZ file has no columns: its arrays have fixed names")
         logits = _array(path, "logits", (2, 3))
         return _logits_of_npz(read_npz(path), logits, class_names, missing)
-    logits, found = _columns(path, logit_prefix, "logit_prefix", delimiter, encoding)
-    names = _class_names(class_names or found, logits)
     file = open_table(path, delimiter=delimiter, encoding=encoding)
+    columns = _with_prefix(file, logit_prefix, "logit_prefix")
+    found = [name.removeprefix(logit_prefix) for name in columns]
+    names = _class_names(class_names or found, len(columns))
     named = id_column is not None or bool(usual_names(file, CASE_COLUMNS))
-    needs_ids = label_column is None or named
-    wanted = {
-        "id_column": find_id_column(file, id_column) if needs_ids else None,
-        "label_column": label_column,
-        "group_column": group_column,
-        "weight_column": weight_column,
-    }
-    chosen = {key: file.require(name, key) for key, name in wanted.items() if name is not None}
-    table = file.read(list(chosen.values()))
-
-    def column(key: str) -> tuple[Any, str]:
-        return table.column(chosen[key]), f"{file.name}: column {chosen[key]!r}"
-
-    ids = as_ids(*column("id_column")) if "id_column" in chosen else None
-    if ids is not None:
-        refuse_repeats(ids, column("id_column")[1])
-    labels: Labels | None = None
-    if "label_column" in chosen:
-        values, where = column("label_column")
-        codes = as_class_codes(values, names, where, missing, ignore_case=ignore_case)
-        labels = labels_of_codes(codes[:, None], names)
-        labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
-    groups = as_ids(*column("group_column")) if "group_column" in chosen else None
-    weights = as_weights(*column("weight_column")) if "weight_column" in chosen else None
-    probs = _softmax(logits)
+    chosen = chosen_columns(
+        file,
+        id_column=find_id_column(file, id_column) if label_column is None or named else None,
+        label_column=label_column,
+        group_column=group_column,
+        weight_column=weight_column,
+    )
+    table = table_of_columns(file, columns, chosen, Coding(names, missing, ignore_case))
+    logits = table.probs.astype(np.float64)
     notes = unused_patients(file, chosen.values()) if group_column is None else ()
-    scored = PredictionTable(probs, names, file.name, ids, groups, weights, labels, notes)
-    return scored, logits
+    return replace(table, probs=_softmax(logits), notes=notes), logits
 
 
 def _logits_of_npz(
@@ -171,19 +154,10 @@ def _logits_of_npz(
 ) -> tuple[PredictionTable, Array]:
     draws = logits if logits.ndim == 3 else logits[None]
     logits = draws.mean(axis=0)
-    rows = len(logits)
     own = file.class_names() or tuple(map(str, range(logits.shape[1])))
-    names = _class_names(class_names or own, logits)
-    labels = labels_of_npz(file, names, missing)
-    if labels is not None and len(labels) != rows:
-        raise InvalidInputError(
-            f"{file.name}: must have labels for each case; got {len(labels)} for {rows}"
-        )
-    ids = file.ids_of(rows) if "ids" in file.arrays else None
-    groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
+    names = _class_names(class_names or own, logits.shape[1])
     probs = np.mean([_softmax(member) for member in draws], axis=0)
-    told = (ids, groups, file.weights(rows), labels, file.notes())
-    return PredictionTable(probs, names, file.name, *told), logits
+    return table_of_arrays(file, probs, names, labels_of_npz(file, names, missing)), logits
 
 
 def _softmax(logits: Array) -> Array:
@@ -192,8 +166,7 @@ def _softmax(logits: Array) -> Array:
     return np.asarray(softmax(logits, axis=1))
 
 
-def _class_names(names: Sequence[str], logits: Array) -> tuple[str, ...]:
-    classes = logits.shape[1]
+def _class_names(names: Sequence[str], classes: int) -> tuple[str, ...]:
     if classes < 2:
         raise InvalidInputError(f"logits: must have a column for each class; got {classes}")
     if len(names) != classes or len(set(names)) < classes or "" in names:
@@ -203,6 +176,16 @@ def _class_names(names: Sequence[str], logits: Array) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _with_prefix(file: TableFile, prefix: str, argument: str) -> list[str]:
+    found = [name for name in file.columns if name.startswith(prefix)] if prefix else []
+    if not found:
+        raise InvalidInputError(
+            f"{argument}: must be the beginning of a column's name in {file.name}; none begins "
+            f"with {prefix!r} (columns: {listed(file.columns)})"
+        )
+    return found
+
+
 def _columns(
     path: str | PathLike[str],
     prefix: str,
@@ -210,19 +193,11 @@ def _columns(
     delimiter: str | None,
     encoding: str | None,
 ) -> tuple[Array, tuple[str, ...]]:
+    """Return the columns that begin with the prefix, (N, D), and the rest of their names."""
     file = open_table(path, delimiter=delimiter, encoding=encoding)
-    found = [name for name in file.columns if name.startswith(prefix)] if prefix else []
-    if not found:
-        raise InvalidInputError(
-            f"{argument}: must be the beginning of a column's name in {file.name}; none begins "
-            f"with {prefix!r} (columns: {listed(file.columns)})"
-        )
-    table = file.read(found)
-    if table.num_rows == 0:
-        raise InvalidInputError(f"{file.name}: must hold at least one case; it has no rows")
-    values = [as_numbers(table.column(name), f"{file.name}: column {name!r}") for name in found]
-    names = tuple(name.removeprefix(prefix) for name in found)
-    return np.stack(values, axis=1).astype(np.float64), names
+    found = _with_prefix(file, prefix, argument)
+    table = table_of_columns(file, found, {}, Coding(()))
+    return table.probs.astype(np.float64), tuple(name.removeprefix(prefix) for name in found)
 
 
 def _array(path: str | PathLike[str], key: str, ndim: int | tuple[int, ...] = 2) -> Array:

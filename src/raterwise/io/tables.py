@@ -7,7 +7,7 @@ read_ratings ─────┘
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.columns import unused_columns
+from raterwise.io.columns import unused_columns, unused_patients
 from raterwise.io.layouts import CASE_COLUMNS, RatingColumns, find_id_column, has_ids, usual_names
 from raterwise.io.matching import JoinReport, alike_note, explain_unmatched, positions
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from raterwise.io.numbers import as_numbers, as_weights, refuse_fractions
-from raterwise.io.patients import unused_patients
 from raterwise.io.probabilities import (
     check_names,
     check_probabilities,
@@ -31,13 +30,9 @@ from raterwise.io.probabilities import (
     notes_on_columns,
     probability_columns,
 )
-from raterwise.io.ratings import Coding, RatingTable, read_ratings
+from raterwise.io.ratings import Coding, RatingTable, read_ratings, unique_ids
 from raterwise.io.sources import TableFile, existing_file, open_table
-from raterwise.io.values import (
-    as_ids,
-    labels_of_codes,
-    refuse_repeats,
-)
+from raterwise.io.values import as_ids, labels_of_codes
 from raterwise.labels import Labels
 from raterwise.rules import listed
 
@@ -150,17 +145,17 @@ def read_predictions(
     by_id = exclusive and label_column is None  # ratings are joined, unless they are beside
     by_id = by_id and (not number_rows or has_ids(file, id_column))
     needs_ids = by_id or id_column is not None or bool(usual_names(file, CASE_COLUMNS))
-    wanted = {
-        "id_column": find_id_column(file, id_column) if needs_ids else None,
-        "label_column": label_column,
-        "group_column": group_column,
-        "weight_column": weight_column,
-    }
-    chosen = {key: file.require(name, key) for key, name in wanted.items() if name is not None}
+    chosen = chosen_columns(
+        file,
+        id_column=find_id_column(file, id_column) if needs_ids else None,
+        label_column=label_column,
+        group_column=group_column,
+        weight_column=weight_column,
+    )
     if clash := set(chosen.values()) & set(columns):
         raise InvalidInputError(f"prob_columns: {listed(sorted(clash))} cannot be more than one")
     coding = Coding(names, missing, ignore_case)
-    table = _predictions_of_table(file, columns, chosen, coding, percent)
+    table = table_of_columns(file, columns, chosen, coding, percent=percent)
     probs = table.probs[:, 0] if exclusive and len(columns) == 1 else table.probs
     probs = normalized(probs) if normalize and exclusive else probs
     read = (*columns, *chosen.values())
@@ -195,43 +190,44 @@ def read_levels(
     return {name: table.column(name).to_pylist() for name in wanted}
 
 
-def _predictions_of_table(
+def chosen_columns(file: TableFile, **wanted: str | None) -> dict[str, str]:
+    """Return the columns of a file by the argument that names them, where it does."""
+    return {key: file.require(name, key) for key, name in wanted.items() if name is not None}
+
+
+def table_of_columns(
     file: TableFile,
     prob_columns: Sequence[str],
-    chosen: dict[str, str],
+    chosen: Mapping[str, str],
     coding: Coding,
-    percent: bool,
+    *,
+    percent: bool = False,
 ) -> PredictionTable:
+    """Return what the columns of a file say of its cases; nothing of the scores is checked."""
     table = file.read([*prob_columns, *chosen.values()])
     if table.num_rows == 0:
         raise InvalidInputError(f"{file.name}: must hold at least one case; it has no rows")
 
-    def where(column: str) -> str:
-        return f"{file.name}: column {column!r}"
+    def column(name: str) -> tuple[Any, str]:
+        return table.column(name), f"{file.name}: column {name!r}"
 
-    def column(key: str) -> Any:
-        return table.column(chosen[key]) if key in chosen else None
-
+    scores = [table.column(name) for name in prob_columns]
     ids = groups = weights = labels = None
     coded = False
-    if "id_column" in chosen:
-        ids = as_ids(column("id_column"), where(chosen["id_column"]))
-        refuse_repeats(ids, where(chosen["id_column"]))
-    if "group_column" in chosen:
-        groups = as_ids(column("group_column"), where(chosen["group_column"]))
-    if "weight_column" in chosen:
-        others = [table.column(name) for name in prob_columns]
-        weights = as_weights(column("weight_column"), where(chosen["weight_column"]), others)
-    if "label_column" in chosen:
-        name = chosen["label_column"]
-        codes = coding.codes(column("label_column"), where(name))
-        coded = coding.takes_codes([column("label_column")])
+    if (name := chosen.get("id_column")) is not None:
+        ids = unique_ids(table.column(name), file, name)
+    if (name := chosen.get("group_column")) is not None:
+        groups = as_ids(*column(name))
+    if (name := chosen.get("weight_column")) is not None:
+        weights = as_weights(*column(name), scores)
+    if (name := chosen.get("label_column")) is not None:
+        codes = coding.codes(*column(name))
+        coded = coding.takes_codes([table.column(name)])
         labels = labels_of_codes(codes[:, None], coding.class_names)
         labels = replace(labels, case_ids=None if ids is None else tuple(ids.tolist()))
-    values = [as_numbers(table.column(name), where(name), percent=percent) for name in prob_columns]
-    probs = np.stack(values, axis=1)
+    probs = np.stack([as_numbers(*column(n), percent=percent) for n in prob_columns], axis=1)
     if percent:
-        refuse_fractions([table.column(name) for name in prob_columns], probs, file.name)
+        refuse_fractions(scores, probs, file.name)
     told = (ids, groups, weights, labels)
     return PredictionTable(probs, coding.class_names, file.name, *told, codes=coded)
 
@@ -260,20 +256,33 @@ def _predictions_of_npz(
     own = file.class_names("class_names" if exclusive else "names")
     names = tuple(class_names or own or map(str, range(num_classes)))
     check_names(names, num_classes)
-    rows = len(probs)
-    ids = file.ids_of(rows) if "ids" in file.arrays else None
     columns = [f"probs[{k}]" for k in range(num_classes)]
     if percent:
         probs = probs / 100
         refuse_fractions((), probs, file.name)
     probs = normalized(probs) if normalize and exclusive and probs.dtype.kind == "f" else probs
+    ids = file.ids_of(len(probs)) if "ids" in file.arrays else None
     check_probabilities(probs, file.name, columns, ids, exclusive)
     labels = labels_of_npz(file, names, missing) if exclusive else None
+    return table_of_arrays(file, probs, names, labels, used)
+
+
+def table_of_arrays(
+    file: NpzArrays,
+    probs: Array,
+    names: tuple[str, ...],
+    labels: Labels | None,
+    used: Collection[str] = (),
+) -> PredictionTable:
+    """Return probabilities with what else an NPZ file holds of the same cases."""
+    rows = len(probs)
     if labels is not None and len(labels) != rows:
         raise InvalidInputError(
             f"{file.name}: must have labels for each case; got {len(labels)} for {rows}"
         )
-    groups = file.ids_of(rows, "groups") if "groups" in file.arrays else None
+    ids, groups = (
+        file.ids_of(rows, key) if key in file.arrays else None for key in ("ids", "groups")
+    )
     told = (ids, groups, file.weights(rows), labels, file.notes(used))
     return PredictionTable(probs, names, file.name, *told)
 

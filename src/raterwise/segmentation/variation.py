@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.choices import Per, Questions
 from raterwise.errors import InvalidInputError
-from raterwise.growing_parts import Partition, variations_of
+from raterwise.growing_parts import Partition, paths_of, variation_along
 from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -129,7 +129,8 @@ def total_variation(
     each = []
     for number, case in enumerate(cases):
         voxels = _all(Voxels.of(case, None, selection, number))
-        each.append(float(np.nanmean(variations_of(voxels, measure, partition))))
+        paths = paths_of(voxels, measure, partition)
+        each.append(float(np.nanmean(variation_along(paths))))
         if progress and total:
             progress("total variation", (number + 1) / total)
     if not each:

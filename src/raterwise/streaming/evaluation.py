@@ -16,7 +16,7 @@ from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Uni
 from raterwise.divided import subgroups_of_digests
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.raters import Panels
-from raterwise.inference.settings import Progress, Settings, silent
+from raterwise.inference.settings import Progress, Settings, within
 from raterwise.io.files import check_can_write
 from raterwise.io.outputs import checkpoint_files, refuse_overwriting
 from raterwise.judging import judge, results_of
@@ -208,21 +208,19 @@ def evaluate_stream(
             "merged are different persons, and adding up would take the first of each for one; "
             f"got {unit!r}"
         )
-    report = progress or silent
     with with_threads(threads):
         digest = digest_of_parts(
             job,
             parts,
             cluster=client,
             checkpoint=checkpoint,
-            progress=lambda what, done: report(what, READING * done),
+            progress=within(progress, 0, READING),
         )
         if save_summary is not None:
             about = header_of(request, chosen)
             save_digest(fspath(save_summary), digest, about, anonymous=True, notes=doubts)
         results = evaluate_digest(
-            digest, request, lambda what, done: report(what, READING + (1 - READING) * done),
-            chosen, outside=elsewhere,
+            digest, request, within(progress, READING, 1), chosen, outside=elsewhere
         )  # fmt: skip
     results = replace(results, warnings=(*results.warnings, *doubts)) if doubts else results
     if prior is None:
