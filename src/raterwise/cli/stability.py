@@ -117,7 +117,6 @@ def stability(
     with --group-column). If cases have several raters, it is also computed with
     one random label per case, which is what most test sets have.
     """
-    tables.refuse_weights("stability")
     check_json(out)
     members = Members.of(samples, member)
     predictions = members.base(predictions)
@@ -152,6 +151,7 @@ def stability(
             found, notes = measure(
                 cases.probs_or_belief(), cases.require_labels(), names,
                 groups=cases.of_rated(cases.table.groups), confidence=cases.of_rated(ranked),
+                weights=cases.of_rated(cases.table.weights),
                 outside=read_outside_cases(outside, confidence_column, tables), progress=report,
                 **how,
             )  # fmt: skip

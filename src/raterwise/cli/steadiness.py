@@ -71,6 +71,7 @@ def measure(
     metrics: Sequence[str],
     *,
     groups: Any = None,
+    weights: Any = None,
     fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
     repeats: int = 100,
     seed: int = 0,
@@ -84,7 +85,7 @@ def measure(
 
     `asked` are `bins`, `question`, `per` and `options`, `probs` perhaps a belief, as in `evaluate`.
     """
-    whole = predictions_of(probs, labels, groups=groups, confidence=confidence, outside=outside)
+    whole = predictions_of(probs, labels, weights, groups, confidence=confidence, outside=outside)
     request = Request.of(list(metrics), given=Given.of(whole), **(asked or {}))
     if missing := [row for row in request.rows if row.name not in request.asked]:
         raise InvalidInputError(f"--metrics: {missing[0].name}: {request.lacking(missing[0])}")
@@ -123,6 +124,7 @@ def measure(
         part = probs.take(rows) if whole.belief is not None else np.asarray(probs)[rows]
         told: dict[str, Any] = {"groups": patients, "outside": outside}
         told["confidence"] = None if confidence is None else confidence[rows]
+        told["weights"] = None if weights is None else np.asarray(weights)[rows]
         curve = subsample_curve(
             metric, part, chosen, fractions, repeats, seed, progress=curves, **told, **own
         )
@@ -169,7 +171,8 @@ def measure_findings(
         try:
             each[title], told = measure(
                 found.probs[rated, i], labels, metrics, asked=asked, progress=report,
-                groups=None if found.groups is None else found.groups[rated], **how,
+                groups=None if found.groups is None else found.groups[rated],
+                weights=None if found.weights is None else found.weights[rated], **how,
             )  # fmt: skip
         except RaterwiseError as error:
             raise InvalidInputError(f"{title}: {error}") from error
