@@ -95,7 +95,6 @@ def plan(
     the next reading should go to a new case or to another rater. With
     --multilabel the finding with the widest interval decides.
     """
-    tables.refuse_weights("plan")
     check_json(out)
     check_html(html)
     check_outputs((out, csv_out, html), (predictions, ratings))
@@ -146,8 +145,8 @@ def _of_classes(
 
     return planned(
         metric, pilot.of_rated(pilot.table.probs), pilot.require_labels(),
-        groups=pilot.of_rated(pilot.table.groups), progress=report, **own_options(metric, told),
-        **asked,
+        groups=pilot.of_rated(pilot.table.groups), weights=pilot.of_rated(pilot.table.weights),
+        progress=report, **own_options(metric, told), **asked,
     )  # fmt: skip
 
 
@@ -178,13 +177,18 @@ def _of_findings(
             each[title] = planned(
                 metric, pilot.probs[rated, i], labels, progress=within,
                 groups=None if pilot.groups is None else pilot.groups[rated],
+                weights=None if pilot.weights is None else pilot.weights[rated],
                 **own_options(metric, told), **asked,
             )  # fmt: skip
         except RaterwiseError as error:
             raise InvalidInputError(f"{title}: {error}") from error
-    designs = zip(*(found.designs for found in each.values()), strict=True)
-    widest = tuple(max(same, key=lambda design: design.width) for same in designs)
-    return StudyPlan(metric, asked["level"], widest), each
+    of_designs = list(zip(*(found.designs for found in each.values()), strict=True))
+    which = [int(np.argmax([design.width for design in same])) for same in of_designs]
+    widest = tuple(same[k] for same, k in zip(of_designs, which, strict=True))
+    plans = list(each.values())
+    known = all(found.without for found in plans)
+    without = tuple(plans[k].without[i] for i, k in enumerate(which)) if known else ()
+    return StudyPlan(metric, asked["level"], widest, len(pilot.probs), without), each
 
 
 def _row(design: Design, best: Design | None, costs: dict[str, float]) -> dict[str, Any]:
@@ -246,7 +250,8 @@ def _show(
     for row in rows:
         cells = [str(row["cases"]), str(row["raters"]), str(row["readings"]), f"{row['cost']:g}"]
         cells += [number(row[key]) for key in shown]
-        cells += [row["method"] + (" ← best within the budget" if row["best"] else "")]
+        mark = "narrowest" if advice is not None and "cannot tell" in advice else "best"
+        cells += [row["method"] + (f" ← {mark} within the budget" if row["best"] else "")]
         table.add_row(*map(Text, cells))
     print_table(table, console)
     if simulated:
