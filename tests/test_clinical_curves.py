@@ -64,15 +64,16 @@ def test_several_raters_are_repeated_cases() -> None:
 
 
 def test_bands_hold_their_curve_and_narrow_with_more_cases() -> None:
-    """By patient: the same cases four times over as one patient each say no more."""
+    """By patient: the same cases four times over as one patient each say no more.
+
+    A band holds its curve.
+    """
     p, ratings = cases(150)
     y = ratings[:, 0]
     for make, column in ((rw.roc_curve, "sensitivity"), (rw.precision_recall_curve, "precision")):
         alone = make(p, y, resamples=200)
-        inside = (alone.low <= getattr(alone, column) + 0.05) & (
-            alone.high >= getattr(alone, column) - 0.05
-        )
-        assert inside.mean() > 0.95
+        shown = getattr(alone, column)
+        assert ((alone.low <= shown) & (shown <= alone.high)).all()
         four = np.repeat(np.arange(150), 4)
         patients = make(p[four], y[four], groups=four, resamples=200)
         loose = make(p[four], y[four], resamples=200)
@@ -230,6 +231,31 @@ def test_the_band_of_a_roc_curve_has_its_level_on_both_sides() -> None:
     assert curve.sensitivity[1] == 0.5
     assert curve.low[1] == pytest.approx(0.5 - reach, abs=0.004)
     assert curve.high[1] == pytest.approx(0.5 + reach, abs=0.004)
+
+
+def test_bands_of_few_positives_hold_the_true_curve() -> None:
+    """Positives N(1, 1), negatives N(0, 1): the sensitivity at 1 - specificity f is known.
+
+    Φ(1 + Φ⁻¹(f)), and precision and recall follow with the prevalence. 60 sets of 60 cases, six
+    positives or so: quantiles of resampled curves held the truth in 73 and 90 % of 240 places.
+    """
+    random, places = np.random.default_rng(3), np.array([0.1, 0.2, 0.5, 0.8])
+    f = np.linspace(0, 1, 100_001)[1:-1]
+    sensitivity = stats.norm.cdf(1 + stats.norm.ppf(f))
+    precision = 0.1 * sensitivity / (0.1 * sensitivity + 0.9 * f)
+    truth = np.interp(places, f, sensitivity), np.interp(places, sensitivity, precision)
+    held: list[list[float]] = [[], []]
+    for seed in range(60):
+        y = (random.random(60) < 0.1).astype(int)
+        if y.sum() < 2:
+            continue
+        p = stats.norm.cdf(random.normal(y, 1))
+        roc = rw.roc_curve(p, y, resamples=100, seed=seed)
+        pr = rw.precision_recall_curve(p, y, resamples=100, seed=seed)
+        for i, (x, curve) in enumerate(((roc.false_positive_rate, roc), (pr.recall, pr))):
+            low, high = (np.interp(places, x, end) for end in (curve.low, curve.high))
+            held[i].append(float(((low <= truth[i]) & (truth[i] <= high)).mean()))
+    assert min(np.mean(one) for one in held) > 0.92
 
 
 def test_the_band_of_a_smooth_curve_holds_the_curve() -> None:

@@ -115,7 +115,7 @@ ERRORS = {
     "too dear": ("brier pilot.csv --cases 100 --budget 10", "budget: must pay for one of the"),
     "too few raters": ("epistemic_loss pilot.csv --raters 1", "with at least 2 raters"),
     "no resamples": ("ece pilot.csv --resamples 0", "resamples: must be at least 2; got 0"),
-    "weights": ("brier pilot.csv --weight-column importance", "--weight-column: raterwise plan"),
+    "weights": ("brier pilot.csv --weight-column patient", "patient"),
     "no folder": ("brier pilot.csv --out no/plan.json", "the folder no must exist"),
 }
 
@@ -139,3 +139,11 @@ def test_single_labels_are_no_pilot(folder: Path) -> None:
     result = run("plan brier single.csv --label-column truth")
     assert result.exit_code == 2
     assert "the pilot needs cases with two labels" in result.stderr
+
+
+def test_equal_weights_change_no_plan(folder: Path) -> None:
+    """The column `importance` is 2 throughout."""
+    options = "brier pilot.csv --cases 50,75 --raters 1,2"
+    plain = [row["width"] for row in planned(options)["designs"]]
+    told = planned(f"{options} --weight-column importance")["designs"]
+    assert [row["width"] for row in told] == pytest.approx(plain)

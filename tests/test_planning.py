@@ -1,5 +1,7 @@
 """Study planning against direct simulation."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -130,14 +132,20 @@ def test_the_standard_errors_are_those_of_the_simulation() -> None:
 
 
 def test_advice_admits_what_the_simulation_cannot_tell() -> None:
-    """Designs whose widths differ by less than twice their standard errors are called close."""
+    """Designs whose widths differ by less than 1.96 standard errors: 0.05 ± 0.0784 holds 0.
+
+    A pilot that is (0.0784 / 0.05)² = 2.46 times as large could tell, were that the difference.
+    """
     clear = Design(100, 1, 0.20, 0.0, "simulation", 0.001), Design(50, 2, 0.25, 0.0, "simulation")
     close = Design(100, 1, 0.20, 0.0, "simulation", 0.04), Design(50, 2, 0.25, 0.0, "simulation")
     for designs, doubt in ((clear, False), (close, True)):
         said = StudyPlan("ece", 0.95, designs).advice(100)
         assert "100 cases with 1 rater each: expected interval width 0.2." in said
         assert "50 cases with 2 raters each: 0.25" in said
-        assert ("too close" in said) == doubt
+        assert said.startswith("This pilot cannot tell whether the next reading is") == doubt
+        assert ("wider by 0.05 [-0.028, 0.13], an interval that holds 0." in said) == doubt
+        assert ("2.5 times as many cases and as many more --repeats could tell" in said) == doubt
+        assert ("better spent on a new case than on another rater" in said) != doubt
     assert "next reading" not in StudyPlan("ece", 0.95, clear[:1]).advice(100)
 
 
@@ -157,12 +165,15 @@ def test_patients_widen_the_plan() -> None:
 def test_the_best_design_by_cost() -> None:
     """(A + B/n)/N at equal cost: free cases want one rater, dear cases want n* = √(B c / A r)."""
     probs, labels = study(3000, 2, np.random.default_rng(4))
-    sizes = (50, 100, 200, 400, 800)
+    sizes = (50, 100, 120, 200, 400, 800)
     found = plan("brier", probs, labels, cases=sizes, raters=(1, 2, 4, 8))
     assert found.best(400).raters == 1
     assert found.best(4000, case_cost=30).raters > 1
     assert "better spent on a new case than" in found.advice(400)
     assert "better spent on another rater of" in found.advice(4000, case_cost=30)
+    fewer = plan("brier", probs, labels, cases=(50, 100), raters=(1, 2))  # a part is no rival
+    assert fewer.advice(200).endswith("No design with more cases is within the budget, to compare "
+                                      "it with.")  # fmt: skip
     with pytest.raises(ValueError, match="budget: must pay for one of the designs; got 10"):
         found.best(10)
 
@@ -187,3 +198,66 @@ def test_a_pilot_of_single_labels_cannot_tell_raters_from_cases() -> None:
     """Without two labels on any case there is nothing to plan raters from."""
     with pytest.raises(ValueError, match="the pilot needs cases with two labels"):
         plan("brier", [[0.5, 0.5]] * 4, [0, 1, 0, 1])
+
+
+def test_a_small_pilot_cannot_tell_raters_from_cases() -> None:
+    """The interval of the difference is the jackknife's, by loops; a large pilot can tell."""
+    from raterwise.metrics.proper import variance_components
+
+    probs, labels = study(30, 2, np.random.default_rng(8))
+    found = plan("brier", probs, labels, cases=(100, 110), raters=(1, 2))
+    small, other = found.designs[2], found.designs[1]  # 110 with 1 rater, 100 with 2
+    square = (probs**2).sum(axis=1, keepdims=True) - 2 * probs + 1
+    gaps = []
+    for i in range(30):
+        rest = np.arange(30) != i
+        a, b = variance_components(square[rest], labels.counts[rest])
+        widths = [2 * 1.959964 * np.sqrt((a + b / d.raters) / d.cases) for d in (small, other)]
+        gaps.append(widths[1] - widths[0])
+    error = np.sqrt(29 * np.mean((np.array(gaps) - np.mean(gaps)) ** 2))
+    assert found._error_of_gap(small, other) == pytest.approx(error, rel=1e-6)
+    close = StudyPlan("brier", 0.95, (small, other), 30, found.without[2:0:-1])
+    assert close._error_of_gap(small, other) == pytest.approx(error, rel=1e-6)
+
+
+def test_the_plan_of_a_weighted_mean() -> None:
+    """The error of a weighted mean by the delta method, √Σ w² (x - θ)² / Σ w, by hand.
+
+    One rater says everything (B = 0 where both raters agree), so that A is N times that.
+    """
+    random = np.random.default_rng(5)
+    p, w = random.random(300), random.choice([1.0, 9.0], 300, p=[0.8, 0.2])
+    y = (random.random(300) < p).astype(int)
+    labels = rw.Labels.from_ratings(np.column_stack((y, y)), num_classes=2)
+    loss = (y - p) ** 2
+    theta = np.average(loss, weights=w)
+    error = np.sqrt((w**2 * (loss - theta) ** 2).sum()) / w.sum()
+    (found,) = plan("brier", p, labels, cases=(300,), raters=(2,), weights=w).designs
+    assert found.width == pytest.approx(2 * 1.959964 * error, rel=0.005)
+    (plain,) = plan("brier", p, labels, cases=(300,), raters=(2,)).designs
+    assert found.width > 1.1 * plain.width
+    (same,) = plan("brier", p, labels, cases=(300,), raters=(2,), weights=7 * w).designs
+    assert same.width == pytest.approx(found.width)
+
+
+def test_a_simulated_plan_has_the_weights_of_the_pilot() -> None:
+    """Expected width against that of weighted sets from the same population, within its error."""
+    random = np.random.default_rng(6)
+
+    def drawn(number: int) -> tuple[Any, Any, Any]:
+        p = random.beta(1, 1, number)
+        ratings = (random.random((number, 2)) < p[:, None] ** 1.5).astype(int)
+        weights = np.where(random.random(number) < 0.2, 8.0, 1.0)
+        return p, rw.Labels.from_ratings(ratings, num_classes=2), weights
+
+    p, labels, w = drawn(600)
+    told: dict[str, Any] = {"cases": (200,), "raters": (2,), "repeats": 8, "resamples": 60}
+    (found,) = plan("auroc", p, labels, weights=w, **told).designs
+    (plain,) = plan("auroc", p, labels, **told).designs
+    widths = []
+    for _ in range(12):
+        p, labels, w = drawn(200)
+        one = rw.evaluate(p, labels, "auroc", weights=w, resamples=60)["auroc"]
+        widths.append(one.high - one.low)
+    assert found.width == pytest.approx(np.mean(widths), rel=0.15)
+    assert plain.width < 0.8 * found.width

@@ -117,3 +117,24 @@ def test_bad_arguments(arguments: dict[str, object], message: str) -> None:
         subsample_curve("ece", [[0.5, 0.5]], [0], fractions=(0.0,))
     with pytest.raises(TypeError, match="metric: must be a name or a function; got 3"):
         subsample_curve(3, [[0.5, 0.5]], [0])  # type: ignore[arg-type]
+
+
+def test_weights_count_in_every_subset() -> None:
+    """Each subset by hand: the weighted share of right labels; drawn as without weights."""
+    probs, labels = simulated(60, 3)
+    weights = np.random.default_rng(1).integers(1, 6, 60).astype(float)
+    curve = subsample_curve("accuracy", probs, labels, (0.5, 1), 4, 3, weights=weights)
+    right = labels.frequencies[np.arange(60), probs.argmax(axis=1)]
+    for i, size in enumerate((30, 60)):
+        for r in range(4):
+            rows = np.random.default_rng([3, i, r]).permutation(60)[:size]
+            expected = np.average(right[rows], weights=weights[rows])
+            assert curve.values[i, r] == pytest.approx(expected)
+    assert curve.full == pytest.approx(np.average(right, weights=weights))
+    same = subsample_curve(rw.accuracy, probs, labels, (0.5, 1), 4, 3, weights=weights)
+    assert same.values == pytest.approx(curve.values)
+    assert total_variation("accuracy", probs, labels, repeats=3, weights=weights) == pytest.approx(
+        total_variation(rw.accuracy, probs, labels, repeats=3, weights=weights)
+    )
+    with pytest.raises(rw.InvalidInputError, match=r"must take weights=; this one takes p, y"):
+        subsample_curve(lambda p, y: 0.0, probs, labels, weights=weights)

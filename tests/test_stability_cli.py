@@ -120,7 +120,7 @@ def test_what_it_reads_is_what_it_wrote(folder: Path) -> None:
         ("--repeats 0", "repeats: must be"),
         ("--metrics exe", "'exe'"),
         ("--figure s.doc", "--figure: must end in .pdf, .png, .svg; got s.doc"),
-        ("--weight-column prob_a", "raterwise stability knows no weights"),
+        ("--weight-column nothing", "nothing"),
         ("--out no/s.json", "the folder no must exist"),
     ],
 )
@@ -149,3 +149,17 @@ def test_one_rater_of_each_case_is_one_of_its_own() -> None:
 def test_help_teaches() -> None:
     """The help ends in examples that begin with the command."""
     assert "raterwise stability " in run("stability --help").stdout.split("Examples")[1]
+
+
+def test_a_column_of_weights_counts(folder: Path) -> None:
+    """Cases with a dissenting rater weigh 3: the accuracy is (1 · 1 + 3 · 2/3) / 4 of the whole."""
+    rows = (folder / "p.csv").read_text(encoding="utf-8").splitlines()
+    rows = [f"{row},{'w' if i == 0 else 3 if i % 2 == 0 else 1}" for i, row in enumerate(rows)]
+    (folder / "p.csv").write_text("\n".join(rows), encoding="utf-8")
+    done = run(
+        "stability p.csv --ratings r.csv --weight-column w --metrics accuracy --per case "
+        "--fractions 0.5,1 --repeats 3 --out s.json"
+    )
+    assert done.exit_code == 0, done.output
+    content = json.loads((folder / "s.json").read_text(encoding="utf-8"))
+    assert content["metrics"]["accuracy"][0]["full"] == pytest.approx(3 / 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -167,13 +168,29 @@ def path_of(
     return path
 
 
+def _require_weights(function: Callable[..., float]) -> None:
+    """Refuse a function that takes no weights, which would be left unread."""
+    try:
+        told = signature(function).parameters
+    except (TypeError, ValueError):  # of compiled functions nobody knows
+        return
+    if "weights" not in told and not any(p.kind is p.VAR_KEYWORD for p in told.values()):
+        raise InvalidInputError(
+            "weights: a metric that is a function must take weights=; this one takes "
+            f"{', '.join(told)}"
+        )
+
+
 def _path_of_function(predictions: Predictions, function: Callable[..., float]) -> GrowingPath:
-    single = predictions.labels.classes is not None
+    single, weights = predictions.labels.classes is not None, predictions.weights
+    if weights is not None:
+        _require_weights(function)
 
     def on(rows: IntArray) -> float:
         part = predictions.labels.take(rows)
+        own = {} if weights is None else {"weights": weights[rows]}
         try:
-            return float(function(predictions.probs[rows], part.classes if single else part))
+            return float(function(predictions.probs[rows], part.classes if single else part, **own))
         except UndefinedMetricError:
             return math.nan
 

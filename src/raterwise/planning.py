@@ -45,6 +45,7 @@ def plan(
     seed: int = 0,
     *,
     groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     level: float = 0.95,
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
@@ -70,6 +71,9 @@ def plan(
         Of the simulation.
     groups : array-like of shape (N,), default None
         The patient of each case of the pilot.
+    weights : array-like of shape (N,), default None
+        How often each case of the pilot counts. The study is taken to have cases of such weights:
+        one that is sampled, and weighted, as the pilot was.
     level : float, default 0.95
         Of confidence.
     bins : int or array-like, default 15
@@ -124,7 +128,7 @@ def plan(
         raise InvalidInputError(
             f"metric: must be one of class probabilities; {metric}: {request.lacking(row)}"
         )
-    pilot = Predictions.of(probs, labels, groups=groups)
+    pilot = Predictions.of(probs, labels, weights=weights, groups=groups)
     sizes = [positive_integer("cases", n, least=2) for n in cases]
     numbers = [positive_integer("raters", n) for n in raters if n >= row.least_raters]
     if not sizes or not numbers:
@@ -138,10 +142,11 @@ def plan(
         )
     pairs = [(n, r) for n in sizes for r in numbers]
     if row.label_loss is not None and per is None and not request.own:
-        found = _by_formula(_losses(row, pilot), pilot, pairs, 2 * normal_quantile(level))
+        reach = 2 * normal_quantile(level)
+        found, without = _by_formula(_losses(row, pilot), pilot, pairs, reach)
     else:
-        found = _simulated(row, pilot, pairs, request, repeats, progress)
-    return StudyPlan(metric, level, tuple(found))
+        found, without = _simulated(row, pilot, pairs, request, repeats, progress), []
+    return StudyPlan(metric, level, tuple(found), len(pilot), tuple(without))
 
 
 # --- scores that are a mean over labels --------------------------------------------------------
@@ -153,22 +158,37 @@ def _losses(row: Metric, pilot: Predictions) -> FloatArray:
     losses = row.label_loss(pilot.read(0, len(pilot)))
     if not np.isfinite(losses).all():
         raise InvalidInputError(f"probs: {row.name} cannot be planned with probabilities of 0")
-    return losses
+    return losses if pilot.weights is None else _linearised(losses, pilot)
+
+
+def _linearised(losses: FloatArray, pilot: Predictions) -> FloatArray:
+    """Return w / w̄ (loss - θ), whose plain mean varies as the weighted mean θ of the losses does.
+
+    That is to first order, as of every ratio of two sums.
+    """
+    assert pilot.weights is not None
+    counts, share = pilot.labels.counts, pilot.weights / pilot.weights.mean()
+    mean = (counts * losses).sum(axis=1) / counts.sum(axis=1)
+    return np.asarray(share[:, None] * (losses - np.mean(share * mean)))
 
 
 def _by_formula(
     loss: FloatArray, pilot: Predictions, pairs: Sequence[tuple[int, int]], reach: float
-) -> list[Design]:
-    """Return designs by (A + B/n)/N; their errors are the pilot's, by leaving out parts of it."""
+) -> tuple[list[Design], list[tuple[float, ...]]]:
+    """Return designs by (A + B/n)/N; their errors are the pilot's, by leaving out parts of it.
+
+    Also the widths of each without each of the parts.
+    """
     every = variance_components(loss, pilot.labels.counts, pilot.groups)
     parts = np.array([variance_components(*part) for part in _without_parts(loss, pilot)])
-    found = []
+    found, without = [], []
     for n, r in pairs:
         scale = np.array([1, 1 / r]) / n
         width, widths = reach * np.sqrt(scale @ every), reach * np.sqrt(parts @ scale)
         spread = (len(parts) - 1) * float(np.mean((widths - widths.mean()) ** 2))
         found.append(Design(n, r, float(width), 0.0, "formula", float(np.sqrt(spread))))
-    return found
+        without.append(tuple(widths.tolist()))
+    return found, without
 
 
 def _without_parts(
@@ -266,7 +286,10 @@ def _study(
     """Draw cases (whole patients where they are known) from the pilot, and labels for them."""
     rows, patients = _drawn(pilot, cases, random)
     counts = random.multinomial(raters, _dirichlet(concentrations[rows], random))
-    return Predictions.of(pilot.probs[rows], Labels.from_counts(counts), groups=patients)
+    weights = None if pilot.weights is None else pilot.weights[rows]
+    return Predictions.of(
+        pilot.probs[rows], Labels.from_counts(counts), weights=weights, groups=patients
+    )
 
 
 def _drawn(
@@ -295,7 +318,10 @@ def _truth(row: Metric, pilot: Predictions, concentrations: FloatArray, request:
     copies = max(1, 20_000 // len(pilot))
     rows = np.tile(np.arange(len(pilot)), copies)
     exact = np.round(_dirichlet(concentrations[rows], random) * 1_000_000).astype(np.int64)
-    study = Predictions.of(pilot.probs[rows], Labels.from_counts(exact), on_unrated="drop")
+    weights = None if pilot.weights is None else pilot.weights[rows]
+    study = Predictions.of(
+        pilot.probs[rows], Labels.from_counts(exact), weights=weights, on_unrated="drop"
+    )
     found = judge_predictions(study, request.with_settings(resamples=0))
     value = found.estimates[row.name].value
     return np.nan if value is None else value

@@ -119,6 +119,7 @@ def total_variation(
     seed: int = 0,
     *,
     groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
@@ -152,6 +153,9 @@ def total_variation(
         Of everything random.
     groups : array-like of shape (N,), default None
         The patient of each case: patients, not cases, are drawn.
+    weights : array-like of shape (N,), default None
+        How often each case counts wherever it is drawn, as in `evaluate`: each is as likely to be
+        drawn as any other. A function is called with the `weights` of the cases drawn.
     bins : int or array-like, default 15
         How many bins of equal width, or their edges from 0 to 1, of a metric by its name.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -196,7 +200,7 @@ def total_variation(
     """
     partition = Partition(start, step, repeats, seed)
     predictions = predictions_of(
-        probs, labels, groups=groups, confidence=confidence, outside=outside
+        probs, labels, weights, groups, confidence=confidence, outside=outside
     )
     given = Given.of(predictions)
     measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
@@ -218,6 +222,7 @@ def subsample_curve(
     seed: int = 0,
     *,
     groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     bins: int | ArrayLike = 15,
     question: Questions | None = None,
     per: Per | None = None,
@@ -244,6 +249,9 @@ def subsample_curve(
         Of everything random.
     groups : array-like of shape (N,), default None
         The patient of each case: patients, not cases, are drawn.
+    weights : array-like of shape (N,), default None
+        How often each case counts wherever it is drawn, as in `evaluate`: each is as likely to be
+        drawn as any other. A function is called with the `weights` of the cases drawn.
     bins : int or array-like, default 15
         How many bins of equal width, or their edges from 0 to 1, of a metric by its name.
     question : {"top_label", "positive", "per_class", "predicted_class"}, default None
@@ -291,7 +299,7 @@ def subsample_curve(
     if not parts or not all(0 < f <= 1 for f in parts):
         raise InvalidInputError(f"fractions: must be in (0, 1]; got {tuple(fractions)}")
     predictions = predictions_of(
-        probs, labels, groups=groups, confidence=confidence, outside=outside
+        probs, labels, weights, groups, confidence=confidence, outside=outside
     )
     given = Given.of(predictions)
     measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)

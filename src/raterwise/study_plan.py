@@ -9,6 +9,11 @@ import numpy as np
 
 from raterwise.errors import InvalidInputError
 
+ERRORS = 1.96
+"""How many standard errors apart two widths must be to be told apart."""
+HARDLY = 0.02
+"""Of a width: a difference that hardly matters."""
+
 
 @dataclass(frozen=True)
 class Design:
@@ -64,6 +69,11 @@ class StudyPlan:
         Of the intervals.
     designs : tuple of Design
         Every number of cases with every number of raters.
+    pilot_cases : int, default None
+        How many the pilot has.
+    without : tuple of tuple of float, default ()
+        Where widths are by a formula: of each design, its width without each part of the pilot in
+        turn, which says how far the difference of two designs is the pilot's.
 
     See Also
     --------
@@ -80,6 +90,8 @@ class StudyPlan:
     metric: str
     level: float
     designs: tuple[Design, ...]
+    pilot_cases: int | None = None
+    without: tuple[tuple[float, ...], ...] = ()
 
     def best(self, budget: float, *, case_cost: float = 0.0, reading_cost: float = 1.0) -> Design:
         """Return the design with the shortest interval that costs at most `budget`.
@@ -121,6 +133,9 @@ class StudyPlan:
     def advice(self, budget: float, *, case_cost: float = 0.0, reading_cost: float = 1.0) -> str:
         """Say whether the next reading is better spent on a new case or on another rater.
 
+        Where the pilot cannot tell, that is said first, with the 95 % interval of the difference of
+        the two widths, and how large a pilot could.
+
         Parameters
         ----------
         budget : float
@@ -154,18 +169,71 @@ class StudyPlan:
         affordable = [d for d in others if _price(d, **costs) <= budget]
         if not affordable:
             return words
+        # One with as many cases and fewer raters says nothing of what more cases would give.
+        affordable = [d for d in affordable if not _within(d, best)]
+        if not affordable:
+            more = "cases" if best.raters > 1 else "raters"
+            return f"{words} No design with more {more} is within the budget, to compare it with."
         next_best = min(affordable, key=lambda d: (d.width, d.readings))
+        gap, error = next_best.width - best.width, self._error_of_gap(best, next_best)
         new, other = "a new case", "another rater of the same case"
-        better, worse = (new, other) if best.raters < next_best.raters else (other, new)
-        noise = np.hypot(best.width_error, next_best.width_error)
-        if best.method == "formula":  # of one pilot, without chance of their own: they go together
-            noise = abs(best.width_error - next_best.width_error)
-        clear = next_best.width - best.width >= 2 * noise
-        return (
+        words = (
             f"{words} The best with another number of raters is {_in_words(next_best)}: "
-            f"{next_best.width:.3g}. The next reading is better spent on {better} than on {worse}."
-            + ("" if clear else " The two are too close for this pilot to tell them apart.")
+            f"{next_best.width:.3g}."
         )
+        if gap > ERRORS * error:
+            better, worse = (new, other) if best.raters < next_best.raters else (other, new)
+            return f"{words} The next reading is better spent on {better} than on {worse}."
+        low, high = gap - ERRORS * error, gap + ERRORS * error
+        return (
+            f"This pilot cannot tell whether the next reading is better spent on {new} or on "
+            f"{other}. {words} It is wider by {gap:.2g} [{low:.2g}, {high:.2g}], an interval that "
+            f"holds 0. {self._larger_pilot(gap, ERRORS * error, best.width)}"
+        )
+
+    def _error_of_gap(self, best: Design, other: Design) -> float:
+        """Return the standard error of the difference of two widths.
+
+        Those by a formula are of one pilot, and go together: the difference without each of its
+        parts says how far. What is simulated has chances of its own.
+        """
+        if self.without:
+            one, two = (self.without[self.designs.index(d)] for d in (best, other))
+            if len(one) == len(two):
+                moves = np.subtract(two, one)
+                return float(np.sqrt((len(moves) - 1) * np.mean((moves - moves.mean()) ** 2)))
+        return float(np.hypot(best.width_error, other.width_error))
+
+    def _larger_pilot(self, gap: float, reach: float, width: float) -> str:
+        """Return how large a pilot could tell, were the difference what it seems to be."""
+        if gap < HARDLY * width:
+            return (
+                f"They differ by less than {100 * HARDLY:g} % of the width: take what is easier to "
+                "have."
+            )
+        times = (reach / gap) ** 2
+        simulated = any(d.method == "simulation" for d in self.designs)
+        more = " and as many more --repeats" if simulated else ""
+        size = f"{times:.1f} times as many cases"
+        if self.pilot_cases is not None:
+            size = f"about {_rounded(times * self.pilot_cases):,} cases (this one has "
+            size += f"{self.pilot_cases:,})"
+        return f"If that is the difference, a pilot of {size}{more} could tell."
+
+
+def _rounded(number: float) -> int:
+    """Return a number up to its next two digits.
+
+    >>> _rounded(1234.0), _rounded(87.2)
+    (1300, 88)
+    """
+    digits = 10 ** max(int(np.log10(max(number, 1))) - 1, 0)
+    return int(np.ceil(number / digits)) * digits
+
+
+def _within(one: Design, other: Design) -> bool:
+    """Tell whether a design has no more cases and no more raters than another one."""
+    return one.cases <= other.cases and one.raters <= other.raters
 
 
 def _price(design: Design, *, case_cost: float, reading_cost: float) -> float:

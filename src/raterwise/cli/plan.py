@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.text import Text
@@ -88,7 +89,6 @@ def plan(
     the next reading should go to a new case or to another rater. With
     --multilabel the finding with the widest interval decides.
     """
-    tables.refuse_weights("plan")
     files.check((predictions, ratings))
     drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     designs: dict[str, Any] = {
@@ -137,8 +137,8 @@ def _of_classes(
 
     return planned(
         metric, pilot.of_rated(pilot.table.probs), pilot.require_labels(),
-        groups=pilot.of_rated(pilot.table.groups), progress=report, **own_options(metric, told),
-        **asked,
+        groups=pilot.of_rated(pilot.table.groups), weights=pilot.of_rated(pilot.table.weights),
+        progress=report, **own_options(metric, told), **asked,
     )  # fmt: skip
 
 
@@ -158,18 +158,21 @@ def _of_findings(
         told = {**told, "options": positive.own}
     each: dict[str, StudyPlan] = {}
     total = len(pilot.names)
-    for i, (title, probs, labels, groups) in enumerate(pilot.each()):
+    for i, (title, probs, labels, known) in enumerate(pilot.each()):
         part = within(report, i / total, (i + 1) / total, title)
         try:
             each[title] = planned(
-                metric, probs, labels, groups=groups, progress=part, **own_options(metric, told),
-                **asked,
+                metric, probs, labels, progress=part, **known, **own_options(metric, told), **asked,
             )  # fmt: skip
         except RaterwiseError as error:
             raise InvalidInputError(f"{title}: {error}") from error
-    designs = zip(*(found.designs for found in each.values()), strict=True)
-    widest = tuple(max(same, key=lambda design: design.width) for same in designs)
-    return StudyPlan(metric, asked["level"], widest), each
+    of_designs = list(zip(*(found.designs for found in each.values()), strict=True))
+    which = [int(np.argmax([design.width for design in same])) for same in of_designs]
+    widest = tuple(same[k] for same, k in zip(of_designs, which, strict=True))
+    plans = list(each.values())
+    known = all(found.without for found in plans)
+    without = tuple(plans[k].without[i] for i, k in enumerate(which)) if known else ()
+    return StudyPlan(metric, asked["level"], widest, len(pilot.probs), without), each
 
 
 def _row(design: Design, best: Design | None, costs: dict[str, float]) -> dict[str, Any]:
@@ -230,7 +233,8 @@ def _show(
     for row in rows:
         cells = [str(row["cases"]), str(row["raters"]), str(row["readings"]), f"{row['cost']:g}"]
         cells += [number(row[key]) for key in shown]
-        cells += [row["method"] + (" ← best within the budget" if row["best"] else "")]
+        mark = "narrowest" if advice is not None and "cannot tell" in advice else "best"
+        cells += [row["method"] + (f" ← {mark} within the budget" if row["best"] else "")]
         table.add_row(*map(Text, cells))
     print_table(table, console)
     if simulated:

@@ -92,7 +92,6 @@ def stability(
     with --group-column). If cases have several raters, it is also computed with
     one random label per case, which is what most test sets have.
     """
-    tables.refuse_weights("stability")
     members = Members.of(samples, member)
     predictions = members.base(predictions)
     inputs = (predictions, ratings, outside, *members.paths)
@@ -125,6 +124,7 @@ def stability(
             found, notes = measure(
                 cases.probs_or_belief(), cases.require_labels(), names,
                 groups=cases.of_rated(cases.table.groups), confidence=cases.of_rated(ranked),
+                weights=cases.of_rated(cases.table.weights),
                 outside=read_outside_cases(outside, confidence_column, tables), progress=report,
                 **how,
             )  # fmt: skip

@@ -69,6 +69,7 @@ def measure(
     metrics: Sequence[str],
     *,
     groups: Any = None,
+    weights: Any = None,
     fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
     repeats: int = 100,
     seed: int = 0,
@@ -82,7 +83,7 @@ def measure(
 
     `asked` are `bins`, `question`, `per` and `options`, `probs` perhaps a belief, as in `evaluate`.
     """
-    whole = predictions_of(probs, labels, groups=groups, confidence=confidence, outside=outside)
+    whole = predictions_of(probs, labels, weights, groups, confidence=confidence, outside=outside)
     request = Request.of(list(metrics), given=Given.of(whole), **(asked or {}))
     if missing := [row for row in request.rows if row.name not in request.asked]:
         raise InvalidInputError(f"--metrics: {missing[0].name}: {request.lacking(missing[0])}")
@@ -114,6 +115,7 @@ def measure(
         part = probs.take(rows) if whole.belief is not None else np.asarray(probs)[rows]
         told: dict[str, Any] = {"groups": patients, "outside": outside}
         told["confidence"] = None if confidence is None else confidence[rows]
+        told["weights"] = None if weights is None else np.asarray(weights)[rows]
         curve = subsample_curve(
             metric,
             part,
@@ -153,11 +155,11 @@ def measure_findings(
     each: dict[str, list[Steadiness]] = {}
     notes: dict[str, list[str]] = {}
     all_of_them = len(found.names)
-    for i, (title, probs, labels, groups) in enumerate(found.each()):
+    for i, (title, probs, labels, known) in enumerate(found.each()):
         part = within(progress, i / all_of_them, (i + 1) / all_of_them, title)
         try:
             each[title], told = measure(
-                probs, labels, metrics, groups=groups, asked=asked, progress=part, **how
+                probs, labels, metrics, asked=asked, progress=part, **known, **how
             )
         except RaterwiseError as error:
             raise InvalidInputError(f"{title}: {error}") from error

@@ -79,14 +79,15 @@ class Findings(NamedTuple):
     answers: Answers | None = None
     notes: tuple[str, ...] = ()
 
-    def each(self) -> Iterator[tuple[str, Array, Labels, Array | None]]:
-        """Yield each finding's name, and the probabilities, labels and patients of its cases."""
+    def each(self) -> Iterator[tuple[str, Array, Labels, dict[str, Array | None]]]:
+        """Yield each finding's name, the probabilities and labels, `groups` and `weights`."""
         for i, name in enumerate(self.names):
             rated = self.raters[:, i] > 0
             positives, raters = self.positives[rated, i], self.raters[rated, i]
             labels = Labels.from_counts(np.stack((raters - positives, positives), axis=1))
-            groups = None if self.groups is None else self.groups[rated]
-            yield name, self.probs[rated, i], labels, groups
+            told = {"groups": self.groups, "weights": self.weights}
+            known = {key: None if all_ is None else all_[rated] for key, all_ in told.items()}
+            yield name, self.probs[rated, i], labels, known
 
     def take(self, rows: Array) -> Findings:
         """Return the findings of the chosen cases, in the order chosen."""

@@ -66,11 +66,12 @@ def plan_page(
         ]
     words = f"Expected width of the {100 * level:g}% interval of {metric} by design."
     chart = found.place("plan-chart", _widths(rows), f"{words} The table below has the numbers.")
+    mark = "narrowest" if "cannot tell" in (advice or "") else "best"
     header = ["Cases", "Raters per case", "Readings", "Cost", "Width", "Bias", "By"]
     cells = [
         (f"{row['cases']:,}", row["raters"], f"{row['readings']:,}", f"{row['cost']:g}",
          _with_error(row, "width"), _with_error(row, "bias"),
-         row["method"] + (", the best within the budget" if row["best"] else ""))
+         row["method"] + (f", the {mark} within the budget" if row["best"] else ""))
         for row in rows
     ]  # fmt: skip
     caption = (
