@@ -20,7 +20,7 @@ from experiments.confidence_curves import paper, tables  # noqa: E402
 from experiments.label_histograms import several_data, several_judging, several_tables  # noqa: E402
 from experiments.multi_rater import judging  # noqa: E402
 from experiments.multi_rater.tables import as_markdown, beside_the_paper  # noqa: E402
-from experiments.robust_ece import losses_paper  # noqa: E402
+from experiments.robust_ece import losses_paper, sizes, sizes_tables  # noqa: E402
 from experiments.robust_ece.tables import read_judged  # noqa: E402
 
 OUTPUTS = ROOT / "experiments" / "outputs"
@@ -30,8 +30,7 @@ PAGES = ROOT / "docs" / "reproduction"
 def confidence_curves() -> dict[str, str]:
     """Return over-confidence, CCC Tables 1 and 3, and every table of the judging."""
     found = paper.read_judged(OUTPUTS / "confidence_curves")
-    # Each table has a heading of its own in the file that the command writes.
-    _, over, _, first, _, third = paper.as_markdown(found).strip().split("\n\n")
+    over, first, third = paper.as_markdown(found).strip().split("\n\n")
     return {"over-confidence": over, "1": first, "3": third, "all": tables.as_markdown(found)}
 
 
@@ -55,8 +54,15 @@ def multi_rater() -> dict[str, str]:
 
 
 def robust_ece() -> dict[str, str]:
-    """Return RECE Table 2, ours below the paper's cells."""
-    return {"2": losses_paper.beside_the_paper(read_judged(OUTPUTS / "robust_ece"))}
+    """Return RECE Table 2, ours below the paper's cells, and the tables of the small test sets."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file in (OUTPUTS / "robust_ece" / "sample_sizes").glob("*.json*"):
+            (Path(folder) / file.name).write_bytes(file.read_bytes())
+        samples = sizes_tables.as_markdown(sizes.judge(folder))
+    return {
+        "2": losses_paper.beside_the_paper(read_judged(OUTPUTS / "robust_ece")),
+        "samples": samples,
+    }
 
 
 def rewritten(page: str, blocks: dict[str, str]) -> str:
