@@ -37,6 +37,7 @@ class Replayed(nn.Module):
         """Return what the network says."""
         if self.training and images.is_cuda and self._replay is None:
             self._shape = images.shape
+            _expect_another_stream()
             # A module of its own: recording replaces the `forward` of what it is given, and only
             # that is kept, since a module would be one of this one's parts.
             whole = _Whole(self.network)
@@ -46,6 +47,13 @@ class Replayed(nn.Module):
             return self._replay(images).clone()
         said: Tensor = self.network(images)
         return said
+
+
+def _expect_another_stream() -> None:
+    """Keep PyTorch from warning that gradients come from the stream of the recording: they do."""
+    warn = getattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch", None)
+    if warn is not None:  # PyTorch 2.10 and later
+        warn(False)
 
 
 class _Whole(nn.Module):
