@@ -155,8 +155,8 @@ def as_markdown(found: dict[str, Any]) -> str:
 
 
 def _rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    ranks = [own.argsort().argsort().astype(np.float64) for own in (first, second)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    one, other = (own.argsort().argsort().astype(np.float64) for own in (first, second))
+    return float(np.corrcoef(one, other)[0, 1])
 
 
 def _percent(row: dict[str, float]) -> str:
