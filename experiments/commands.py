@@ -245,6 +245,7 @@ def rater_stability(
     ] = None,
     train: Annotated[bool, typer.Option("--train", help="Train those networks first.")] = False,
     device: Device = "cpu",
+    judge_only: JudgeOnly = False,
     draws: Annotated[int, typer.Option(min=1, help="Of the raters.")] = 10,
     repeats: Annotated[int, typer.Option(min=1, help="Bootstraps for each draw.")] = 10,
     seed: Seed = 0,
@@ -260,6 +261,8 @@ def rater_stability(
 
     check_folder(out)
     if train:
+        if judge_only:
+            raise InvalidInputError("--train: is not for --judge-only, which trains nothing")
         need_torch()
         from experiments.multi_rater.nodule_networks import train_ratings
 
@@ -268,7 +271,7 @@ def rater_stability(
         train_ratings(data / "lidc_nodules.npz", nodules, device=device)
     with ProgressBar(shown=not quiet) as report:
         settings = Settings(draws=draws, repeats=repeats, seed=seed)
-        run(data, out, nodules, settings, report)
+        run(None if judge_only else data, out, nodules, settings, report)
     if not quiet:
         show(out)
 

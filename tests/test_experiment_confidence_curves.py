@@ -606,6 +606,8 @@ def test_auccc_of_a_finding_that_nobody_calls_is_its_auroc(tmp_path: Path) -> No
     assert found["auccc_at"]["1"] == pytest.approx(found["auccc_at"]["10"], abs=1e-12)
     assert found["mean"]["auccc"]["value"] == pytest.approx(found["auccc_at"]["1"], abs=1e-12)
     assert found["patients"] == 100
+    # Where the finding is called as often as it is present, AUCCC is another area than AUROC.
+    assert abs(first["auccc_own"] - first["auroc"]) > 0.01
     assert "| paper: DenseNet | 82.37 | 82.07 | -0.30 |" in (tmp_path / "findings.md").read_text()
 
 

@@ -116,7 +116,7 @@ def test_the_command_reads_raters_and_makes_tables(tmp_path: Path) -> None:
     assert "| CheXNet × radiologists | 50 | 3.0 | ECE |" in first.stdout
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     assert {row["metric"] for row in summary} == {"ece", "kde_ece", "classwise_ece", "robust_ece"}
-    again = CliRunner().invoke(app, command)
+    again = CliRunner().invoke(app, [*command, "--judge-only", "--data", str(tmp_path / "none")])
     assert again.stdout.split("Written")[0] == first.stdout.split("Written")[0]
     none = CliRunner().invoke(app, ["rater_stability", "--out", str(tmp_path / "none")])
     assert none.exit_code == 2 and "must hold what was judged" in none.stderr

@@ -4,7 +4,8 @@ Each finding is a yes-or-no question of its own: its confidence is the larger of
 it is right where p >= 1/2 is what the label says. Where no case reaches 1/2, every answer is "no",
 and the confidence 1 - p ranks the right answers above the wrong ones exactly as p ranks positives
 above negatives: AUCCC *is* AUROC then. And softening one probability, softmax(log(p, 1 - p) / T),
-keeps the order of max(p, 1 - p): AUCCC is the same at every T.
+keeps the order of max(p, 1 - p): AUCCC is the same at every T. A threshold of its own, at which a
+finding is called as often as it is present, makes AUCCC something else.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from numpy.typing import NDArray
 
 from experiments.kept import fingerprint, kept
 from experiments.markdown import table_head, table_row
+from raterwise.confidence import auccc as area_of
 from raterwise.functions.ranking import auccc
 from raterwise.io.files import write_text_atomically
 from raterwise.multilabel import evaluate_multilabel
 
-__all__ = ["as_markdown", "judge_findings", "softened_finding"]
+__all__ = ["as_markdown", "auccc_at_own_threshold", "judge_findings", "softened_finding"]
 
-VERSION = 1
+VERSION = 2
 TEMPERATURES = (1.0, 10.0)
 PAPER = {
     "VGG": (81.50, 81.34),
@@ -45,6 +47,21 @@ def softened_finding(p: NDArray[np.float64], temperature: float) -> NDArray[np.f
     tiny = np.finfo(float).tiny
     yes, no = np.maximum(p, tiny) ** (1 / temperature), np.maximum(1 - p, tiny) ** (1 / temperature)
     return np.asarray(yes / (yes + no))
+
+
+def auccc_at_own_threshold(p: NDArray[np.float64], labels: NDArray[np.int64]) -> float:
+    """Return AUCCC where a finding is called as often as it is present.
+
+    The confidence is how far the log-odds are from those of the threshold.
+
+    >>> auccc_at_own_threshold(np.array([0.3, 0.2, 0.1, 0.01]), np.array([1, 0, 1, 0]))
+    0.75
+    """
+    inside = np.clip(p, 1e-12, 1 - 1e-12)
+    odds = np.log(inside / (1 - inside))
+    threshold = np.sort(odds)[len(odds) - int(labels.sum())]
+    right = (odds >= threshold) == (labels == 1)
+    return area_of(np.abs(odds - threshold), right.astype(np.float64))
 
 
 def judge_findings(
@@ -103,6 +120,7 @@ def _judged(
                 "called": float((probs[:, k] >= 0.5).mean()),
                 "auroc": float(results.findings[names[k]]["auroc"]),
                 "auccc": float(results.findings[names[k]]["auccc"]),
+                "auccc_own": auccc_at_own_threshold(probs[:, k], labels[:, k]),
             }
             for k in every
         ],
@@ -121,12 +139,24 @@ def as_markdown(found: dict[str, Any]) -> str:
     lines.append(table_row(("here: CheXNet (DenseNet-121), T = 1", *cells)))
     soft = f"{100 * found['auccc_at']['10']:.2f}"
     lines += [table_row(("here: CheXNet, T = 10", "the same", soft, "")), ""]
-    lines += table_head(("finding", "positive", "p ≥ 1/2", "AUC", "AUCCC"))
+    head = ("finding", "positive", "p ≥ 1/2", "AUC", "AUCCC", "AUCCC, threshold of its own")
+    lines += table_head(head)
+    keys = ("auroc", "auccc", "auccc_own")
+    columns = {key: np.array([one[key] for one in found["findings"]]) for key in keys}
     for one in found["findings"]:
         shares = f"{100 * one['positive']:.1f} %", f"{100 * one['called']:.1f} %"
-        areas = f"{100 * one['auroc']:.2f}", f"{100 * one['auccc']:.2f}"
-        lines.append(table_row((one["name"], *shares, *areas)))
+        lines.append(table_row((one["name"], *shares, *(f"{100 * one[key]:.2f}" for key in keys))))
+    lines.append(
+        table_row(("mean", "", "", *(f"{100 * own.mean():.2f}" for own in columns.values())))
+    )
+    against = (f"{_rank_correlation(columns['auroc'], columns[key]):.2f}" for key in keys[1:])
+    lines.append(table_row(("rank correlation with AUC", "", "", "", *against)))
     return "\n".join([*lines, ""])
+
+
+def _rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    one, other = (own.argsort().argsort().astype(np.float64) for own in (first, second))
+    return float(np.corrcoef(one, other)[0, 1])
 
 
 def _percent(row: dict[str, float]) -> str:

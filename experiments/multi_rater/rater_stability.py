@@ -133,8 +133,8 @@ def _row(name: str, metric: str, models: Sequence[Found]) -> dict[str, Any]:
 def as_markdown(rows: Sequence[Found]) -> str:
     """Return the paper's table with the bounds of √raters, and ours."""
     lines = ["### The paper's cells", ""]
-    head = ("data", "raters n", "√n", "error", "SR", "MR", "SR / MR", "here: SR / MR")
-    lines += table_head(head)
+    beside = ("data", "raters n", "√n", "error", "SR", "MR", "SR / MR", "here: SR / MR")
+    lines += table_head(beside)
     ours = {(row["column"], row["metric"]): row for row in rows}
     for name, (raters, cells) in PAPER.items():
         for metric, text in cells.items():
