@@ -63,7 +63,8 @@ def growing_kde(
     errors = np.zeros(parts)
     add_errors(group, ring, masses, hits, score, tied_mass, tied_hits, own, sums, p, errors)
     enough, mass = tied_cases.sum(axis=0) > 1, tied_mass.sum(axis=0)
-    return np.divide(errors, mass, out=np.full(parts, np.nan), where=enough)
+    found: FloatArray = np.divide(errors, mass, out=np.full(parts, np.nan), where=enough)
+    return found
 
 
 def _by_part(
