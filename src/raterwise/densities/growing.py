@@ -7,11 +7,9 @@ two scores is the same in all of them: it is computed once, for the largest part
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from raterwise.densities.pairs import FloatArray, beta_terms, cutoff, in_blocks
-
-IntArray = NDArray[np.int64]
+from raterwise.array_types import FloatArray, IntArray
+from raterwise.densities.pairs import beta_terms, cutoff, in_blocks
 
 
 def growing_kde(
@@ -63,7 +61,7 @@ def growing_kde(
     errors = np.zeros(parts)
     add_errors(group, ring, masses, hits, score, tied_mass, tied_hits, own, sums, p, errors)
     enough, mass = tied_cases.sum(axis=0) > 1, tied_mass.sum(axis=0)
-    return np.divide(errors, mass, out=np.full(parts, np.nan), where=enough)
+    return np.asarray(np.divide(errors, mass, out=np.full(parts, np.nan), where=enough))
 
 
 def _by_part(
