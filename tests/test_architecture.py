@@ -20,7 +20,7 @@ import pytest
 # its own, and its own package; never its neighbours in the line, never what comes later. A dotted
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "palette", "choices", "yardstick"),
+    ("errors", "palette", "choices", "array_types", "yardstick"),
     ("rules", "study_plan"),
     ("estimate", "frames", "provenance"),
     ("arrays", "kernels", "io.files", "io.outputs", "io.damaged", "ratings", "duplicates"),
@@ -56,16 +56,35 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 # Narrower than the order: these know nothing of raterwise but what is listed.
 KNOWS_ONLY: dict[str, set[str]] = {
-    "kernels": {"errors"},
-    "densities": {"errors", "rules", "arrays", "binning", "kernels", "summaries"},
-    "metrics": {"errors", "rules", "arrays", "binning", "kernels", "summaries", "densities"},
+    "kernels": {"errors", "array_types"},
+    "densities": {"array_types", "errors", "rules", "arrays", "binning", "kernels", "summaries"},
+    "metrics": {
+        "array_types",
+        "errors",
+        "rules",
+        "arrays",
+        "binning",
+        "kernels",
+        "summaries",
+        "densities",
+    },
     "functions": {
-        *("errors", "choices", "arrays", "binning", "labels", "predictions", "questions"),
+        *(
+            "errors",
+            "choices",
+            "array_types",
+            "arrays",
+            "binning",
+            "labels",
+            "predictions",
+            "questions",
+        ),
         *("frames", "inputs"),
         *("kernels", "summaries", "densities", "metrics", "metric", "catalog", "tensors"),
         *("confidence", "densities.mixtures"),
     },
     "plots": {
+        "array_types",
         "errors",
         "arrays",
         "calibrators",
@@ -77,7 +96,7 @@ KNOWS_ONLY: dict[str, set[str]] = {
         "planning",
     },
     "report": {
-        "yardstick",
+        *("array_types", "yardstick"),
         *("errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"),
         "exports",
     },

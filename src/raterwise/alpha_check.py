@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray
 from raterwise.beliefs import Belief
 from raterwise.choices import OnSingle, OnUnrated
 from raterwise.estimate import Estimate
@@ -21,8 +22,6 @@ from raterwise.inference.small import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.questions import disagreement_frequency
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterwise import rules
+from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import NUMBERS, numbers_of
 from raterwise.rules import (
@@ -35,8 +35,6 @@ __all__ = [
     "refuse_masked",
     "spelled",
 ]
-
-Array = NDArray[Any]
 
 
 def as_array(values: Any, name: str) -> Array:

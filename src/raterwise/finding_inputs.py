@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.arrays import as_float_array, as_integer_array
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Settings
-
-Array = NDArray[Any]
 
 
 def answers_of(

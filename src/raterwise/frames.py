@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterwise import rules
+from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError, InvalidTypeError
-
-Array = NDArray[Any]
 
 PLAIN = frozenset(("builtins", "numpy", "raterwise", "torch"))
 """Packages whose objects are no data frames: for them narwhals is not even imported."""

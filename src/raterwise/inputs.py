@@ -7,16 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterwise import rules
+from raterwise.array_types import FloatArray
 from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import is_frame
 from raterwise.labels import Labels
 from raterwise.mistaken import one_hot_notes
-
-FloatArray = NDArray[np.float64]
 
 ROUNDING = 1e-9
 """So that 1.0001, which no sum of doubles hits exactly, is within 1e-4 of 1."""

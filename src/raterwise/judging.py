@@ -11,9 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from raterwise.array_types import FloatArray
 from raterwise.cautions import warnings_about, warnings_about_data
 from raterwise.curves.reliability import curves_of
 from raterwise.errors import InvalidInputError, RaterwiseError
@@ -34,8 +32,6 @@ from raterwise.summaries import DeviationPlan, summarise
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
 from raterwise.summaries.panel import MOST_RATINGS, Panel
-
-FloatArray = NDArray[np.float64]
 
 SIMULATIONS = 1000
 """Calibrated models that the verdict is judged by."""

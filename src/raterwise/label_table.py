@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
+from raterwise.array_types import FloatArray
 from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.ratings import Ratings
 
 IntArray = NDArray[np.integer[Any]]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

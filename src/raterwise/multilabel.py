@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from raterwise.array_types import Array
 from raterwise.arrays import choose
 from raterwise.catalog import Metric
 from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
@@ -30,7 +31,6 @@ from raterwise.results import Estimate, Results
 from raterwise.subgroups import metrics_by_level, refuse_metrics_alone, with_subgroups
 from raterwise.variables import Variable, variables_of
 
-Array = NDArray[Any]
 JUDGING = 0.6
 """How much of the progress is judging the findings, where sub-groups follow."""
 

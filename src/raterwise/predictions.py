@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
+from raterwise.array_types import Array, FloatArray
 from raterwise.arrays import as_float_array, choose
 from raterwise.binning import unit_in_last_place
 from raterwise.choices import OnUnrated
@@ -25,8 +26,6 @@ from raterwise.rows import Rows, confidences, own_confidence
 
 __all__ = ["Predictions", "Rows", "as_labels", "check_weights", "row_sum_tolerance"]
 
-Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
 
 CHUNK_VALUES = 1 << 17
 """How many probabilities a chunk holds: about half of a core's second-level cache."""

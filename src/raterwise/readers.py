@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.differences import difference_interval
@@ -29,7 +30,6 @@ from raterwise.summaries.by_reader import MODEL, READER, readers_of
 from raterwise.summaries.digest import Digest
 from raterwise.yardstick import AgainstReaders, Ends, Reader, Yardstick
 
-FloatArray = NDArray[np.float64]
 FEWEST_CASES = 10
 """With fewer shared cases a rater is not judged, and is part of the reference of others only."""
 MOST_READERS = 100

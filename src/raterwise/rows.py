@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import Array, FloatArray
 from raterwise.arrays import as_float_array
 from raterwise.densities.mixtures import Draws
 from raterwise.errors import InvalidInputError
 
-Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
 
 

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import IntArray
 from raterwise.errors import InvalidInputError
 from raterwise.frames import as_list, columns_of, is_frame
 
 MISSING = "(missing)"
 """The level of the cases of which the variable is not known."""
 MOST_LEVELS = 20
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray, IntArray
 from raterwise.arrays import choose, positive_integer
 from raterwise.beliefs import Belief
 from raterwise.errors import InvalidInputError
@@ -26,8 +26,6 @@ from raterwise.labels import Labels
 
 __all__ = ["Worklist", "worklist"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 ORDERS = ("gain", "disagreement")
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.beliefs.kinds import Belief
 from raterwise.labels import Labels
-
-FloatArray = NDArray[np.float64]
 
 
 def case_values(belief: Belief, labels: Labels) -> dict[str, FloatArray]:

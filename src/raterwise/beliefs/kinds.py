@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray
 from raterwise.arrays import choose
 from raterwise.beliefs.base import Belief
 from raterwise.beliefs.checks import (
@@ -27,8 +28,6 @@ __all__ = [
     "EnsembleBelief",
     "PointBelief",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 class PointBelief(Belief):

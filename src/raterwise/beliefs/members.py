@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.beliefs.dirichlet import CountTerms, shares
 from raterwise.errors import InvalidInputError
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

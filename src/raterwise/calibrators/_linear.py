@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from raterwise.array_types import FloatArray
 from raterwise.kernels._threads import in_threads
-
-FloatArray = NDArray[np.float64]
 
 CHUNK_VALUES = 1 << 20
 AT_ONCE = 64

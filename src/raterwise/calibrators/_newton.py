@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from threadpoolctl import threadpool_limits
 
-FloatArray = NDArray[np.float64]
+from raterwise.array_types import FloatArray
 
 GRADIENT_NORM = 1e-8
 """What is promised. Newton squares the error in each step, so that it is usually far less."""

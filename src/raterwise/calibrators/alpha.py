@@ -12,13 +12,14 @@ import warnings
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
+from raterwise.array_types import FloatArray
 from raterwise.arrays import choose, positive_integer
 from raterwise.beliefs import Belief, DirichletBelief, DirichletMixtureBelief
 from raterwise.calibrators._cases import nonnegative
@@ -36,8 +37,6 @@ __all__ = [
     "default_features",
     "optimal_concentration",
 ]
-
-FloatArray = NDArray[np.float64]
 
 
 class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray, IntArray
 from raterwise.arrays import as_float_array
 from raterwise.beliefs import Belief, DirichletMixtureBelief, EnsembleBelief, PointBelief
 from raterwise.beliefs.dirichlet import CountTerms
@@ -19,9 +20,6 @@ from raterwise.beliefs.members import Members
 from raterwise.calibrators._cases import read_sample_weight
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 SMALLEST_PROBABILITY = 1e-12
 

@@ -13,18 +13,15 @@ from itertools import product
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit, logsumexp
 from sklearn.isotonic import IsotonicRegression
 
+from raterwise.array_types import Array, FloatArray
 from raterwise.arrays import choose, positive_integer
 from raterwise.binning import bin_edges, equal_mass_edges, locate
 from raterwise.calibrators._base import CURVES, Calibrator
 from raterwise.calibrators._cases import CalibrationSet, Input, log_probabilities
 from raterwise.calibrators._newton import Minimum, minimise
-
-Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
 
 STRATEGIES = ("uniform", "quantile")
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import Array, FloatArray
 from raterwise.arrays import choose, positive_integer
 from raterwise.calibrators._base import Calibrator
 from raterwise.calibrators._cases import (
@@ -28,9 +28,6 @@ from raterwise.calibrators._linear import LinearLikelihood, apply_linear, is_dia
 from raterwise.calibrators._newton import Minimum, minimise
 from raterwise.calibrators._temperature import best_inverse_temperature
 from raterwise.errors import InvalidInputError
-
-Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
 
 FORMS = ("full", "diagonal", "fixed_diagonal")
 

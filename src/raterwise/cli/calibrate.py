@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
+from raterwise.array_types import FloatArray
 from raterwise.cli import model_options, options
 from raterwise.cli.before_after import record_of, write_page
 from raterwise.cli.kinds import Input, Method
@@ -40,7 +40,6 @@ from raterwise.rules import listed
 if TYPE_CHECKING:
     from raterwise.calibrators.alpha import AlphaCalibration
 
-FloatArray = NDArray[np.float64]
 
 EXAMPLES = """[bold]Examples[/bold]
 

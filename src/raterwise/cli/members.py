@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_bytes_atomically
 from raterwise.io.npz import is_npz, read_npz
 from raterwise.io.tables import PredictionTable, matched
 from raterwise.rules import listed
 
-Array = NDArray[Any]
 Read = Callable[[Path], tuple[PredictionTable, Array]]
 """From the file of one draw to its table, and what is wanted of its cases, (N, …)."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
+from raterwise.array_types import Array
 from raterwise.cli.kinds import OnProblem
 from raterwise.cli.members import Members
 from raterwise.cli.parsing import comma_list
@@ -23,7 +24,6 @@ from raterwise.io.scores import read_features, read_logits, read_numbers, read_o
 from raterwise.io.tables import Joined, JoinReport, PredictionTable, join, read_levels
 from raterwise.labels import Labels
 
-Array = NDArray[Any]
 NO_MEMBERS = Members()
 
 NOTES: ContextVar[tuple[str, ...]] = ContextVar("notes", default=())

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric, find
 from raterwise.choices import Per
 from raterwise.curves.clinical_tables import DecisionCurve, PrecisionRecallCurve, RocCurve
@@ -32,8 +33,6 @@ from raterwise.inference.small import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries import BinTable
-
-FloatArray = NDArray[np.float64]
 
 GRID = np.linspace(0, 1, 201)
 """Where the resampled curves are compared; the band between is a straight line."""

@@ -6,11 +6,9 @@ from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.curves.tables import Table
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

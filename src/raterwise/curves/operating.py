@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.inference.differences import Ends, difference_interval
@@ -21,7 +21,6 @@ from raterwise.metrics import operating
 from raterwise.metrics.operating import Confusion
 from raterwise.summaries import BinTable
 
-FloatArray = NDArray[np.float64]
 Interval = tuple[float, float]
 
 NONE: Interval = (float("nan"), float("nan"))

@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray
 from raterwise.arrays import choose
 from raterwise.catalog import Metric, find
 from raterwise.choices import OnSingle, Per
@@ -25,8 +26,6 @@ from raterwise.metric import OF_THE_PREDICTION, Given
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
 from raterwise.summaries import BinTable, SortedScores
-
-FloatArray = NDArray[np.float64]
 
 LOOKED_AT = 1 << 17
 """How many scores are compared with thresholds at a time."""

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.curves.tables import ReliabilityCurve, Table
 from raterwise.inference.jackknife import noise_expansion, normal_quantile
 from raterwise.inference.passes import Pass
 from raterwise.recipes.common import Options
 from raterwise.recipes.weak import channels_of, smoother_of
-
-FloatArray = NDArray[np.float64]
 
 POINTS = 101
 """Places that a curve is evaluated at, evenly spread over the probabilities."""

@@ -8,11 +8,9 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.metrics.ranking import CCCCurve
-
-FloatArray = NDArray[np.float64]
 
 MOST_THRESHOLDS = 200
 """How many points of a threshold curve a result keeps."""

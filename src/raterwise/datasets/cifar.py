@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import IntArray
 from raterwise.arrays import as_integer_array, choose
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.mnist import LabelledImages, find_file, read_bytes
@@ -41,7 +42,6 @@ CIFAR10_CLASSES = (
     "truck",
 )
 
-IntArray = NDArray[np.int64]
 
 SIDE, COLOURS = 32, 3
 PARTS = {"train": tuple(f"data_batch_{i}" for i in range(1, 6)), "test": ("test_batch",)}

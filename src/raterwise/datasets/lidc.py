@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray, IntArray
 from raterwise.arrays import choose
 from raterwise.datasets.sheets import read_rows
 from raterwise.errors import InvalidInputError
@@ -67,8 +68,6 @@ _INTEGERS = ("scan_id", "nodule", "n_ann", "rater_slot", "annotation_id", "n_sli
 _DECIMALS = ("diameter_mm", "pixel_spacing", "slice_thickness")
 
 TextArray = NDArray[np.str_]
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,9 @@ two scores is the same in all of them: it is computed once, for the largest part
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from raterwise.densities.pairs import FloatArray, beta_terms, cutoff, in_blocks
-
-IntArray = NDArray[np.int64]
+from raterwise.array_types import FloatArray, IntArray
+from raterwise.densities.pairs import beta_terms, cutoff, in_blocks
 
 
 def growing_kde(

@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln
 
+from raterwise.array_types import FloatArray
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels._threads import in_threads
 
-FloatArray = NDArray[np.float64]
 LeaveOut = Literal["case", "copy"]
 
 EPSILON = float(np.finfo(np.float64).eps)

@@ -7,13 +7,11 @@ ICLR 2024. arXiv:2309.12236.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
+from raterwise.array_types import FloatArray
 from raterwise.densities.cells import parts_of
-
-FloatArray = NDArray[np.float64]
 
 _GRID = 2**14
 _SMALLEST = 4.0 / _GRID  # a narrower kernel would not be seen by the grid

@@ -8,9 +8,8 @@ each resampling unit, once.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from raterwise.array_types import FloatArray
 
 GRID = 256
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.kernels._threads import in_threads
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
 
 BATCH_VALUES = 1 << 20

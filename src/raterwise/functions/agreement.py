@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray
 from raterwise.arrays import choose
 from raterwise.choices import OnSingle, Scale
 from raterwise.errors import UndefinedMetricError
@@ -15,8 +16,6 @@ from raterwise.inputs import require_several
 from raterwise.labels import Labels
 from raterwise.metrics import agreement as formulas
 from raterwise.predictions import check_weights
-
-FloatArray = NDArray[np.float64]
 
 
 def fleiss_kappa(

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.jackknife import checked_level
 from raterwise.inference.noise import share_as_large
 
-FloatArray = NDArray[np.float64]
 Norm = Callable[[FloatArray], FloatArray]
 
 # The ends solve an equation to this part of the metric, far below the error of 1000 draws.

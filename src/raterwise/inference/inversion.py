@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.inference import intervals, noise
 from raterwise.inference.jackknife import linearise, noise_expansion
@@ -21,8 +21,6 @@ from raterwise.inference.passes import Pass
 from raterwise.inference.small import gap_interval
 from raterwise.recipes.common import Options
 from raterwise.summaries import through
-
-FloatArray = NDArray[np.float64]
 
 CONSISTENCY = 9
 """The stream of random numbers of labels drawn from the model's own probabilities."""

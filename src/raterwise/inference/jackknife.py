@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 
-FloatArray = NDArray[np.float64]
 Ends = tuple[float, float]
 
 

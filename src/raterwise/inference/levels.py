@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError
 
-FloatArray = NDArray[np.float64]
 Formula = Callable[[FloatArray], FloatArray]
 Grouped = Callable[[NDArray[Any], int], FloatArray]
 """grouped(level of each unit, levels) -> (levels, …): the sums of the units of each level."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError
 from raterwise.summaries import through
 
-FloatArray = NDArray[np.float64]
 Norm = Callable[[FloatArray], FloatArray]
 CLEAR = 0.05
 """A p-value up to which draws have answered, so that it matters only how clear the answer is."""

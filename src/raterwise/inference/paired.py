@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import holm, p_value
 from raterwise.inference.jackknife import Linearised, student_interval, two_sided_p
@@ -21,7 +21,6 @@ from raterwise.inference.settings import Settings
 from raterwise.results import DIGITS, Estimate, Results
 from raterwise.summaries.fingerprint import unlike_part
 
-FloatArray = NDArray[np.float64]
 Drawn = tuple[FloatArray, FloatArray]
 
 SHARED = ("resamples", "level", "seed", "unit", "interval", "bins", "question", "per", "options")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray, IntArray
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
@@ -24,8 +25,6 @@ from raterwise.predictions import Predictions
 from raterwise.summaries import summarise
 from raterwise.summaries.outside import with_outside_cases
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Panel = tuple[int, ...]
 """How often each person's labels count."""
 

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.jackknife import (
     Linearised,
@@ -24,7 +25,6 @@ from raterwise.inference.jackknife import (
     student_quantile,
 )
 
-FloatArray = NDArray[np.float64]
 Ends = tuple[float, float]
 
 FEW_EVENTS = 2.0

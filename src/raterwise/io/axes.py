@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
-
-Array = NDArray[Any]
 
 KNOWN_KEYS = {"probabilities": "zyx", "softmax": "zyx"}
 """The arrays of NPZ files whose axes are known: nnU-Net's, of version 2 and of version 1."""

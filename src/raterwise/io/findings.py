@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.arrays import choose
 from raterwise.duplicates import DUPLICATES, WAYS_OUT, chosen_of_each
 from raterwise.errors import InvalidInputError
@@ -37,7 +38,6 @@ from raterwise.io.values import as_ids, as_yes_or_no, id_at
 from raterwise.labels import Labels
 from raterwise.rules import listed
 
-Array = NDArray[Any]
 Counts = NDArray[np.int64]
 Answers = NDArray[np.int8]
 

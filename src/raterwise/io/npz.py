@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import names_in_archive, read_archive
 from raterwise.io.numbers import as_numbers, as_whole_numbers
@@ -43,8 +44,6 @@ from raterwise.io.values import (
 )
 from raterwise.labels import Labels
 from raterwise.rules import did_you_mean, listed
-
-Array = NDArray[Any]
 
 KNOWN = (
     *("probs", "labels", "ratings", "counts", "ids", "groups", "weights", "class_names"),

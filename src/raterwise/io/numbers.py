@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.classes import MEANS_NONE
 from raterwise.errors import InvalidInputError
 from raterwise.io.texts import is_text
@@ -16,7 +17,6 @@ from raterwise.io.texts import is_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Array = NDArray[Any]
 
 DECIMAL_COMMA = r"^[+-]?([0-9]+|[0-9]*,[0-9]+)([eE][+-]?[0-9]+)?$"
 MAYBE_THOUSANDS = r"^[+-]?([0-9]{1,3}|[1-9][0-9]{0,2},[0-9]{3})$"

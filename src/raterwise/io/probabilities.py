@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.inputs import row_sum_tolerance
 from raterwise.io.columns import unused_columns
 from raterwise.io.sources import TableFile
 from raterwise.io.values import id_at
 from raterwise.rules import did_you_mean, listed, spelled
-
-Array = NDArray[Any]
 
 CONFIDENCE = re.compile(r"conf(idence)?$|certainty", re.IGNORECASE)
 HALF_A_PERCENT = 0.005

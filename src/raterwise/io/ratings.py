@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.arrays import choose
 from raterwise.classes import is_whole
 from raterwise.duplicates import DUPLICATES, chosen_of_each, refuse_repeated
@@ -38,8 +39,6 @@ from raterwise.io.values import (
     refuse_repeats,
 )
 from raterwise.labels import Labels, Ratings
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_patients
 from raterwise.io.damaged import read_archive
@@ -29,8 +28,6 @@ from raterwise.io.tables import (
     table_of_columns,
 )
 from raterwise.rules import listed
-
-Array = NDArray[Any]
 
 
 def read_features(

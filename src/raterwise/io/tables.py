@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_columns, unused_patients
 from raterwise.io.layouts import CASE_COLUMNS, RatingColumns, find_id_column, has_ids, usual_names
@@ -48,8 +49,6 @@ __all__ = [
     "read_predictions",
     "read_ratings",
 ]
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.classes import (
     ANSWERS,
     MEANS_NONE,
@@ -31,7 +32,6 @@ from raterwise.rules import did_you_mean, listed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Array = NDArray[Any]
 
 UNKNOWN = -2
 SHORTENED = re.compile(r"\d([.,]\d+)?E\+\d+")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.arrays import choose
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.integer[Any]]
 
 SCALES = ("nominal", "ordinal", "interval")

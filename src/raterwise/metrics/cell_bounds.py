@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.summaries.cells import CellSums, fine_cells
 
-FloatArray = NDArray[np.float64]
 Options = Mapping[str, Any]
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError
 from raterwise.metrics import proper
 from raterwise.summaries.bin_table import BinTable
 
-FloatArray = NDArray[np.float64]
 Statistic = Callable[..., Any]
 
 MAX_HISTOGRAMS = 2_000_000

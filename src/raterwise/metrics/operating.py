@@ -8,15 +8,13 @@ resamples. Of several classes (channels) a value is the mean over those that hav
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.metrics import ranking
 from raterwise.summaries import BinTable
-
-Array = NDArray[Any]
 
 NOTHING = 1e-12
 """A part of all mass below this is rounding: nothing is there."""

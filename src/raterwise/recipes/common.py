@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.arrays import at_least_zero, positive, positive_integer
 from raterwise.binning import bin_edges, equal_edges, equal_mass_edges
 from raterwise.densities import smoothers
@@ -34,7 +34,6 @@ from raterwise.summaries import (
     SortedScores,
 )
 
-Array = NDArray[Any]
 Options = Mapping[str, Any]
 Exact = Callable[[SortedScores, Options], tuple[float, float | None]]
 Bound = Callable[[CellSums, float, Options], float]

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from raterwise.array_types import Array
 from raterwise.arrays import between_zero_and_one
 from raterwise.binning import equal_mass_edges
 from raterwise.metrics import operating
 from raterwise.questions import Event
-from raterwise.recipes.common import INTERVAL_CELLS, Array, Bound, Options, by_edges, from_cells
+from raterwise.recipes.common import INTERVAL_CELLS, Bound, Options, by_edges, from_cells
 from raterwise.summaries import BinPlan, ScoreMasses, SortedPlan, SortedScores
 
 OPERATING_POINTS = tuple((np.arange(101) / 100).tolist())

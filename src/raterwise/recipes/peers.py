@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.arrays import at_least_one, positive
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Rows
@@ -24,8 +24,6 @@ from raterwise.summaries import (
     SortedPlan,
     SortedScores,
 )
-
-Array = NDArray[Any]
 
 INTERVAL_CELLS = 2048
 """How many cells times classes the resamples of an interval may have."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from raterwise.segmentation.cases import Selection
 
-Array = NDArray[Any]
 Flags = NDArray[np.bool_]
 
 UNRATED = -1

@@ -7,8 +7,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.curves.reliability import curves_of
 from raterwise.errors import InvalidInputError
@@ -22,8 +22,6 @@ from raterwise.segmentation.request import CaseValues, ImageRequest, values_by_c
 from raterwise.summaries.digest import Digest, UnitStack
 from raterwise.summaries.facts import Patients
 from raterwise.summaries.fingerprint import Fingerprint
-
-FloatArray = NDArray[np.float64]
 
 ORIGIN = {"call": "raterwise.segmentation.evaluate"}
 MOST_BLOCKS = 1024

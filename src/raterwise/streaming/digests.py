@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import IntArray
 from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.raters import summaries_by_panel
@@ -30,8 +31,6 @@ from raterwise.summaries import summarise
 from raterwise.summaries.by_reader import readers_of
 from raterwise.summaries.digest import Digest, digest_of, merged_in_order
 from raterwise.variables import Variable
-
-IntArray = NDArray[np.int64]
 
 STREAM_UNITS = 512
 """Into how many blocks the patients, or cases, of a stream are pooled for the bootstrap.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.binning import bin_edges, edges_for, unit_in_last_place
 from raterwise.densities.mixtures import bin_shares
 from raterwise.errors import MergeError
@@ -21,8 +22,6 @@ from raterwise.summaries.entries import Entries
 from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import SortedScores
 from raterwise.summaries.votes import Votes, asked_of_two
-
-FloatArray = NDArray[np.float64]
 
 DirectLoop = Callable[[int, int, FloatArray], int]
 """loop(start, stop, table) adds cases from `start` on to `table` (channels, bins, fields) and
@@ -280,8 +279,7 @@ class BinSums(UsualSummary):
 
     def smoothed_like(self, other: BinSums) -> BinSums:
         """Return a table that is smoothed as another one is, whose cells it has."""
-        known = {"smoother": other.smoother, "made_for": other.made_for, "centre": other.centre}
-        return replace(self, **known)
+        return replace(self, smoother=other.smoother, made_for=other.made_for, centre=other.centre)
 
     def _smooth(self, sums: FloatArray) -> FloatArray:
         if self.smoother is None:

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import IntArray
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries.contract import Plan
@@ -17,7 +17,6 @@ from raterwise.summaries.one_pass import summarise
 
 __all__ = ["MODEL", "READER", "readers_of"]
 
-IntArray = NDArray[np.int64]
 MODEL, READER = "model", "reader"
 
 

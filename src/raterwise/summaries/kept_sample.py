@@ -7,16 +7,14 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray, IntArray
 from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Rows
 from raterwise.summaries.bin_sums import BinSums
 from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.vector_cells import table_of_rows
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 KEPT = ("probs", "masses", "position", "unit")
 
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray, IntArray
 from raterwise.binning import bin_edges, edges_for, locate
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
@@ -19,9 +20,6 @@ from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
 from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.entries import Entries
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MANY = 1 << 16
 """How many entries may wait to be joined."""

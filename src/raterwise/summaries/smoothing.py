@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from raterwise.array_types import FloatArray
 
 
 def through(smoother: FloatArray, deviation: FloatArray) -> FloatArray:

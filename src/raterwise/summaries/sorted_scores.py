@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray, IntArray
 from raterwise.errors import InvalidTypeError, MergeError, UndefinedMetricError
 from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
@@ -18,9 +19,6 @@ from raterwise.summaries.votes import Votes, asked_of_two
 
 if TYPE_CHECKING:
     from raterwise.summaries.cells import CellPlan
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,11 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray, IntArray
 from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
 from raterwise.summaries.entries import Entries
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 ALIKE = 1e-24
 """Up to which squared distance, of all cases of a cell together and per unit of mass, it is one

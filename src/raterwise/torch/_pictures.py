@@ -7,15 +7,13 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
 from raterwise.errors import UndefinedMetricError
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.palette import IDEAL
 from raterwise.summaries import BinPlan, BinTable
-
-FloatArray = NDArray[np.float64]
 
 
 def reliability_diagram(table: BinTable, plan: BinPlan, metric: str, ax: Any) -> Any:
