@@ -548,3 +548,31 @@ def test_an_unseen_error_of_a_patient_is_one_of_his_cases() -> None:
     grouped = rw.evaluate(p, right, "nll", np.arange(200) // 10, resamples=20)["nll"].high
     assert alone is not None and alone > 0.05
     assert grouped == pytest.approx(alone, rel=0.05)
+
+
+def test_net_benefit_of_ten_patients_by_hand() -> None:
+    """Zou's interval from two shares of Korn and Graubard's, with Fisher's z one error lower.
+
+    1 / sqrt(10 - 3) is the error of z of ten patients, and t has nine degrees of freedom.
+    """
+    random = np.random.default_rng(4)
+    acted = random.random(50) < np.repeat(random.beta(1, 2, 10), 5)
+    y = (random.random(50) < np.where(acted, 0.5, 0.1)).astype(int)
+    told = {"threshold": 0.2, "resamples": 2}
+    patient = np.repeat(np.arange(10), 5)
+    found = rw.evaluate(np.where(acted, 0.6, 0.1), y, "net_benefit", patient, **told)
+    t = stats.t.ppf(0.975, 9)
+    right, wrong = ((acted & (y == k)).reshape(10, 5).mean(axis=1) for k in (1, 0))
+    ends = []
+    for share, factor in ((right, 1.0), (wrong, 0.25)):
+        at, error = share.mean(), share.std(ddof=1) / np.sqrt(10)
+        number = at * (1 - at) / error**2 * (stats.norm.ppf(0.975) / t) ** 2
+        low = stats.beta.ppf(0.025, number * at, number * (1 - at) + 1)
+        high = stats.beta.ppf(0.975, number * at + 1, number * (1 - at))
+        ends.append(factor * np.array([at, low, high]))
+    r = np.tanh(np.arctanh(np.corrcoef(right, wrong)[0, 1]) - 1 / np.sqrt(7))
+    (a, l1, u1), (b, l2, u2) = ends
+    low = a - b - np.sqrt((a - l1) ** 2 + (u2 - b) ** 2 - 2 * r * (a - l1) * (u2 - b))
+    high = a - b + np.sqrt((u1 - a) ** 2 + (b - l2) ** 2 - 2 * r * (u1 - a) * (b - l2))
+    one = found["net_benefit"]
+    assert (one.value, one.low, one.high) == pytest.approx((a - b, low, high), rel=1e-9)

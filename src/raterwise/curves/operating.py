@@ -13,7 +13,7 @@ import numpy as np
 from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
-from raterwise.inference.differences import Ends, difference_interval
+from raterwise.inference.differences import Ends, cautious_correlation, difference_interval
 from raterwise.inference.jackknife import Linearised, linearise
 from raterwise.inference.passes import Pass
 from raterwise.inference.small import proportion_interval
@@ -121,10 +121,9 @@ def _shares(acted: Confusion, level: float) -> tuple[Ends, Ends, float] | None:
     found, wrong, both = (_linearised(x, weight) for x in (tp, fp, tp - fp))
     if found is None or wrong is None or both is None:
         return None
-    shared = (found.error**2 + wrong.error**2 - both.error**2) / 2
-    apart = found.error * wrong.error
+    shared = cautious_correlation((found.error, wrong.error, both.error), both.worth)
     first, second = ((x.value, *proportion_interval(x, level)) for x in (found, wrong))
-    return first, second, shared / apart if apart > 0 else 0.0
+    return first, second, shared
 
 
 def _linearised(part: FloatArray, whole: FloatArray) -> Linearised | None:

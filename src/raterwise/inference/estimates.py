@@ -13,7 +13,7 @@ from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.errors import RaterwiseError
 from raterwise.inference import intervals
-from raterwise.inference.differences import difference_interval
+from raterwise.inference.differences import cautious_correlation, difference_interval
 from raterwise.inference.inversion import invert
 from raterwise.inference.jackknife import (
     Linearised,
@@ -266,7 +266,7 @@ def _of_difference(
     """Return the interval of a difference of two shares, each with the interval of a proportion.
 
     So a share that was never seen has room above 0. The shares are of the same cases; their
-    correlation follows from the errors of both and of the difference.
+    correlation follows from the errors of both and of the difference, as far as units can show it.
     """
     level = passes[0].settings.level
     sizes = _sizes(row, own, passes)
@@ -282,9 +282,8 @@ def _of_difference(
         low, high = proportion_interval(share, level)
         ends.append((factor * share.value, factor * low, factor * high))
         errors.append(factor * share.error)
-    both = errors[0] * errors[1]
-    shared = (errors[0] ** 2 + errors[1] ** 2 - found.error**2) / 2
-    return difference_interval(ends[0], ends[1], shared / both if both > 0 else 0.0)
+    shared = cautious_correlation((errors[0], errors[1], found.error), found.worth)
+    return difference_interval(ends[0], ends[1], shared)
 
 
 def mean_over_units(

@@ -28,7 +28,7 @@ def cells_of_vectors(probs: FloatArray, mass: FloatArray, most: int) -> IntArray
     written twice.
 
     >>> probs = np.array([[0.9, 0.1], [0.1, 0.9], [0.8, 0.2], [0.1, 0.9]])
-    >>> cells_of_vectors(probs, np.ones(4), 2), cells_of_vectors(probs, np.ones(4), 9).max()
+    >>> cells_of_vectors(probs, np.ones(4), 2), int(cells_of_vectors(probs, np.ones(4), 9).max())
     (array([0, 1, 0, 1]), 2)
     """
     cell, number = np.zeros(len(probs), np.int64), 1
