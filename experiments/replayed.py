@@ -52,7 +52,7 @@ class Replayed(nn.Module):
 def _expect_another_stream() -> None:
     """Keep PyTorch from warning that gradients come from the stream of the recording: they do."""
     warn = getattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch", None)
-    if warn is not None: 
+    if warn is not None:
         warn(False)
 
 

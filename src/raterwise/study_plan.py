@@ -228,7 +228,7 @@ def _rounded(number: float) -> int:
     (1300, 88)
     """
     digits = 10 ** max(int(np.log10(max(number, 1))) - 1, 0)
-    return int(np.ceil(number / digits)) * digits
+    return int(np.ceil(number / digits) * digits)
 
 
 def _within(one: Design, other: Design) -> bool:

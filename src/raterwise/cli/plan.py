@@ -158,11 +158,11 @@ def _of_findings(
         told = {**told, "options": positive.own}
     each: dict[str, StudyPlan] = {}
     total = len(pilot.names)
-    for i, (title, probs, labels, known) in enumerate(pilot.each()):
+    for i, (title, probs, labels, about) in enumerate(pilot.each()):
         part = within(report, i / total, (i + 1) / total, title)
         try:
             each[title] = planned(
-                metric, probs, labels, progress=part, **known, **own_options(metric, told), **asked,
+                metric, probs, labels, progress=part, **about, **own_options(metric, told), **asked,
             )  # fmt: skip
         except RaterwiseError as error:
             raise InvalidInputError(f"{title}: {error}") from error
