@@ -72,7 +72,8 @@ def experiments() -> None:
     summary.json). Stop a run whenever you like, and give the same command to
     go on: what --out holds, made of the same data and settings, is not made
     again. [bold]python -m experiments NAME --help[/bold] says which files --data must
-    hold; docs/command_line.md links the pages with what came of them.
+    hold, docs/reproduction/files.md how to make them from the official ones;
+    docs/command_line.md links the pages with what came of them.
     """
 
 

@@ -124,12 +124,12 @@ def _covid_ct(file: Path) -> Problem:
         return _crossed(stored["images"], stored["labels"], groups)
 
 
-def _medmnist(file: Path) -> Problem:
+def _medmnist(file: Path, *, colours: bool = False) -> Problem:
     data = read_medmnist(file)
-    if data.train.images.ndim != 3 or data.train.labels.ndim != 1:
+    if data.train.images.ndim != 3 + colours or data.train.labels.ndim != 1:
         raise InvalidInputError(
-            f"{file.name}: must hold grey images with one class each; got images "
-            f"{data.train.images.shape}, labels {data.train.labels.shape}"
+            f"{file.name}: must hold {'coloured' if colours else 'grey'} images with one class "
+            f"each; got images {data.train.images.shape}, labels {data.train.labels.shape}"
         )
     parts = (data.train, data.validation, data.test)
     ends = np.cumsum([len(part.labels) for part in parts])
@@ -139,11 +139,19 @@ def _medmnist(file: Path) -> Problem:
 
 
 def _split_by_name(file: Path) -> Problem:
-    """Read a copy of MedMNIST in one piece, with a name of the part per image.
+    """Read an official file of MedMNIST, or a copy in one piece with a name of the part per image.
 
-    A lesion that is photographed among the test images trains nothing and chooses nothing.
+    Of the latter, a lesion that is photographed among the test images trains nothing and chooses
+    nothing; the official files do not say which lesion it is.
     """
     with np.load(file, allow_pickle=False) as stored:
+        if "train_images" in stored.files:
+            return _medmnist(file, colours=True)
+        if missing := [name for name in ("images", "labels", "split") if name not in stored.files]:
+            raise InvalidInputError(
+                f"{file.name}: must be a file of MedMNIST, or have the arrays images, labels and "
+                f"split; {', '.join(missing)} missing"
+            )
         labels, split = stored["labels"].astype(np.int64), stored["split"]
         groups = stored["lesion_id"] if "lesion_id" in stored.files else None
         images = stored["images"]
