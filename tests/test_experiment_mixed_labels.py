@@ -302,6 +302,22 @@ def test_rounding_keeps_values_to_a_percent_of_the_root() -> None:
         rounded(-values, "x")
 
 
+def test_vgg16_without_batch_norm_keeps_its_signal() -> None:
+    """As the released code has it: no normalisation, and outputs that still differ by image."""
+    torch = pytest.importorskip("torch")
+    from experiments.label_histograms.mixed_networks import network_of
+
+    torch.manual_seed(0)
+    network = network_of("mixed_cifar10", width=0.25, batch_norm=False).eval()
+    kinds = {type(module).__name__ for module in network.modules()}
+    assert "BatchNorm2d" not in kinds
+    plain = network_of("mixed_cifar10", width=0.25)
+    assert "BatchNorm2d" in {type(module).__name__ for module in plain.modules()}
+    images = torch.randint(0, 255, (8, 3, 32, 32)).float()
+    with torch.no_grad():
+        assert network(images).std(dim=0).min() > 1e-9
+
+
 def test_the_head_is_remade_as_the_network_has_it() -> None:
     """Logits from kept channels are PyTorch's of the same channels; dropout keeps their mean."""
     torch = pytest.importorskip("torch")

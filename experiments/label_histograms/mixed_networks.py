@@ -45,11 +45,11 @@ class MixedNetwork(nn.Module):
         return logits
 
 
-def network_of(name: str, width: float = 1.0) -> MixedNetwork:
+def network_of(name: str, width: float = 1.0, batch_norm: bool = True) -> MixedNetwork:
     """Return the network of a data set from random weights; `width` scales its channels."""
     if name == "mixed_mnist":
         return _three_layers(width)
-    return vgg16(width)
+    return vgg16(width, batch_norm=batch_norm)
 
 
 def _three_layers(width: float) -> MixedNetwork:
@@ -63,8 +63,13 @@ def _three_layers(width: float) -> MixedNetwork:
     return MixedNetwork(body, c)
 
 
-def vgg16(width: float = 1.0, channels: int = 3, classes: int = 10) -> MixedNetwork:
-    """Return VGG16's convolutions with batch norm, then the largest value of each channel."""
+def vgg16(
+    width: float = 1.0, channels: int = 3, classes: int = 10, *, batch_norm: bool = True
+) -> MixedNetwork:
+    """Return VGG16's convolutions with batch norm, then the largest value of each channel.
+
+    Without batch norm, as the released code has it, weights begin as Keras' do.
+    """
     layers: list[nn.Module] = []
     before = channels
     for step in VGG16:
@@ -72,8 +77,13 @@ def vgg16(width: float = 1.0, channels: int = 3, classes: int = 10) -> MixedNetw
             layers.append(nn.MaxPool2d(2))
             continue
         after = max(1, int(step * width))
-        convolution = nn.Conv2d(before, after, 3, padding=1, bias=False)
-        layers += [convolution, nn.BatchNorm2d(after), nn.ReLU()]
+        convolution = nn.Conv2d(before, after, 3, padding=1, bias=not batch_norm)
+        if batch_norm:
+            layers += [convolution, nn.BatchNorm2d(after), nn.ReLU()]
+        else:
+            nn.init.xavier_uniform_(convolution.weight)
+            nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]
+            layers += [convolution, nn.ReLU()]
         before = after
     body = nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten())
     return MixedNetwork(body, before, classes)

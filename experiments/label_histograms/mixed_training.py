@@ -49,6 +49,8 @@ class Settings:
     samples: int = 20
     """Of test-time augmentation; Monte-Carlo dropout is drawn when it is judged."""
     width: float = 1.0
+    batch_norm: bool = True
+    """Of VGG16; the released code has none."""
     limit: int | None = None
     """At most so many images of each part, for a trial."""
 
@@ -121,7 +123,7 @@ def _kept(
 
     def make() -> Arrays:
         network = train(
-            lambda: network_of(name, settings.width),
+            lambda: network_of(name, settings.width, settings.batch_norm),
             nn.CrossEntropyLoss(),
             parts["train"],
             recipe,
@@ -140,6 +142,8 @@ def _kept(
         **{"samples": settings.samples, "width": settings.width, "limit": settings.limit},
         "images": fingerprint(*(parts[key][0].numpy()[:100] for key in ("train", "valid", "test"))),
     }
+    if not settings.batch_norm:
+        made_of["batch_norm"] = False
     arrays = kept_arrays(output_file(folder, name, seed), made_of, make)
     checkpoint.unlink(missing_ok=True)
     return arrays
