@@ -176,6 +176,15 @@ def test_what_a_sentence_names_is_there(page: Path) -> None:
             assert (ROOT / path).exists(), said
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_block_escapes(page: Path) -> None:
+    """A fenced block is Python, commands or a directive of the site; no command is indented."""
+    text = page.read_text(encoding="utf-8")
+    opened = re.findall(r"^ *```(.*)$", text, flags=re.M)[::2]
+    assert [kind for kind in opened if not re.match(r"python$|console$|\{\w", kind)] == []
+    assert re.findall(r"^(?: {4}|\t)(?:python|make|pip|raterwise) .*$", text, flags=re.M) == []
+
+
 def test_an_option_that_is_not_there_is_found(here: Path) -> None:
     """The test above would notice."""
     with pytest.raises(AssertionError, match="no-such-option"):

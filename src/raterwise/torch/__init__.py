@@ -15,4 +15,4 @@ except ImportError as error:
 
 from raterwise.tensors.device import summarise
 
-__all__ = ["distillation", "ensembles", "losses", "metrics", "summarise"]
+__all__ = ["alpha", "distillation", "ensembles", "losses", "metrics", "monai", "summarise"]

@@ -42,6 +42,17 @@ def dirichlet_multinomial_nll(log_alpha: Tensor, probs: Tensor, counts: Tensor) 
     Tensor
         (N,), with a gradient.
 
+    See Also
+    --------
+    AlphaHead : finds α0 by it.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eq 51.
+
+    Examples
+    --------
     >>> half = torch.full((1, 2), 0.5, dtype=torch.float64)
     >>> dirichlet_multinomial_nll(torch.zeros(1), half, torch.tensor([[1, 1]])).exp()
     tensor([8.], dtype=torch.float64)
@@ -75,6 +86,17 @@ class AlphaHead:
     seed : int, default 0
         Of the first weights: the same digits each time.
 
+    See Also
+    --------
+    raterwise.AlphaCalibration : log α0 linear in the features, without PyTorch; try it first.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato, Diagnostic uncertainty calibration: towards reliable machine
+    predictions in medical domain, AISTATS 2021, eq 50.
+
+    Examples
+    --------
     >>> labels = [[0, 4], [4, 0], [2, 2], [3, 1]]
     >>> from raterwise.labels import Labels
     >>> features, probs = [[-1.0], [-1.0], [1.0], [1.0]], [[0.5, 0.5]] * 4

@@ -41,6 +41,13 @@ def monai_metric(metric: TableMetric, *, reduction: Literal["pooled", "mean"] = 
     MissingExtraError
         Where MONAI is not installed.
 
+    See Also
+    --------
+    raterwise.torch.metrics : the metrics to wrap.
+    raterwise.segmentation.evaluate : the same figures with intervals.
+
+    Examples
+    --------
     >>> from raterwise.torch.metrics import ECE
     >>> metric = monai_metric(ECE(num_classes=2), reduction="mean")
     >>> probabilities = torch.tensor([0.9, 0.1]).reshape(1, 2, 1, 1)
