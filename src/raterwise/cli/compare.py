@@ -28,7 +28,6 @@ from raterwise.cli.options import OUTPUT, Asked, Drawn, InUse, in_panel, with_op
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import heard_warnings
 from raterwise.cli.show import (
-    ProgressBar,
     comparison_table,
     facts_in_words,
     new_console,
@@ -51,6 +50,7 @@ from raterwise.inference.settings import within
 from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
+from raterwise.progress_bar import ProgressBar
 from raterwise.results import Results
 
 if TYPE_CHECKING:

@@ -1,18 +1,15 @@
-"""What the terminal shows: tables of results, notes, a bar for what takes long."""
+"""What the terminal shows: tables of results and notes."""
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -27,8 +24,6 @@ from raterwise.results import Estimate, Results, left_out
 ROOM_FOR_MEANINGS = 120
 """Columns of a terminal from which the meanings fit beside the numbers; else they follow."""
 PIPED_WIDTH = 160
-PATIENCE = 2.0
-"""Seconds after which somebody who waits is shown how far it is."""
 
 
 def new_console(*, stderr: bool = False) -> Console:
@@ -272,60 +267,3 @@ def print_table(table: Table, console: Console) -> None:
     if needed > console.width:
         table.width = needed  # the terminal folds the lines, and nothing is lost
     console.print(table, crop=False)
-
-
-class ProgressBar:
-    """A bar on stderr that appears once the work has taken `patience` seconds.
-
-    Called with a description and a fraction, as `raterwise.evaluate(progress=…)` does; a terminal
-    that nobody looks at, such as a log file, is left alone.
-    """
-
-    def __init__(
-        self,
-        console: Console | None = None,
-        *,
-        shown: bool = True,
-        patience: float = PATIENCE,
-    ) -> None:
-        self._console = console or Console(stderr=True)
-        self._shown = shown and self._console.is_terminal
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:3.0f}%"),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-        )
-        self._task = self._progress.add_task("", total=1.0)
-        self._lock = threading.Lock()
-        self._closed = False
-        self._timer = threading.Timer(patience, self._appear)
-        self._timer.daemon = True
-
-    def __enter__(self) -> ProgressBar:
-        if self._shown:
-            self._timer.start()
-        return self
-
-    def __call__(self, description: str, fraction: float) -> None:
-        """Say what is being done, and which fraction of the whole is."""
-        self._progress.update(self._task, description=description, completed=fraction)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._timer.cancel()
-        with self._lock:
-            self._closed = True
-            if self._progress.live.is_started:  # to stop what never began would print a line
-                self._progress.stop()
-
-    def _appear(self) -> None:
-        with self._lock:
-            if not self._closed:
-                self._progress.start()

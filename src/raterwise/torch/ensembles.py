@@ -24,6 +24,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from raterwise.arrays import positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.progress_bar import Reporter, reporting
 from raterwise.torch._checkpoints import load_file
 from raterwise.torch._inference import (
     Inputs,
@@ -36,7 +37,6 @@ from raterwise.torch._inference import (
     total_cases,
 )
 from raterwise.torch._outputs import Kept, Layer, Outputs, drawn
-from raterwise.torch._progress import Progress, Reporter
 
 __all__ = ["deep_ensemble", "mc_dropout", "test_time_augmentation"]
 
@@ -320,7 +320,7 @@ def deep_ensemble(
     check_order(inputs)
     kept = Kept(outputs, layer, output)
     rows = []
-    with Progress(progress) as report:
+    with reporting(progress) as report:
         for number, model in enumerate(_models(members, factory, state_key, device)):
             label = f"Network {number + 1} of {len(members)}"
             done = number / len(members)
@@ -337,7 +337,7 @@ def _one_pass(
     kept: Kept,
     batch_size: int,
     label: str,
-    report: Progress,
+    report: Reporter,
     done: float,
     parts: int,
 ) -> list[Tensor]:
@@ -404,7 +404,7 @@ def _collect(
     """Draw every member of a batch before the next batch is read: inputs are read once."""
     rows: list[list[tuple[Tensor, ...]]] = [[] for _ in range(samples)]
     total, position = total_cases(inputs), 0
-    with Progress(progress) as report, torch.inference_mode(), kept.watching(model) as watched:
+    with reporting(progress) as report, torch.inference_mode(), kept.watching(model) as watched:
         for batch in batches(inputs, batch_size):
             for s in range(samples):
                 rows[s].append(kept.rows(draw(batch, position, s), watched))
