@@ -29,11 +29,11 @@ from raterwise.progress_bar import Reporter, reporting
 from raterwise.rules import choose, positive, positive_integer
 from raterwise.torch._inference import (
     Inputs,
-    batches,
     check_members,
     check_order,
     device_of,
     evaluating,
+    reported_batches,
     seeded,
     total_cases,
 )
@@ -410,12 +410,7 @@ class UncertaintyDistillation:
         predict: Callable[[Tensor], Tensor],
     ) -> NDArray[np.float64]:
         check_order(inputs)
-        out, total, seen = [], total_cases(inputs), 0
         with reporting(progress) as report, evaluating(self.network), torch.no_grad():
-            for images in batches(inputs, batch_size):
-                out.append(predict(images).double().cpu())
-                seen += len(images)
-                report("Predicting", min(seen / total, 1.0) if total else 0.0)
-        if not out:
-            raise InvalidInputError("inputs: must hold at least one case; got none")
+            given = reported_batches(inputs, batch_size, report, "Predicting")
+            out = [predict(images).double().cpu() for images in given]
         return np.asarray(torch.cat(out).numpy())

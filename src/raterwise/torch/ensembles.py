@@ -24,6 +24,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from raterwise.arrays import positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.inference.settings import within
 from raterwise.progress_bar import Reporter, reporting
 from raterwise.torch._checkpoints import load_file
 from raterwise.torch._inference import (
@@ -33,6 +34,7 @@ from raterwise.torch._inference import (
     check_order,
     device_of,
     evaluating,
+    reported_batches,
     seeded,
     total_cases,
 )
@@ -323,34 +325,14 @@ def deep_ensemble(
     with reporting(progress) as report:
         for number, model in enumerate(_models(members, factory, state_key, device)):
             label = f"Network {number + 1} of {len(members)}"
-            done = number / len(members)
-            with evaluating(model), torch.inference_mode():
-                rows.append(
-                    _one_pass(inputs, model, kept, batch_size, label, report, done, len(members))
-                )
+            part = within(report, number / len(members), (number + 1) / len(members))
+            with evaluating(model), torch.inference_mode(), kept.watching(model) as watched:
+                found = [
+                    kept.rows(model(batch.to(device_of(model))), watched)
+                    for batch in reported_batches(inputs, batch_size, part, label)
+                ]
+            rows.append([torch.cat(each) for each in zip(*found, strict=True)])
     return drawn(rows, kept)
-
-
-def _one_pass(
-    inputs: Inputs,
-    model: nn.Module,
-    kept: Kept,
-    batch_size: int,
-    label: str,
-    report: Reporter,
-    done: float,
-    parts: int,
-) -> list[Tensor]:
-    total, seen, out = total_cases(inputs), 0, []
-    device = device_of(model)
-    with kept.watching(model) as watched:
-        for batch in batches(inputs, batch_size):
-            out.append(kept.rows(model(batch.to(device)), watched))
-            seen += len(batch)
-            report(label, done + (min(seen / total, 1.0) / parts if total else 0.0))
-    if not out:
-        raise InvalidInputError("inputs: must hold at least one case; got none")
-    return [torch.cat(each) for each in zip(*out, strict=True)]
 
 
 def _models(
