@@ -18,7 +18,7 @@ from raterwise.cli.numbers import interval, number, p_value, signed
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import counted_in_words
+from raterwise.report.words import counted_in_words, facts_in_words
 from raterwise.results import Estimate, Results, left_out
 
 ROOM_FOR_MEANINGS = 120
@@ -37,22 +37,6 @@ def new_console(*, stderr: bool = False) -> Console:
 def cases(count: int) -> str:
     """Return "1 case", "2 cases"."""
     return counted_in_words(count, "case")
-
-
-def facts_in_words(data: Mapping[str, Any]) -> str:
-    """Return what the numbers rest on, in one line."""
-    fewest, most = data["raters"]["min"], data["raters"]["max"]
-    span = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-    known = data.get("patients")
-    patients = f" of {counted_in_words(known, 'patient')}" if known else ""
-    counted, unit, classes = cases(data["cases"]), "case", f"{data['classes']:,} classes"
-    if "findings" in data:
-        classes, unit = counted_in_words(len(data["findings"]), "finding"), "case and finding"
-    if "voxels" in data:
-        counted, unit = counted_in_words(data["cases"], "image"), "voxel"
-        patients += f", {data['voxels']:,} voxels"
-    ratings = counted_in_words(data["ratings"], "rating")
-    return f"{counted}{patients}, {classes}, {ratings} ({span} per {unit})"
 
 
 def print_results(results: Results, console: Console | None = None) -> None:
