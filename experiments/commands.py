@@ -25,9 +25,9 @@ from experiments.options import (
 from raterwise.arrays import choose
 from raterwise.cli.app import OneLineErrors
 from raterwise.cli.help import line_by_line
-from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_folder
 from raterwise.errors import InvalidInputError
+from raterwise.progress_bar import ProgressBar
 
 __all__ = ["app", "main"]
 

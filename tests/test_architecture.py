@@ -39,7 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("exports", "exchangeability", "sense"),
     ("results",),
     ("inference",),
-    ("curves", "request", "comparison", "finding_inputs"),
+    ("curves", "request", "comparison", "finding_inputs", "progress_bar"),
     ("cautions",),
     ("judging",),
     ("subgroups", "readers", "growing_parts"),

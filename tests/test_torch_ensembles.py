@@ -305,10 +305,10 @@ def test_the_bar_appears_after_two_seconds_in_a_terminal_only(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A short run, and a log file, see nothing; a terminal sees a bar."""
-    from raterwise.torch import _progress
+    from raterwise import progress_bar
 
     ensembles.mc_dropout(network(), images(), 2)
-    monkeypatch.setattr(_progress, "PATIENCE", -1.0)
+    monkeypatch.setattr(progress_bar, "PATIENCE", -1.0)
     ensembles.mc_dropout(network(), images(), 2)
     assert capfd.readouterr().err == ""
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -19,9 +19,9 @@ from experiments.options import (
     show,
 )
 from raterwise.arrays import choose
-from raterwise.cli.show import ProgressBar
 from raterwise.cli.writing import check_folder
 from raterwise.errors import InvalidInputError
+from raterwise.progress_bar import ProgressBar
 
 __all__ = ["label_histograms", "mixed_labels", "several_labels"]
 

@@ -35,7 +35,7 @@ from experiments.multi_rater.data import (
 from experiments.networks import UNet
 from experiments.training import Recipe, predict, share, train
 from raterwise.datasets.masks import OutlinedImages
-from raterwise.torch._progress import Reporter
+from raterwise.progress_bar import Reporter
 from raterwise.torch.losses import HistogramCrossEntropy
 
 __all__ = ["predictions_of", "train_networks", "turned"]

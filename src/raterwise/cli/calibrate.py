@@ -19,7 +19,7 @@ from raterwise.cli.members import Members, each_draw, write_draws
 from raterwise.cli.options import EVALUATION, OUTPUT, Asked, Drawn, in_panel, with_options
 from raterwise.cli.parsing import prevalences
 from raterwise.cli.reading import Cases, heard_warnings, read_cases, shared_names
-from raterwise.cli.show import ProgressBar, difference_table, new_console, print_notes, print_table
+from raterwise.cli.show import difference_table, new_console, print_notes, print_table
 from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import (
@@ -35,6 +35,7 @@ from raterwise.compare import Comparison, compare
 from raterwise.errors import InvalidInputError
 from raterwise.io.outputs import refuse_overwriting
 from raterwise.prevalence import shift_prevalence
+from raterwise.progress_bar import ProgressBar
 from raterwise.rules import listed
 
 if TYPE_CHECKING:

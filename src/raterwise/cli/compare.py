@@ -27,15 +27,7 @@ from raterwise.cli.numbers import number, p_value
 from raterwise.cli.options import OUTPUT, Asked, Drawn, InUse, in_panel, with_options
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import heard_warnings
-from raterwise.cli.show import (
-    ProgressBar,
-    comparison_table,
-    facts_in_words,
-    new_console,
-    plain_table,
-    print_notes,
-    print_table,
-)
+from raterwise.cli.show import comparison_table, new_console, plain_table, print_notes, print_table
 from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import (
@@ -51,6 +43,8 @@ from raterwise.inference.settings import within
 from raterwise.io.damaged import making_sense
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
+from raterwise.progress_bar import ProgressBar
+from raterwise.report.words import facts_in_words
 from raterwise.results import Results
 
 if TYPE_CHECKING:

@@ -16,18 +16,13 @@ from rich.text import Text
 
 from raterwise.cli.demo_parts import by_diameter, further_parts
 from raterwise.cli.report import open_in_browser
-from raterwise.cli.show import (
-    ProgressBar,
-    comparison_table,
-    facts_in_words,
-    new_console,
-    print_notes,
-    print_table,
-)
+from raterwise.cli.show import comparison_table, new_console, print_notes, print_table
 from raterwise.cli.stability import one_rater_each
 from raterwise.cli.writing import announce, check_folder, check_html, check_outputs
 from raterwise.errors import InvalidInputError, MissingExtraError
 from raterwise.inference.settings import within
+from raterwise.progress_bar import ProgressBar
+from raterwise.report.words import facts_in_words
 from raterwise.results import Estimate, Results
 
 if TYPE_CHECKING:

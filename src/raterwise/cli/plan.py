@@ -21,7 +21,7 @@ from raterwise.cli.numbers import number
 from raterwise.cli.options import Asked, in_panel, with_options
 from raterwise.cli.parsing import numbers, own_options
 from raterwise.cli.reading import Cases, heard_warnings, read_cases
-from raterwise.cli.show import facts_in_words, new_console, plain_table, print_table
+from raterwise.cli.show import new_console, plain_table, print_table
 from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files, announce, origin_of, write_json
@@ -29,6 +29,7 @@ from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.settings import within
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
+from raterwise.report.words import facts_in_words
 from raterwise.request import Request
 
 if TYPE_CHECKING:

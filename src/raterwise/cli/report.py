@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from raterwise.cli.before_after import read_results
-from raterwise.cli.show import ProgressBar
 from raterwise.cli.stability import named, read_stability
 from raterwise.cli.writing import check_outputs
 from raterwise.compare import Difference, compare
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import making_sense
+from raterwise.progress_bar import ProgressBar
 from raterwise.results import Results
 
 EXAMPLES = """[bold]Examples[/bold]

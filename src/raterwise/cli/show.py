@@ -1,18 +1,15 @@
-"""What the terminal shows: tables of results, notes, a bar for what takes long."""
+"""What the terminal shows: tables of results and notes."""
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -21,14 +18,12 @@ from raterwise.cli.numbers import interval, number, p_value, signed
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import counted_in_words
+from raterwise.report.words import counted_in_words, facts_in_words
 from raterwise.results import Estimate, Results, left_out
 
 ROOM_FOR_MEANINGS = 120
 """Columns of a terminal from which the meanings fit beside the numbers; else they follow."""
 PIPED_WIDTH = 160
-PATIENCE = 2.0
-"""Seconds after which somebody who waits is shown how far it is."""
 
 
 def new_console(*, stderr: bool = False) -> Console:
@@ -42,22 +37,6 @@ def new_console(*, stderr: bool = False) -> Console:
 def cases(count: int) -> str:
     """Return "1 case", "2 cases"."""
     return counted_in_words(count, "case")
-
-
-def facts_in_words(data: Mapping[str, Any]) -> str:
-    """Return what the numbers rest on, in one line."""
-    fewest, most = data["raters"]["min"], data["raters"]["max"]
-    span = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-    known = data.get("patients")
-    patients = f" of {counted_in_words(known, 'patient')}" if known else ""
-    counted, unit, classes = cases(data["cases"]), "case", f"{data['classes']:,} classes"
-    if "findings" in data:
-        classes, unit = counted_in_words(len(data["findings"]), "finding"), "case and finding"
-    if "voxels" in data:
-        counted, unit = counted_in_words(data["cases"], "image"), "voxel"
-        patients += f", {data['voxels']:,} voxels"
-    ratings = counted_in_words(data["ratings"], "rating")
-    return f"{counted}{patients}, {classes}, {ratings} ({span} per {unit})"
 
 
 def print_results(results: Results, console: Console | None = None) -> None:
@@ -272,60 +251,3 @@ def print_table(table: Table, console: Console) -> None:
     if needed > console.width:
         table.width = needed  # the terminal folds the lines, and nothing is lost
     console.print(table, crop=False)
-
-
-class ProgressBar:
-    """A bar on stderr that appears once the work has taken `patience` seconds.
-
-    Called with a description and a fraction, as `raterwise.evaluate(progress=…)` does; a terminal
-    that nobody looks at, such as a log file, is left alone.
-    """
-
-    def __init__(
-        self,
-        console: Console | None = None,
-        *,
-        shown: bool = True,
-        patience: float = PATIENCE,
-    ) -> None:
-        self._console = console or Console(stderr=True)
-        self._shown = shown and self._console.is_terminal
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:3.0f}%"),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-        )
-        self._task = self._progress.add_task("", total=1.0)
-        self._lock = threading.Lock()
-        self._closed = False
-        self._timer = threading.Timer(patience, self._appear)
-        self._timer.daemon = True
-
-    def __enter__(self) -> ProgressBar:
-        if self._shown:
-            self._timer.start()
-        return self
-
-    def __call__(self, description: str, fraction: float) -> None:
-        """Say what is being done, and which fraction of the whole is."""
-        self._progress.update(self._task, description=description, completed=fraction)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._timer.cancel()
-        with self._lock:
-            self._closed = True
-            if self._progress.live.is_started:  # to stop what never began would print a line
-                self._progress.stop()
-
-    def _appear(self) -> None:
-        with self._lock:
-            if not self._closed:
-                self._progress.start()

@@ -20,7 +20,7 @@ from raterwise.cli.numbers import number
 from raterwise.cli.options import OUTPUT, Asked, in_panel, with_options
 from raterwise.cli.parsing import comma_list, numbers
 from raterwise.cli.reading import Cases, numbers_of, read_cases, read_outside_cases
-from raterwise.cli.show import facts_in_words, new_console, plain_table, print_table
+from raterwise.cli.show import new_console, plain_table, print_table
 from raterwise.cli.steadiness import (
     EVERY,
     ONE,
@@ -35,6 +35,7 @@ from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.predictions import Predictions
+from raterwise.report.words import facts_in_words
 from raterwise.summaries.facts import Facts
 
 __all__ = ["EXAMPLES", "Steadiness", "measure", "one_rater_each", "read_stability", "stability"]

@@ -14,7 +14,7 @@ from raterwise.report.references import papers_of
 from raterwise.report.sections import scrolled, section
 from raterwise.report.words import (
     bracketed,
-    counted_in_words,
+    facts_in_words,
     level_of,
     natural,
     number,
@@ -157,18 +157,7 @@ def method(results: Results, versions: Mapping[str, str]) -> Html:
             lines[-1] += " Intervals of calibration errors invert a test, so they can include 0."
     else:
         lines.append("No intervals were made.")
-    counted = counted_in_words(data["cases"], "case")
-    if "voxels" in data:
-        counted = f"{counted_in_words(data['cases'], 'image')}, {data['voxels']:,} voxels"
-    fewest, most = data["raters"]["min"], data["raters"]["max"]
-    each = f"{most}" if fewest == most else f"{fewest} to {most}"
-    classes, unit = f"{data['classes']} classes", unit_of(data)
-    if results.findings:
-        classes = counted_in_words(len(results.findings), "finding")
-        unit = "case and finding"
-    lines.append(
-        f"{counted}, {classes}, {counted_in_words(data['ratings'], 'rating')} ({each} per {unit})."
-    )
+    lines.append(f"{facts_in_words(data)}.")
     for reason, count in data.get("dropped", {}).items():
         lines.append(f"Left out: {left_out(str(reason), count)}.")
     lines += _not_in_every_finding(results) if results.findings else _not_in_every_metric(results)

@@ -9,7 +9,7 @@ from raterwise.catalog import CATALOG
 from raterwise.report.references import papers_of
 from raterwise.report.tables import markdown_text
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import counted_in_words, number
+from raterwise.report.words import counted_in_words, level_of, number
 from raterwise.results import Results, left_out
 
 TRIPOD = (
@@ -156,7 +156,7 @@ def _uncertainty(results: Results) -> str:
     options = results.options
     if not options.get("resamples"):
         return "No confidence intervals were computed."
-    unit, level = options.get("unit", "cases"), f"{100 * options.get('level', 0.95):g}%"
+    unit, level = options.get("unit", "cases"), level_of(results)
     patients = "patients" if results.data.get("patients") else (
         "images" if "voxels" in results.data else "cases"
     )  # fmt: skip
@@ -215,7 +215,7 @@ def _results(results: Results) -> Iterator[str]:
 
 
 def _sentence(e: Any, results: Results) -> str:
-    title, level = markdown_text(e.title), f"{100 * results.options.get('level', 0.95):g}% CI"
+    title, level = markdown_text(e.title), f"{level_of(results)} CI"
     ends = "" if e.low is None else f" ({level} {number(e.low)} to {number(e.high)})"
     tested = "" if e.p_value is None else f", p {_p(e.p_value)}"
     return f"{title} was {number(e.value)}{ends}{tested}."

@@ -9,7 +9,7 @@ from typing import Any
 from raterwise.errors import InvalidInputError
 from raterwise.palette import SERIES
 from raterwise.report.markup import Html, el
-from raterwise.report.tables import latex_text, markdown_text
+from raterwise.report.tables import latex_table, latex_text, markdown_table, markdown_text
 from raterwise.report.words import basis, number, p_value
 from raterwise.results import Estimate
 
@@ -23,21 +23,15 @@ Row = tuple[Sequence[str], Estimate]
 def markdown_of(results: Any, part: str = "metrics") -> str:
     """Return a Markdown table of the metrics, or of the levels of every sub-group."""
     heads, rows = _rows(results, part)
-    lines = [[*heads, "Value", "Interval"], ["---"] * (len(heads) + 2)]
-    lines += [[*map(markdown_text, names), *_cells(e)] for names, e in rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    cells = [[*map(markdown_text, names), *_cells(e)] for names, e in rows]
+    return markdown_table([*heads, "Value", "Interval"], cells)
 
 
 def latex_of(results: Any, part: str = "metrics") -> str:
     """Return a LaTeX table of the metrics, or of the levels of every sub-group."""
     heads, rows = _rows(results, part)
-    header = " & ".join([*heads, "Value", "Interval"])
     cells = [[*map(latex_text, names), *map(latex_text, _cells(e))] for names, e in rows]
-    body = "".join(f"{' & '.join(row)} \\\\\n" for row in cells)
-    return (
-        f"\\begin{{tabular}}{{{'l' * len(heads)}rr}}\n\\toprule\n{header} \\\\\n\\midrule\n{body}"
-        "\\bottomrule\n\\end{tabular}\n"
-    )
+    return latex_table(f"{'l' * len(heads)}rr", [*heads, "Value", "Interval"], cells)
 
 
 def _rows(results: Any, part: str) -> tuple[list[str], list[Row]]:

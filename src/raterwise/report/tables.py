@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from raterwise.exports import csv_text
@@ -94,8 +94,7 @@ def as_markdown(comparison: Any) -> str:
     """
     safe = markdown_text
     header, rows = _cells(comparison, safe, lambda text: f"**{text}**", "{value} [{low}, {high}]")
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return markdown_table(header, rows)
 
 
 def as_latex(comparison: Any) -> str:
@@ -126,8 +125,18 @@ def as_latex(comparison: Any) -> str:
     safe = latex_text
     shown = "{value} {{\\small [{low}, {high}]}}"
     header, rows = _cells(comparison, safe, lambda text: f"\\textbf{{{text}}}", shown)
+    return latex_table("l" + "c" * len(comparison.models), header, rows)
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table of cells that are safe already."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def latex_table(columns: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a LaTeX table of cells that are safe already; `columns` are its alignments."""
     body = "".join(f"{' & '.join(row)} \\\\\n" for row in rows)
-    columns = "l" + "c" * len(comparison.models)
     return (
         f"\\begin{{tabular}}{{{columns}}}\n\\toprule\n{' & '.join(header)} \\\\\n\\midrule\n{body}"
         "\\bottomrule\n\\end{tabular}\n"

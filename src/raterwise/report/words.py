@@ -148,20 +148,34 @@ def natural(name: Any) -> tuple[Any, ...]:
 
 def basis(data: Any) -> str:
     """Return what the figures rest on."""
-    raters, unit = data["raters"], unit_of(data)
-    known = data.get("patients")
-    patients = f" of {counted_in_words(known, 'patient')}" if known else ""
-    mean = raters["mean"]
+    (counted, unit), mean = _counted(data), data["raters"]["mean"]
     each = f"{mean:.0f}" if mean == round(mean) else f"{mean:.1f}"
-    noun = "rater" if mean == 1 else "raters"
-    counted = f"{counted_in_words(data['cases'], 'case')}{patients}"
-    if unit == "voxel":
-        images = counted_in_words(data["cases"], "image")
-        counted = f"{images}{patients}, {data['voxels']:,} voxels"
     if "findings" in data:
         counted += f", {counted_in_words(len(data['findings']), 'finding')}"
-        unit = "case and finding"
-    return f"{counted}, {each} {noun} per {unit}"
+    return f"{counted}, {each} {'rater' if mean == 1 else 'raters'} per {unit}"
+
+
+def facts_in_words(data: Any) -> str:
+    """Return what the figures rest on, with classes and ratings, in one line."""
+    counted, unit = _counted(data)
+    fewest, most = data["raters"]["min"], data["raters"]["max"]
+    each = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    classes = f"{data['classes']:,} classes"
+    if "findings" in data:
+        classes = counted_in_words(len(data["findings"]), "finding")
+    ratings = counted_in_words(data["ratings"], "rating")
+    return f"{counted}, {classes}, {ratings} ({each} per {unit})"
+
+
+def _counted(data: Any) -> tuple[str, str]:
+    """Return how many cases or images there are, of how many patients, and what was rated."""
+    known = data.get("patients")
+    patients = f" of {counted_in_words(known, 'patient')}" if known else ""
+    if "voxels" in data:
+        images = counted_in_words(data["cases"], "image")
+        return f"{images}{patients}, {data['voxels']:,} voxels", "voxel"
+    unit = "case and finding" if "findings" in data else "case"
+    return f"{counted_in_words(data['cases'], 'case')}{patients}", unit
 
 
 def counted_in_words(count: int, noun: str) -> str:

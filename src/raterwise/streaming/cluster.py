@@ -14,11 +14,11 @@ from importlib import import_module
 from typing import Any
 
 from raterwise.errors import InvalidInputError, RaterwiseError, missing_extra
+from raterwise.inference.settings import Progress
 from raterwise.kernels._threads import with_threads
 from raterwise.streaming.saved import Checkpoint
 from raterwise.summaries.digest import Digest, additions, merged_in_order
 
-Progress = Callable[[str, float], None]
 IN_FLIGHT = 4
 """Parts per thread of the cluster that are scheduled ahead; more would only fill the scheduler."""
 

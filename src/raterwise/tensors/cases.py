@@ -172,13 +172,15 @@ def _labels(
     if tensor.ndim == 1:
         whole = _whole(tensor, check)
         if check:
-            _check_classes(whole, classes, kept)
+            check_classes(whole, classes, kept=kept)
         rules.check_number_of_cases("labels", len(tensor), cases)
         return whole, None
     if tensor.ndim != 2:
         raise rules.unfit_labels("labels", tensor.shape, (cases,), probs.shape, "probs")
     if check:
-        _check_counts(tensor, kept)
+        if tensor.is_floating_point():
+            _whole(tensor, check=True)
+        check_not_negative(tensor, kept=kept)
     rules.check_number_of_classes("labels", tensor.shape[1], classes)
     rules.check_number_of_cases("labels", len(tensor), cases)
     return None, tensor
@@ -195,22 +197,31 @@ def _whole(values: Tensor, check: bool) -> Tensor:
     return whole
 
 
-def _check_classes(classes: Tensor, number: int, kept: Tensor | None) -> None:
+def check_classes(
+    classes: Tensor,
+    number: int,
+    name: str = "labels",
+    besides: str = "",
+    *,
+    kept: Tensor | None = None,
+) -> None:
+    """Refuse a label that is no class; `besides` says what else it may be."""
     if classes.numel() == 0:
         return
     low, high = (int(bound) for bound in torch.aminmax(classes))
     if low < 0 or high >= number:
         entry = int(((classes < 0) | (classes >= number)).nonzero()[0, 0])
-        raise rules.not_a_class("labels", _given(entry, kept), int(classes[entry]), number)
+        raise rules.not_a_class(name, _given(entry, kept), int(classes[entry]), number, besides)
 
 
-def _check_counts(counts: Tensor, kept: Tensor | None) -> None:
-    if counts.is_floating_point():
-        _whole(counts, check=True)
-    negative = counts < 0
-    if bool(negative.any()):
-        case, k = (int(i) for i in negative.nonzero()[0])
-        raise rules.negative_count("labels", _given(case, kept), k, counts[case, k].item())
+def check_not_negative(counts: Tensor, name: str = "labels", *, kept: Tensor | None = None) -> None:
+    """Refuse counts (N, K) that are negative, or NaN."""
+    if bool((counts >= 0).all()):
+        return
+    case, k = (int(i) for i in (~(counts >= 0)).nonzero()[0])
+    if missing := int(counts.isnan().sum()):
+        raise rules.contains_nan(name, missing, case)
+    raise rules.negative_count(name, _given(case, kept), k, counts[case, k].item())
 
 
 def weights_of(

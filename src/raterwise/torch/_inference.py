@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, RandomSampler, WeightedRandomSampler
 
 from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.progress_bar import Reporter
 
 Inputs = Tensor | Iterable[Any]
 """A tensor (N, …), or a DataLoader or other iterable of batches."""
@@ -83,6 +84,19 @@ def batches(inputs: Inputs, batch_size: int) -> Iterator[Tensor]:
         return
     for batch in inputs:
         yield input_of(batch)
+
+
+def reported_batches(
+    inputs: Inputs, batch_size: int, report: Reporter, label: str
+) -> Iterator[Tensor]:
+    """Yield the batches, and say of each that is dealt with what part is done; none is an error."""
+    total, seen = total_cases(inputs), 0
+    for batch in batches(inputs, batch_size):
+        yield batch
+        seen += len(batch)
+        report(label, min(seen / total, 1.0) if total else 0.0)
+    if not seen:
+        raise InvalidInputError("inputs: must hold at least one case; got none")
 
 
 def check_members(members: Any, kinds: tuple[type, ...]) -> None:

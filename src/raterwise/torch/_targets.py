@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from raterwise import rules
 from raterwise.errors import InvalidInputError
+from raterwise.tensors.cases import check_classes, check_not_negative
 
 
 def soften(log_probs: Tensor, temperature: float) -> Tensor:
@@ -121,14 +121,19 @@ def soft_target(softened: Tensor, labels: Tensor, *, findings: bool) -> Tensor:
         return present * softened + (1 - present) * (1 - softened)
     if labels.shape == softened.shape:
         counts = labels.to(softened)
-        _check_counts(counts)
+        check_not_negative(counts)
+        if unrated := int((counts.sum(dim=1) == 0).sum()):
+            raise InvalidInputError(
+                f"labels: every case needs a rating; {unrated} of {len(counts)} in a batch have "
+                "none"
+            )
         return (counts * softened).sum(dim=1) / counts.sum(dim=1)
     if labels.ndim != 1 or labels.is_floating_point():
         raise InvalidInputError(
             f"labels: must be (N,) integer classes or {tuple(softened.shape)} label counts; "
             f"got {labels.dtype} of shape {tuple(labels.shape)}"
         )
-    _check_classes(labels, softened.shape[1])
+    check_classes(labels, softened.shape[1])
     return softened.gather(1, labels.long()[:, None])[:, 0]
 
 
@@ -138,21 +143,3 @@ def _check_share(present: Tensor) -> None:
         raise InvalidInputError(
             f"labels: findings must be 0, 1 or a fraction of the raters; got {outside[0].item():g}"
         )
-
-
-def _check_counts(counts: Tensor) -> None:
-    if missing := int(counts.isnan().sum()):
-        raise rules.contains_nan("labels", missing)
-    if len(wrong := (counts < 0).nonzero()):
-        case, k = (int(i) for i in wrong[0])
-        raise rules.negative_count("labels", case, k, counts[case, k].item())
-    if unrated := int((counts.sum(dim=1) == 0).sum()):
-        raise InvalidInputError(
-            f"labels: every case needs a rating; {unrated} of {len(counts)} in a batch have none"
-        )
-
-
-def _check_classes(labels: Tensor, classes: int) -> None:
-    if len(outside := ((labels < 0) | (labels >= classes)).nonzero()):
-        entry = int(outside[0, 0])
-        raise rules.not_a_class("labels", entry, int(labels[entry]), classes)

@@ -25,18 +25,18 @@ from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from raterwise.errors import InvalidInputError
+from raterwise.progress_bar import Reporter, reporting
 from raterwise.rules import choose, positive, positive_integer
 from raterwise.torch._inference import (
     Inputs,
-    batches,
     check_members,
     check_order,
     device_of,
     evaluating,
+    reported_batches,
     seeded,
     total_cases,
 )
-from raterwise.torch._progress import Progress, Reporter
 from raterwise.torch._targets import confidence_loss, soft_target, soften, with_planes
 from raterwise.torch._training import Data, Epoch, Training, digest, loader_of, pair_of
 
@@ -248,7 +248,7 @@ class UncertaintyDistillation:
             checkpoint,
         )  # fmt: skip
         self.history = training.begin(self.network) if resume else []
-        with Progress(progress) as report:
+        with reporting(progress) as report:
             one_epoch = partial(
                 self._epoch,
                 training.optimizer, data, validation, epochs, batch_size, augment, report,
@@ -265,7 +265,7 @@ class UncertaintyDistillation:
         epochs: int,
         batch_size: int,
         augment: Augment | None,
-        report: Progress,
+        report: Reporter,
         number: int,
     ) -> tuple[float, float | None]:
         """Learn from every case once; return the loss, and that of the validation data."""
@@ -286,7 +286,7 @@ class UncertaintyDistillation:
         optimizer: torch.optim.Optimizer | None,
         number: int,
         epochs: int,
-        report: Progress | None,
+        report: Reporter | None,
         augment: Augment | None = None,
     ) -> float:
         """Go through the data once, learning where there is an optimiser; return the mean loss."""
@@ -410,12 +410,7 @@ class UncertaintyDistillation:
         predict: Callable[[Tensor], Tensor],
     ) -> NDArray[np.float64]:
         check_order(inputs)
-        out, total, seen = [], total_cases(inputs), 0
-        with Progress(progress) as report, evaluating(self.network), torch.no_grad():
-            for images in batches(inputs, batch_size):
-                out.append(predict(images).double().cpu())
-                seen += len(images)
-                report("Predicting", min(seen / total, 1.0) if total else 0.0)
-        if not out:
-            raise InvalidInputError("inputs: must hold at least one case; got none")
+        with reporting(progress) as report, evaluating(self.network), torch.no_grad():
+            given = reported_batches(inputs, batch_size, report, "Predicting")
+            out = [predict(images).double().cpu() for images in given]
         return np.asarray(torch.cat(out).numpy())

@@ -24,6 +24,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from raterwise.arrays import positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.inference.settings import within
+from raterwise.progress_bar import Reporter, reporting
 from raterwise.torch._checkpoints import load_file
 from raterwise.torch._inference import (
     Inputs,
@@ -32,11 +34,11 @@ from raterwise.torch._inference import (
     check_order,
     device_of,
     evaluating,
+    reported_batches,
     seeded,
     total_cases,
 )
 from raterwise.torch._outputs import Kept, Layer, Outputs, drawn
-from raterwise.torch._progress import Progress, Reporter
 
 __all__ = ["deep_ensemble", "mc_dropout", "test_time_augmentation"]
 
@@ -320,37 +322,17 @@ def deep_ensemble(
     check_order(inputs)
     kept = Kept(outputs, layer, output)
     rows = []
-    with Progress(progress) as report:
+    with reporting(progress) as report:
         for number, model in enumerate(_models(members, factory, state_key, device)):
             label = f"Network {number + 1} of {len(members)}"
-            done = number / len(members)
-            with evaluating(model), torch.inference_mode():
-                rows.append(
-                    _one_pass(inputs, model, kept, batch_size, label, report, done, len(members))
-                )
+            part = within(report, number / len(members), (number + 1) / len(members))
+            with evaluating(model), torch.inference_mode(), kept.watching(model) as watched:
+                found = [
+                    kept.rows(model(batch.to(device_of(model))), watched)
+                    for batch in reported_batches(inputs, batch_size, part, label)
+                ]
+            rows.append([torch.cat(each) for each in zip(*found, strict=True)])
     return drawn(rows, kept)
-
-
-def _one_pass(
-    inputs: Inputs,
-    model: nn.Module,
-    kept: Kept,
-    batch_size: int,
-    label: str,
-    report: Progress,
-    done: float,
-    parts: int,
-) -> list[Tensor]:
-    total, seen, out = total_cases(inputs), 0, []
-    device = device_of(model)
-    with kept.watching(model) as watched:
-        for batch in batches(inputs, batch_size):
-            out.append(kept.rows(model(batch.to(device)), watched))
-            seen += len(batch)
-            report(label, done + (min(seen / total, 1.0) / parts if total else 0.0))
-    if not out:
-        raise InvalidInputError("inputs: must hold at least one case; got none")
-    return [torch.cat(each) for each in zip(*out, strict=True)]
 
 
 def _models(
@@ -404,7 +386,7 @@ def _collect(
     """Draw every member of a batch before the next batch is read: inputs are read once."""
     rows: list[list[tuple[Tensor, ...]]] = [[] for _ in range(samples)]
     total, position = total_cases(inputs), 0
-    with Progress(progress) as report, torch.inference_mode(), kept.watching(model) as watched:
+    with reporting(progress) as report, torch.inference_mode(), kept.watching(model) as watched:
         for batch in batches(inputs, batch_size):
             for s in range(samples):
                 rows[s].append(kept.rows(draw(batch, position, s), watched))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.rules import choose
+from raterwise.tensors.cases import check_classes, check_not_negative
 
 Params = ParamSpec("Params")
 
@@ -94,7 +95,8 @@ def read_cases(logits: Tensor, targets: Tensor, ignore_index: int = -100) -> Cas
     shape = (logits.shape[0], *logits.shape[2:])
     if targets.ndim == logits.ndim:
         counts = rows_of(targets).to(log_probs.dtype)
-        _check_counts(counts)
+        if _can_look_at(counts):
+            check_not_negative(counts, "targets")
         if 0 <= ignore_index < classes:
             others = torch.arange(classes, device=counts.device) != ignore_index
             counts = counts * others
@@ -103,7 +105,8 @@ def read_cases(logits: Tensor, targets: Tensor, ignore_index: int = -100) -> Cas
     labels = targets.reshape(-1).long()
     ignored = labels == ignore_index
     labels = labels.masked_fill(ignored, 0)
-    _check_range(labels, classes)
+    if _can_look_at(labels):  # a GPU checks by itself
+        check_classes(labels, classes, "targets", " or ignore_index")
     return Cases(log_probs, labels[:, None], (~ignored).to(log_probs.dtype), shape)
 
 
@@ -141,24 +144,6 @@ def _check(logits: Tensor, targets: Tensor) -> None:
 def _can_look_at(values: Tensor) -> bool:
     # Asking a GPU for its values would make it wait, and stop torch.compile.
     return not torch.compiler.is_compiling() and values.device.type == "cpu" and values.numel() > 0
-
-
-def _check_range(labels: Tensor, classes: int) -> None:
-    if not _can_look_at(labels):  # a GPU checks by itself
-        return
-    low, high = (int(bound) for bound in torch.aminmax(labels))
-    if low < 0 or high >= classes:
-        entry = int(((labels < 0) | (labels >= classes)).nonzero()[0, 0])
-        raise rules.not_a_class("targets", entry, int(labels[entry]), classes, " or ignore_index")
-
-
-def _check_counts(counts: Tensor) -> None:
-    if not _can_look_at(counts) or bool((counts >= 0).all()):
-        return
-    case, k = (int(i) for i in (~(counts >= 0)).nonzero()[0])
-    if bool(counts.isnan().any()):
-        raise rules.contains_nan("targets", int(counts.isnan().sum()), case)
-    raise rules.negative_count("targets", case, k, counts[case, k].item())
 
 
 def class_weights(weight: Tensor | None, classes: int) -> None:

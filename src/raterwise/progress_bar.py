@@ -1,0 +1,82 @@
+"""A bar for work that takes a while: it appears to those who wait."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from raterwise.inference.settings import Progress as Reporter
+
+PATIENCE = 2.0
+"""Seconds after which somebody who waits is shown how far it is."""
+
+
+class ProgressBar:
+    """A bar on stderr that appears once the work has taken `patience` seconds.
+
+    Called with a description and a fraction, as `raterwise.evaluate(progress=…)` does; a terminal
+    that nobody looks at, such as a log file, is left alone.
+    """
+
+    def __init__(
+        self,
+        console: Console | None = None,
+        *,
+        shown: bool = True,
+        patience: float | None = None,
+    ) -> None:
+        console = console or Console(stderr=True)
+        self._shown = shown and console.is_terminal
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:3.0f}%"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=1.0)
+        self._lock = threading.Lock()
+        self._closed = False
+        wait = PATIENCE if patience is None else patience
+        self._due = time.monotonic() + wait
+        self._timer = threading.Timer(wait, self._appear)
+        self._timer.daemon = True
+
+    def __enter__(self) -> ProgressBar:
+        if self._shown:
+            self._timer.start()
+        return self
+
+    def __call__(self, description: str, fraction: float) -> None:
+        """Say what is being done, and which fraction of the whole is."""
+        self._progress.update(self._task, description=description, completed=fraction)
+        if self._shown and time.monotonic() > self._due:
+            self._appear()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            if self._progress.live.is_started:  # to stop what never began would print a line
+                self._progress.stop()
+
+    def _appear(self) -> None:
+        with self._lock:
+            if not self._closed and not self._progress.live.is_started:
+                self._progress.start()
+
+
+def reporting(shown: bool | Reporter) -> AbstractContextManager[Reporter]:
+    """Return what reports to a function, or to a bar (True), or to nobody (False)."""
+    return ProgressBar(shown=shown) if isinstance(shown, bool) else nullcontext(shown)
