@@ -79,7 +79,7 @@ class Findings(NamedTuple):
     answers: Answers | None = None
     notes: tuple[str, ...] = ()
 
-    def each(self) -> Iterator[tuple[str, Array, Labels, dict[str, Array | None]]]:
+    def each(self) -> Iterator[tuple[str, Array, Labels, dict[str, Any]]]:
         """Yield each finding's name, the probabilities and labels, `groups` and `weights`."""
         for i, name in enumerate(self.names):
             rated = self.raters[:, i] > 0

@@ -280,8 +280,7 @@ class BinSums(UsualSummary):
 
     def smoothed_like(self, other: BinSums) -> BinSums:
         """Return a table that is smoothed as another one is, whose cells it has."""
-        known = {"smoother": other.smoother, "made_for": other.made_for, "centre": other.centre}
-        return replace(self, **known)
+        return replace(self, smoother=other.smoother, made_for=other.made_for, centre=other.centre)
 
     def _smooth(self, sums: FloatArray) -> FloatArray:
         if self.smoother is None:
