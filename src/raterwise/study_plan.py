@@ -227,8 +227,8 @@ def _rounded(number: float) -> int:
     >>> _rounded(1234.0), _rounded(87.2)
     (1300, 88)
     """
-    digits = 10 ** max(int(np.log10(max(number, 1))) - 1, 0)
-    return int(np.ceil(number / digits) * digits)
+    digits: int = 10 ** max(int(np.log10(max(number, 1))) - 1, 0)
+    return int(np.ceil(number / digits)) * digits
 
 
 def _within(one: Design, other: Design) -> bool:

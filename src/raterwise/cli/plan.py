@@ -171,8 +171,8 @@ def _of_findings(
     which = [int(np.argmax([design.width for design in same])) for same in of_designs]
     widest = tuple(same[k] for same, k in zip(of_designs, which, strict=True))
     plans = list(each.values())
-    known = all(found.without for found in plans)
-    without = tuple(plans[k].without[i] for i, k in enumerate(which)) if known else ()
+    by_formula = all(found.without for found in plans)
+    without = tuple(plans[k].without[i] for i, k in enumerate(which)) if by_formula else ()
     return StudyPlan(metric, asked["level"], widest, len(pilot.probs), without), each
 
 
