@@ -238,6 +238,18 @@ def test_a_run_and_its_tables_from_what_is_kept(
     assert {file: file.stat().st_mtime_ns for file in out.glob("sizes-*.json")} == files
 
 
+def test_the_released_sce_of_one_case_is_its_error() -> None:
+    """Two classes, one case: eq 4 is half of ECE, the released SCE is ECE; three: two thirds."""
+    for classes, share in ((2, 1.0), (3, 2 / 3)):
+        probs = np.full((1, classes), 0.3 / (classes - 1))
+        probs[0, 0] = 0.7
+        model = Model("x", "y", Network(probs, None, np.array([0])))
+        found = sampled(model, Sampling(repeats=2, fractions=(1.0,)))
+        assert found["full"]["ece"] == pytest.approx(0.3)
+        assert found["full"]["sce"] == pytest.approx(0.3 / classes)
+        assert found["released_sce_full"] == pytest.approx(0.3 * share)
+
+
 def test_the_kept_outputs_make_the_tables_of_the_page(tmp_path: Path) -> None:
     """docs/reproduction/robust_ece.md has the tables that follow from what is kept."""
     for file in KEPT.iterdir():

@@ -34,6 +34,7 @@ Array = NDArray[Any]
 Progress = Callable[[str, float], None]
 
 VERSION = 1
+SAMPLES_VERSION = 2
 CIFAR10 = {
     "logits_resnet50_psr": "ResNet-50",
     "probs_wrn16_4_netcal": "WRN-16-4",
@@ -163,14 +164,16 @@ def sampled(model: Model, sampling: Sampling) -> dict[str, Any]:
     sizes = [max(1, round(fraction * cases)) for fraction in sampling.fractions]
     full = values_of(model.network, np.arange(cases), shares)
     found: dict[str, list[list[float]]] = {name: [] for name in full}
-    released: list[list[float]] = []
+    released: dict[str, list[list[float]]] = {"robust_ece": [], "sce": []}
     for place, size in enumerate(sizes):
         random = np.random.default_rng([sampling.seed, place])
         drawn = [random.choice(cases, size, replace=False) for _ in range(sampling.repeats)]
         each = [values_of(model.network, rows, shares) for rows in drawn]
         for name, own in found.items():
             own.append([values[name] for values in each])
-        released.append([_released(model.network, rows) for rows in drawn])
+        again = [_released(model.network, rows) for rows in drawn]
+        for name, own in released.items():
+            own.append([values[name] for values in again])
     return {
         "data": model.data,
         "name": model.name,
@@ -180,13 +183,22 @@ def sampled(model: Model, sampling: Sampling) -> dict[str, Any]:
         "sizes": sizes,
         "full": _jsonable(full),
         "values": {name: [_blank(own) for own in rows] for name, rows in found.items()},
-        "released_rece_g": released,
+        "released_rece_g": released["robust_ece"],
+        "released_sce": released["sce"],
+        "released_sce_full": _released(model.network, np.arange(cases))["sce"],
     }
 
 
-def _released(model: Network, rows: Array) -> float:
-    """Return RECE-G as the released code has it, without the bins that hold no confidence."""
-    return rw.robust_ece(model.probs[rows], model.labels[rows], observed_bins_only=True)
+def _released(model: Network, rows: Array) -> dict[str, float]:
+    """Return what the released code has: RECE-G without the bins that hold no confidence, SCE.
+
+    Its SCE is the mean over all classes of the error of each class's own probability.
+    """
+    probs, labels = model.probs[rows], model.labels[rows]
+    return {
+        "robust_ece": float(rw.robust_ece(probs, labels, observed_bins_only=True)),
+        "sce": float(rw.classwise_ece(probs, labels)),
+    }
 
 
 def _jsonable(values: Mapping[str, float]) -> dict[str, float | None]:
@@ -217,7 +229,7 @@ def judge(
         report(f"{model.data}, {model.name}", number / (len(models) + 1))
         parts = [model.network.probs, model.network.labels]
         parts += [] if model.network.views is None else [model.network.views]
-        made_of = {"version": VERSION, "arrays": fingerprint(*parts), **asdict(sampling)}
+        made_of = {"version": SAMPLES_VERSION, "arrays": fingerprint(*parts), **asdict(sampling)}
         kept(place / f"{_slug(model)}.json", made_of, partial(sampled, model, sampling))
     report("a world whose truth is known", len(models) / (len(models) + 1))
     made_of = {"version": VERSION, **asdict(simulation)}

@@ -75,11 +75,20 @@ def _samples(part: Found) -> list[str]:
             for cell, least in zip(cells[metric], nearest, strict=True)
         ]
         lines.append(table_row([title, f"{part['full'][metric]:.4f}", *shown]))
+        if metric == "sce" and "released_sce" in part:
+            lines.append(table_row(_released_sce(part)))
         if paper:
             full, means, spreads = mean_of(paper, metric)
             printed = [f"{m:.3f} ± {s:.3f}" for m, s in zip(means, spreads, strict=True)]
             lines.append(table_row([f"{title}, paper", f"{full:.4f}", *printed]))
     return lines
+
+
+def _released_sce(part: Found) -> list[str]:
+    """Return the row of SCE as the released code has it, with which the paper's can be compared."""
+    spread = [(np.mean(values), np.std(values, ddof=1)) for values in part["released_sce"]]
+    cells = [f"{mean:.3f} ± {sd:.3f}" for mean, sd in spread]
+    return ["SCE, released", f"{part['released_sce_full']:.4f}", *cells]
 
 
 def _bold(text: str, yes: bool) -> str:
