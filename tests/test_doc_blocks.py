@@ -122,6 +122,9 @@ def check_python(line: str, shown: str) -> None:
         taken = {name for option in command.params for name in option.opts}
         assert options_of(words) - taken == set(), line
         return
+    if words[0] == "-m":
+        assert (ROOT / words[1].replace(".", "/")).with_suffix(".py").is_file(), line
+        return
     script = next(path for path in (ROOT / words[0], Path(words[0])) if path.is_file())
     if script.parent.name == "benchmarks":
         shared = script.with_name("resumed.py").read_text(encoding="utf-8")

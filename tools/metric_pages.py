@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import tomllib
@@ -9,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import metric_pictures
+import raterwise
 from raterwise.catalog import CATALOG
 from raterwise.metric import Metric
 
@@ -80,7 +82,7 @@ def section(row: Metric) -> list[str]:
         "Raters per case": f"{row.least_raters} or more",
         "Options": ", ".join(f"`{k}={v!r}`" for k, v in row.options.items()),
         "Pitfalls": pitfalls(row),
-        "Reference": row.reference,
+        "Reference": reference(row),
         "Function": api(row.name),
     }
     for name, text in facts.items():
@@ -94,6 +96,15 @@ def pitfalls(row: Metric) -> str:
     if row.cannot_tell:
         return f"It cannot tell {row.cannot_tell[0].lower()}{row.cannot_tell[1:]}"
     return str(WORDS[row.name]["pitfall"])
+
+
+def reference(row: Metric) -> str:
+    """Return where a metric comes from: the place in short, and what the function cites in full."""
+    value = getattr(raterwise, row.name, None) or getattr(raterwise.confidence, row.name, None)
+    cited = re.search(r"\nReferences\n-+\n(.*?)(?:\n\n|\Z)", inspect.getdoc(value) or "", re.S)
+    full = " ".join(cited[1].split()) if cited else ""
+    ours = re.search(r"\b(LH|RECE|MR|CCC)\b", row.reference)  # where in one of the four papers
+    return f"{row.reference}. {full}".strip() if ours or not full else full
 
 
 def interval(bounds: tuple[float, float]) -> str:

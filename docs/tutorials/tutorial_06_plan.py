@@ -29,7 +29,7 @@ plan = rw.planning.plan(
 )
 for design in plan.designs:
     print(
-        f"{design.cases:4d} cases, {design.raters} readers each ({design.readings:4d} readings): "
+        f"{design.cases:4d} cases, {design.raters} per case ({design.readings:4d} readings): "
         f"interval {design.width:.3f} wide"
     )
 
@@ -54,7 +54,7 @@ ece = rw.planning.plan(
 )
 for design in ece.designs:
     print(
-        f"{design.cases:4d} cases, {design.raters} readers: {design.width:.3f} wide "
+        f"{design.cases:4d} cases, {design.raters} per case: {design.width:.3f} wide "
         f"(± {design.width_error:.3f}), too large by {design.bias:+.3f}"
     )
 

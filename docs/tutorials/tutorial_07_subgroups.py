@@ -56,5 +56,5 @@ rw.plots.SubgroupDisplay.from_results(results, metric="brier", ax=ax)
 
 # %%
 # What sub-groups cannot tell: *why* a group is worse (larger nodules are harder to agree on), and
-# anything about a group that is not in the test set. Groups of fewer than some thirty cases give
-# intervals so wide that they say so themselves.
+# anything about a group that is not in the test set. Levels below 20 cases or 10
+# patients are warned of.

@@ -33,8 +33,8 @@ comparison = rw.compare(
 print(comparison.to_markdown())
 
 # %%
-# The prevalence is the best calibrated of the three, and useless. That is why a calibration error
-# never stands alone: the Brier score and the accuracy know better.
+# The prevalence is as well calibrated as the scaled model, and useless. That is why a calibration
+# error never stands alone: the Brier score and the accuracy know better.
 #
 # Every pair, with the interval of the difference and a p-value adjusted for the number of pairs:
 

@@ -33,7 +33,7 @@ for e in results.values():
 
 # %%
 # The curve behind the ICI, and the decision curve: the net benefit of acting where the probability
-# is at least the threshold, beside acting on every nodule and on none. A threshold of 20 % says
+# is at least the threshold, beside acting on every nodule and on none. A threshold of 20% says
 # that a find is worth four false alarms.
 
 curve = rw.calibration_curve(p, labels)
