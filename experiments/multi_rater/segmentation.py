@@ -35,7 +35,7 @@ from experiments.multi_rater.data import (
 from experiments.networks import UNet
 from experiments.training import Recipe, predict, share, train
 from raterwise.datasets.masks import OutlinedImages
-from raterwise.progress_bar import Reporter
+from raterwise.inference.settings import Progress
 from raterwise.torch.losses import HistogramCrossEntropy
 
 __all__ = ["predictions_of", "train_networks", "turned"]
@@ -60,7 +60,7 @@ def train_networks(
     *,
     device: str | torch.device = "cpu",
     shard: tuple[int, int] = (0, 1),
-    progress: Reporter | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Train every network whose predictions `out` does not have yet.
 

@@ -50,19 +50,16 @@ def warnings_about(
 def warnings_about_data(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield what to know of the raters, from what results say of the data."""
     counting = (data.get("verdict") or {}).get("counting")
-    if counting and counting["matters"] and _shifts(counting) >= LEAST_SHIFT:
-        yield counting["sentence"]
+    if counting and counting["matters"]:
+        shift = abs(float(counting["by_annotation"]) - float(counting["by_case"]))
+        if shift >= LEAST_SHIFT:
+            yield counting["sentence"]
     test = data.get("exchangeability")
     if test and test["p_value"] <= test["significance"]:
         yield (
             f"the raters are not interchangeable ({p_in_words(test['p_value'])}): the figures "
             "describe this panel, and another panel might say something else"
         )
-
-
-def _shifts(counting: Mapping[str, Any]) -> float:
-    """Return by how much it matters whether ratings or cases count."""
-    return abs(float(counting["by_annotation"]) - float(counting["by_case"]))
 
 
 def _about_units(digest: Digest, settings: Settings) -> Iterator[str]:

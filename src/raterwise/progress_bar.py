@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 
-from raterwise.inference.settings import Progress as Reporter
+from raterwise.inference.settings import Progress
 
 PATIENCE = 2.0
 """Seconds after which somebody who waits is shown how far it is."""
@@ -32,7 +33,7 @@ class ProgressBar:
     ) -> None:
         console = console or Console(stderr=True)
         self._shown = shown and console.is_terminal
-        self._progress = Progress(
+        self._progress = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.percentage:3.0f}%"),
@@ -77,6 +78,6 @@ class ProgressBar:
                 self._progress.start()
 
 
-def reporting(shown: bool | Reporter) -> AbstractContextManager[Reporter]:
+def reporting(shown: bool | Progress) -> AbstractContextManager[Progress]:
     """Return what reports to a function, or to a bar (True), or to nobody (False)."""
     return ProgressBar(shown=shown) if isinstance(shown, bool) else nullcontext(shown)

@@ -28,6 +28,7 @@ from raterwise.cli.writing import (
     check_html,
     check_outputs,
     origin_of,
+    same_file,
     write_json,
     write_like,
 )
@@ -194,7 +195,7 @@ def calibrate(
         )
         if html is not None and new.labels is None:
             raise InvalidInputError("--html: compares before and after; it needs --apply-ratings")
-        overlap = _overlap(known, new, same=_same_file(fit, apply), allowed=allow_overlap)
+        overlap = _overlap(known, new, same=same_file(fit, apply), allowed=allow_overlap)
         _check_alike(known, new)
         report("fitting", 0.1)
         calibrator = _new_calibrator(method, cross_validate, alpha, input)
@@ -241,10 +242,6 @@ def _in_use(known: Cases, found: Calibrated, target: Any) -> Calibrated:
         "is at that of the file"
     )
     return replace(found, probs=probs, shifted=words)
-
-
-def _same_file(first: Path, second: Path) -> bool:
-    return first.exists() and second.exists() and first.samefile(second)
 
 
 def _overlap(known: Cases, new: Cases, *, same: bool, allowed: bool) -> dict[str, Any]:

@@ -132,12 +132,13 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] 
     files = [file for file in outputs if file is not None]
     for i, file in enumerate(files):
         check_can_write(file)
-        if any(_same(file, other) for other in files[:i]):
+        if any(same_file(file, other) for other in files[:i]):
             raise InvalidInputError(f"{file}: must be written once; two options name it")
     refuse_overwriting(files, inputs)
 
 
-def _same(first: Path, second: Path) -> bool:
+def same_file(first: Path, second: Path) -> bool:
+    """Tell whether two paths are of one file, whether it is there or not."""
     return first.resolve() == second.resolve() or (
         first.exists() and second.exists() and first.samefile(second)
     )

@@ -89,15 +89,14 @@ def read_chestxray14(folder: str | PathLike[str]) -> Dataset:
     return Dataset(
         "ChestX-ray14",
         tuple(names),
-        findings={name: _yes_no(seen[:, i]) for i, name in enumerate(FINDINGS)},
+        findings={
+            name: Labels.from_classes(seen[:, i], 2, class_names=ABSENT_PRESENT)
+            for i, name in enumerate(FINDINGS)
+        },
         patients=texts(column(rows, "Patient ID")),
         parts=_split_by_lists(place, names),
         paths=image_paths(place / "images", names, table=file),
     )
-
-
-def _yes_no(present: np.ndarray) -> Labels:
-    return Labels.from_classes(present, 2, class_names=ABSENT_PRESENT)
 
 
 def _split_by_lists(place: Path, names: Sequence[str]) -> np.ndarray | None:

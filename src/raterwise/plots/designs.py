@@ -208,7 +208,8 @@ class PlanDisplay:
         self.ax_ = ax = axes(ax, 2.6)
         self.figure_: Any = ax.figure
         for raters in sorted({d.raters for d in self.plan.designs}):
-            designs = sorted((d for d in self.plan.designs if d.raters == raters), key=_cases)
+            same = (d for d in self.plan.designs if d.raters == raters)
+            designs = sorted(same, key=lambda design: design.cases)
             colour = colour_of(ax, None)
             x, y = [d.cases for d in designs], [d.width for d in designs]
             label = f"{raters} rater{'s' * (raters > 1)}"
@@ -225,10 +226,6 @@ class PlanDisplay:
         tidy(ax, x="Cases", y=f"Expected width of the {self.plan.level:.0%} interval")
         ax.legend(loc="upper right", frameon=False, title=self.plan.metric)
         return self
-
-
-def _cases(design: Any) -> int:
-    return int(design.cases)
 
 
 def _plain_numbers(axis: Any, ticks: Sequence[int]) -> None:

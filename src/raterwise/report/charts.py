@@ -86,15 +86,13 @@ def reliability(
     rows = [row for name, curve in curves.items() for row in _bins(name, curve)]
     names = list(curves)
     colour = colour_of(alt, names) if overlay else alt.value(SERIES[0])
-    ends = [{"x": 0, "y": 0}, {"x": 1, "y": 1}]
-    dashes = alt.Chart(_data(alt, ends)).mark_line(color=FAINT, strokeDash=[5, 4], strokeWidth=1)
-    ideal = dashes.encode(x="x:Q", y="y:Q")
-    base = alt.Chart(_data(alt, rows))
+    ideal = diagonal(alt).encode(x="x:Q", y="y:Q")
+    base = alt.Chart(alt.Data(values=rows))
     what = alt.param(name="what", value=names[0])
     if not overlay:
         base = base.transform_filter("datum.name == what")
     percents = alt.Scale(domain=[0, 1])
-    across = alt.X("predicted:Q", title=x, scale=percents, axis=_percent_axis(alt))
+    across = alt.X("predicted:Q", title=x, scale=percents, axis=percent_axis(alt))
     tips = [
         alt.Tooltip("name:N", title="curve"),
         alt.Tooltip("predicted:Q", format=".1%"),
@@ -102,7 +100,7 @@ def reliability(
         alt.Tooltip("interval:N"),
         alt.Tooltip("cases:Q"),
     ]
-    up = alt.Y("observed:Q", title=y, scale=percents, axis=_percent_axis(alt))
+    up = alt.Y("observed:Q", title=y, scale=percents, axis=percent_axis(alt))
     line = base.mark_line(strokeWidth=1.5, opacity=0.55).encode(x=across, y=up, color=colour)
     whiskers = (
         base.transform_filter("isValid(datum.low)")
@@ -131,7 +129,7 @@ def _smoothed(alt: Any, smooth: Mapping[str, CalibrationCurve], across: Any, y: 
     ]  # fmt: skip
     if not rows:
         return []
-    base = alt.Chart(_data(alt, rows)).transform_filter("datum.name == what")
+    base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.name == what")
     band = base.transform_filter("isValid(datum.low)").mark_area(
         color=FAINT, opacity=0.18, clip=True
     )
@@ -154,7 +152,7 @@ def counts(curves: Mapping[str, ReliabilityCurve], unit: str = "cases") -> Spec:
     # 0, not 0k, below 200k.
     plain = "datum.value == 0 ? '0' : datum.label"
     axis = alt.Axis(tickCount=2, format="~s", labelExpr=plain)
-    base = alt.Chart(_data(alt, rows)).transform_filter("datum.name == what")
+    base = alt.Chart(alt.Data(values=rows)).transform_filter("datum.name == what")
     bars = base.mark_rect(opacity=0.45, color=SERIES[0], stroke="var(--page)").encode(
         x=alt.X("from:Q", scale=alt.Scale(domain=[0, 1]), axis=None),
         x2="to:Q",
@@ -180,9 +178,8 @@ def ccc(curves: Mapping[str, ThresholdCurve], *, marked: bool = False) -> Spec:
             strict=True,
         )
     ]  # fmt: skip
-    ends = [{"x": 0, "y": 0}, {"x": 1, "y": 1}]
     titles = "Wrong predictions accepted", "Right predictions accepted"
-    return _with_operating_point(rows, list(curves), titles, marked, ideal=ends)
+    return _with_operating_point(rows, list(curves), titles, marked, guessing=True)
 
 
 def risk_coverage(curves: Mapping[str, ThresholdCurve], *, marked: bool = False) -> Spec:
@@ -205,17 +202,17 @@ def _with_operating_point(
     names: Sequence[str],
     titles: tuple[str, str],
     marked: bool,
-    ideal: Rows | None = None,
+    guessing: bool = False,
 ) -> Spec:
     alt = altair()
     several = len(names) > 1
     colour = colour_of(alt, names) if several else alt.value(SERIES[0])
     domain = alt.Scale(domain=[0, 1])
-    x = alt.X("x:Q", title=titles[0], scale=domain, axis=_percent_axis(alt))
+    x = alt.X("x:Q", title=titles[0], scale=domain, axis=percent_axis(alt))
     # A fixed domain: a layer that is empty for a moment has no extent of its own.
     highest = max(*(row["y"] for row in rows), *(row["high"] or 0 for row in _settled(rows)), 0)
-    top = 1.0 if ideal else min(1.0, 1.05 * highest) or 1.0
-    y = alt.Y("y:Q", title=titles[1], scale=alt.Scale(domain=[0, top]), axis=_percent_axis(alt))
+    top = 1.0 if guessing else min(1.0, 1.05 * highest) or 1.0
+    y = alt.Y("y:Q", title=titles[1], scale=alt.Scale(domain=[0, top]), axis=percent_axis(alt))
     tips = [alt.Tooltip("name:N", title="model")] if several else []
     tips += [
         alt.Tooltip("from:N", title="accept from"),
@@ -223,7 +220,7 @@ def _with_operating_point(
         alt.Tooltip("y:Q", title=titles[1], format=".1%"),
         alt.Tooltip("interval:N"),
     ]
-    base = alt.Chart(_data(alt, rows))
+    base = alt.Chart(alt.Data(values=rows))
     line = base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, order="i:Q")
     touch = base.mark_circle(size=120, opacity=0).encode(x=x, y=y, tooltip=tips)
     layers = [line, touch]
@@ -232,14 +229,11 @@ def _with_operating_point(
         band = base.transform_filter("isValid(datum.low)").mark_area(fillOpacity=0.18, clip=True)
         edges = {"y": alt.Y("low:Q", title=titles[1]), "y2": "high:Q"}
         layers = [band.encode(x=x, color=colour, **edges), *layers]
-    if ideal:
-        dashes = alt.Chart(_data(alt, ideal)).mark_line(
-            color=FAINT, strokeDash=[5, 4], strokeWidth=1
-        )
-        layers = [dashes.encode(x=x, y=y), *layers]
+    if guessing:
+        layers = [diagonal(alt).encode(x=x, y=y), *layers]
     point = alt.param(name="point", value=-1)
     if marked or not several:
-        first = alt.Chart(_data(alt, [row for row in rows if row["name"] == names[0]]))
+        first = alt.Chart(alt.Data(values=[row for row in rows if row["name"] == names[0]]))
         mark = first.transform_filter("datum.i == point").mark_circle(
             size=140, opacity=1, color=SERIES[2 if several else 1]
         )
@@ -252,7 +246,7 @@ def calibration_dispersion(models: Mapping[str, Results]) -> Spec:
     """Return the calibration-dispersion map of several models (LH Fig 5)."""
     alt = altair()
     rows = [_losses(name, results) for name, results in models.items()]
-    base = alt.Chart(_data(alt, rows))
+    base = alt.Chart(alt.Data(values=rows))
     colour = colour_of(alt, list(models))
     few, free = alt.Axis(tickCount=5), alt.Scale(zero=False, nice=True)
     wide = alt.Axis(tickCount=5, maxExtent=80)  # small losses have long labels
@@ -276,18 +270,21 @@ def calibration_dispersion(models: Mapping[str, Results]) -> Spec:
         x=x, y=y, color=colour, shape=alt.Shape("name:N", sort=None, legend=None), tooltip=tips
     )
     layers = [across, upwards, dots] if _have_intervals(rows) else [dots]
-    lines = alt.Chart(_data(alt, _equal_sums(rows))).mark_line(
+    lines = alt.Chart(alt.Data(values=_equal_sums(rows))).mark_line(
         color=FAINT, strokeWidth=1, opacity=0.6, clip=True
     )
     contours = lines.encode(x="x:Q", y="y:Q", detail="total:N")
     return compiled(alt.layer(contours, *layers).properties(width="container", height=280))
 
 
-def _data(alt: Any, rows: Rows) -> Any:
-    return alt.Data(values=rows)
+def diagonal(alt: Any) -> Any:
+    """Return the dashed line from corner to corner, to be given its axes."""
+    ends = alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
+    return alt.Chart(ends).mark_line(color=FAINT, strokeDash=[5, 4], strokeWidth=1)
 
 
-def _percent_axis(alt: Any) -> Any:
+def percent_axis(alt: Any) -> Any:
+    """Return an axis of percentages."""
     return alt.Axis(format=".0%", tickCount=5)
 
 

@@ -19,6 +19,8 @@ from raterwise.report.charts import (
     Spec,
     altair,
     compiled,
+    diagonal,
+    percent_axis,
 )
 
 MODEL, RATER, ALL = "The model", "One more rater", "Everybody"
@@ -81,7 +83,7 @@ def _net_benefit(alt: Any, base: Any, rows: Rows, colour: Any) -> list[Any]:
     highest = max((end for end in ends if end is not None), default=0.0)
     top = max(1.05 * highest, 0.01)
     x = alt.X("x:Q", title="Threshold: act from this probability", scale=_unit(alt),
-              axis=alt.Axis(format=".0%", tickCount=5))  # fmt: skip
+              axis=percent_axis(alt))  # fmt: skip
     # Below the frame acting harms more than it helps, however much.
     scale = alt.Scale(domain=[-top / 4, top])
     title = "Net benefit"
@@ -116,7 +118,7 @@ def roc(curves: Mapping[str, DecisionCurve]) -> Spec:
             rows.append(_columns(beside, first, name=name, who=RATER, t=[math.nan]))
     base, colour, params = _base(alt, rows, curves)
     titles = "Negatives that test positive", "Positives that test positive"
-    axis = alt.Axis(format=".0%", tickCount=5)
+    axis = percent_axis(alt)
     x = alt.X("x:Q", title=titles[0], scale=_unit(alt), axis=axis)
     y = alt.Y("y:Q", title=titles[1], scale=_unit(alt), axis=axis)
     tips = [
@@ -128,8 +130,6 @@ def roc(curves: Mapping[str, DecisionCurve]) -> Spec:
     ]
     model = base.transform_filter(f"datum.who == '{MODEL}'")
     rater = base.transform_filter(f"datum.who == '{RATER}'")
-    ends = alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
-    dashes = alt.Chart(ends).mark_line(color=FAINT, strokeDash=[5, 4], strokeWidth=1)
     line = model.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, order="i:Q")
     touch = model.mark_circle(size=90, opacity=0).encode(x=x, y=y, tooltip=tips)
     whiskers = rater.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.5)
@@ -140,7 +140,7 @@ def roc(curves: Mapping[str, DecisionCurve]) -> Spec:
     )
     point = alt.param(name="point", value=-1)
     chart = alt.layer(
-        dashes.encode(x=x, y=y), line, touch, known, dot.encode(x=x, y=y, color=colour,
+        diagonal(alt).encode(x=x, y=y), line, touch, known, dot.encode(x=x, y=y, color=colour,
         tooltip=tips), mark.encode(x=x, y=y, tooltip=tips),
     )  # fmt: skip
     return compiled(chart.add_params(point, *params).properties(width="container", height=280))
@@ -167,7 +167,7 @@ def outcomes(curves: Mapping[str, DecisionCurve]) -> Spec:
     bars = alt.Chart(alt.Data(values=rows)).transform_filter("datum.name == what").mark_rect()
     chart = bars.mark_rect(opacity=0.45).encode(
         x=alt.X("from:Q", title="Probability", scale=_unit(alt),
-                axis=alt.Axis(format=".0%", tickCount=5)),
+                axis=percent_axis(alt)),
         x2="to:Q",
         y=alt.Y("share:Q", title="Of these labels", axis=alt.Axis(format=".0%", tickCount=4)),
         y2=alt.datum(0),

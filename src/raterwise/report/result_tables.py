@@ -77,13 +77,10 @@ def differences_html(comparison: Any) -> Html:
     rows: list[Row] = []
     for d in comparison.differences:
         e = first[d.metric]
+        p = "" if d.p_value is None else p_value(d.p_value)
         shown = Estimate(d.metric, d.difference, d.low, d.high, group=d.metric, meaning=e.meaning)
-        rows.append(((e.title, f"{d.first} − {d.second}", _p_value(d.p_value)), shown))
+        rows.append(((e.title, f"{d.first} − {d.second}", p), shown))
     return el("div", table_html(("Metric", "Difference of", "p"), rows))
-
-
-def _p_value(p: float | None) -> str:
-    return "" if p is None else p_value(p)
 
 
 def table_html(heads: Sequence[str], rows: Sequence[Row], caption: str = "") -> Html:

@@ -65,7 +65,7 @@ def _judged(found: Mapping[str, Any], results: Results) -> Verdict:
         gap, doubt = _gap(first), _doubt(found, results)
         text = " ".join((
             f"{_after_headline(first['sentence'])}.",
-            *(f"It {_quoted(_without_counting(d['sentence']))}." for d in others),
+            *(f"It {_quoted(d['sentence'].removesuffix(COUNTING))}." for d in others),
             f"Chance is unlikely to explain this ({p}, corrected for {checks} checks)."
             f"{doubt or _of_raters(found)}",
         ))  # fmt: skip
@@ -114,8 +114,8 @@ def _open(found: Mapping[str, Any], results: Results, p: str, checks: int) -> st
         does = "" if lead["sentence"].startswith("says ") else "is "
         return (
             f"The checks leave the question open. In the clearest of {checks}, it {does}"
-            f"{_quoted(_without_counting(lead['sentence']))}. A calibrated model would look this "
-            f"bad {percent(found['p_value'])} of the time (corrected {p})."
+            f"{_quoted(lead['sentence'].removesuffix(COUNTING))}. A calibrated model would look "
+            f"this bad {percent(found['p_value'])} of the time (corrected {p})."
         )
     text = f"None of {checks} checks for miscalibration stands out (corrected {p})."
     above = _titles(found, results, "above_zero")
@@ -246,10 +246,6 @@ def _most_telling(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[Map
 
 def _gap(found: Mapping[str, Any]) -> float:
     return abs(float(found["predicted"]) - float(found["observed"]))
-
-
-def _without_counting(sentence: str) -> str:
-    return sentence.removesuffix(COUNTING)
 
 
 def _headline(found: Mapping[str, Any]) -> str:

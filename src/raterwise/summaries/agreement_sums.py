@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterwise.array_types import FloatArray
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
-from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
+from raterwise.summaries.contract import Metric, Options, TableSummary, UsualPlan
 from raterwise.summaries.votes import Votes
 
 
@@ -50,10 +50,6 @@ class AgreementPlan(UsualPlan):
         """Yes."""
         return True
 
-    def room(self, num_classes: int, units: int, cases: int) -> int:
-        """Return how many bytes the sums take."""
-        return units * self.empty(num_classes).sums.nbytes
-
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> AgreementSums:
         """Return the sums that `arrays()` wrote down."""
         return AgreementSums(self, arrays["sums"])
@@ -64,7 +60,7 @@ class AgreementPlan(UsualPlan):
 
 
 @dataclass(frozen=True, eq=False)
-class AgreementSums(UsualSummary):
+class AgreementSums(TableSummary):
     """Agreement sums per unit; `a + b` is the sums of all their cases."""
 
     plan: AgreementPlan
@@ -86,22 +82,9 @@ class AgreementSums(UsualSummary):
         return AgreementTable(self.sums.sum(axis=0))
 
     @property
-    def units(self) -> FloatArray:
-        """(units, …): what each resampling unit adds."""
-        return self.sums
-
-    @property
     def number_of_units(self) -> int:
         """How many resampling units there are."""
         return len(self.sums)
-
-    def with_units(self, units: FloatArray) -> AgreementSums:
-        """Return the sums of these units instead."""
-        return AgreementSums(self.plan, units)
-
-    def arrays(self) -> dict[str, FloatArray]:
-        """Return what a file keeps."""
-        return {"sums": self.sums}
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of these sums, which is exact."""

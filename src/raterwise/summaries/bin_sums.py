@@ -17,7 +17,7 @@ from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
 from raterwise.summaries.bin_table import BinTable, SmoothTable
-from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
+from raterwise.summaries.contract import Metric, Options, TableSummary, UsualPlan
 from raterwise.summaries.entries import Entries
 from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import SortedScores
@@ -65,10 +65,6 @@ class BinPlan(UsualPlan):
         from raterwise.kernels._numba import FIELDS
 
         return BinSums(self, np.zeros((units, channels, len(self.edges) - 1, FIELDS)))
-
-    def room(self, num_classes: int, units: int, cases: int) -> int:
-        """Return how many bytes the table takes."""
-        return units * int(self.empty(num_classes).sums.nbytes)
 
     def prepared(self, rows: Rows) -> ScoredCases:
         """Return the scored cases that have enough raters."""
@@ -146,7 +142,7 @@ class BinPlan(UsualPlan):
 
 
 @dataclass(frozen=True, eq=False)
-class BinSums(UsualSummary):
+class BinSums(TableSummary):
     """Sums of scored cases per unit × channel × bin; `a + b` is the table of all their cases."""
 
     plan: BinPlan
@@ -215,19 +211,6 @@ class BinSums(UsualSummary):
             return np.asarray(self.sums[..., field].sum(axis=(1, 2)))
         values = self.entries.values[:, field]
         return np.bincount(self.entries.unit, values, self.number_of_units).astype(np.float64)
-
-    @property
-    def units(self) -> FloatArray:
-        """(units, …): what each resampling unit adds."""
-        return self.sums
-
-    def with_units(self, units: FloatArray) -> BinSums:
-        """Return the table of these units instead."""
-        return BinSums(self.plan, units)
-
-    def arrays(self) -> dict[str, FloatArray]:
-        """Return what a file keeps."""
-        return {"sums": self.sums}
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of this table, which is exact."""

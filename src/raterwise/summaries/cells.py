@@ -20,9 +20,9 @@ from raterwise.binning import edges_for
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
-from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
+from raterwise.summaries.contract import Metric, Options, ScorePlan, UsualSummary
 from raterwise.summaries.sorted_scores import SortedPlan, SortedScores
-from raterwise.summaries.votes import Votes, asked_of_two
+from raterwise.summaries.votes import Votes
 
 EQUAL_CELLS = 5040
 FINEST = 25  # the tails are fine down to 2^-25, half the gap between 1 and the next float32
@@ -118,24 +118,12 @@ def _tables(rounding: float) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
 
 
 @dataclass(frozen=True)
-class CellPlan(UsualPlan):
+class CellPlan(ScorePlan):
     """Which question's scores to sum over fine cells."""
 
     kind: ClassVar[str] = "cells"
 
     question: Question | Event
-
-    def takes_votes(self) -> bool:
-        """Tell whether `absorb_votes` can answer this question: where a case has one score."""
-        return asked_of_two(self.question) in ("top_label", "positive")
-
-    def room(self, num_classes: int, units: int, cases: int) -> int:
-        """Return how many bytes the cells take."""
-        return sum(a.nbytes for a in self.empty(num_classes).arrays().values()) * units
-
-    def prepared(self, rows: Rows) -> ScoredCases:
-        """Return the scored cases."""
-        return self.question.score(rows)
 
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> CellSums:
         """Return the sums that `arrays()` wrote down."""

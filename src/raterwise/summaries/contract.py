@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.predictions import Predictions, Rows
-from raterwise.summaries.votes import Votes
+from raterwise.summaries.votes import Votes, asked_of_two
 
 Options = Mapping[str, Any]
 
@@ -143,6 +143,29 @@ class UsualPlan:
         """No."""
         return False
 
+    def empty(self, num_classes: int, units: int = 1) -> Any:
+        """Return the summary of no cases."""
+        raise NotImplementedError
+
+    def room(self, num_classes: int, units: int, cases: int) -> int:
+        """Return how many bytes tables of so many units take, however many the cases."""
+        tables = self.empty(num_classes).arrays().values()
+        return units * sum(int(table.nbytes) for table in tables)
+
+
+class ScorePlan(UsualPlan):
+    """What plans share whose summary is made of scored cases."""
+
+    question: Any
+
+    def prepared(self, rows: Rows) -> Any:
+        """Return the cases with their scores."""
+        return self.question.score(rows)
+
+    def takes_votes(self) -> bool:
+        """Tell whether `absorb_votes` can answer this question: where a case has one score."""
+        return asked_of_two(self.question) in ("top_label", "positive")
+
 
 class UsualSummary:
     """What most summaries do."""
@@ -161,3 +184,23 @@ class UsualSummary:
 
     def forget(self) -> None:
         """Do nothing: nothing is kept that was made of the summary."""
+
+
+class TableSummary(UsualSummary):
+    """What summaries do that are one table, (units, …): what each resampling unit adds."""
+
+    plan: Any
+    sums: NDArray[np.float64]
+
+    @property
+    def units(self) -> NDArray[np.float64]:
+        """(units, …): what each resampling unit adds."""
+        return self.sums
+
+    def with_units(self, units: NDArray[np.float64]) -> Any:
+        """Return the table of these units instead."""
+        return type(self)(self.plan, units)  # type: ignore[call-arg]
+
+    def arrays(self) -> dict[str, NDArray[np.float64]]:
+        """Return what a file keeps."""
+        return {"sums": self.sums}

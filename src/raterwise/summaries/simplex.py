@@ -137,10 +137,6 @@ class SimplexSums(UsualSummary):
             for name in ("unit", "cell", "values", "pending"):
                 object.__setattr__(self, name, getattr(joined, name))
 
-    def absorb_votes(self, votes: Any) -> SimplexSums:
-        """Refuse: see `SimplexPlan.takes_votes`."""
-        raise NotImplementedError("cells of whole probability vectors take no votes")
-
     def tabled(self, like: BinSums | None = None, most: int | None = None) -> BinSums:
         """Return the table of the cells that hold a case, with the sums of every unit.
 

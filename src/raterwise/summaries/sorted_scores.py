@@ -14,8 +14,8 @@ from raterwise.array_types import FloatArray, IntArray
 from raterwise.errors import InvalidTypeError, MergeError, UndefinedMetricError
 from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
-from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
-from raterwise.summaries.votes import Votes, asked_of_two
+from raterwise.summaries.contract import Metric, Options, ScorePlan, UsualSummary
+from raterwise.summaries.votes import Votes
 
 if TYPE_CHECKING:
     from raterwise.summaries.cells import CellPlan
@@ -68,7 +68,7 @@ class ScoreMasses:
 
 
 @dataclass(frozen=True)
-class SortedPlan(UsualPlan):
+class SortedPlan(ScorePlan):
     """Which question's scores to sort."""
 
     kind: ClassVar[str] = "scores"
@@ -83,10 +83,6 @@ class SortedPlan(UsualPlan):
         """Return how many bytes the scores take."""
         return 12 * cases * self.question.channels(num_classes)
 
-    def prepared(self, rows: Rows) -> ScoredCases:
-        """Return the scored cases."""
-        return self.question.score(rows)
-
     def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> SortedScores:
         """Refuse: files hold no case."""
         raise InvalidTypeError(f"plan: a summary of {self} keeps cases and cannot be saved")
@@ -96,10 +92,6 @@ class SortedPlan(UsualPlan):
         from raterwise.summaries.cells import CellPlan
 
         return CellPlan(self.question)
-
-    def takes_votes(self) -> bool:
-        """Tell whether `absorb_votes` can answer this question: where a case has one score."""
-        return asked_of_two(self.question) in ("top_label", "positive")
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,13 +185,11 @@ class SortedScores(UsualSummary):
 
     def cases(self, c: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return score, mass and hits of every case that counts, one channel, ties apart."""
-        mass = _weights(self.pieces)
-        own_channel = np.concatenate([piece.channel for piece in self.pieces])
-        column = 0 if len(own_channel) else c
-        counts = mass > 0 if not len(own_channel) else (mass > 0) & (own_channel == c)
-        score = np.concatenate([piece.z[:, column] for piece in self.pieces], dtype=np.float64)
-        hits = np.concatenate([piece.mu[:, column] for piece in self.pieces])
-        hits *= mass
+        score, mass, hits, rows = self._columns(c)
+        counts, score = (
+            mass > 0 if rows is None else (mass > 0) & rows,
+            score.astype(np.float64, copy=False),
+        )
         if counts.all():
             return score, mass, hits
         return score[counts], mass[counts], hits[counts]
@@ -236,23 +226,25 @@ class SortedScores(UsualSummary):
 
         The order is kept, since sorting is most of the work.
         """
-        own_channel = np.concatenate([piece.channel for piece in self.pieces])
-        column = 0 if len(own_channel) else c
-        score = np.concatenate([piece.z[:, column] for piece in self.pieces])
-        mass = _weights(self.pieces)
-        hits = np.concatenate([piece.mu[:, column] for piece in self.pieces])
-        hits *= mass
-        unit = None
-        if not self._without_units:
-            unit = np.concatenate([piece.units for piece in self.pieces])
-        if len(own_channel):
-            rows = own_channel == c
+        score, mass, hits, rows = self._columns(c)
+        unit = None if self._without_units else _join(self.pieces, "units")
+        if rows is not None:
             score, mass, hits = score[rows], mass[rows], hits[rows]
             unit = None if unit is None else unit[rows]
         if c not in self._orders:
             order = _order(score, unit)
             self._orders[c] = order.astype(np.uint32) if len(order) < 1 << 32 else order
         return self._orders[c], score, mass, hits, unit
+
+    def _columns(self, c: int) -> tuple[Any, ...]:
+        """Return scores, masses and hits, and which are of the channel where each case has one."""
+        own = _join(self.pieces, "channel")
+        column = 0 if len(own) else c
+        score = np.concatenate([piece.z[:, column] for piece in self.pieces])
+        mass = _weights(self.pieces)
+        hits = np.concatenate([piece.mu[:, column] for piece in self.pieces])
+        hits *= mass
+        return score, mass, hits, own == c if len(own) else None
 
 
 def _weights(pieces: tuple[ScoredCases, ...]) -> FloatArray:

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, RandomSampler, WeightedRandomSampler
 
 from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.progress_bar import Reporter
+from raterwise.inference.settings import Progress
 
 Inputs = Tensor | Iterable[Any]
 """A tensor (N, …), or a DataLoader or other iterable of batches."""
@@ -87,7 +87,7 @@ def batches(inputs: Inputs, batch_size: int) -> Iterator[Tensor]:
 
 
 def reported_batches(
-    inputs: Inputs, batch_size: int, report: Reporter, label: str
+    inputs: Inputs, batch_size: int, report: Progress, label: str
 ) -> Iterator[Tensor]:
     """Yield the batches, and say of each that is dealt with what part is done; none is an error."""
     total, seen = total_cases(inputs), 0

@@ -25,7 +25,8 @@ from torch.nn import functional
 from torch.utils.data import DataLoader
 
 from raterwise.errors import InvalidInputError
-from raterwise.progress_bar import Reporter, reporting
+from raterwise.inference.settings import Progress
+from raterwise.progress_bar import reporting
 from raterwise.rules import choose, positive, positive_integer
 from raterwise.torch._inference import (
     Inputs,
@@ -192,7 +193,7 @@ class UncertaintyDistillation:
         patience: int | None = None,
         checkpoint: str | PathLike[str] | None = None,
         resume: bool = True,
-        progress: bool | Reporter = True,
+        progress: bool | Progress = True,
     ) -> Self:
         """Train the confidence network.
 
@@ -265,7 +266,7 @@ class UncertaintyDistillation:
         epochs: int,
         batch_size: int,
         augment: Augment | None,
-        report: Reporter,
+        report: Progress,
         number: int,
     ) -> tuple[float, float | None]:
         """Learn from every case once; return the loss, and that of the validation data."""
@@ -286,7 +287,7 @@ class UncertaintyDistillation:
         optimizer: torch.optim.Optimizer | None,
         number: int,
         epochs: int,
-        report: Reporter | None,
+        report: Progress | None,
         augment: Augment | None = None,
     ) -> float:
         """Go through the data once, learning where there is an optimiser; return the mean loss."""
@@ -330,7 +331,7 @@ class UncertaintyDistillation:
         *,
         probabilities: Any = None,
         batch_size: int = 256,
-        progress: bool | Reporter = True,
+        progress: bool | Progress = True,
     ) -> NDArray[np.float64]:
         """Return the confidence s of each case, (N,), or of each finding, (N, L).
 
@@ -370,7 +371,7 @@ class UncertaintyDistillation:
         return found
 
     def predict_proba(
-        self, inputs: Inputs, *, batch_size: int = 256, progress: bool | Reporter = True
+        self, inputs: Inputs, *, batch_size: int = 256, progress: bool | Progress = True
     ) -> NDArray[np.float64]:
         """Return the ensemble's probabilities P̄: what the confidence is about.
 
@@ -406,7 +407,7 @@ class UncertaintyDistillation:
         self,
         inputs: Inputs,
         batch_size: int,
-        progress: bool | Reporter,
+        progress: bool | Progress,
         predict: Callable[[Tensor], Tensor],
     ) -> NDArray[np.float64]:
         check_order(inputs)

@@ -24,8 +24,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from raterwise.arrays import positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.inference.settings import within
-from raterwise.progress_bar import Reporter, reporting
+from raterwise.inference.settings import Progress, within
+from raterwise.progress_bar import reporting
 from raterwise.torch._checkpoints import load_file
 from raterwise.torch._inference import (
     Inputs,
@@ -57,7 +57,7 @@ def mc_dropout(
     layer: Layer = None,
     dropout_types: tuple[type[nn.Module], ...] = (),
     batch_size: int = 256,
-    progress: bool | Reporter = True,
+    progress: bool | Progress = True,
 ) -> Any:
     """Return Monte-Carlo dropout: `samples` passes with dropout on (Gal & Ghahramani 2016).
 
@@ -158,7 +158,7 @@ def test_time_augmentation(
     outputs: Outputs = "probs",
     layer: Layer = None,
     batch_size: int = 256,
-    progress: bool | Reporter = True,
+    progress: bool | Progress = True,
 ) -> Any:
     """Return test-time augmentation: predictions of randomly transformed images.
 
@@ -271,7 +271,7 @@ def deep_ensemble(
     state_key: str | None = None,
     device: torch.device | str | None = None,
     batch_size: int = 256,
-    progress: bool | Reporter = True,
+    progress: bool | Progress = True,
 ) -> Any:
     """Return the predictions of several networks (Lakshminarayanan et al. 2017).
 
@@ -381,7 +381,7 @@ def _collect(
     kept: Kept,
     batch_size: int,
     label: str,
-    progress: bool | Reporter,
+    progress: bool | Progress,
 ) -> Any:
     """Draw every member of a batch before the next batch is read: inputs are read once."""
     rows: list[list[tuple[Tensor, ...]]] = [[] for _ in range(samples)]

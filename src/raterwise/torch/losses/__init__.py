@@ -10,8 +10,7 @@ float32 at least, also under autocast, and work under `torch.compile`. The first
     both together                Regularized(loss, term, beta)
 """
 
-from raterwise.torch.losses.batch import DCA, MDCA, dca_term, mdca_term
-from raterwise.torch.losses.combined import Regularized
+from raterwise.torch.losses.batch import DCA, MDCA, Regularized, dca_term, mdca_term
 from raterwise.torch.losses.focal import FLSD, FLSD_53, FocalLoss, flsd_loss, focal_loss
 from raterwise.torch.losses.kernel import KDECalibration, kde_calibration_error, kde_term
 from raterwise.torch.losses.pairs import MMCE, RCR, mmce_term, rcr_term
