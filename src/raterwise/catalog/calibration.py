@@ -196,7 +196,7 @@ ROWS = (
         error=True, bounds=(0.0, 2.0), most_of_score=1.0,  # all of them sure and wrong
         in_all=False, tags=frozenset({"of_cases", "other_scale"}),
         undefined="it needs two cases, to compare one with the other", test="signs",
-        cannot_tell="How large a gap is, in units of probability: its scale hangs on the kernel.",
+        cannot_tell="How large a gap is, in units of probability: its scale depends on the kernel.",
     ),
     Metric(
         "spiegelhalter_z", "Spiegelhalter's z", "Calibration",

@@ -61,7 +61,7 @@ ROWS = (
         undefined="every prediction is right, or every one is wrong",
         shape="resampled", bounds=common.UNIT, in_all=False, ranks=True,
         meaning_of_event="Share of the raters' no accepted where 95% of their yes are.",
-        cannot_tell="Anything of other thresholds; it hangs on the 5% least confident of the "
+        cannot_tell="Anything of other thresholds; it depends on the 5% least confident of the "
         "right cases.",
     ),
     Metric(
