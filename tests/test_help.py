@@ -35,6 +35,15 @@ def test_help_shows_what_a_person_types(command: str) -> None:
     assert said.count("╭─") >= {"demo": 1, "report": 2}.get(command, 3)
 
 
+@pytest.mark.parametrize(
+    ("command", "word"), [("calibrate", "FOLDER"), ("demo", "FOLDER"), ("evaluate", "FILE")]
+)
+def test_help_says_where_a_folder_is_wanted(command: str, word: str) -> None:
+    """What --out takes: a folder for several files, a file for one."""
+    said = run(f"{command} --help")[1].partition("Examples")[0]
+    assert re.search(rf"--out +{word}\b", said), said
+
+
 def test_agreement_speaks_of_no_predictions() -> None:
     """It reads ratings alone: every column that it takes stands in their panel."""
     said = run("agreement --help")[1]

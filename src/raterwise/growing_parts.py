@@ -9,8 +9,8 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raterwise.array_types import FloatArray, IntArray
 from raterwise.arrays import positive_integer
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
@@ -21,8 +21,6 @@ from raterwise.recipes.common import Options
 from raterwise.request import Given, Request, options_of
 from raterwise.summaries.outside import takes_outside
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 AnyMetric = str | Callable[..., float]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from raterwise.array_types import FloatArray
 from raterwise.arrays import positive_integer
 from raterwise.catalog import Metric
 from raterwise.choices import Per, Questions
@@ -30,7 +31,6 @@ from raterwise.study_plan import Design, StudyPlan
 
 __all__ = ["Design", "StudyPlan", "plan"]
 
-FloatArray = NDArray[np.float64]
 
 MOST_PARTS = 100
 """How many parts of a pilot are left out in turn."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from raterwise.array_types import FloatArray, IntArray
 from raterwise.arrays import positive_integer
 from raterwise.beliefs import Belief
 from raterwise.choices import Per, Questions
@@ -30,9 +31,6 @@ from raterwise.recipes.common import Options
 from raterwise.request import Given
 
 __all__ = ["SubsampleCurve", "TotalVariation", "subsample_curve", "total_variation"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 class TotalVariation(NamedTuple):

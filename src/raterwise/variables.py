@@ -13,6 +13,7 @@ import numpy as np
 from raterwise.array_types import IntArray
 from raterwise.errors import InvalidInputError
 from raterwise.frames import as_list, columns_of, is_frame
+from raterwise.rules import is_missing
 
 MISSING = "(missing)"
 """The level of the cases of which the variable is not known."""
@@ -104,10 +105,7 @@ def check_levels(name: str, levels: Sequence[str]) -> None:
 
 def _text(value: Hashable) -> str:
     """Return a level's name: 2.0 is 2, and None, NaN, NA and empty text are missing."""
-    try:
-        if value is None or value != value:
-            return MISSING
-    except TypeError:  # pandas' NA is neither equal to itself nor not
+    if is_missing(value):
         return MISSING
     if isinstance(value, float) and value.is_integer():
         return str(int(value))

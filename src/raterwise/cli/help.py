@@ -88,7 +88,7 @@ def _word(param: Any, ctx: Any) -> str:
     shown = re.sub(r"^list\[(.*)\]$", r"\1", shown)
     if name in BY_NAME and "|" not in shown:
         return BY_NAME[name]
-    folder = name == "out" and "folder" in (getattr(param, "help", "") or "")
+    folder = name == "out" and "folder" in (getattr(param, "help", "") or "").lower()
     return "FOLDER" if folder else BY_TYPE.get(shown.lower(), shown)
 
 

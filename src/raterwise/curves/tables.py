@@ -66,7 +66,12 @@ class Table:
         for name in cls.parts.keys() & content.keys():
             inner = content[name]
             columns[name] = None if inner is None else cls.parts[name].from_dict(inner)
-        return cls(**columns)
+        return cls(**cls._restored(columns))
+
+    @staticmethod
+    def _restored(columns: dict[str, Any]) -> dict[str, Any]:
+        """Return the columns with what JSON could not hold."""
+        return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,32 +187,10 @@ class ThresholdCurve(Table, CCCCurve):
         with np.errstate(invalid="ignore"):
             return np.asarray(self.incorrect_accepts / np.where(accepted > 0, accepted, np.nan))
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        """Return the curve that `to_dict` wrote down.
-
-        Parameters
-        ----------
-        content : mapping
-            What `to_dict` returned.
-
-        Returns
-        -------
-        ThresholdCurve
-            The same curve.
-
-        Examples
-        --------
-        >>> import raterwise as rw
-        >>> curve = rw.curves.threshold_curve([[0.9, 0.1], [0.4, 0.6]], [0, 0], resamples=0)
-        >>> ThresholdCurve.from_dict(curve.to_dict()).area
-        1.0
-        """
-        columns = {key: as_numbers(value) for key, value in content.items()}
-        columns["thresholds"] = np.where(
-            np.isnan(columns["thresholds"]), np.inf, columns["thresholds"]
-        )
-        return cls(**columns)
+    @staticmethod
+    def _restored(columns: dict[str, Any]) -> dict[str, Any]:
+        known = columns["thresholds"]
+        return {**columns, "thresholds": np.where(np.isnan(known), np.inf, known)}
 
     def thinned(self, most: int = MOST_THRESHOLDS) -> ThresholdCurve:
         """Return fewer of the points, evenly spread over the coverage, ends included.

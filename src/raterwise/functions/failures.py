@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from numpy.typing import ArrayLike
 
 from raterwise.arrays import choose
-from raterwise.catalog import find
 from raterwise.choices import OneScore, OnUnrated, Per
-from raterwise.errors import UndefinedMetricError
-from raterwise.functions.measure import measure
-from raterwise.functions.ranking import masses_of
+from raterwise.functions.ranking import measure_ranks
 from raterwise.labels import Labels
-from raterwise.metrics import ranking
 
 
 def excess_aurc(
@@ -73,9 +67,9 @@ def excess_aurc(
     >>> round(excess_aurc(probs, [0, 1, 1, 0]), 4)  # (1/3 + 1/4 - 1/4) / 4
     0.0833
     """
-    return _ranked(
-        "excess_aurc", ranking.excess_aurc, probs, labels, confidence, outside,
-        per, weights, question, on_unrated,
+    return measure_ranks(
+        "excess_aurc", probs, labels, weights, on_unrated,
+        confidence=confidence, outside=outside, question=question, per=per,
     )  # fmt: skip
 
 
@@ -144,9 +138,9 @@ def failure_average_precision(
     0.5
     """
     choose("of", of, ("errors", "successes"))
-    return _ranked(
-        "failure_average_precision", ranking.failure_average_precision, probs, labels,
-        confidence, outside, per, weights, question, on_unrated, of=of,
+    return measure_ranks(
+        "failure_average_precision", probs, labels, weights, on_unrated,
+        confidence=confidence, outside=outside, question=question, per=per, of=of,
     )  # fmt: skip
 
 
@@ -212,33 +206,7 @@ def fpr_at_95_tpr(
     >>> fpr_at_95_tpr(probs, [0, 1, 1, 0])  # the last right case is less sure than the wrong one
     1.0
     """
-    return _ranked(
-        "fpr_at_95_tpr", ranking.fpr_at_tpr, probs, labels, confidence, outside,
-        per, weights, question, on_unrated,
+    return measure_ranks(
+        "fpr_at_95_tpr", probs, labels, weights, on_unrated,
+        confidence=confidence, outside=outside, question=question, per=per,
     )  # fmt: skip
-
-
-def _ranked(
-    name: str,
-    formula: Callable[..., Any],
-    probs: Any,
-    labels: Any,
-    confidence: Any,
-    outside: Any,
-    per: str,
-    weights: Any,
-    question: str,
-    on_unrated: OnUnrated,
-    **options: Any,
-) -> float:
-    """Return a metric of ranks: as in the catalog, or of other confidences and outside cases."""
-    if confidence is None and outside is None:
-        choose("question", question, ("top_label", "positive"))
-        return measure(
-            name, probs, labels, weights, on_unrated, question=question, per=per, **options
-        )
-    scores = masses_of(probs, labels, confidence, outside, per, weights, question, on_unrated)
-    value = float(formula(scores.mass, scores.hits, **options))
-    if math.isnan(value):
-        raise UndefinedMetricError(f"{name}: undefined, {find(name).undefined}")
-    return value

@@ -21,7 +21,7 @@ from raterwise.metric import Given
 from raterwise.metrics.ranking import CCCCurve
 from raterwise.predictions import Predictions
 from raterwise.questions import Question
-from raterwise.summaries import ScoreMasses, SortedPlan, SortedScores, summarise
+from raterwise.summaries import SortedPlan, SortedScores, summarise
 from raterwise.summaries.outside import with_outside_cases
 
 
@@ -89,8 +89,11 @@ def ccc_curve(
     >>> curve.area
     1.0
     """
-    scores = masses_of(probs, labels, confidence, outside, per, weights, question, on_unrated)
-    return curve_of("ccc_curve", scores)
+    summary = _summary(
+        probs, labels, weights, on_unrated,
+        confidence=confidence, outside=outside, question=question, per=per,
+    )  # fmt: skip
+    return curve_of("ccc_curve", summary.pooled())
 
 
 def auccc(
@@ -156,7 +159,10 @@ def auccc(
     >>> auccc(probs, [0, 1, 1, 0], outside=[0.5, 0.5])  # 5 right pairs and 2 halves of 9
     0.7777777777777778
     """
-    return _measure("auccc", probs, labels, confidence, outside, per, weights, question, on_unrated)
+    return measure_ranks(
+        "auccc", probs, labels, weights, on_unrated,
+        confidence=confidence, outside=outside, question=question, per=per,
+    )  # fmt: skip
 
 
 def aurc(
@@ -214,7 +220,10 @@ def aurc(
     >>> round(aurc(probs, [0, 1, 1, 0]), 4)  # (0 + 0 + 1/3 + 1/4) / 4
     0.1458
     """
-    return _measure("aurc", probs, labels, confidence, outside, per, weights, question, on_unrated)
+    return measure_ranks(
+        "aurc", probs, labels, weights, on_unrated,
+        confidence=confidence, outside=outside, question=question, per=per,
+    )  # fmt: skip
 
 
 def augrc(
@@ -271,62 +280,44 @@ def augrc(
     >>> augrc([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.5, 0.5]], [0, 1, 1, 0])
     0.09375
     """
-    return _measure("augrc", probs, labels, confidence, outside, per, weights, question, on_unrated)
+    return measure_ranks(
+        "augrc", probs, labels, weights, on_unrated,
+        confidence=confidence, outside=outside, question=question, per=per,
+    )  # fmt: skip
 
 
-def _measure(
+def measure_ranks(
     name: str,
     probs: Any,
     labels: Any,
+    weights: Any,
+    on_unrated: OnUnrated,
+    *,
     confidence: Any,
     outside: Any,
-    per: str,
-    weights: Any,
-    question: str,
-    on_unrated: OnUnrated,
+    **options: Any,
 ) -> float:
-    choose("question", question, ("top_label", "positive"))
+    """Return a metric of ranks: of the predictions, or of other confidences and outside cases."""
+    choose("question", options["question"], ("top_label", "positive"))
     if confidence is None and outside is None:
-        return measure(name, probs, labels, weights, on_unrated, question=question, per=per)
-    summary = _summary(probs, labels, confidence, outside, per, weights, question, on_unrated)
+        return measure(name, probs, labels, weights, on_unrated, **options)
+    ranked = {"confidence": confidence, "outside": outside}
+    asked = {key: options.pop(key) for key in ("question", "per")}
     row = find(name)
-    return value_of(row, row.with_defaults({}), summary)
-
-
-def masses_of(
-    probs: Any,
-    labels: Any,
-    confidence: Any,
-    outside: Any,
-    per: str,
-    weights: Any,
-    question: str,
-    on_unrated: OnUnrated,
-) -> ScoreMasses:
-    """Return the sorted scores of the cases, in distribution and out of it, with their masses."""
-    summary = _summary(probs, labels, confidence, outside, per, weights, question, on_unrated)
-    return summary.pooled()
+    summary = _summary(probs, labels, weights, on_unrated, **ranked, **asked)
+    return value_of(row, row.with_defaults(options), summary)
 
 
 def _summary(
-    probs: Any,
-    labels: Any,
-    confidence: Any,
-    outside: Any,
-    per: str,
-    weights: Any,
-    question: str,
-    on_unrated: OnUnrated,
-) -> SortedScores:
+    probs: Any, labels: Any, weights: Any, on_unrated: OnUnrated, question: str, per: str,
+    **ranked: Any,
+) -> SortedScores:  # fmt: skip
     """Return the sorted scores of the cases, in distribution and out of it."""
     choose("question", question, ("top_label", "positive"))
-    for name, given in (("confidence", confidence), ("outside", outside)):
+    for name, given in ranked.items():
         if given is not None and question != "top_label":
             raise InvalidInputError(f'{name}: goes with question="top_label"; got {question!r}')
-    predictions = Predictions.of(
-        probs, labels, weights=weights, on_unrated=on_unrated, confidence=confidence,
-        outside=outside,
-    )  # fmt: skip
+    predictions = Predictions.of(probs, labels, weights=weights, on_unrated=on_unrated, **ranked)
     asked = Given.of(predictions).ranking if question == "top_label" else question
     plan = SortedPlan(Question(asked, per))
     found = with_outside_cases(summarise(predictions, [plan]), predictions.outside)

@@ -5,19 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.curves.clinical import precision_recall_curve, roc_curve
 from raterwise.curves.clinical_tables import PrecisionRecallCurve, RocCurve
 from raterwise.labels import Labels
 from raterwise.palette import IDEAL
-from raterwise.plots.style import axes, colour_of, identity, in_style, plain, tidy
+from raterwise.plots.style import axes, colour_of, curve_with_band, identity, in_style, plain, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-BAND: dict[str, Any] = {"alpha": 0.18, "lw": 0, "zorder": 2}
 
 
 class _Ranked(ABC):
@@ -107,11 +104,8 @@ class _Ranked(ABC):
         colour = colour_of(ax, colour)
         x, y, low, high, area = self._drawn()
         label = area if name is None else f"{plain(name)} ({area})"
-        self.line_ = ax.plot(x, y, **{"color": colour, "label": label, "zorder": 3, **line})[0]
-        self.line_.set_gid("series")
-        self.band_ = None
-        if not np.isnan(low).all():
-            self.band_ = ax.fill_between(x, low, high, color=colour, **BAND)
+        shown = {"label": label, **line}
+        self.line_, self.band_ = curve_with_band(ax, x, y, low, high, colour, shown)
         self._frame(ax)
         ax.legend(loc=self._legend, frameon=False)
         return self

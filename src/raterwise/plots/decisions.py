@@ -12,8 +12,7 @@ from raterwise.curves.clinical import decision_curve
 from raterwise.curves.clinical_tables import DecisionCurve
 from raterwise.labels import Labels
 from raterwise.palette import IDEAL, SERIES
-from raterwise.plots.clinical import BAND
-from raterwise.plots.style import axes, curve_in, in_style, plain, tidy
+from raterwise.plots.style import BAND, axes, curve_in, in_style, plain, tidy
 from raterwise.results import Results
 
 if TYPE_CHECKING:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
+
+import numpy as np
 
 from raterwise.errors import InvalidInputError, missing_extra
 from raterwise.palette import SERIES
@@ -37,6 +39,7 @@ STYLE: dict[str, Any] = {
 }
 """Text stays text in PDF and SVG, so that a journal can set it in its own fonts."""
 
+BAND: dict[str, Any] = {"alpha": 0.18, "lw": 0, "zorder": 2}
 COLUMN = 3.4
 """Inches: the width of one column of most journals."""
 
@@ -126,6 +129,17 @@ def colour_of(ax: Any, colour: str | None) -> str:
         return colour
     used = sum(line.get_gid() == "series" for line in ax.lines)
     return SERIES[used % len(SERIES)]
+
+
+def curve_with_band(
+    ax: Any, x: Any, y: Any, low: Any, high: Any, colour: str, line: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """Draw a curve, and its band where there is one; both."""
+    drawn = ax.plot(x, y, **{"color": colour, "zorder": 3, **line})[0]
+    drawn.set_gid("series")
+    if low is None or high is None or np.isnan(low).all():
+        return drawn, None
+    return drawn, ax.fill_between(x, low, high, color=colour, **BAND)
 
 
 def curve_in(curves: Any, name: str, metric: str) -> Any:

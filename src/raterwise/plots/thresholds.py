@@ -12,7 +12,16 @@ from raterwise.curves import ThresholdCurve, threshold_curve
 from raterwise.errors import UndefinedMetricError
 from raterwise.labels import Labels
 from raterwise.palette import IDEAL
-from raterwise.plots.style import axes, colour_of, curve_in, identity, in_style, plain, tidy
+from raterwise.plots.style import (
+    axes,
+    colour_of,
+    curve_in,
+    curve_with_band,
+    identity,
+    in_style,
+    plain,
+    tidy,
+)
 from raterwise.results import Results
 
 if TYPE_CHECKING:
@@ -166,13 +175,8 @@ class _ThresholdDisplay(ABC):
         colour = colour_of(ax, colour)
         x, y = self._points()
         label = self._label(name)
-        self.line_ = ax.plot(x, y, **{"color": colour, "label": label, "zorder": 3, **line})[0]
-        self.line_.set_gid("series")
-        low, high = self._band()
-        self.band_ = None
-        if low is not None and high is not None:
-            band: dict[str, Any] = {"color": colour, "alpha": 0.18, "lw": 0, "zorder": 2}
-            self.band_ = ax.fill_between(x, low, high, **band)
+        shown = {"label": label, **line}
+        self.line_, self.band_ = curve_with_band(ax, x, y, *self._band(), colour, shown)
         if threshold is not None:
             # The last threshold that is not below the one asked for accepts the same cases.
             i = int(np.searchsorted(-self.curve.thresholds, -threshold, side="right")) - 1

@@ -186,10 +186,8 @@ class SortedScores(UsualSummary):
     def cases(self, c: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return score, mass and hits of every case that counts, one channel, ties apart."""
         score, mass, hits, rows = self._columns(c)
-        counts, score = (
-            mass > 0 if rows is None else (mass > 0) & rows,
-            score.astype(np.float64, copy=False),
-        )
+        score = score.astype(np.float64, copy=False)
+        counts = mass > 0 if rows is None else (mass > 0) & rows
         if counts.all():
             return score, mass, hits
         return score[counts], mass[counts], hits[counts]
