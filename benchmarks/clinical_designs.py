@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -138,7 +139,13 @@ def bands(probs: Array, labels: Any, patient: Array, seed: int) -> dict[str, lis
 
 
 def simulate(
-    cases: int, prevalence: float, images: int, raters: int, sets: int, seed: int
+    cases: int,
+    prevalence: float,
+    images: int,
+    raters: int,
+    sets: int,
+    seed: int,
+    metrics: Sequence[str] = METRICS,
 ) -> dict[str, Any]:
     """Return how often each interval held the truth, lay above or below it, and its mean width."""
     truth, start = truth_of(prevalence), time.perf_counter()
@@ -147,8 +154,8 @@ def simulate(
     for s in range(sets):
         random = np.random.default_rng([seed, s, cases, int(100 * prevalence), images, raters])
         probs, labels, patient = draw(cases, prevalence, images, raters, random)
-        found = rw.evaluate(probs, labels, list(METRICS), groups=patient, seed=s, **told)
-        for name in METRICS:
+        found = rw.evaluate(probs, labels, list(metrics), groups=patient, seed=s, **told)
+        for name in metrics:
             if found[name].low is not None:
                 ends[name].append((found[name].low, found[name].high))
         if labels.counts.sum(axis=0).all():
@@ -206,10 +213,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--metrics", default="", help="some, such as net_benefit; curves always")
     parser.add_argument("--out", type=Path, default=Path("designs.jsonl"))
     parser.add_argument("--report", action="store_true")
     told = parser.parse_args()
-    settings = {"sets": told.sets, "seed": told.seed}
+    settings: dict[str, Any] = {"sets": told.sets, "seed": told.seed}
+    if told.metrics:
+        settings["metrics"] = told.metrics.split(",")
     records = []
     for record in finished(
         told.out, settings, DESIGNS, lambda name: simulate(*DESIGNS[name], **settings)

@@ -55,8 +55,8 @@ DESIGNS = (
     Design("200 cases, 3 raters, too sure", 200, None, 3, 0.0, 1.5, 0.0, 1.6),
     Design("200 cases, calibrated", 200, None, 1, 0.0, 1.5, 0.0, 1.0),
     Design("400 cases of 80 patients, rare, too high", 400, 80, 1, -2.5, 1.2, 0.5, 1.0),
-    Design("100 cases, 95 % positive, calibrated", 100, None, 1, 3.5, 1.2, 0.0, 1.0),
-    Design("300 cases of 60 patients, 95 % positive, too low", 300, 60, 1, 3.5, 1.2, -0.5, 1.0),
+    Design("100 cases, 95% positive, calibrated", 100, None, 1, 3.5, 1.2, 0.0, 1.0),
+    Design("300 cases of 60 patients, 95% positive, too low", 300, 60, 1, 3.5, 1.2, -0.5, 1.0),
 )
 
 

@@ -133,7 +133,7 @@ class StudyPlan:
     def advice(self, budget: float, *, case_cost: float = 0.0, reading_cost: float = 1.0) -> str:
         """Say whether the next reading is better spent on a new case or on another rater.
 
-        Where the pilot cannot tell, that is said first, with the 95 % interval of the difference of
+        Where the pilot cannot tell, that is said first, with the 95% interval of the difference of
         the two widths, and how large a pilot could.
 
         Parameters
@@ -208,7 +208,7 @@ class StudyPlan:
         """Return how large a pilot could tell, were the difference what it seems to be."""
         if gap < HARDLY * width:
             return (
-                f"They differ by less than {100 * HARDLY:g} % of the width: take what is easier to "
+                f"They differ by less than {100 * HARDLY:g}% of the width: take what is easier to "
                 "have."
             )
         times = (reach / gap) ** 2

@@ -196,7 +196,9 @@ ROWS = (
         error=True, bounds=(0.0, 2.0), most_of_score=1.0,  # all of them sure and wrong
         in_all=False, tags=frozenset({"of_cases", "other_scale"}),
         undefined="it needs two cases, to compare one with the other", test="signs",
-        cannot_tell="How large a gap is, in units of probability: its scale depends on the kernel.",
+        cannot_tell="How large a gap is, in units of probability: its scale depends on the kernel. "
+        "Pairs of one patient's cases count, too, so that of patients with several cases the value "
+        "is too high on average; the interval and the p-value allow for it.",
     ),
     Metric(
         "spiegelhalter_z", "Spiegelhalter's z", "Calibration",
