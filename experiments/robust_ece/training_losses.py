@@ -69,7 +69,7 @@ def loss_of(run: Run) -> nn.Module:
     """Return the loss that a network is trained with.
 
     >>> loss_of(Run("breastmnist", "focal+rcr", 1.0, 0)).regulariser
-    RCR(sigma=0.1, normalization='smooth')
+    RCR(sigma=0.1, normalization='smooth', max_cases=2048)
     """
     return LOSSES[run.loss](run.beta)
 

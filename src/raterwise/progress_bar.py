@@ -6,12 +6,12 @@ import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
-
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from typing import TYPE_CHECKING
 
 from raterwise.inference.settings import Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PATIENCE = 2.0
 """Seconds after which somebody who waits is shown how far it is."""
@@ -31,6 +31,11 @@ class ProgressBar:
         shown: bool = True,
         patience: float | None = None,
     ) -> None:
+        # Only where there is a bar: the modules that train need PyTorch, NumPy and SciPy alone.
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
         console = console or Console(stderr=True)
         self._shown = shown and console.is_terminal
         self._progress = Bar(
