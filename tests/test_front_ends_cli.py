@@ -135,6 +135,26 @@ def test_plan_takes_findings(folder: Path) -> None:
     assert [d["width"] for d in saved["designs"]] == pytest.approx(np.max(widths, axis=0))
 
 
+def test_plan_of_findings_counts_weights(folder: Path) -> None:
+    """A column of weights changes the widths of each finding to those of its own plan with them."""
+    probs, said = findings()
+    weights = np.where(np.arange(CASES) % 2, 5, 1)
+    rows = ([f"c{i}", w, *row] for i, (w, row) in enumerate(zip(weights, probs, strict=True)))
+    write(folder / "w.csv", ["case", "w", "prob_mass", "prob_edema"], rows)
+    command = "plan brier w.csv --ratings said.csv --multilabel --cases 50 --raters 2 --out p.json"
+    done = run(command + " --weight-column w")
+    assert done.exit_code == 0, done.output
+    saved = json.loads((folder / "p.json").read_text())["findings"]
+    for i, name in enumerate(("mass", "edema")):
+        counts = np.stack(((said[:, i] == 0).sum(axis=1), (said[:, i] == 1).sum(axis=1)), axis=1)
+        labels = Labels.from_counts(counts)
+        asked: dict[str, Any] = {"cases": (50,), "raters": (2,)}
+        alike = rw.planning.plan("brier", probs[:, i], labels, **asked)
+        own = rw.planning.plan("brier", probs[:, i], labels, weights=weights, **asked)
+        assert saved[name][0]["width"] == pytest.approx(own.designs[0].width)
+        assert own.designs[0].width != pytest.approx(alike.designs[0].width, rel=0.01)
+
+
 def test_one_patient_is_one_patient(folder: Path) -> None:
     """Not 1 patients."""
     rows = [["c1", "p1", 0.8, 1], ["c2", "p1", 0.3, 0]]

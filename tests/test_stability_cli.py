@@ -163,3 +163,19 @@ def test_a_column_of_weights_counts(folder: Path) -> None:
     assert done.exit_code == 0, done.output
     content = json.loads((folder / "s.json").read_text(encoding="utf-8"))
     assert content["metrics"]["accuracy"][0]["full"] == pytest.approx(3 / 4)
+
+
+def test_weights_count_in_findings(folder: Path) -> None:
+    """The third case weighs 2 of 4 and alone is not 0: (1 · 0 + 1 · 0 + 2 · 0.5²) / 4."""
+    rows = ["id,w,prob_mass,label_mass,prob_edema,label_edema", "a,1,1,1,0,0", "b,1,0,0,1,1"]
+    rows.append("c,2,0.5,1,0.5,0")
+    (folder / "f.csv").write_text("\n".join(rows), encoding="utf-8")
+    done = run(
+        "stability f.csv --multilabel --weight-column w "
+        "--metrics brier --fractions 0.67,1 --repeats 2 --out f.json"
+    )
+    assert done.exit_code == 0, done.output
+    content = json.loads((folder / "f.json").read_text(encoding="utf-8"))
+    for name in ("mass", "edema"):
+        full = content["findings"][name]["brier"][0]["full"]
+        assert full == pytest.approx(2 * 0.5**2 / 4)
