@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 import raterwise as rw
+from raterwise import planning
+from raterwise.catalog import find
 from raterwise.planning import Design, StudyPlan, plan
+from raterwise.predictions import Predictions
+from raterwise.request import Request
 
 LEVEL = 2 * 1.959964
 
@@ -261,3 +265,14 @@ def test_a_simulated_plan_has_the_weights_of_the_pilot() -> None:
         widths.append(one.high - one.low)
     assert found.width == pytest.approx(np.mean(widths), rel=0.15)
     assert plain.width < 0.8 * found.width
+
+
+def test_the_truth_of_a_study_has_the_weights_of_the_pilot() -> None:
+    """Of weight 3 is a gap of 0.1, of weight 1 none: the ECE of an endless study is 0.075."""
+    probs = np.array([[0.1, 0.9], [0.5, 0.5]])
+    labels = rw.Labels.from_counts([[0, 2], [1, 1]])
+    pilot = Predictions.of(probs, labels, weights=[3.0, 1.0])
+    belief = np.array([[1e-6, 1e6], [1e8, 1e8]])  # all say the second class; one half does
+    request = Request.of(["ece"], bins=10, question="positive")
+    found = planning._truth(find("ece"), pilot, belief, request)
+    assert found == pytest.approx(0.075, abs=1e-4)
