@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from experiments.replayed import Replayed
+from experiments.replayed import Step
 from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError
 from raterwise.torch._inference import device_of, evaluating, seeded
@@ -95,12 +95,14 @@ class Recipe:
             return torch.optim.NAdam(
                 weights, lr=rate, weight_decay=decay, decoupled_weight_decay=True
             )
-        fused = all(part.is_cuda for part in weights)
+        fused = all(part.is_cuda for part in weights)  # and then a step can be recorded
         if self.optimizer == "sgd":
             return torch.optim.SGD(
                 weights, lr=rate, momentum=self.momentum, weight_decay=decay, fused=fused
             )
-        return torch.optim.AdamW(weights, lr=rate, weight_decay=decay, fused=fused)
+        return torch.optim.AdamW(
+            weights, lr=rate, weight_decay=decay, fused=fused, capturable=fused
+        )
 
 
 def train(
@@ -129,12 +131,12 @@ def train(
     images, targets = (part.to(at) for part in data)
     held_out = None if validation is None else tuple(part.to(at) for part in validation)
     training = Training(recipe.optimizer_of(network.parameters()), asdict(recipe), checkpoint)
-    asked = Replayed(network)
+    step = Step(network, loss, training.optimizer)
 
     def one_epoch(number: int) -> tuple[float, float | None]:
-        optimizer = training.optimizer
+        network.train()
         with seeded(recipe.seed, 1, number, device=at):
-            mean = _epoch(asked, loss, images, targets, optimizer, recipe.batch_size, augment)
+            mean = _epoch(step, images, targets, recipe.batch_size, augment)
         if watch is not None:
             watch(network, number)
         return mean, None if held_out is None else _loss_on(network, loss, *held_out)
@@ -171,15 +173,8 @@ def _usable(device: str | torch.device) -> torch.device:
 
 
 def _epoch(
-    network: nn.Module,
-    loss: Loss,
-    images: Tensor,
-    targets: Tensor,
-    optimizer: torch.optim.Optimizer,
-    batch_size: int,
-    augment: Augment | None,
+    step: Step, images: Tensor, targets: Tensor, batch_size: int, augment: Augment | None
 ) -> float:
-    network.train()
     order = torch.randperm(len(images)).to(images.device)
     # The sum stays on the device: asking for it after each batch would wait for the device.
     total = torch.zeros((), device=images.device, dtype=torch.float64)
@@ -188,11 +183,7 @@ def _epoch(
             continue
         batch = images[rows], targets[rows]
         given, wanted = batch if augment is None else augment(*batch)
-        value = loss(network(given), wanted)
-        optimizer.zero_grad(set_to_none=True)
-        value.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        total += value.detach().double() * len(rows)
+        total += step(given, wanted).double() * len(rows)
     return float(total.item() / len(images))
 
 

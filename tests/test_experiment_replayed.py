@@ -7,7 +7,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from experiments.networks import DenseNet  # noqa: E402
-from experiments.replayed import Replayed, replayed_answers  # noqa: E402
+from experiments.replayed import Replayed, Step, replayed_answers  # noqa: E402
+from experiments.training import Recipe  # noqa: E402
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -42,6 +43,34 @@ def test_replayed_steps_are_the_networks_own(device):
     assert found == pytest.approx(wanted, rel=1e-5)
     assert wanted[0] != pytest.approx(wanted[5], rel=1e-3)
     assert list(wrapped.state_dict()) == [f"network.{name}" for name in again.state_dict()]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=cuda)])
+@pytest.mark.parametrize("kind", ["adam", "sgd"])
+def test_recorded_steps_are_those_of_a_plain_loop(device, kind):
+    """Losses, weights and running means, with batches of two sizes and a rate that changes."""
+    torch.manual_seed(1)
+    plain = DenseNet(3, 4, layers=2, growth=4).to(device)
+    again = DenseNet(3, 4, layers=2, growth=4).to(device)
+    again.load_state_dict(plain.state_dict())
+    images = torch.randn(24, 16, 3, 32, 32, device=device)
+    classes = torch.randint(4, (16,), device=device)
+    recipe = Recipe(1, learning_rate=0.01, optimizer=kind)
+    first, second = (recipe.optimizer_of(n.parameters()) for n in (plain, again))
+    step = Step(again.train(), nn.functional.cross_entropy, second)
+    plain.train()
+    for number, batch in enumerate(images):
+        size = 16 if number % 3 else 10
+        for optimizer in (first, second):
+            optimizer.param_groups[0]["lr"] = 0.01 if number < 12 else 0.001
+        wanted = nn.functional.cross_entropy(plain(batch[:size]), classes[:size])
+        first.zero_grad()
+        wanted.backward()
+        first.step()
+        found = step(batch[:size], classes[:size])
+        assert found.item() == pytest.approx(wanted.item(), rel=1e-4)
+    for one, other in zip(plain.state_dict().values(), again.state_dict().values(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=cuda)])

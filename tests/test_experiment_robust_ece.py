@@ -172,7 +172,7 @@ def test_every_kind_of_data_has_its_losses() -> None:
 
 def test_networks_of_all_folds_are_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trained fold by fold, packed into one file, read back as one run with its recordings."""
-    run = Run("pocus", "flsd", 1.0, 0)
+    run = Run("pocus", "focal", 1.0, 0)
     five = [replace(run, fold=fold) for fold in range(5)]
     monkeypatch.setattr(training_losses, "runs_of", lambda settings, data: five)
     random = np.random.default_rng(0)
@@ -255,7 +255,8 @@ def test_views_turn_and_flip_as_often_as_they_should() -> None:
 def test_shards_cover_every_network_once() -> None:
     """Each is in one shard, whatever their number; names tell them apart; seeds come in turn."""
     runs = runs_of(Settings())
-    assert len(runs) == 10 * 2 * (4 + 3 * 3) == len({run.name for run in runs})
+    # Ten seeds of three losses and of three with three weights; four of the printed RCR.
+    assert len(runs) == 2 * (10 * (3 + 3 * 3) + 4) == len({run.name for run in runs})
     assert [run.seed for run in runs] == sorted(run.seed for run in runs)
     for parts in (1, 7, 12):
         sharded = [run for part in range(parts) for run in runs[part::parts]]
@@ -555,6 +556,28 @@ def test_seeds_that_some_loss_lacks_are_left_out() -> None:
     del runs[Run("breastmnist", "flsd", 1.0, 0)]
     with pytest.raises(ValueError, match=r"at least one common seed; flsd missing"):
         judged(runs, QUICK)
+
+
+def test_a_loss_with_fewer_seeds_is_compared_by_these() -> None:
+    """The printed RCR has four of six; the others keep six, and say how many it has."""
+    runs = made_up_runs(seeds=6)
+    found = judged(runs, QUICK)
+    assert (found["seeds"], found["fewer_seeds"]) == (6, {"focal+rcr-paper": 4})
+
+    def brier(loss: str, seeds: range) -> float:
+        own = [runs[Run("breastmnist", loss, 1.0, seed)] for seed in seeds]
+        return float(
+            np.mean([rw.brier(softmax(a["test_logits"], 1), a["test_labels"]) for a in own])
+        )
+
+    values = {name: own["brier"]["value"] for name, own in found["metrics"].items()}
+    assert values["focal"] == pytest.approx(brier("focal", range(6)))
+    assert values["focal+rcr-paper"] == pytest.approx(brier("focal+rcr-paper", range(4)))
+    asked = {"loss": "focal+rcr-paper", "reference": "focal", "metric": "brier"}
+    (gap,) = (row for row in found["differences"] if asked.items() <= row.items())
+    expected = brier("focal+rcr-paper", range(4)) - brier("focal", range(4))
+    assert gap["difference"] == pytest.approx(expected)
+    assert "training runs of each loss: 6, focal+rcr-paper 4." in as_markdown([found])
 
 
 def test_foreign_files_are_named(tmp_path: Path) -> None:

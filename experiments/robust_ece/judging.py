@@ -19,7 +19,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,15 @@ from numpy.typing import NDArray
 
 from experiments.kept import fingerprint, kept, write_json
 from experiments.robust_ece.losses_paper import beside_the_paper
-from experiments.robust_ece.runs import LOSS_NAMES, WEIGHTED, WIDTHS, Run, load_runs
+from experiments.robust_ece.runs import (
+    FEWER,
+    LOSS_NAMES,
+    PEEKED,
+    WEIGHTED,
+    WIDTHS,
+    Run,
+    load_runs,
+)
 from experiments.robust_ece.tables import (
     METRICS,
     MIXTURE,
@@ -67,11 +75,11 @@ __all__ = [
 
 FloatArray = NDArray[Any]
 
-VERSION = 5
+VERSION = 6
 BINS, COMPONENTS = 15, 3
 CATALOG = ("accuracy", "ece", "sce", "robust_ece", "brier")
 TEMPERATURE = "cross-entropy, then temperature"
-PEEKED = "best epoch on the test images"
+BEST_EPOCH = "best epoch on the test images"
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,44 +241,63 @@ def judged(runs: Mapping[Run, Arrays], settings: Settings) -> dict[str, Any]:
     plain = [runs[Run(data, "cross-entropy", 1.0, seed)] for seed in seeds]
     temperatures = [_temperature(arrays) for arrays in plain]
     variants = _variants(runs, seeds, nlls, temperatures)
-    spreads = {name: spreads_of(own, settings) for name, own in variants.items()}
+
+    @cache
+    def spreads(name: str, own_seeds: tuple[int, ...]) -> dict[str, Spread]:
+        return spreads_of([variants[name][seed] for seed in own_seeds], settings)
+
     return {
         "data": data,
         "cases": {"validation": len(first["validation_labels"]), "test": cases},
         "seeds": len(seeds),
+        "fewer_seeds": {name: len(own) for name, own in variants.items() if len(own) < len(seeds)},
         "level": settings.level,
         "validation_nll": nlls,
         "validation": {
-            loss: _validation(runs[Run(data, loss, float(next(iter(own))), s)] for s in seeds)
+            loss: _validation(_of_seeds(runs, data, loss, next(iter(own)), seeds).values())
             for loss, own in nlls.items()
         },
         "temperatures": [[float(t) for t in own] for own in temperatures],
         "train_accuracy": _by_weight(runs, seeds, lambda arrays: float(arrays["train_accuracy"])),
         "seconds": float(sum(a["seconds"] for run, a in runs.items() if run.seed in seeds)),
         "confidence": {
-            name: float(np.mean([n.probs.max(axis=1) for n in own]))
+            name: float(np.mean([n.probs.max(axis=1) for n in own.values()]))
             for name, own in variants.items()
         },
         "metrics": {
-            name: {metric: level_of(spread, settings.level) for metric, spread in own.items()}
-            for name, own in spreads.items()
+            name: {
+                metric: level_of(spread, settings.level)
+                for metric, spread in spreads(name, tuple(own)).items()
+            }
+            for name, own in variants.items()
         },
         "differences": [
             {"metric": metric, "loss": name, "reference": reference, **found}
             for reference in REFERENCES
-            for name, own in spreads.items()
+            for name, own in variants.items()
             if name != reference
-            for metric, found in differences_of(own, spreads[reference], units, settings).items()
+            for metric, found in differences_of(
+                spreads(name, tuple(own)), spreads(reference, tuple(own)), units, settings
+            ).items()
         ],
     }
 
 
+def _of_seeds(
+    runs: Mapping[Run, Arrays], data: str, loss: str, beta: str, seeds: Sequence[int]
+) -> dict[int, Arrays]:
+    """Return the networks of one loss by seed, where they are there."""
+    wanted = {seed: Run(data, loss, float(beta), seed) for seed in seeds}
+    return {seed: runs[run] for seed, run in wanted.items() if run in runs}
+
+
 def _common_seeds(runs: Iterable[Run]) -> list[int]:
-    """Return the seeds with which every network that is there at all is there."""
+    """Return the seeds with which every network is there, but those that have fewer on purpose."""
     by_loss: dict[tuple[str, float], set[int]] = {}
     for run in runs:
         by_loss.setdefault((run.loss, run.beta), set()).add(run.seed)
-    common = sorted(set.intersection(*by_loss.values())) if by_loss else []
+    whole = [own for (loss, _), own in by_loss.items() if loss not in FEWER]
+    common = sorted(set.intersection(*whole)) if whole else []
     missing = [name for name in LOSS_NAMES if name not in {loss for loss, _ in by_loss}]
     if missing or not common:
         raise InvalidInputError(
@@ -312,14 +339,15 @@ def _variants(
     seeds: Sequence[int],
     nlls: Mapping[str, Mapping[str, float]],
     temperatures: Sequence[FloatArray],
-) -> dict[str, list[Network]]:
-    """Return what is compared: every loss at its smallest β, at the chosen β, a temperature."""
+) -> dict[str, dict[int, Network]]:
+    """Return what is compared, by seed: every loss at its smallest and chosen β, a temperature."""
     data = next(iter(runs)).data
 
-    def networks(loss: str, beta: str) -> list[Network]:
-        return [network_of(runs[Run(data, loss, float(beta), seed)]) for seed in seeds]
+    def networks(loss: str, beta: str) -> dict[int, Network]:
+        own = _of_seeds(runs, data, loss, beta, seeds)
+        return {seed: network_of(arrays) for seed, arrays in own.items()}
 
-    found: dict[str, list[Network]] = {}
+    found: dict[str, dict[int, Network]] = {}
     for loss in LOSS_NAMES:
         first = next(iter(nlls[loss]))
         found[loss] = networks(loss, first)
@@ -332,15 +360,16 @@ def _variants(
         if loss in nlls:
             beta = next(iter(nlls[loss]))
             found[f"focal+rcr, β = {beta}, σ = {sigma}"] = networks(loss, beta)
-    plain = (runs[Run(data, "cross-entropy", 1.0, seed)] for seed in seeds)
-    found[TEMPERATURE] = [
-        network_of(arrays, t) for arrays, t in zip(plain, temperatures, strict=True)
-    ]
-    for loss in ("cross-entropy", "focal", "focal+rcr"):
-        own_runs = [runs[Run(data, loss, 1.0, seed)] for seed in seeds]
-        if all("best_logits" in arrays for arrays in own_runs):
-            found[f"{loss}, {PEEKED}"] = [_peeked(arrays) for arrays in own_runs]
-    return found
+    plain = _of_seeds(runs, data, "cross-entropy", "1", seeds)
+    found[TEMPERATURE] = {
+        seed: network_of(arrays, t)
+        for (seed, arrays), t in zip(plain.items(), temperatures, strict=True)
+    }
+    for loss in PEEKED:
+        own_runs = _of_seeds(runs, data, loss, "1", seeds)
+        if all("best_logits" in arrays for arrays in own_runs.values()):
+            found[f"{loss}, {BEST_EPOCH}"] = {s: _peeked(own) for s, own in own_runs.items()}
+    return {name: own for name, own in found.items() if own}
 
 
 def _peeked(arrays: Arrays) -> Network:

@@ -51,11 +51,12 @@ def as_markdown(found: Iterable[Found]) -> str:
 
 
 def _section(part: Found) -> list[str]:
+    fewer = "".join(f", {name} {own}" for name, own in part.get("fewer_seeds", {}).items())
     lines = [
         f"### {TITLES[part['data']]}",
         "",
-        f"{part['cases']['test']} test images, training runs of each loss: {part['seeds']}. Means "
-        f"over runs, {part['level']:.0%} intervals over test images and runs.",
+        f"{part['cases']['test']} test images, training runs of each loss: {part['seeds']}{fewer}. "
+        f"Means over runs, {part['level']:.0%} intervals over test images and runs.",
         "",
         *_values(part),
     ]
