@@ -20,30 +20,23 @@ import pytest
 # its own, and its own package; never its neighbours in the line, never what comes later. A dotted
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "palette", "choices", "array_types", "yardstick"),
-    ("rules", "study_plan"),
-    ("estimate", "frames", "provenance"),
-    ("arrays", "kernels", "io.files", "io.outputs", "io.damaged", "ratings", "duplicates"),
-    ("classes", "label_table"),
-    ("binning", "labels", "patients", "variables", "densities.mixtures"),
-    ("mistaken",),
-    ("inputs", "rows"),
+    ("errors", "palette", "types", "readers.yardstick"),
+    ("rules",),
+    ("frames", "provenance"),
+    ("arrays", "kernels", "io.files", "io.outputs", "io.damaged"),
+    ("binning", "labels"),
     ("predictions",),
     ("questions", "prevalence"),
     ("summaries",),
     ("densities",),
     ("metrics",),
     ("recipes", "tensors", "beliefs"),
-    ("metric",),
     ("catalog", "confidence"),
-    ("exports", "exchangeability", "sense"),
-    ("results",),
+    ("exchangeability", "results"),
     ("inference",),
-    ("curves", "request", "comparison", "finding_inputs", "progress_bar"),
-    ("cautions",),
-    ("judging",),
-    ("subgroups", "readers", "growing_parts"),
-    ("divided",),
+    ("curves", "progress_bar"),
+    ("evaluation",),
+    ("subgroups", "readers"),
     ("evaluate", "functions"),
     ("multilabel", "compare", "alpha_check", "calibration_tests", "rater_agreement"),
     ("stability", "calibrators", "io", "worklist"),
@@ -56,65 +49,34 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 # Narrower than the order: these know nothing of raterwise but what is listed.
 KNOWS_ONLY: dict[str, set[str]] = {
-    "kernels": {"errors", "array_types"},
-    "densities": {"array_types", "errors", "rules", "arrays", "binning", "kernels", "summaries"},
+    "kernels": {"errors", "types"},
+    "densities": {"types", "errors", "rules", "arrays", "binning", "kernels", "summaries"},
     "metrics": {
-        "array_types",
-        "errors",
-        "rules",
-        "arrays",
-        "binning",
-        "kernels",
-        "summaries",
-        "densities",
+        *("types", "errors", "rules", "arrays", "binning", "kernels", "summaries", "densities"),
     },
     "functions": {
-        *(
-            "errors",
-            "choices",
-            "array_types",
-            "arrays",
-            "binning",
-            "labels",
-            "predictions",
-            "questions",
-        ),
-        *("frames", "inputs"),
-        *("kernels", "summaries", "densities", "metrics", "metric", "catalog", "tensors"),
-        *("confidence", "densities.mixtures"),
+        *("types", "errors", "arrays", "frames", "binning", "labels", "predictions", "questions"),
+        *("kernels", "summaries", "densities", "metrics", "catalog", "tensors", "confidence"),
     },
     "plots": {
-        "array_types",
-        "errors",
-        "arrays",
-        "calibrators",
-        "palette",
-        "labels",
-        "results",
-        "curves",
-        "stability",
-        "planning",
+        *("types", "errors", "arrays", "calibrators", "palette", "labels", "results", "curves"),
+        *("stability", "planning"),
     },
     "report": {
-        *("array_types", "yardstick"),
-        *("errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"),
-        "exports",
+        *("types", "errors", "io.files", "palette", "results", "curves", "exchangeability"),
+        *("catalog", "readers.yardstick"),
     },
 }
 
 # The leaves: only those named may import them.
 IMPORTED_ONLY_BY: dict[str, set[str]] = {
     "torch": set(),
-    "report": {"", "cli", "exports", "results", "comparison"},  # the package: by its name, later
+    "report": {"", "cli", "results", "compare"},  # the package: by its name, later
     "cli": {"__main__"},
 }
 
 # Against the order, within a method that somebody calls who wants just this: results.to_html().
-ON_DEMAND: dict[str, set[str]] = {
-    "exports": {"report"},
-    "results": {"report"},
-    "comparison": {"report"},
-}
+ON_DEMAND: dict[str, set[str]] = {"results": {"report"}, "compare": {"report"}}
 
 # Third-party packages that a part may import, where that is narrower than the project's.
 THIRD_PARTY_ONLY: dict[str, set[str]] = {"metrics": {"numpy", "scipy"}}

@@ -8,9 +8,9 @@ import pytest
 import raterwise as rw
 from raterwise import planning
 from raterwise.catalog import find
+from raterwise.evaluation.request import Request
 from raterwise.planning import Design, StudyPlan, plan
 from raterwise.predictions import Predictions
-from raterwise.request import Request
 
 LEVEL = 2 * 1.959964
 

@@ -28,10 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.evaluate import predictions_of
-from raterwise.growing_parts import Partition, measure_of, paths_of, variation_along
+from raterwise.evaluation.request import Given
 from raterwise.inference.intervals import percentile_interval
 from raterwise.labels import Labels
-from raterwise.request import Given
+from raterwise.stability.parts import Partition, measure_of, paths_of, variation_along
 
 __all__ = ["Column", "Settings", "agreement", "drawn_raters", "effective_raters", "judged_column"]
 

@@ -90,13 +90,13 @@ from raterwise.functions.weak_calibration import (
 from raterwise.functions.weights import optimal_weights
 from raterwise.io.cases import read_cases
 from raterwise.labels import Labels
-from raterwise.multilabel import evaluate_multilabel
+from raterwise.multilabel.evaluation import evaluate_multilabel
 from raterwise.predictions import Predictions
 from raterwise.prevalence import shift_prevalence
-from raterwise.readers import against_readers
+from raterwise.readers.against import against_readers
+from raterwise.readers.yardstick import AgainstReaders, Reader, Yardstick
 from raterwise.results import Estimate, Results
 from raterwise.streaming.evaluation import evaluate_stream
-from raterwise.yardstick import AgainstReaders, Reader, Yardstick
 
 if TYPE_CHECKING:
     from raterwise import datasets, plots, report

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from raterwise import rules
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import NUMBERS, numbers_of
 from raterwise.rules import (
@@ -20,6 +19,7 @@ from raterwise.rules import (
     positive_integer,
     spelled,
 )
+from raterwise.types import Array
 
 __all__ = [
     "as_array",

@@ -7,7 +7,6 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
 from raterwise.arrays import choose
 from raterwise.beliefs.base import Belief
 from raterwise.beliefs.checks import (
@@ -20,6 +19,7 @@ from raterwise.beliefs.checks import (
 from raterwise.beliefs.dirichlet import shares
 from raterwise.beliefs.members import Members
 from raterwise.labels import Labels
+from raterwise.types import FloatArray
 
 __all__ = [
     "Belief",

@@ -19,7 +19,6 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from raterwise.array_types import FloatArray
 from raterwise.arrays import choose, positive_integer
 from raterwise.beliefs import Belief, DirichletBelief, DirichletMixtureBelief
 from raterwise.calibrators._cases import nonnegative
@@ -30,6 +29,7 @@ from raterwise.calibrators.alpha_saved import LARGEST_LOG_CONCENTRATION, current
 from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis
 from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.labels import Labels
+from raterwise.types import FloatArray
 
 __all__ = [
     "AlphaCalibration",

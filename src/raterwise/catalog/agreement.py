@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from raterwise.metric import Metric
+from raterwise.catalog.metric import Metric
 from raterwise.metrics import agreement
 from raterwise.recipes import common as recipes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from raterwise.catalog import common
-from raterwise.metric import Metric
+from raterwise.catalog.metric import Metric
 from raterwise.metrics import calibration, cell_bounds, proper
 from raterwise.recipes import common as recipes
 from raterwise.recipes import peers as peer_recipes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from raterwise.catalog import common
-from raterwise.metric import Metric
+from raterwise.catalog.metric import Metric
 from raterwise.metrics import cell_bounds, ranking
 from raterwise.recipes import common as recipes
 

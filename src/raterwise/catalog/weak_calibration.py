@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from raterwise.catalog import common
-from raterwise.metric import Metric
+from raterwise.catalog.metric import Metric
 from raterwise.recipes import weak as recipes
 
 CLASS: dict[str, Any] = {"positive": None, "per": "annotation", "ordered": False}

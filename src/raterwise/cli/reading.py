@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
-from raterwise.array_types import Array
 from raterwise.cli.kinds import OnProblem
 from raterwise.cli.members import Members
 from raterwise.cli.parsing import comma_list
@@ -23,6 +22,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
 from raterwise.io.tables import Joined, JoinReport, PredictionTable, join, read_levels
 from raterwise.labels import Labels
+from raterwise.types import Array
 
 NO_MEMBERS = Members()
 

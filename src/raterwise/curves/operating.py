@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.inference.differences import Ends, cautious_correlation, difference_interval
@@ -20,6 +19,7 @@ from raterwise.inference.small import proportion_interval
 from raterwise.metrics import operating
 from raterwise.metrics.operating import Confusion
 from raterwise.summaries import BinTable
+from raterwise.types import FloatArray
 
 Interval = tuple[float, float]
 

@@ -19,7 +19,7 @@ from raterwise.exchangeability.permutations import (
     step_down,
 )
 from raterwise.labels import Labels, Ratings
-from raterwise.patients import patient_codes
+from raterwise.predictions.patients import patient_codes
 
 IntArray = NDArray[np.integer[Any]]
 

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from raterwise.arrays import choose, on_gpu, positive
 from raterwise.catalog import find
-from raterwise.choices import OneScore, OnUnrated, Per
 from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import labels_for_device, measure, summary_for, value_of
 from raterwise.labels import Labels
+from raterwise.types import OneScore, OnUnrated, Per
 
 
 def kde_ece(

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.errors import RaterwiseError
 from raterwise.inference import intervals
@@ -36,6 +35,7 @@ from raterwise.inference.small import (
 )
 from raterwise.recipes.common import Options
 from raterwise.results import Estimate
+from raterwise.types import FloatArray
 
 MORE_THAN_SEEN = 2.0
 """How many times the positives there are an average precision may be as sure as at most."""

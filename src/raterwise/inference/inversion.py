@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.inference import intervals, noise
 from raterwise.inference.jackknife import linearise, noise_expansion
@@ -21,6 +20,7 @@ from raterwise.inference.passes import Pass
 from raterwise.inference.small import gap_interval
 from raterwise.recipes.common import Options
 from raterwise.summaries import through
+from raterwise.types import FloatArray
 
 CONSISTENCY = 9
 """The stream of random numbers of labels drawn from the model's own probabilities."""

@@ -16,7 +16,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.jackknife import (
     Linearised,
@@ -24,6 +23,7 @@ from raterwise.inference.jackknife import (
     student_interval,
     student_quantile,
 )
+from raterwise.types import FloatArray
 
 Ends = tuple[float, float]
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_columns, unused_patients
 from raterwise.io.layouts import CASE_COLUMNS, RatingColumns, find_id_column, has_ids, usual_names
@@ -36,6 +35,7 @@ from raterwise.io.sources import TableFile, existing_file, open_table
 from raterwise.io.values import as_ids, labels_of_codes
 from raterwise.labels import Labels
 from raterwise.rules import listed
+from raterwise.types import Array
 
 __all__ = [
     "JoinReport",

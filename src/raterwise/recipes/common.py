@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import Array
 from raterwise.arrays import at_least_zero, positive, positive_integer
 from raterwise.binning import bin_edges, equal_edges, equal_mass_edges
 from raterwise.densities import smoothers
@@ -33,6 +32,7 @@ from raterwise.summaries import (
     SortedPlan,
     SortedScores,
 )
+from raterwise.types import Array
 
 Options = Mapping[str, Any]
 Exact = Callable[[SortedScores, Options], tuple[float, float | None]]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import Array
 from raterwise.arrays import between_zero_and_one
 from raterwise.binning import equal_mass_edges
 from raterwise.metrics import operating
 from raterwise.questions import Event
 from raterwise.recipes.common import INTERVAL_CELLS, Bound, Options, by_edges, from_cells
 from raterwise.summaries import BinPlan, ScoreMasses, SortedPlan, SortedScores
+from raterwise.types import Array
 
 OPERATING_POINTS = tuple((np.arange(101) / 100).tolist())
 """An operating curve has a threshold at every hundredth, as it is typed: 0.95, where equal steps

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import Array
 from raterwise.arrays import at_least_one, positive
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Rows
@@ -24,6 +23,7 @@ from raterwise.summaries import (
     SortedPlan,
     SortedScores,
 )
+from raterwise.types import Array
 
 INTERVAL_CELLS = 2048
 """How many cells times classes the resamples of an interval may have."""

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import Array
 from raterwise.arrays import between_zero_and_one, choose
 from raterwise.binning import equal_mass_edges
 from raterwise.densities.loess import Loess, weighted_quantile
@@ -21,6 +20,7 @@ from raterwise.metrics.cell_bounds import ends_of_cells
 from raterwise.recipes.common import Options, by_edges
 from raterwise.recipes.events import event, in_cells_of_events
 from raterwise.summaries import BinSums, BinTable, CellSums, ScoreMasses, SortedPlan, SortedScores
+from raterwise.types import Array
 
 SMOOTHING: dict[str, Any] = {"span": 0.75, "degree": 2, "surface": "interpolate"}
 CURVE_CELLS = 64

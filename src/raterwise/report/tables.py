@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from raterwise.exports import csv_text
 from raterwise.results import Estimate
+from raterwise.results.exports import csv_text
 
 DIFFERENCE_COLUMNS = (
     *("metric", "first", "second", "difference", "debiased", "low", "high"),

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raterwise.divided import subgroups_of_digests
 from raterwise.errors import InvalidInputError
+from raterwise.evaluation.judged import Judged
+from raterwise.evaluation.request import Request
 from raterwise.inference.settings import silent
-from raterwise.judging import Judged
-from raterwise.request import Request
 from raterwise.results import Results, Subgroup
 from raterwise.segmentation.reduction import MOST_BLOCKS, Reduction
 from raterwise.segmentation.request import CaseValues, ImageRequest
-from raterwise.subgroups import Part, subgroups_between, with_subgroups
+from raterwise.subgroups.levels import Part, subgroups_between, with_subgroups
+from raterwise.subgroups.sources import subgroups_of_digests
+from raterwise.subgroups.variables import Variable
 from raterwise.summaries.digest import Digest
-from raterwise.variables import Variable
 
 
 class LevelImages:
