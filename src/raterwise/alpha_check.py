@@ -15,7 +15,7 @@ from raterwise.evaluate import predictions_of
 from raterwise.inference.differences import difference_interval
 from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.settings import Settings
-from raterwise.inference.small import proportion_interval
+from raterwise.inference.small_samples import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.questions import disagreement_frequency

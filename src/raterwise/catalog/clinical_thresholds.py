@@ -8,9 +8,9 @@ import numpy as np
 
 from raterwise.catalog import common
 from raterwise.catalog.metric import Metric
+from raterwise.catalog.recipes import events as recipes
+from raterwise.catalog.recipes.common import Options
 from raterwise.metrics import cell_bounds, operating
-from raterwise.recipes import events as recipes
-from raterwise.recipes.common import Options
 from raterwise.summaries import BinTable
 from raterwise.types import Array
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from raterwise.catalog import common
 from raterwise.catalog.metric import Metric
+from raterwise.catalog.recipes import common as recipes
 from raterwise.metrics import proper
-from raterwise.recipes import common as recipes
 
 ROWS = (
     Metric(

@@ -6,8 +6,8 @@ import math
 
 from raterwise.catalog import common
 from raterwise.catalog.metric import Metric
+from raterwise.catalog.recipes import common as recipes
 from raterwise.metrics import proper
-from raterwise.recipes import common as recipes
 
 ROWS = (
     Metric(

@@ -346,7 +346,7 @@ class Comparison:
         >>> found.to_frame(backend="pyarrow").column("first").to_pylist()
         ['sharp']
         """
-        from raterwise.report.tables import difference_columns
+        from raterwise.report.comparison_tables import difference_columns
 
         columns = difference_columns({"": self})
         columns.pop("finding")

@@ -27,7 +27,7 @@ from raterwise.inference.jackknife import (
 )
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
-from raterwise.inference.small import proportion_interval
+from raterwise.inference.small_samples import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries import BinTable

@@ -15,7 +15,7 @@ from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoint
 from raterwise.inference.differences import Ends, cautious_correlation, difference_interval
 from raterwise.inference.jackknife import Linearised, linearise
 from raterwise.inference.passes import Pass
-from raterwise.inference.small import proportion_interval
+from raterwise.inference.small_samples import proportion_interval
 from raterwise.metrics import operating
 from raterwise.metrics.operating import Confusion
 from raterwise.summaries import BinTable

@@ -10,10 +10,10 @@ from raterwise.arrays import choose
 from raterwise.binning import bin_edges
 from raterwise.catalog import CATALOG, Metric, find
 from raterwise.catalog.metric import Given
+from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.passes import PAIRS
 from raterwise.inference.settings import Settings
-from raterwise.recipes.common import Options
 from raterwise.summaries import DeviationPlan
 
 __all__ = ["Given", "Metrics", "Request", "options_of", "rows_of"]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
+from raterwise.catalog.recipes.common import Options
 from raterwise.errors import RaterwiseError
 from raterwise.inference import intervals
 from raterwise.inference.differences import cautious_correlation, difference_interval
@@ -26,14 +27,13 @@ from raterwise.inference.p_values import tested
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
-from raterwise.inference.small import (
+from raterwise.inference.small_samples import (
     loss_interval,
     proportion_interval,
     ratio_interval,
     separation_interval,
     signed_loss_interval,
 )
-from raterwise.recipes.common import Options
 from raterwise.results import Estimate
 from raterwise.types import FloatArray
 

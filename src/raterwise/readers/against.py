@@ -22,7 +22,7 @@ from raterwise.inference.draws import resampling_units
 from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
-from raterwise.inference.small import proportion_interval
+from raterwise.inference.small_samples import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.readers.yardstick import AgainstReaders, Ends, Reader, Yardstick

@@ -12,12 +12,12 @@ import numpy as np
 
 from raterwise.arrays import positive_integer
 from raterwise.catalog import Metric
+from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
 from raterwise.evaluation.request import Given, Request, options_of
 from raterwise.inference.settings import Progress
 from raterwise.predictions import Predictions
 from raterwise.questions import score_outside
-from raterwise.recipes.common import Options
 from raterwise.summaries.outside import takes_outside
 from raterwise.types import FloatArray, IntArray
 

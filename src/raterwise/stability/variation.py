@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
+from raterwise.catalog.recipes.common import Options
 from raterwise.evaluate import predictions_of
 from raterwise.evaluation.request import Given
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
-from raterwise.recipes.common import Options
 from raterwise.stability.parts import (
     AnyMetric,
     Partition,

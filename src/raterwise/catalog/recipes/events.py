@@ -1,4 +1,4 @@
-"""How the metrics of a positive class get from predictions to a table: see `recipes`."""
+"""How the metrics of a positive class get from predictions to a table: see `common`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from raterwise.arrays import between_zero_and_one
 from raterwise.binning import equal_mass_edges
+from raterwise.catalog.recipes.common import INTERVAL_CELLS, Bound, Options, by_edges, from_cells
 from raterwise.metrics import operating
 from raterwise.questions import Event
-from raterwise.recipes.common import INTERVAL_CELLS, Bound, Options, by_edges, from_cells
 from raterwise.summaries import BinPlan, ScoreMasses, SortedPlan, SortedScores
 from raterwise.types import Array
 
