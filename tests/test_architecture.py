@@ -55,12 +55,21 @@ KNOWS_ONLY: dict[str, set[str]] = {
         *("types", "errors", "rules", "arrays", "binning", "kernels", "summaries", "densities"),
     },
     "functions": {
-        *("types", "errors", "arrays", "frames", "binning", "labels", "predictions", "questions"),
-        *("kernels", "summaries", "densities", "metrics", "catalog", "tensors", "confidence"),
+        *("types", "errors", "rules", "arrays", "frames", "binning", "labels", "predictions"),
+        *(
+            "questions",
+            "kernels",
+            "summaries",
+            "densities",
+            "metrics",
+            "catalog",
+            "tensors",
+            "confidence",
+        ),
     },
     "plots": {
-        *("types", "errors", "arrays", "calibrators", "palette", "labels", "results", "curves"),
-        *("stability", "planning"),
+        *("types", "errors", "rules", "arrays", "calibrators", "palette", "labels", "results"),
+        *("curves", "stability", "planning"),
     },
     "report": {
         *("types", "errors", "io.files", "palette", "results", "curves", "exchangeability"),
@@ -219,6 +228,21 @@ def leaves(module: Module) -> Iterator[str]:
             yield f"{module.where(node)}: only {sorted(allowed)} may import {found[0]}"
 
 
+def passed_on(module: Module) -> Iterator[str]:
+    """Complain of names taken from a module that has them from another: nobody finds them there.
+
+    Packages pass the names of their modules on, and so do the public modules of `torch`.
+    """
+    known = {other.name: other for other in MODULES if not other.is_package}
+    for node, target in internal_imports(module):
+        source, _, name = target.rpartition(".")
+        if source not in known or source.startswith("torch."):
+            continue
+        found = (at for _, at in internal_imports(known[source]) if at.endswith(f".{name}"))
+        for origin in found:
+            yield f"{module.where(node)}: import {name} from {origin.rpartition('.')[0]}"
+
+
 def foreign_packages(module: Module) -> Iterator[str]:
     """Complain of third-party packages where only some are allowed."""
     own = position(module.name)
@@ -300,13 +324,20 @@ RULES: tuple[Rule, ...] = (
     wrong_way,
     beyond_its_knowledge,
     leaves,
+    passed_on,
     foreign_packages,
     not_installed,
     unsafe_loading,
     absolute_paths,
     too_long,
 )
-EXPERIMENT_RULES: tuple[Rule, ...] = (other_papers, unsafe_loading, absolute_paths, too_long)
+EXPERIMENT_RULES: tuple[Rule, ...] = (
+    other_papers,
+    passed_on,
+    unsafe_loading,
+    absolute_paths,
+    too_long,
+)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -343,6 +374,7 @@ LONG_BODY = "def f():\n    '''Doc.'''\n" + "    x = 1\n" * (MAX_BODY_LINES + 1)
         (beyond_its_knowledge, "report.page", "from raterwise.evaluate import evaluate", "only"),
         (leaves, "", "from raterwise import torch", "import torch"),
         (leaves, "datasets", "from raterwise.report import page", "import report"),
+        (passed_on, "evaluate", "from raterwise.predictions.rows import FloatArray", "from types"),
         (foreign_packages, "metrics.kernel", "import sklearn.metrics", "import sklearn"),
         (not_installed, "cli", "from experiments.kept import kept", "is not installed"),
         (unsafe_loading, "io.tables", "import pickle", "imports pickle"),

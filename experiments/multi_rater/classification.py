@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.catalog.metric import Given
 from raterwise.evaluate import predictions_of
-from raterwise.evaluation.request import Given
 from raterwise.inference.intervals import percentile_interval
 from raterwise.labels import Labels
 from raterwise.stability.parts import Partition, measure_of, paths_of, variation_along

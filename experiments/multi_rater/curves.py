@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from experiments.multi_rater.classification import BINS, Column, drawn_raters
 from experiments.multi_rater.columns import columns_of
+from raterwise.catalog.metric import Given
 from raterwise.evaluate import predictions_of
-from raterwise.evaluation.request import Given
 from raterwise.labels import Labels
 from raterwise.palette import SERIES
 from raterwise.stability.parts import Partition, measure_of, paths_of

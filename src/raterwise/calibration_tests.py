@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import choose, positive, positive_integer
 from raterwise.catalog import Metric, find
 from raterwise.densities.laplace import laplace_pairs, squared_kernel_error
 from raterwise.errors import InvalidInputError, UndefinedMetricError
@@ -18,6 +17,7 @@ from raterwise.inference.draws import resampling_units
 from raterwise.inference.p_values import p_of_signs
 from raterwise.predictions import Predictions
 from raterwise.questions import PerCaseScore, Question
+from raterwise.rules import choose, positive, positive_integer
 from raterwise.summaries import summarise
 from raterwise.types import KernelQuestion, OnUnrated
 

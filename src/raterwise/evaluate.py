@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
+from raterwise.catalog.metric import Given
 from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import judge_predictions, raters_compared, results_of
-from raterwise.evaluation.request import Given, Metrics, Request
+from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.settings import Progress, Settings, within
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels

@@ -8,11 +8,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import positive_integer
 from raterwise.beliefs.checks import checked_counts
 from raterwise.beliefs.members import Members
 from raterwise.beliefs.statistics import StatisticProbability, statistic_probability
 from raterwise.labels import Labels
+from raterwise.rules import positive_integer
 from raterwise.types import FloatArray
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterwise.beliefs.kinds import Belief
+from raterwise.beliefs.base import Belief
 from raterwise.labels import Labels
 from raterwise.types import FloatArray
 

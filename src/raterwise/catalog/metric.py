@@ -9,11 +9,10 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from raterwise.arrays import choose, positive
 from raterwise.catalog.recipes.common import Options, Prepare
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions, Rows
-from raterwise.rules import did_you_mean
+from raterwise.rules import choose, did_you_mean, positive
 from raterwise.summaries import Summary
 
 

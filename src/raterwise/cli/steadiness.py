@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import find
+from raterwise.catalog.metric import Given
 from raterwise.cli.parsing import own_options
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluate import predictions_of
-from raterwise.evaluation.request import Given, Request
+from raterwise.evaluation.request import Request
 from raterwise.inference.settings import Progress, within
 from raterwise.io.findings import Findings
 from raterwise.labels import Labels

@@ -10,10 +10,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
+from raterwise.catalog.metric import Given
 from raterwise.compare.comparison import Comparison
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.evaluate import evaluate_in_use, evaluate_predictions, predictions_of
-from raterwise.evaluation.request import Given, Metrics, Request, rows_of
+from raterwise.evaluation.request import Metrics, Request, rows_of
 from raterwise.inference.paired import differences, ranking, require_pairs
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads

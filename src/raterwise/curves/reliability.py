@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import choose
 from raterwise.catalog import Metric, find
 from raterwise.catalog.metric import OF_THE_PREDICTION, Given
 from raterwise.curves.operating import decision_of
@@ -23,6 +22,7 @@ from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
+from raterwise.rules import choose
 from raterwise.summaries import BinTable, SortedScores
 from raterwise.types import FloatArray, OnSingle, Per
 

@@ -25,8 +25,6 @@ from raterwise.errors import UndefinedMetricError
 from raterwise.summaries.cells import cells_of, fine_cells, fine_cells_for
 from raterwise.types import FloatArray
 
-__all__ = ["ScoreCells", "beta_kde_from_cells", "cells_of", "fine_cells", "score_cells"]
-
 TOGETHER = 1 << 17
 """How many cases are looked at together."""
 FLOAT32_UNIT = unit_in_last_place(np.float32)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from raterwise.arrays import choose
 from raterwise.binning import bin_edges
 from raterwise.catalog import CATALOG, Metric, find
 from raterwise.catalog.metric import Given
@@ -14,9 +13,8 @@ from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.passes import PAIRS
 from raterwise.inference.settings import Settings
+from raterwise.rules import choose
 from raterwise.summaries import DeviationPlan
-
-__all__ = ["Given", "Metrics", "Request", "options_of", "rows_of"]
 
 Metrics = str | Sequence[str]
 """Names of metrics: "all", "ece,brier" or ["ece", "brier"]."""

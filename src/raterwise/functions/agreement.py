@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import choose
 from raterwise.errors import UndefinedMetricError
 from raterwise.labels import Labels
 from raterwise.metrics import agreement as formulas
 from raterwise.predictions.checks import check_weights, require_several
+from raterwise.rules import choose
 from raterwise.types import FloatArray, OnSingle, Scale
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import positive_integer
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
+from raterwise.rules import positive_integer
 from raterwise.types import OnUnrated, Per, Questions
 
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import choose
 from raterwise.functions.ranking import measure_ranks
 from raterwise.labels import Labels
+from raterwise.rules import choose
 from raterwise.types import OneScore, OnUnrated, Per
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import choose
 from raterwise.catalog import find
 from raterwise.catalog.metric import Given
 from raterwise.confidence import curve_of
@@ -20,6 +19,7 @@ from raterwise.labels import Labels
 from raterwise.metrics.ranking import CCCCurve
 from raterwise.predictions import Predictions
 from raterwise.questions import Question
+from raterwise.rules import choose
 from raterwise.summaries import SortedPlan, SortedScores, summarise
 from raterwise.summaries.outside import with_outside_cases
 from raterwise.types import OneScore, OnUnrated, Per

@@ -8,7 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.io.columns import unused_notes
@@ -20,6 +19,7 @@ from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
 from raterwise.labels.duplicates import DUPLICATES, Duplicates
 from raterwise.labels.misread import IN_ORDER_OF_CODES, code_notes
 from raterwise.predictions import Predictions
+from raterwise.rules import choose
 from raterwise.types import OnUnrated
 
 PathOrName = str | PathLike[str]

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_array, as_integer_array, positive_integer
+from raterwise.arrays import as_array, as_integer_array
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import Values, columns_of, values_of
-from raterwise.rules import listed
+from raterwise.rules import listed, positive_integer
 
 IntArray = NDArray[np.integer[Any]]
 

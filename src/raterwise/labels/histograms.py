@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
-from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.labels.ratings import Ratings
+from raterwise.rules import choose
 from raterwise.types import FloatArray
 
 IntArray = NDArray[np.integer[Any]]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_integer_array, choose, positive_integer
+from raterwise.arrays import as_integer_array
 from raterwise.errors import InvalidInputError
 from raterwise.frames import as_list, require_columns
 from raterwise.kernels._threads import in_threads
@@ -26,6 +26,7 @@ from raterwise.labels.classes import (
 from raterwise.labels.duplicates import DUPLICATES, Duplicates, chosen_of_each, refuse_repeated
 from raterwise.labels.histograms import LabelTable
 from raterwise.labels.ratings import Ratings
+from raterwise.rules import choose, positive_integer
 
 IntArray = NDArray[np.integer[Any]]
 

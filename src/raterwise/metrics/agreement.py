@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import choose
+from raterwise.rules import choose
 from raterwise.types import FloatArray
 
 IntArray = NDArray[np.integer[Any]]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import choose
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import Judged, judge_predictions, raters_compared, results_of
@@ -25,6 +24,7 @@ from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_use, in_words, refuse_source_alone
 from raterwise.readers.against import beside_readers
 from raterwise.results import Estimate, Results
+from raterwise.rules import choose
 from raterwise.subgroups.levels import metrics_by_level, refuse_metrics_alone, with_subgroups
 from raterwise.subgroups.sources import subgroups_of
 from raterwise.subgroups.variables import Variable, variables_of

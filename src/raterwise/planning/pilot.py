@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import positive_integer
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError
 from raterwise.evaluation.judged import judge_predictions
@@ -26,6 +25,7 @@ from raterwise.labels import Labels
 from raterwise.metrics.proper import variance_components
 from raterwise.planning.designs import Design, StudyPlan
 from raterwise.predictions import Predictions
+from raterwise.rules import positive_integer
 from raterwise.types import FloatArray, Per, Questions
 
 MOST_PARTS = 100

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_float_array, choose
+from raterwise.arrays import as_float_array
 from raterwise.binning import unit_in_last_place
 from raterwise.errors import InvalidInputError
 from raterwise.frames import class_names_of, refuse_other_order
@@ -26,6 +26,7 @@ from raterwise.predictions.checks import (
 from raterwise.predictions.mixtures import Draws
 from raterwise.predictions.patients import patient_codes
 from raterwise.predictions.rows import Rows, confidences, own_confidence
+from raterwise.rules import choose
 from raterwise.types import Array, FloatArray, OnUnrated
 
 CHUNK_VALUES = 1 << 17

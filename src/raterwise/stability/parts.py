@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.arrays import positive_integer
 from raterwise.catalog import Metric
+from raterwise.catalog.metric import Given
 from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
-from raterwise.evaluation.request import Given, Request, options_of
+from raterwise.evaluation.request import Request, options_of
 from raterwise.inference.settings import Progress
 from raterwise.predictions import Predictions
 from raterwise.questions import score_outside
+from raterwise.rules import positive_integer
 from raterwise.summaries.outside import takes_outside
 from raterwise.types import FloatArray, IntArray
 

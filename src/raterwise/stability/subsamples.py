@@ -9,14 +9,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import positive_integer
 from raterwise.beliefs import Belief
+from raterwise.catalog.metric import Given
 from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
-from raterwise.evaluation.request import Given
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
+from raterwise.rules import positive_integer
 from raterwise.stability.parts import (
     AnyMetric,
     Units,

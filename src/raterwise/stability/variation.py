@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
+from raterwise.catalog.metric import Given
 from raterwise.catalog.recipes.common import Options
 from raterwise.evaluate import predictions_of
-from raterwise.evaluation.request import Given
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
 from raterwise.stability.parts import (

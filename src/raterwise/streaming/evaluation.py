@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from raterwise.catalog.metric import Given
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.evaluation.judged import judge, results_of
-from raterwise.evaluation.request import Given, Metrics, Request
+from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.raters import Panels
 from raterwise.inference.settings import Progress, Settings, within
 from raterwise.io.files import check_can_write

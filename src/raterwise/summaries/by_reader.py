@@ -15,8 +15,6 @@ from raterwise.summaries.facts import Facts
 from raterwise.summaries.one_pass import summarise
 from raterwise.types import IntArray
 
-__all__ = ["MODEL", "READER", "readers_of"]
-
 MODEL, READER = "model", "reader"
 
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.arrays import at_least_zero, positive, positive_integer
 from raterwise.binning import bin_edges, equal_edges, equal_mass_edges
 from raterwise.densities import smoothers
 from raterwise.errors import InvalidInputError
 from raterwise.metrics import agreement, calibration
 from raterwise.predictions import Rows
 from raterwise.questions import PerCaseScore, Question
+from raterwise.rules import at_least_zero, positive, positive_integer
 from raterwise.summaries import (
     AgreementPlan,
     AgreementTable,

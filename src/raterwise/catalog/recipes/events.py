@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.arrays import between_zero_and_one
 from raterwise.binning import equal_mass_edges
 from raterwise.catalog.recipes.common import INTERVAL_CELLS, Bound, Options, by_edges, from_cells
 from raterwise.metrics import operating
 from raterwise.questions import Event
+from raterwise.rules import between_zero_and_one
 from raterwise.summaries import BinPlan, ScoreMasses, SortedPlan, SortedScores
 from raterwise.types import Array
 

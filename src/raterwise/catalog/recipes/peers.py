@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.arrays import at_least_one, positive
 from raterwise.catalog.recipes.common import Options, binned, cell_centres, hit_of_label, smoothed
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Rows
 from raterwise.questions import Question
+from raterwise.rules import at_least_one, positive
 from raterwise.summaries import (
     BinPlan,
     BinSums,

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.arrays import between_zero_and_one, choose
 from raterwise.binning import equal_mass_edges
 from raterwise.catalog.recipes.common import Options, by_edges
 from raterwise.catalog.recipes.events import event, in_cells_of_events
@@ -19,6 +18,7 @@ from raterwise.densities.loess import Loess, weighted_quantile
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.metrics import calibration, weak_calibration
 from raterwise.metrics.cell_bounds import ends_of_cells
+from raterwise.rules import between_zero_and_one, choose
 from raterwise.summaries import BinSums, BinTable, CellSums, ScoreMasses, SortedPlan, SortedScores
 from raterwise.types import Array
 
