@@ -431,13 +431,11 @@ def test_every_entry_stands_once_in_the_layers() -> None:
     assert named <= set(entries)
 
 
-def test_the_drawing_of_the_layout_is_that_of_the_package() -> None:
+def test_the_layout_is_told_as_it_is() -> None:
     """CONTRIBUTING.md names every module and folder of the package, and nothing that is not one."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (drawn,) = re.findall(r"^```text\n(errors  .*?)^```", text, re.MULTILINE | re.DOTALL)
-    # Names stand two blanks apart; words about them follow after more, and hold single blanks.
-    cells = [cell for line in drawn.splitlines() for cell in re.split(r" {2,}", line)]
-    named = [cell for cell in cells if re.fullmatch(r"\w+/?", cell)]
-    there = {path.stem for path in SOURCE.glob("[!_]*.py")}
+    (table,) = re.findall(r"^\| where \| what \|\n.*?\n(?=\n)", text, re.MULTILINE | re.DOTALL)
+    named = re.findall(r"`(\w+(?:/|\.py))`", table)
+    there = {path.name for path in SOURCE.glob("[!_]*.py")}
     there |= {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
     assert sorted(named) == sorted(there)
