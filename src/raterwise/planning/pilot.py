@@ -1,4 +1,4 @@
-"""How many cases and raters does a study need? Expected interval widths from a pilot set.
+"""What a pilot set says about larger studies: the widths of intervals to expect of them.
 
 The pilot says how much a metric varies between cases and between the raters of a case, and it is a
 sample itself: an expected width has an error that counts what another pilot would have said.
