@@ -161,7 +161,7 @@ def scaling_of_tables(rows: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from raterwise.request import Request
+    from raterwise.evaluation.request import Request
     from raterwise.streaming import digests
     from raterwise.streaming import parts as streams
     from raterwise.streaming.cluster import connected
@@ -247,8 +247,8 @@ def estimate(
     all of them; the figure beside says what it must deliver. Handing out parts and getting their
     results back goes on beside the measuring; were it slower, it would decide.
     """
+    from raterwise.evaluation.request import Request
     from raterwise.inference.settings import Settings
-    from raterwise.request import Request
     from raterwise.segmentation.cases import Case, Selection
     from raterwise.segmentation.reduction import Reduction
     from raterwise.segmentation.request import CaseValues, ImageRequest

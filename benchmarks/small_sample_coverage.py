@@ -5,9 +5,9 @@
 Each design draws test sets from a population whose truth is worked out here, without raterwise, on
 many cases whose raters report their true probabilities. Two ways to an interval stand beside each
 other: `evaluate` is what `rw.evaluate` returns, `small` what the functions of
-`raterwise.inference.small` make of the values without each patient, which are computed here too.
-The width is given over that of an oracle: 3.92 standard deviations of the estimate over the test
-sets. One line of JSON is written per finished design; a run that was stopped goes on.
+`raterwise.inference.small_samples` make of the values without each patient, which are computed here
+too. The width is given over that of an oracle: 3.92 standard deviations of the estimate over the
+test sets. One line of JSON is written per finished design; a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import digamma
 
 import raterwise as rw
-from raterwise.inference import jackknife, small
+from raterwise.inference import jackknife, small_samples
 from simulated_test_sets import _mean_gap, _robust, _root_of_squares, _smooth, _table
 from small_test_sets import (
     TestSet,
@@ -129,7 +129,7 @@ def truth_in(data: TestSet) -> dict[str, float]:
 
 
 def small_intervals(data: TestSet, unit: str) -> dict[str, tuple[float, float, float]]:
-    """Return value and ends by `raterwise.inference.small`."""
+    """Return value and ends by `raterwise.inference.small_samples`."""
     cases, raters = data.ratings.shape
     frequencies = data.counts() / raters
     point = values(data.probs, frequencies, raters, np.ones(cases))
@@ -170,15 +170,15 @@ def of_cases(
 ) -> tuple[float, float]:
     """Return the ends of one metric's interval over cases or patients."""
     if name == "auccc":
-        return small.separation_interval(found, value, masses)
+        return small_samples.separation_interval(found, value, masses)
     if name == "accuracy":
-        return small.proportion_interval(found)
+        return small_samples.proportion_interval(found)
     own, squared, spread = STEPS[name](probs)
     dear = {}
     if name == "aurc":  # the dearer of two errors anywhere, in one case
         part = found.units / len(probs)
         dear = {"dear": 1.5 * part, "squared_dear": 3.5 * part**2}
-    return small.loss_interval(found, step=own, squared_step=squared, spread=spread, **dear)
+    return small_samples.loss_interval(found, step=own, squared_step=squared, spread=spread, **dear)
 
 
 def brier_step(probs: Array) -> tuple[float, float, float]:

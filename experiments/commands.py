@@ -22,12 +22,12 @@ from experiments.options import (
     prepared,
     show,
 )
-from raterwise.arrays import choose
 from raterwise.cli.app import OneLineErrors
 from raterwise.cli.help import line_by_line
 from raterwise.cli.writing import check_folder
 from raterwise.errors import InvalidInputError
 from raterwise.progress_bar import ProgressBar
+from raterwise.rules import choose
 
 __all__ = ["app", "main"]
 

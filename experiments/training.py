@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from experiments.replayed import Step
-from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError
+from raterwise.rules import choose, positive_integer
 from raterwise.torch._inference import device_of, evaluating, seeded
 from raterwise.torch._training import Training, in_steps
 

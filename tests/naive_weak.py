@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -70,8 +71,12 @@ def naive_loess_errors(p: Array, y: Array) -> list[float]:
     """Return |curve - p| of every row, the curve R's loess(y ~ p), span 3/4, degree 2."""
     n, order = len(p), np.argsort(p, kind="stable")
     x, said = p[order], y[order]
+    near = int(n * 0.75 + 1e-5)
     vertices = naive_vertices(x.tolist(), int(n * (0.75 * 0.2)))
-    fits = [naive_local_fit(x, said, v, int(n * 0.75 + 1e-5)) for v in vertices]
+    vertices = vertices[:1] + [
+        v for a, b in itertools.pairwise(vertices) for v in naive_halves(x, a, b, near)
+    ]
+    fits = [naive_local_fit(x, said, v, near) for v in vertices]
     if len(vertices) == 1:
         return [abs(fits[0][0] - score) for score in x]
     errors = []
@@ -104,14 +109,29 @@ def naive_vertices(x: list[float], most: int) -> list[float]:
     return sorted({x[0] - margin, *cuts, x[-1] + margin})
 
 
-def naive_local_fit(x: Array, y: Array, at: float, nearest: int) -> tuple[float, float]:
-    """Return value and slope at a place of the weighted parabola through the nearest rows."""
+def naive_halves(x: Array, a: float, b: float, nearest: int) -> list[float]:
+    """Return b, after the middle of a cell wider than four times the reach of the fit at an end.
+
+    R has no such rule: its cubics leave [0, 1] by far where scores crowd at one end of a wide cell.
+    """
+    if b - a <= 4 * min(naive_reach(x, a, nearest), naive_reach(x, b, nearest)):
+        return [b]
+    middle = (a + b) / 2
+    return naive_halves(x, a, middle, nearest) + naive_halves(x, middle, b, nearest)
+
+
+def naive_reach(x: Array, at: float, nearest: int) -> float:
+    """Return how far the nearest rows are, or what three distinct scores need."""
     away = sorted(abs(x - at))
     reach = away[min(max(nearest, 1), len(away)) - 1]
     apart = sorted(abs(v - at) for v in {float(score) for score in x})
     least = apart[min(3, len(apart)) - 1]
-    if not reach * 0.999 > least:
-        reach = least * 1.01 or 1.0
+    return float(reach) if reach * 0.999 > least else float(least * 1.01 or 1.0)
+
+
+def naive_local_fit(x: Array, y: Array, at: float, nearest: int) -> tuple[float, float]:
+    """Return value and slope at a place of the weighted parabola through the nearest rows."""
+    reach = naive_reach(x, at, nearest)
     u = (x - at) / reach
     w = np.clip(1 - abs(u) ** 3, 0, None) ** 3
     terms = min(3, len({float(v) for v, weight in zip(x, w, strict=True) if weight > 0}))

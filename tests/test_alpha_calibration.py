@@ -25,12 +25,9 @@ from raterwise.beliefs.dirichlet import (
     log_multinomial_coefficients,
 )
 from raterwise.calibrators import alpha_loss, alpha_solver
-from raterwise.calibrators.alpha import (
-    AlphaCalibration,
-    alpha_calibration_loss,
-    default_features,
-    optimal_concentration,
-)
+from raterwise.calibrators.alpha import AlphaCalibration
+from raterwise.calibrators.alpha_cases import default_features
+from raterwise.calibrators.alpha_loss import alpha_calibration_loss, optimal_concentration
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 

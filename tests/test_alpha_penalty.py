@@ -13,7 +13,8 @@ from scipy.special import gammaln
 
 from golden import Array
 from raterwise.beliefs import DirichletBelief, DirichletMixtureBelief, EnsembleBelief
-from raterwise.calibrators.alpha import AlphaCalibration, alpha_calibration_loss
+from raterwise.calibrators.alpha import AlphaCalibration
+from raterwise.calibrators.alpha_loss import alpha_calibration_loss
 from raterwise.calibrators.cross_validation import patient_folds
 from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.kernels._threads import with_threads

@@ -20,30 +20,23 @@ import pytest
 # its own, and its own package; never its neighbours in the line, never what comes later. A dotted
 # name ("io.tables") may be given a line of its own, apart from its package.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "palette", "choices", "array_types", "yardstick"),
-    ("rules", "study_plan"),
-    ("estimate", "frames", "provenance"),
-    ("arrays", "kernels", "io.files", "io.outputs", "io.damaged", "ratings", "duplicates"),
-    ("classes", "label_table"),
-    ("binning", "labels", "patients", "variables", "densities.mixtures"),
-    ("mistaken",),
-    ("inputs", "rows"),
+    ("errors", "palette", "types", "readers.yardstick"),
+    ("rules",),
+    ("frames", "provenance"),
+    ("arrays", "kernels", "io.files", "io.outputs", "io.damaged"),
+    ("binning", "labels"),
     ("predictions",),
     ("questions", "prevalence"),
     ("summaries",),
     ("densities",),
     ("metrics",),
-    ("recipes", "tensors", "beliefs"),
-    ("metric",),
+    ("tensors", "beliefs"),
     ("catalog", "confidence"),
-    ("exports", "exchangeability", "sense"),
-    ("results",),
+    ("exchangeability", "results"),
     ("inference",),
-    ("curves", "request", "comparison", "finding_inputs", "progress_bar"),
-    ("cautions",),
-    ("judging",),
-    ("subgroups", "readers", "growing_parts"),
-    ("divided",),
+    ("curves", "progress_bar"),
+    ("evaluation",),
+    ("subgroups", "readers"),
     ("evaluate", "functions"),
     ("multilabel", "compare", "alpha_check", "calibration_tests", "rater_agreement"),
     ("stability", "calibrators", "io", "worklist"),
@@ -56,65 +49,43 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 
 # Narrower than the order: these know nothing of raterwise but what is listed.
 KNOWS_ONLY: dict[str, set[str]] = {
-    "kernels": {"errors", "array_types"},
-    "densities": {"array_types", "errors", "rules", "arrays", "binning", "kernels", "summaries"},
+    "kernels": {"errors", "types"},
+    "densities": {"types", "errors", "rules", "arrays", "binning", "kernels", "summaries"},
     "metrics": {
-        "array_types",
-        "errors",
-        "rules",
-        "arrays",
-        "binning",
-        "kernels",
-        "summaries",
-        "densities",
+        *("types", "errors", "rules", "arrays", "binning", "kernels", "summaries", "densities"),
     },
     "functions": {
+        *("types", "errors", "rules", "arrays", "frames", "binning", "labels", "predictions"),
         *(
-            "errors",
-            "choices",
-            "array_types",
-            "arrays",
-            "binning",
-            "labels",
-            "predictions",
             "questions",
+            "kernels",
+            "summaries",
+            "densities",
+            "metrics",
+            "catalog",
+            "tensors",
+            "confidence",
         ),
-        *("frames", "inputs"),
-        *("kernels", "summaries", "densities", "metrics", "metric", "catalog", "tensors"),
-        *("confidence", "densities.mixtures"),
     },
     "plots": {
-        "array_types",
-        "errors",
-        "arrays",
-        "calibrators",
-        "palette",
-        "labels",
-        "results",
-        "curves",
-        "stability",
-        "planning",
+        *("types", "errors", "rules", "arrays", "calibrators", "palette", "labels", "results"),
+        *("curves", "stability", "planning"),
     },
     "report": {
-        *("array_types", "yardstick"),
-        *("errors", "io.files", "palette", "results", "curves", "exchangeability", "catalog"),
-        "exports",
+        *("types", "errors", "io.files", "palette", "results", "curves", "exchangeability"),
+        *("catalog", "readers.yardstick"),
     },
 }
 
 # The leaves: only those named may import them.
 IMPORTED_ONLY_BY: dict[str, set[str]] = {
     "torch": set(),
-    "report": {"", "cli", "exports", "results", "comparison"},  # the package: by its name, later
+    "report": {"", "cli", "results", "compare"},  # the package: by its name, later
     "cli": {"__main__"},
 }
 
 # Against the order, within a method that somebody calls who wants just this: results.to_html().
-ON_DEMAND: dict[str, set[str]] = {
-    "exports": {"report"},
-    "results": {"report"},
-    "comparison": {"report"},
-}
+ON_DEMAND: dict[str, set[str]] = {"results": {"report"}, "compare": {"report"}}
 
 # Third-party packages that a part may import, where that is narrower than the project's.
 THIRD_PARTY_ONLY: dict[str, set[str]] = {"metrics": {"numpy", "scipy"}}
@@ -257,6 +228,21 @@ def leaves(module: Module) -> Iterator[str]:
             yield f"{module.where(node)}: only {sorted(allowed)} may import {found[0]}"
 
 
+def passed_on(module: Module) -> Iterator[str]:
+    """Complain of names taken from a module that has them from another: nobody finds them there.
+
+    Packages pass the names of their modules on, and so do the public modules of `torch`.
+    """
+    known = {other.name: other for other in MODULES if not other.is_package}
+    for node, target in internal_imports(module):
+        source, _, name = target.rpartition(".")
+        if source not in known or source.startswith("torch."):
+            continue
+        found = (at for _, at in internal_imports(known[source]) if at.endswith(f".{name}"))
+        for origin in found:
+            yield f"{module.where(node)}: import {name} from {origin.rpartition('.')[0]}"
+
+
 def foreign_packages(module: Module) -> Iterator[str]:
     """Complain of third-party packages where only some are allowed."""
     own = position(module.name)
@@ -338,13 +324,20 @@ RULES: tuple[Rule, ...] = (
     wrong_way,
     beyond_its_knowledge,
     leaves,
+    passed_on,
     foreign_packages,
     not_installed,
     unsafe_loading,
     absolute_paths,
     too_long,
 )
-EXPERIMENT_RULES: tuple[Rule, ...] = (other_papers, unsafe_loading, absolute_paths, too_long)
+EXPERIMENT_RULES: tuple[Rule, ...] = (
+    other_papers,
+    passed_on,
+    unsafe_loading,
+    absolute_paths,
+    too_long,
+)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -381,6 +374,7 @@ LONG_BODY = "def f():\n    '''Doc.'''\n" + "    x = 1\n" * (MAX_BODY_LINES + 1)
         (beyond_its_knowledge, "report.page", "from raterwise.evaluate import evaluate", "only"),
         (leaves, "", "from raterwise import torch", "import torch"),
         (leaves, "datasets", "from raterwise.report import page", "import report"),
+        (passed_on, "evaluate", "from raterwise.predictions.rows import FloatArray", "from types"),
         (foreign_packages, "metrics.kernel", "import sklearn.metrics", "import sklearn"),
         (not_installed, "cli", "from experiments.kept import kept", "is not installed"),
         (unsafe_loading, "io.tables", "import pickle", "imports pickle"),
@@ -435,3 +429,13 @@ def test_every_entry_stands_once_in_the_layers() -> None:
     assert len(entries) == len(set(entries))
     named = {*KNOWS_ONLY, *IMPORTED_ONLY_BY, *THIRD_PARTY_ONLY}.union(*KNOWS_ONLY.values())
     assert named <= set(entries)
+
+
+def test_the_layout_is_told_as_it_is() -> None:
+    """CONTRIBUTING.md names every module and folder of the package, and nothing that is not one."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"^\| where \| what \|\n.*?\n(?=\n)", text, re.MULTILINE | re.DOTALL)
+    named = re.findall(r"`(\w+(?:/|\.py))`", table)
+    there = {path.name for path in SOURCE.glob("[!_]*.py")}
+    there |= {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
+    assert sorted(named) == sorted(there)

@@ -16,8 +16,8 @@ from sklearn import metrics as theirs
 import oracle
 import raterwise as rw
 from raterwise.catalog import CATALOG, find
+from raterwise.evaluation.request import Request, rows_of
 from raterwise.questions import Event, cumulative
-from raterwise.request import Request, rows_of
 from raterwise.segmentation import Case
 from raterwise.summaries import BinPlan, SortedPlan
 from raterwise.summaries.cells import CellPlan

@@ -26,8 +26,8 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from raterwise.cli.app import app
+from raterwise.evaluation.request import Request
 from raterwise.predictions import Predictions
-from raterwise.request import Request
 from raterwise.segmentation import Case
 from raterwise.streaming import digests
 from raterwise.streaming import parts as streams

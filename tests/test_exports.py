@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from raterwise.cli.app import app
-from raterwise.exports import csv_text
 from raterwise.provenance import file_record, files_of
+from raterwise.results.exports import csv_text
 
 LEVELS = ["=1+1", "B", "B", "B"] * 10
 

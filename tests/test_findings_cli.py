@@ -21,7 +21,7 @@ import raterwise as rw
 from raterwise.cli import app
 from raterwise.cli.show import print_results
 from raterwise.cli.stability import read_stability
-from raterwise.multilabel import _verdict_on_each
+from raterwise.multilabel.evaluation import _verdict_on_each
 from raterwise.report import comparison_html, report_html
 
 FINDINGS = ("edema", "mass", "pleural effusion")

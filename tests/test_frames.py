@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import raterwise as rw
-from raterwise.duplicates import Duplicates
+from raterwise.labels.duplicates import Duplicates
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.3, 0.5], [0.5, 0.25, 0.25]])
 NAMES = ("none", "mild", "severe")

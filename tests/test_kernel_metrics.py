@@ -27,19 +27,14 @@ from raterwise.densities.bandwidth import (
     select_bandwidth_from_cells,
     select_dirichlet_bandwidth,
 )
-from raterwise.densities.cells import (
-    ScoreCells,
-    beta_kde_from_cells,
-    cells_of,
-    fine_cells,
-    score_cells,
-)
+from raterwise.densities.cells import ScoreCells, beta_kde_from_cells, score_cells
 from raterwise.densities.growing import growing_kde
 from raterwise.densities.pairs import EPSILON, canonical_kde, top_label_kde
 from raterwise.densities.smooth_ece import smooth_ece, smooth_ece_at
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels import _threads
 from raterwise.kernels._threads import with_threads
+from raterwise.summaries.cells import cells_of, fine_cells
 
 Array = Any
 

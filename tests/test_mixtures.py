@@ -7,7 +7,7 @@ import pytest
 from sklearn.mixture import GaussianMixture
 
 import raterwise as rw
-from raterwise.densities.mixtures import fit_mixtures
+from raterwise.predictions.mixtures import fit_mixtures
 
 
 def by_scikit_learn(values: np.ndarray, components: int) -> tuple[np.ndarray, ...]:

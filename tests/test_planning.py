@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import raterwise as rw
-from raterwise import planning
 from raterwise.catalog import find
+from raterwise.evaluation.request import Request
 from raterwise.planning import Design, StudyPlan, plan
+from raterwise.planning.pilot import _truth
 from raterwise.predictions import Predictions
-from raterwise.request import Request
 
 LEVEL = 2 * 1.959964
 
@@ -274,5 +274,5 @@ def test_the_truth_of_a_study_has_the_weights_of_the_pilot() -> None:
     pilot = Predictions.of(probs, labels, weights=[3.0, 1.0])
     belief = np.array([[1e-6, 1e6], [1e8, 1e8]])  # all say the second class; one half does
     request = Request.of(["ece"], bins=10, question="positive")
-    found = planning._truth(find("ece"), pilot, belief, request)
+    found = _truth(find("ece"), pilot, belief, request)
     assert found == pytest.approx(0.075, abs=1e-4)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import raterwise as rw
 from raterwise.catalog import CATALOG
-from raterwise.request import Request
+from raterwise.evaluation.request import Request
 from raterwise.segmentation import Case, boundary_band, disagreement_map
 from raterwise.segmentation import request as requests
 from raterwise.segmentation.binary import binary_digest, has_binary_digest

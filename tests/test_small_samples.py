@@ -35,7 +35,7 @@ from raterwise.inference.noise import (
     soft_noise,
     zero_tested_ends,
 )
-from raterwise.inference.small import (
+from raterwise.inference.small_samples import (
     gap_interval,
     loss_interval,
     proportion_interval,

@@ -13,7 +13,8 @@ from typer.testing import CliRunner, Result
 
 import raterwise as rw
 from raterwise.cli import app
-from raterwise.cli.stability import measure, one_rater_each, read_stability
+from raterwise.cli.stability import read_stability
+from raterwise.cli.steadiness import measure, one_rater_each
 
 ROOT = Path(__file__).parents[1]
 

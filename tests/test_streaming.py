@@ -22,12 +22,12 @@ from typer.testing import CliRunner
 import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.cli.app import app
+from raterwise.evaluation.request import Request
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
 from raterwise.kernels._threads import with_threads
 from raterwise.predictions import Predictions
 from raterwise.questions import Question, ScoredCases
-from raterwise.request import Request
 from raterwise.streaming.digests import STREAM_UNITS, blocks_of_cases, blocks_of_groups
 from raterwise.streaming.evaluation import evaluate_digest
 from raterwise.streaming.here import done_ahead
@@ -704,7 +704,7 @@ import resource, sys
 import numpy
 from pathlib import Path
 from raterwise.kernels._threads import with_threads
-from raterwise.request import Request
+from raterwise.evaluation.request import Request
 from raterwise.streaming.digests import PartJob, digest_of_parts
 from raterwise.streaming.parts import StreamColumns, parts_of
 

@@ -19,7 +19,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import difference_interval
 from raterwise.report import report_html
 from raterwise.results import Results, Subgroup
-from raterwise.variables import MISSING, variables_of
+from raterwise.subgroups.variables import MISSING, variables_of
 from strategies import ordinary
 
 HOSTILE = "<script>alert(4)</script>"

@@ -21,14 +21,9 @@ import pytest
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_text_atomically
-from raterwise.io.tables import (
-    PredictionTable,
-    RatingColumns,
-    RatingTable,
-    join,
-    read_predictions,
-    read_ratings,
-)
+from raterwise.io.layouts import RatingColumns
+from raterwise.io.ratings import RatingTable, read_ratings
+from raterwise.io.tables import PredictionTable, join, read_predictions
 
 CLASSES = ("benign", "malignant")
 PROBS = [[0.95, 0.05], [0.85, 0.15], [0.25, 0.75], [0.35, 0.65]]

@@ -18,11 +18,11 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("torchmetrics", reason="torchmetrics is not installed")
 
 from raterwise.catalog import CATALOG  # noqa: E402
-from raterwise.densities.cells import fine_cells  # noqa: E402
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError  # noqa: E402
 from raterwise.kernels import _torch as kernels  # noqa: E402
 from raterwise.predictions import Predictions  # noqa: E402
 from raterwise.summaries import one_pass  # noqa: E402
+from raterwise.summaries.cells import fine_cells  # noqa: E402
 from raterwise.tensors import cases as tensor_cases  # noqa: E402
 from raterwise.tensors import device  # noqa: E402
 from raterwise.torch import metrics  # noqa: E402

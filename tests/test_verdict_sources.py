@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import raterwise as rw
 from raterwise.cli.app import app
-from raterwise.judging import _beside_intervals
+from raterwise.evaluation.judged import _beside_intervals
 from raterwise.report.verdicts import verdict
 from raterwise.segmentation import Case
 

@@ -19,7 +19,7 @@ from raterwise.catalog import CATALOG
 from raterwise.densities.loess import Loess, weighted_quantile
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.jackknife import linearise
-from raterwise.inference.small import ratio_interval
+from raterwise.inference.small_samples import ratio_interval
 from raterwise.summaries import summarise
 from strategies import ordinary
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import raterwise as rw
+from raterwise.catalog.recipes import peers
 from raterwise.inference.draws import multiplicities
-from raterwise.recipes import peers
 from raterwise.summaries.vector_cells import cells_of_vectors
 from strategies import ordinary
 

@@ -13,9 +13,9 @@ from scipy import stats
 
 import raterwise as rw
 from raterwise.catalog import CATALOG
+from raterwise.evaluation.judged import SIMULATIONS
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.verdict import judge
-from raterwise.judging import SIMULATIONS
 from raterwise.kernels._threads import number_of_threads
 from raterwise.segmentation import Case
 from raterwise.streaming.digests import blocks_of_groups

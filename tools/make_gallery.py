@@ -21,7 +21,8 @@ from PIL import Image
 import raterwise as rw
 from raterwise import plots
 from raterwise.cli.demo_parts import further_parts
-from raterwise.cli.stability import measure, named
+from raterwise.cli.stability import named
+from raterwise.cli.steadiness import measure
 from raterwise.datasets import load_lidc_malignancy
 from raterwise.results import Results
 

@@ -19,11 +19,11 @@ import raterwise
 # Where a name of the package itself stands, by the module that makes it; what is in none is listed
 # under "Other names", so that nothing public is left out.
 GROUPS = {
-    "Evaluate": ("evaluate", "multilabel", "streaming", "results", "estimate", "io", "predictions"),
+    "Evaluate": ("evaluate", "multilabel", "streaming", "results", "io", "predictions"),
     "Labels": ("labels", "exchangeability", "agreement"),
     "Metrics": ("functions",),
     "Curves": ("curves",),
-    "Compare": ("compare", "comparison", "inference"),
+    "Compare": ("compare", "inference"),
     "Beliefs": ("beliefs",),
     "Calibrators": ("calibrators",),
     "Errors": ("errors",),

@@ -12,7 +12,7 @@ from pathlib import Path
 import metric_pictures
 import raterwise
 from raterwise.catalog import CATALOG
-from raterwise.metric import Metric
+from raterwise.catalog.metric import Metric
 
 WORDS = tomllib.loads((Path(__file__).parent / "metric_words.toml").read_text(encoding="utf-8"))
 SYMBOLS = """

@@ -28,11 +28,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from experiments.kept import fingerprint
-from raterwise.arrays import choose, positive_integer
 from raterwise.datasets import read_cifar10, read_idx, read_medmnist, read_mnist
 from raterwise.datasets.cifar import CIFAR10_CLASSES
 from raterwise.datasets.mnist import find_file, has_file
 from raterwise.errors import InvalidInputError
+from raterwise.rules import choose, positive_integer
 
 __all__ = ["PROBLEMS", "Part", "Problem", "coloured", "load_problem", "shaped"]
 

@@ -30,7 +30,7 @@ from experiments.kept import kept_arrays
 from experiments.networks import VGG, DenseNet, ResNet9
 from experiments.replayed import Replayed, replayed_answers
 from experiments.training import Recipe, predict, share, train
-from raterwise.arrays import choose
+from raterwise.rules import choose
 from raterwise.torch._inference import seeded
 from raterwise.torch.distillation import UncertaintyDistillation
 

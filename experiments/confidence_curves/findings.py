@@ -22,7 +22,7 @@ from experiments.markdown import table_head, table_row
 from raterwise.confidence import auccc as area_of
 from raterwise.functions.ranking import auccc
 from raterwise.io.files import write_text_atomically
-from raterwise.multilabel import evaluate_multilabel
+from raterwise.multilabel.evaluation import evaluate_multilabel
 
 __all__ = ["as_markdown", "auccc_at_own_threshold", "judge_findings", "softened_finding"]
 

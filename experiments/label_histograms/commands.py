@@ -18,10 +18,10 @@ from experiments.options import (
     prepared,
     show,
 )
-from raterwise.arrays import choose
 from raterwise.cli.writing import check_folder
 from raterwise.errors import InvalidInputError
 from raterwise.progress_bar import ProgressBar
+from raterwise.rules import choose
 
 __all__ = ["label_histograms", "mixed_labels", "several_labels"]
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from experiments.kept import fingerprint, kept, write_json
 from experiments.label_histograms.tables import as_markdown
-from raterwise.arrays import positive_integer
 from raterwise.beliefs import Belief, PointBelief
 from raterwise.compare import compare
 from raterwise.datasets import load_lidc_malignancy, read_cifar10h
@@ -30,6 +29,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress
 from raterwise.io.files import write_text_atomically
 from raterwise.labels import Labels
+from raterwise.rules import positive_integer
 
 __all__ = [
     "METRICS",

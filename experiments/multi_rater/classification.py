@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.catalog.metric import Given
 from raterwise.evaluate import predictions_of
-from raterwise.growing_parts import Partition, measure_of, paths_of, variation_along
 from raterwise.inference.intervals import percentile_interval
 from raterwise.labels import Labels
-from raterwise.request import Given
+from raterwise.stability.parts import Partition, measure_of, paths_of, variation_along
 
 __all__ = ["Column", "Settings", "agreement", "drawn_raters", "effective_raters", "judged_column"]
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from experiments.multi_rater.classification import BINS, Column, drawn_raters
 from experiments.multi_rater.columns import columns_of
+from raterwise.catalog.metric import Given
 from raterwise.evaluate import predictions_of
-from raterwise.growing_parts import Partition, measure_of, paths_of
 from raterwise.labels import Labels
 from raterwise.palette import SERIES
-from raterwise.request import Given
+from raterwise.stability.parts import Partition, measure_of, paths_of
 
 TARGET = Path(__file__).parents[2] / "docs" / "images" / "multi_rater_curves.png"
 SHOWN = ("LIDC malignancy", "LIDC texture", "CIFAR-10H, VGG16, 1000 images")

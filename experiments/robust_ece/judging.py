@@ -46,9 +46,9 @@ from experiments.robust_ece.tables import (
     read_judged,
 )
 from raterwise.binning import equal_edges
-from raterwise.densities.mixtures import bin_shares, fit_mixtures
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
+from raterwise.evaluation.request import Request
 from raterwise.functions.proper import accuracy, nll
 from raterwise.inference import intervals
 from raterwise.inference.draws import digest_in_memory
@@ -57,7 +57,7 @@ from raterwise.inference.paired import differences
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Progress, Settings
 from raterwise.io.files import write_text_atomically
-from raterwise.request import Request
+from raterwise.predictions.mixtures import bin_shares, fit_mixtures
 from raterwise.results import Estimate, Results
 
 __all__ = [

@@ -29,8 +29,8 @@ from experiments.networks import ResNet8, ResNet18
 from experiments.robust_ece.data import Problem, problem_in
 from experiments.robust_ece.runs import DATA, PEEKED, WIDTHS, Run, Settings, runs_of
 from experiments.training import Recipe, predict, share, train
-from raterwise.arrays import positive_integer
 from raterwise.errors import InvalidInputError
+from raterwise.rules import positive_integer
 from raterwise.torch import losses
 
 __all__ = [

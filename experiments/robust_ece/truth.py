@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.binning import equal_edges
-from raterwise.densities.mixtures import bin_shares, fit_mixtures
+from raterwise.predictions.mixtures import bin_shares, fit_mixtures
 
 __all__ = ["KERNELS", "PAIRS", "WORLDS", "Study", "errors_of", "shares_of", "study"]
 

@@ -58,6 +58,7 @@ from raterwise.functions.histograms import (
     irreducible_loss,
 )
 from raterwise.functions.kernel import kde_ece, smooth_ece
+from raterwise.functions.multi_rater import multi_rater
 from raterwise.functions.peers import (
     average_calibration_error,
     canonical_ece,
@@ -77,7 +78,6 @@ from raterwise.functions.proper import (
     top_label_brier,
 )
 from raterwise.functions.ranking import auccc, augrc, aurc, ccc_curve
-from raterwise.functions.raters import multi_rater
 from raterwise.functions.refinement import grouping_loss, refinement_loss
 from raterwise.functions.robust import robust_ece, robust_ece_mixture
 from raterwise.functions.smooth_calibration import e50, e90, ici
@@ -90,13 +90,13 @@ from raterwise.functions.weak_calibration import (
 from raterwise.functions.weights import optimal_weights
 from raterwise.io.cases import read_cases
 from raterwise.labels import Labels
-from raterwise.multilabel import evaluate_multilabel
+from raterwise.multilabel.evaluation import evaluate_multilabel
 from raterwise.predictions import Predictions
 from raterwise.prevalence import shift_prevalence
-from raterwise.readers import against_readers
+from raterwise.readers.against import against_readers
+from raterwise.readers.yardstick import AgainstReaders, Reader, Yardstick
 from raterwise.results import Estimate, Results
 from raterwise.streaming.evaluation import evaluate_stream
-from raterwise.yardstick import AgainstReaders, Reader, Yardstick
 
 if TYPE_CHECKING:
     from raterwise import datasets, plots, report

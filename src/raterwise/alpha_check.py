@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
 from raterwise.beliefs import Belief
-from raterwise.choices import OnSingle, OnUnrated
-from raterwise.estimate import Estimate
 from raterwise.evaluate import predictions_of
 from raterwise.inference.differences import difference_interval
 from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.settings import Settings
-from raterwise.inference.small import proportion_interval
+from raterwise.inference.small_samples import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.questions import disagreement_frequency
+from raterwise.results.estimate import Estimate
+from raterwise.types import FloatArray, OnSingle, OnUnrated
 
 
 @dataclass(frozen=True)

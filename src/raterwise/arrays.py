@@ -8,33 +8,9 @@ from typing import Any
 import numpy as np
 
 from raterwise import rules
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import NUMBERS, numbers_of
-from raterwise.rules import (
-    at_least_one,
-    at_least_zero,
-    between_zero_and_one,
-    choose,
-    positive,
-    positive_integer,
-    spelled,
-)
-
-__all__ = [
-    "as_array",
-    "as_float_array",
-    "as_integer_array",
-    "at_least_one",
-    "at_least_zero",
-    "between_zero_and_one",
-    "choose",
-    "on_gpu",
-    "positive",
-    "positive_integer",
-    "refuse_masked",
-    "spelled",
-]
+from raterwise.types import Array
 
 
 def as_array(values: Any, name: str) -> Array:

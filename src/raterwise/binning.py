@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
-from raterwise.arrays import as_float_array, positive_integer
+from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.rules import positive_integer
+from raterwise.types import FloatArray
 
 MAX_BINS = 5040
 

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import choose, positive, positive_integer
 from raterwise.catalog import Metric, find
-from raterwise.choices import KernelQuestion, OnUnrated
 from raterwise.densities.laplace import laplace_pairs, squared_kernel_error
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.functions.measure import value_of
@@ -19,7 +17,9 @@ from raterwise.inference.draws import resampling_units
 from raterwise.inference.p_values import p_of_signs
 from raterwise.predictions import Predictions
 from raterwise.questions import PerCaseScore, Question
+from raterwise.rules import choose, positive, positive_integer
 from raterwise.summaries import summarise
+from raterwise.types import KernelQuestion, OnUnrated
 
 DRAWS_TOGETHER = 64
 """How many draws are in memory at once."""

@@ -20,8 +20,8 @@ from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.kernels._threads import in_threads
 from raterwise.metrics import ranking
 from raterwise.metrics.ranking import CCCCurve
-from raterwise.predictions import check_weights
-from raterwise.rows import confidences
+from raterwise.predictions.checks import check_weights
+from raterwise.predictions.rows import confidences
 from raterwise.summaries import ScoreMasses
 
 __all__ = ["CCCCurve", "auccc", "augrc", "aurc", "ccc_curve", "io_auroc"]

@@ -10,22 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
-from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
-from raterwise.densities.mixtures import Draws
-from raterwise.divided import subgroups_of
+from raterwise.catalog.metric import Given
 from raterwise.errors import InvalidInputError
+from raterwise.evaluation.judged import judge_predictions, raters_compared, results_of
+from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.settings import Progress, Settings, within
-from raterwise.judging import judge_predictions, raters_compared, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.predictions.mixtures import Draws
 from raterwise.prevalence import Prior, in_use, in_words, refuse_source_alone
 from raterwise.provenance import files_of, left_out_record, raters_record
-from raterwise.readers import beside_readers
-from raterwise.request import Given, Metrics, Request
+from raterwise.readers.against import beside_readers
 from raterwise.results import Results
-from raterwise.subgroups import metrics_by_level, refuse_metrics_alone, with_subgroups
-from raterwise.variables import variables_of
+from raterwise.subgroups.levels import metrics_by_level, refuse_metrics_alone, with_subgroups
+from raterwise.subgroups.sources import subgroups_of
+from raterwise.subgroups.variables import variables_of
+from raterwise.types import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 
 WHOLE_SHARE = 0.5
 """How much of the progress is the evaluation of all cases, where sub-groups follow."""

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from raterwise import rules
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.types import Array
 
 PLAIN = frozenset(("builtins", "numpy", "raterwise", "torch"))
 """Packages whose objects are no data frames: for them narwhals is not even imported."""

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.arrays import as_float_array
-from raterwise.densities.mixtures import Draws
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.predictions.mixtures import Draws
+from raterwise.types import FloatArray
 
 
 def shift_prevalence(

@@ -30,10 +30,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
-from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.predictions import Rows
+from raterwise.rules import choose, positive_integer
+from raterwise.types import FloatArray
 
 IntArray = NDArray[np.integer[Any]]
 

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from raterwise.choices import Scale
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluate import evaluate
 from raterwise.exchangeability import ExchangeabilityTest, exchangeability_test
 from raterwise.labels import Labels
 from raterwise.results import Estimate
+from raterwise.types import Scale
 
 
 @dataclass(frozen=True)

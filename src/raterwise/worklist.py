@@ -16,13 +16,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from raterwise.array_types import FloatArray, IntArray
-from raterwise.arrays import choose, positive_integer
 from raterwise.beliefs import Belief
 from raterwise.errors import InvalidInputError
-from raterwise.exports import csv_text, unquoted_cell
 from raterwise.io.files import write_text_atomically
 from raterwise.labels import Labels
+from raterwise.results.exports import csv_text, unquoted_cell
+from raterwise.rules import choose, positive_integer
+from raterwise.types import FloatArray, IntArray
 
 __all__ = ["Worklist", "worklist"]
 

@@ -5,8 +5,8 @@ prediction; its width says how often raters will disagree, what one more expert'
 change, and how much it would help.
 """
 
+from raterwise.beliefs.base import Belief
 from raterwise.beliefs.kinds import (
-    Belief,
     DirichletBelief,
     DirichletMixtureBelief,
     EnsembleBelief,

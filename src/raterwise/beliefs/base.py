@@ -8,12 +8,12 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
-from raterwise.arrays import positive_integer
 from raterwise.beliefs.checks import checked_counts
 from raterwise.beliefs.members import Members
 from raterwise.beliefs.statistics import StatisticProbability, statistic_probability
 from raterwise.labels import Labels
+from raterwise.rules import positive_integer
+from raterwise.types import FloatArray
 
 
 class Belief:

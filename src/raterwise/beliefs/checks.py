@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions, as_labels
+from raterwise.predictions import Predictions
+from raterwise.predictions.checks import as_labels
+from raterwise.types import FloatArray
 
 LEAST, MOST = 1e-250, 1e250
 """The range of a concentration: beyond it a Dirichlet is a point, or one of the corners."""

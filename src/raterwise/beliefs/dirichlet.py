@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray, IntArray
+from raterwise.types import FloatArray, IntArray
 
 LARGEST_LOG = 700.0
 """exp of more than this overflows; at ± this α0 the likelihood is at its limit to the last bit."""

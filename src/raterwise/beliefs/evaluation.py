@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
-from raterwise.beliefs.kinds import Belief
+from raterwise.beliefs.base import Belief
 from raterwise.labels import Labels
+from raterwise.types import FloatArray
 
 
 def case_values(belief: Belief, labels: Labels) -> dict[str, FloatArray]:

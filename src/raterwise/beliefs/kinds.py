@@ -7,8 +7,6 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
-from raterwise.arrays import choose
 from raterwise.beliefs.base import Belief
 from raterwise.beliefs.checks import (
     checked_concentration,
@@ -20,14 +18,8 @@ from raterwise.beliefs.checks import (
 from raterwise.beliefs.dirichlet import shares
 from raterwise.beliefs.members import Members
 from raterwise.labels import Labels
-
-__all__ = [
-    "Belief",
-    "DirichletBelief",
-    "DirichletMixtureBelief",
-    "EnsembleBelief",
-    "PointBelief",
-]
+from raterwise.rules import choose
+from raterwise.types import FloatArray
 
 
 class PointBelief(Belief):

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.beliefs.dirichlet import CountTerms, shares
 from raterwise.errors import InvalidInputError
+from raterwise.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
-from raterwise.arrays import choose, positive_integer
 from raterwise.beliefs.dirichlet import histogram_log_probabilities, shares
 from raterwise.beliefs.members import Members
 from raterwise.errors import InvalidTypeError
 from raterwise.metrics.disagreement import histograms, statistic_of_histograms
+from raterwise.rules import choose, positive_integer
+from raterwise.types import FloatArray
 
 CLOSED_FORMS = ("disagreement", "unanimity")
 METHODS = ("auto", "exact", "sampling")

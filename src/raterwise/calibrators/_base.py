@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from raterwise.array_types import Array, FloatArray
 from raterwise.arrays import as_float_array
 from raterwise.beliefs import Belief, EnsembleBelief, PointBelief
 from raterwise.calibrators._cases import (
@@ -28,6 +27,7 @@ from raterwise.calibrators._cases import (
 )
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
+from raterwise.types import Array, FloatArray
 
 CURVES = "curves"
 """The shape of a fitted attribute that is a list of one-dimensional arrays of any length."""

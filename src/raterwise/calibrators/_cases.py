@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
-from raterwise.array_types import Array, FloatArray
-from raterwise.arrays import as_float_array, choose
+from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError, RaterwiseWarning
-from raterwise.inputs import as_labels, check_weights, row_sum_tolerance
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.predictions.checks import as_labels, check_weights, row_sum_tolerance
+from raterwise.rules import choose
+from raterwise.types import Array, FloatArray
 
 INPUTS = ("logits", "probs")
 ZEROS = np.log([float(np.finfo(kind).smallest_subnormal) for kind in ("f2", "f4", "f8")])

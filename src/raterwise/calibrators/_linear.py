@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from raterwise.array_types import FloatArray
 from raterwise.kernels._threads import in_threads
+from raterwise.types import FloatArray
 
 CHUNK_VALUES = 1 << 20
 AT_ONCE = 64

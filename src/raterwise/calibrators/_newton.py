@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
 from threadpoolctl import threadpool_limits
 
-from raterwise.array_types import FloatArray
+from raterwise.types import FloatArray
 
 GRADIENT_NORM = 1e-8
 """What is promised. Newton squares the error in each step, so that it is usually far less."""

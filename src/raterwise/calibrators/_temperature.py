@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
 from raterwise.calibrators._cases import CalibrationSet
 from raterwise.errors import InvalidInputError
 from raterwise.kernels import _scaling as kernels
 from raterwise.kernels._threads import in_threads
-from raterwise.predictions import CHUNK_VALUES
+from raterwise.predictions.predictions import CHUNK_VALUES
+from raterwise.types import FloatArray
 
 SLOPE = 1e-12
 """The search ends where the loss changes by less than this per unit of log T."""

@@ -19,24 +19,17 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from raterwise.array_types import FloatArray
-from raterwise.arrays import choose, positive_integer
 from raterwise.beliefs import Belief, DirichletBelief, DirichletMixtureBelief
 from raterwise.calibrators._cases import nonnegative
-from raterwise.calibrators.alpha_cases import AlphaCases, Means, default_features, read_features
+from raterwise.calibrators.alpha_cases import AlphaCases, Means, read_features
 from raterwise.calibrators.alpha_cv import GRIDS, Line, chosen_penalty
-from raterwise.calibrators.alpha_loss import alpha_calibration_loss, optimal_concentration
+from raterwise.calibrators.alpha_loss import alpha_calibration_loss
 from raterwise.calibrators.alpha_saved import LARGEST_LOG_CONCENTRATION, current_state, state_of
 from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis
 from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.labels import Labels
-
-__all__ = [
-    "AlphaCalibration",
-    "alpha_calibration_loss",
-    "default_features",
-    "optimal_concentration",
-]
+from raterwise.rules import choose, positive_integer
+from raterwise.types import FloatArray
 
 
 class AlphaCalibration(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray, IntArray
 from raterwise.arrays import as_float_array
 from raterwise.beliefs import Belief, DirichletMixtureBelief, EnsembleBelief, PointBelief
 from raterwise.beliefs.dirichlet import CountTerms
@@ -20,6 +19,7 @@ from raterwise.beliefs.members import Members
 from raterwise.calibrators._cases import read_sample_weight
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions
+from raterwise.types import FloatArray, IntArray
 
 SMALLEST_PROBABILITY = 1e-12
 

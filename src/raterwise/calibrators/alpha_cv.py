@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.calibrators.alpha_cases import AlphaCases
 from raterwise.calibrators.alpha_solver import GRADIENT_NORM, Basis, Objective, minimised
 from raterwise.calibrators.cross_validation import patient_folds
 from raterwise.kernels._threads import in_threads
+from raterwise.types import FloatArray
 
 PAPER_GRID = (0.05, 0.005, 0.0005, 0.00005)
 COEFFICIENT_GRID = (np.inf, *(float(10.0**-e) for e in np.arange(-1, 5.5, 0.5)))

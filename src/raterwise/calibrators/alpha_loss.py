@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.beliefs import DirichletBelief
 from raterwise.beliefs.dirichlet import CountTerms
 from raterwise.calibrators._cases import nonnegative, read_sample_weight
 from raterwise.calibrators.alpha_solver import Objective
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.types import FloatArray
 
 _FAR = np.geomspace(85, 690, 25)
 GRID = np.concatenate((-_FAR[::-1], np.arange(-80, 80.25, 0.5), _FAR))

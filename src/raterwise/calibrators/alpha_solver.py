@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
 
-from raterwise.array_types import FloatArray
-from raterwise.arrays import choose
 from raterwise.beliefs.dirichlet import CountTerms, concentration_of
 from raterwise.calibrators._cases import nonnegative
+from raterwise.rules import choose
+from raterwise.types import FloatArray
 
 WEIGHTINGS = ("paper", "per_case")
 GRADIENT_NORM = 1e-8

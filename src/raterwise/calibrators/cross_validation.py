@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import UNUSED
 
-from raterwise.array_types import FloatArray, IntArray
-from raterwise.arrays import as_array, positive_integer
+from raterwise.arrays import as_array
 from raterwise.calibrators._cases import CalibrationSet, Input, nonnegative, probabilities
 from raterwise.calibrators._linear import apply_linear
 from raterwise.calibrators._newton import Minimum
@@ -24,6 +23,8 @@ from raterwise.calibrators.scaling import (
 )
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
+from raterwise.rules import positive_integer
+from raterwise.types import FloatArray, IntArray
 
 LH_GRID = (0.1, 1.0, 10.0)
 

@@ -16,12 +16,12 @@ import numpy as np
 from scipy.special import expit, log_expit, logit, logsumexp
 from sklearn.isotonic import IsotonicRegression
 
-from raterwise.array_types import Array, FloatArray
-from raterwise.arrays import choose, positive_integer
 from raterwise.binning import bin_edges, equal_mass_edges, locate
 from raterwise.calibrators._base import CURVES, Calibrator
 from raterwise.calibrators._cases import CalibrationSet, Input, log_probabilities
 from raterwise.calibrators._newton import Minimum, minimise
+from raterwise.rules import choose, positive_integer
+from raterwise.types import Array, FloatArray
 
 STRATEGIES = ("uniform", "quantile")
 

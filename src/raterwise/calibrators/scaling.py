@@ -14,8 +14,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from raterwise.array_types import Array, FloatArray
-from raterwise.arrays import choose, positive_integer
 from raterwise.calibrators._base import Calibrator
 from raterwise.calibrators._cases import (
     CalibrationSet,
@@ -28,6 +26,8 @@ from raterwise.calibrators._linear import LinearLikelihood, apply_linear, is_dia
 from raterwise.calibrators._newton import Minimum, minimise
 from raterwise.calibrators._temperature import best_inverse_temperature
 from raterwise.errors import InvalidInputError
+from raterwise.rules import choose, positive_integer
+from raterwise.types import Array, FloatArray
 
 FORMS = ("full", "diagonal", "fixed_diagonal")
 

@@ -18,8 +18,8 @@ from raterwise.catalog import (
     ranking,
     weak_calibration,
 )
+from raterwise.catalog.metric import Metric
 from raterwise.errors import InvalidInputError
-from raterwise.metric import Metric
 from raterwise.rules import did_you_mean
 
 __all__ = ["CATALOG", "Metric", "find"]

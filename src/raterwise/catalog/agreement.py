@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from raterwise.metric import Metric
+from raterwise.catalog.metric import Metric
+from raterwise.catalog.recipes import common as recipes
 from raterwise.metrics import agreement
-from raterwise.recipes import common as recipes
 
 ROWS = (
     Metric(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from raterwise.catalog import common
-from raterwise.metric import Metric
+from raterwise.catalog.metric import Metric
+from raterwise.catalog.recipes import common as recipes
+from raterwise.catalog.recipes import peers as peer_recipes
 from raterwise.metrics import calibration, cell_bounds, proper
-from raterwise.recipes import common as recipes
-from raterwise.recipes import peers as peer_recipes
 
 ROWS = (
     Metric(

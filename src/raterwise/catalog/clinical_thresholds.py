@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import Array
 from raterwise.catalog import common
-from raterwise.metric import Metric
+from raterwise.catalog.metric import Metric
+from raterwise.catalog.recipes import events as recipes
+from raterwise.catalog.recipes.common import Options
 from raterwise.metrics import cell_bounds, operating
-from raterwise.recipes import events as recipes
-from raterwise.recipes.common import Options
 from raterwise.summaries import BinTable
+from raterwise.types import Array
 
 CLASS: dict[str, Any] = {"positive": None, "per": "annotation", "ordered": False}
 AT: dict[str, Any] = {"threshold": 0.5, **CLASS}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from raterwise.catalog import common
-from raterwise.metric import Metric
+from raterwise.catalog.metric import Metric
+from raterwise.catalog.recipes import common as recipes
 from raterwise.metrics import cell_bounds, ranking
-from raterwise.recipes import common as recipes
 
 ERROR_ANYWHERE = {"step": 1.0, "squared_step": 2.0, "dear": 3 / 2, "squared_dear": 7 / 2}
 """What an error at any rank adds to AURC, log(N / rank), is exponential: its mean and mean square,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from raterwise.catalog import common
-from raterwise.metric import Metric
-from raterwise.recipes import weak as recipes
+from raterwise.catalog.metric import Metric
+from raterwise.catalog.recipes import weak_calibration as recipes
 
 CLASS: dict[str, Any] = {"positive": None, "per": "annotation", "ordered": False}
 CLIPPED: dict[str, Any] = {**CLASS, "clip": None}

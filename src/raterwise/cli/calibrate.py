@@ -11,7 +11,6 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from raterwise.array_types import FloatArray
 from raterwise.cli import model_options, options
 from raterwise.cli.before_after import record_of, write_page
 from raterwise.cli.kinds import Input, Method
@@ -38,6 +37,7 @@ from raterwise.io.outputs import refuse_overwriting
 from raterwise.prevalence import shift_prevalence
 from raterwise.progress_bar import ProgressBar
 from raterwise.rules import listed
+from raterwise.types import FloatArray
 
 if TYPE_CHECKING:
     from raterwise.calibrators.alpha import AlphaCalibration

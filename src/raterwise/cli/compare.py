@@ -211,7 +211,7 @@ def _of_findings(
     asked: Mapping[str, Any],
 ) -> tuple[Comparison, dict[str, Comparison]]:
     """Return the comparison of tables of findings, by their means and finding by finding."""
-    from raterwise.multilabel import evaluate_multilabel
+    from raterwise.multilabel.evaluation import evaluate_multilabel
 
     if asked["resamples"] < 2:
         raise InvalidInputError(

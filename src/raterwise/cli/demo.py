@@ -17,7 +17,7 @@ from rich.text import Text
 from raterwise.cli.demo_parts import by_diameter, further_parts
 from raterwise.cli.report import open_in_browser
 from raterwise.cli.show import comparison_table, new_console, print_notes, print_table
-from raterwise.cli.stability import one_rater_each
+from raterwise.cli.steadiness import one_rater_each
 from raterwise.cli.writing import announce, check_folder, check_html, check_outputs
 from raterwise.errors import InvalidInputError, MissingExtraError
 from raterwise.inference.settings import within

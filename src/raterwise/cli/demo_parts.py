@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.cli.report import paired
-from raterwise.cli.stability import measure, named
+from raterwise.cli.stability import named
+from raterwise.cli.steadiness import measure
 from raterwise.evaluate import evaluate
 from raterwise.inference.settings import Progress, within
 

@@ -100,7 +100,7 @@ def evaluate_findings(
     **asked: Any,
 ) -> Results:
     """Return the results of findings; `asked` is what `evaluate_multilabel` takes."""
-    from raterwise.multilabel import evaluate_multilabel
+    from raterwise.multilabel.evaluation import evaluate_multilabel
 
     table, found = read_findings(predictions, ratings, tables, finding_column, asked["unit"])
     results = evaluate_multilabel(

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_bytes_atomically
 from raterwise.io.npz import is_npz, read_npz
 from raterwise.io.tables import PredictionTable, matched
 from raterwise.rules import listed
+from raterwise.types import Array
 
 Read = Callable[[Path], tuple[PredictionTable, Array]]
 """From the file of one draw to its table, and what is wanted of its cases, (N, …)."""

@@ -162,9 +162,9 @@ class Asked:
         `settings` are those of the intervals. "all" stands for every metric here: whether there are
         two classes, or draws of an ensemble, is not known yet.
         """
+        from raterwise.catalog.metric import Given
+        from raterwise.evaluation.request import Request
         from raterwise.inference.settings import Settings
-        from raterwise.metric import Given
-        from raterwise.request import Request
 
         given = Given(belief=True, samples=2, confidence=confidence, outside=outside)
         Request.of(

@@ -26,11 +26,11 @@ from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files, announce, origin_of, write_json
 from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.evaluation.request import Request
 from raterwise.inference.settings import within
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
 from raterwise.report.words import facts_in_words
-from raterwise.request import Request
 
 if TYPE_CHECKING:
     from raterwise.inference.settings import Progress

@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
-from raterwise.array_types import Array
 from raterwise.cli.kinds import OnProblem
 from raterwise.cli.members import Members
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.table_options import TableOptions
 from raterwise.errors import InvalidInputError
+from raterwise.io.matching import JoinReport
 from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
-from raterwise.io.tables import Joined, JoinReport, PredictionTable, join, read_levels
+from raterwise.io.tables import Joined, PredictionTable, join, read_levels
 from raterwise.labels import Labels
+from raterwise.types import Array
 
 NO_MEMBERS = Members()
 

@@ -118,8 +118,8 @@ def segment(
     NIfTI, Zarr, NPY, NPZ, PNG, TIFF, or a folder of slices. Shapes, affines and
     orientations must agree: nothing is resampled.
     """
+    from raterwise.evaluation.request import Request
     from raterwise.inference.settings import Settings
-    from raterwise.request import Request
     from raterwise.segmentation.cases import Selection
     from raterwise.segmentation.evaluation import classes_of, evaluate_job
     from raterwise.segmentation.panels import roster_of

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from rich.console import Console
 from rich.text import Text
 
-from raterwise.arrays import positive_integer
 from raterwise.catalog import find
 from raterwise.cli import model_options, options
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
@@ -27,7 +26,6 @@ from raterwise.cli.steadiness import (
     Steadiness,
     measure,
     measure_findings,
-    one_rater_each,
 )
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Pages, announce, origin_of, write_json
@@ -36,9 +34,8 @@ from raterwise.io.damaged import read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.predictions import Predictions
 from raterwise.report.words import facts_in_words
+from raterwise.rules import positive_integer
 from raterwise.summaries.facts import Facts
-
-__all__ = ["EXAMPLES", "Steadiness", "measure", "one_rater_each", "read_stability", "stability"]
 
 EXAMPLES = """[bold]Examples[/bold]
 

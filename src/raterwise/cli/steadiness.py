@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import find
+from raterwise.catalog.metric import Given
 from raterwise.cli.parsing import own_options
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluate import predictions_of
-from raterwise.growing_parts import Partition, paths_of
+from raterwise.evaluation.request import Request
 from raterwise.inference.settings import Progress, within
 from raterwise.io.findings import Findings
 from raterwise.labels import Labels
-from raterwise.request import Given, Request
-from raterwise.stability import SubsampleCurve, TotalVariation, subsample_curve, variation_of
+from raterwise.stability import SubsampleCurve, TotalVariation, subsample_curve
+from raterwise.stability.parts import Partition, paths_of
+from raterwise.stability.variation import variation_of
 
 EVERY, ONE = "every rater", "one rater"
 CURVES_SHARE = 0.3

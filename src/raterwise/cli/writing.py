@@ -16,15 +16,15 @@ from rich.text import Text
 
 from raterwise.cli import options
 from raterwise.cli.show import new_console, print_results
-from raterwise.comparison import Comparison
+from raterwise.compare.comparison import Comparison
 from raterwise.errors import InvalidInputError
-from raterwise.exports import csv_text
 from raterwise.io.files import check_can_write, replaced, write_text_atomically
 from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import file_format, open_table
 from raterwise.progress_bar import ProgressBar
 from raterwise.provenance import files_of, made, versions
 from raterwise.results import Results, plain
+from raterwise.results.exports import csv_text
 
 Columns = Mapping[str, NDArray[Any]]
 

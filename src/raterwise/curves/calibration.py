@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from raterwise.arrays import as_float_array
 from raterwise.catalog import find
-from raterwise.choices import Per
 from raterwise.curves.reliability import reliability_curve
 from raterwise.curves.smooth import CalibrationCurve, smooth_calibration
 from raterwise.errors import InvalidInputError
@@ -20,6 +19,7 @@ from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.types import Per
 
 
 def calibration_curve(

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric, find
-from raterwise.choices import Per
 from raterwise.curves.clinical_tables import DecisionCurve, PrecisionRecallCurve, RocCurve
 from raterwise.curves.operating import decision_of
 from raterwise.errors import InvalidInputError, UndefinedMetricError
@@ -29,10 +27,11 @@ from raterwise.inference.jackknife import (
 )
 from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
-from raterwise.inference.small import proportion_interval
+from raterwise.inference.small_samples import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries import BinTable
+from raterwise.types import FloatArray, Per
 
 GRID = np.linspace(0, 1, 201)
 """Where the resampled curves are compared; the band between is a straight line."""

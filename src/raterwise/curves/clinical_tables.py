@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
 from raterwise.curves.tables import Table
+from raterwise.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

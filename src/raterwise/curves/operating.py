@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.curves.clinical_tables import Band, DecisionCurve, OperatingPoints
 from raterwise.inference.differences import Ends, cautious_correlation, difference_interval
 from raterwise.inference.jackknife import Linearised, linearise
 from raterwise.inference.passes import Pass
-from raterwise.inference.small import proportion_interval
+from raterwise.inference.small_samples import proportion_interval
 from raterwise.metrics import operating
 from raterwise.metrics.operating import Confusion
 from raterwise.summaries import BinTable
+from raterwise.types import FloatArray
 
 Interval = tuple[float, float]
 

@@ -9,10 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
-from raterwise.arrays import choose
 from raterwise.catalog import Metric, find
-from raterwise.choices import OnSingle, Per
+from raterwise.catalog.metric import OF_THE_PREDICTION, Given
 from raterwise.curves.operating import decision_of
 from raterwise.curves.smooth import smooth_calibration
 from raterwise.curves.tables import ReliabilityCurve, ThresholdCurve, spread_evenly
@@ -22,10 +20,11 @@ from raterwise.inference.draws import digest_in_memory
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
-from raterwise.metric import OF_THE_PREDICTION, Given
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
+from raterwise.rules import choose
 from raterwise.summaries import BinTable, SortedScores
+from raterwise.types import FloatArray, OnSingle, Per
 
 LOOKED_AT = 1 << 17
 """How many scores are compared with thresholds at a time."""

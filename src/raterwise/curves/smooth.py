@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
+from raterwise.catalog.recipes.common import Options
+from raterwise.catalog.recipes.weak_calibration import channels_of, smoother_of
 from raterwise.curves.tables import ReliabilityCurve, Table
 from raterwise.inference.jackknife import noise_expansion, normal_quantile
 from raterwise.inference.passes import Pass
-from raterwise.recipes.common import Options
-from raterwise.recipes.weak import channels_of, smoother_of
+from raterwise.types import FloatArray
 
 POINTS = 101
 """Places that a curve is evaluated at, evenly spread over the probabilities."""

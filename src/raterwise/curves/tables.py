@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
 from raterwise.metrics.ranking import CCCCurve
+from raterwise.types import FloatArray
 
 MOST_THRESHOLDS = 200
 """How many points of a threshold curve a result keeps."""

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.arrays import choose
 from raterwise.datasets import cifar, masks, medmnist, mnist
 from raterwise.datasets.chest import read_chestxray14, read_chestxray14_readers, read_chexpert_test
 from raterwise.datasets.dataset import Dataset
@@ -23,6 +22,7 @@ from raterwise.datasets.outlines import read_chaksu, read_curvas, read_qubiq
 from raterwise.datasets.svhn import read_svhn
 from raterwise.datasets.votes import read_cifar10h_raters, read_csaw_m, read_mhist, read_mixed
 from raterwise.labels import Labels
+from raterwise.rules import choose
 
 
 @dataclass(frozen=True)

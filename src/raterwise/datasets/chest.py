@@ -16,7 +16,6 @@ from typing import Literal
 
 import numpy as np
 
-from raterwise.arrays import choose
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.sheets import (
     coded,
@@ -31,6 +30,7 @@ from raterwise.datasets.sheets import (
 )
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
+from raterwise.rules import choose
 
 FINDINGS = (
     *("Atelectasis", "Cardiomegaly", "Effusion", "Infiltration", "Mass", "Nodule", "Pneumonia"),

@@ -22,12 +22,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import IntArray
-from raterwise.arrays import as_integer_array, choose
+from raterwise.arrays import as_integer_array
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.mnist import LabelledImages, find_file, read_bytes
 from raterwise.datasets.sheets import read_npy, read_npz
 from raterwise.errors import InvalidInputError, missing_extra
+from raterwise.rules import choose
+from raterwise.types import IntArray
 
 CIFAR10_CLASSES = (
     "airplane",

@@ -14,7 +14,6 @@ from typing import Literal
 
 import numpy as np
 
-from raterwise.arrays import choose
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.sheets import (
     column,
@@ -28,6 +27,7 @@ from raterwise.datasets.sheets import (
 )
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
+from raterwise.rules import choose
 
 DR_GRADES = ("none", "mild", "moderate", "severe", "proliferative")
 DR_TABLES = {

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray, IntArray
-from raterwise.arrays import choose
 from raterwise.datasets.sheets import read_rows
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import replaced
+from raterwise.rules import choose
+from raterwise.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from raterwise.labels import Labels

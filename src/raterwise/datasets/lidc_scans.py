@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import choose, positive_integer
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.dicom import Slice, read_slice
 from raterwise.datasets.lidc import CLASS_NAMES, RATING_LIMITS, write_csv
@@ -31,6 +30,7 @@ from raterwise.datasets.sheets import files_below, files_in, texts
 from raterwise.errors import InvalidInputError
 from raterwise.io.files import write_bytes_atomically
 from raterwise.labels import Labels
+from raterwise.rules import choose, positive_integer
 
 LUNG = (-1000.0, 400.0)
 """Hounsfield units that become black and white."""

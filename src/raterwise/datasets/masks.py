@@ -17,11 +17,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
-from raterwise.arrays import choose, positive_integer
 from raterwise.datasets.sheets import files_in, read_npz, required, texts
 from raterwise.errors import InvalidInputError, missing_extra
 from raterwise.io.files import write_bytes_atomically
+from raterwise.rules import choose, positive_integer
+from raterwise.types import Array
 
 
 @dataclass(frozen=True, eq=False)

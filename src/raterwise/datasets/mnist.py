@@ -17,8 +17,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import choose
 from raterwise.errors import InvalidInputError
+from raterwise.rules import choose
 
 UNSIGNED_BYTE = 0x08
 PARTS = {"train": "train", "test": "t10k"}

@@ -11,11 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from raterwise.arrays import as_integer_array, choose
+from raterwise.arrays import as_integer_array
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.sheets import required
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
+from raterwise.rules import choose
 
 SIDE = 32
 ZERO = 10

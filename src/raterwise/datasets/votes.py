@@ -14,12 +14,12 @@ from typing import Literal
 
 import numpy as np
 
-from raterwise.arrays import choose
 from raterwise.datasets.cifar import CIFAR10_CLASSES
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.sheets import coded, column, image_paths, keys, read_rows, texts, whole
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
+from raterwise.rules import choose
 
 MHIST_CLASSES = ("hyperplastic polyp", "sessile serrated adenoma")
 MHIST_VOTES, MHIST_READERS = "Number of Annotators who Selected SSA (Out of 7)", 7

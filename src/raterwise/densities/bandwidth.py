@@ -31,9 +31,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
-from raterwise.densities.cells import add_by_cell, cells_of, fine_cells, parts_of
+from raterwise.densities.cells import add_by_cell, parts_of
 from raterwise.densities.pairs import beta_terms, sum_beta_kernels, sum_dirichlet_kernels
+from raterwise.summaries.cells import cells_of, fine_cells
+from raterwise.types import FloatArray
 
 BANDWIDTHS = np.concatenate((np.logspace(-5, -1, 15), np.linspace(0.2, 1.0, 5)))
 """The bandwidths that are tried, the grid of the released estimator."""

@@ -19,13 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import polygamma
 
-from raterwise.array_types import FloatArray
 from raterwise.binning import unit_in_last_place
 from raterwise.densities.pairs import BetaTerms, beta_terms, cutoff, in_blocks
 from raterwise.errors import UndefinedMetricError
 from raterwise.summaries.cells import cells_of, fine_cells, fine_cells_for
-
-__all__ = ["ScoreCells", "beta_kde_from_cells", "cells_of", "fine_cells", "score_cells"]
+from raterwise.types import FloatArray
 
 TOGETHER = 1 << 17
 """How many cases are looked at together."""

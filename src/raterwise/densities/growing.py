@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterwise.array_types import FloatArray, IntArray
 from raterwise.densities.pairs import beta_terms, cutoff, in_blocks
+from raterwise.types import FloatArray, IntArray
 
 
 def growing_kde(

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.types import FloatArray
 
 ROWS = 256
 """How many cases are compared with all others at once."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
+from raterwise.types import FloatArray
 
 CELL = 0.2
 """R's `loess.control(cell=)`: a cell of the tree holds up to span × cell of all rows."""

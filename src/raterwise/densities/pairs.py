@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels._threads import in_threads
+from raterwise.types import FloatArray
 
 LeaveOut = Literal["case", "copy"]
 

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.fft import dct, idct
 from scipy.optimize import brentq
 
-from raterwise.array_types import FloatArray
 from raterwise.densities.cells import parts_of
+from raterwise.types import FloatArray
 
 _GRID = 2**14
 _SMALLEST = 4.0 / _GRID  # a narrower kernel would not be seen by the grid

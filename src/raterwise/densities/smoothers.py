@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
+from raterwise.types import FloatArray
 
 GRID = 256
 

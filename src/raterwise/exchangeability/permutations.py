@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.kernels._threads import in_threads
+from raterwise.types import FloatArray
 
 IntArray = NDArray[np.integer[Any]]
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.exchangeability.outcome import ExchangeabilityTest, RaterDeviation
 from raterwise.exchangeability.permutations import (
@@ -19,7 +18,8 @@ from raterwise.exchangeability.permutations import (
     step_down,
 )
 from raterwise.labels import Labels, Ratings
-from raterwise.patients import patient_codes
+from raterwise.predictions.patients import patient_codes
+from raterwise.rules import positive_integer
 
 IntArray = NDArray[np.integer[Any]]
 

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
-from raterwise.arrays import choose
-from raterwise.choices import OnSingle, Scale
 from raterwise.errors import UndefinedMetricError
-from raterwise.inputs import require_several
 from raterwise.labels import Labels
 from raterwise.metrics import agreement as formulas
-from raterwise.predictions import check_weights
+from raterwise.predictions.checks import check_weights, require_several
+from raterwise.rules import choose
+from raterwise.types import FloatArray, OnSingle, Scale
 
 
 def fleiss_kappa(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import positive_integer
-from raterwise.choices import OnUnrated, Per, Questions
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
+from raterwise.rules import positive_integer
+from raterwise.types import OnUnrated, Per, Questions
 
 
 def ece(

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import as_float_array, choose, positive_integer, spelled
+from raterwise.arrays import as_float_array
 from raterwise.binning import bin_edges, unit_in_last_place
-from raterwise.choices import Debiasing, OnSingle, Singletons
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.functions.measure import check_estimator
 from raterwise.labels import Labels
 from raterwise.metrics import disagreement, proper
-from raterwise.predictions import Predictions, check_weights, row_sum_tolerance
+from raterwise.predictions import Predictions
+from raterwise.predictions.checks import check_weights, row_sum_tolerance
 from raterwise.questions import Question, ScoredCases, disagreement_frequency
+from raterwise.rules import choose, positive_integer, spelled
 from raterwise.summaries import BinPlan, BinSums, BinTable
+from raterwise.types import Debiasing, OnSingle, Singletons
 
 Statistic = Callable[..., Any]
 

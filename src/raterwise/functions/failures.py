@@ -6,10 +6,10 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import choose
-from raterwise.choices import OneScore, OnUnrated, Per
 from raterwise.functions.ranking import measure_ranks
 from raterwise.labels import Labels
+from raterwise.rules import choose
+from raterwise.types import OneScore, OnUnrated, Per
 
 
 def excess_aurc(

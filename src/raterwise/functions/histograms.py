@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.choices import Debiasing, OnSingle, OnUnrated, Singletons, Unbiasing
 from raterwise.functions.measure import check_estimator, measure
 from raterwise.functions.weights import weights_or_optimal
-from raterwise.inputs import require_several
 from raterwise.labels import Labels
+from raterwise.predictions.checks import require_several
+from raterwise.types import Debiasing, OnSingle, OnUnrated, Singletons, Unbiasing
 
 
 def expected_squared_loss(

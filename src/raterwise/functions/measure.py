@@ -6,13 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from raterwise.arrays import choose, on_gpu
+from raterwise.arrays import on_gpu
 from raterwise.catalog import Metric, find
-from raterwise.choices import OnUnrated
 from raterwise.errors import UndefinedMetricError
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions, as_labels, check_weights
+from raterwise.predictions import Predictions
+from raterwise.predictions.checks import as_labels, check_weights
+from raterwise.rules import choose
 from raterwise.summaries import Plan, summarise
+from raterwise.types import OnUnrated
 
 
 def measure(

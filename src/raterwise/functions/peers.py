@@ -6,10 +6,10 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import at_least_one, choose
-from raterwise.choices import Debiasing, KernelQuestion, OnUnrated, Per, Questions
 from raterwise.functions.measure import check_estimator, measure
 from raterwise.labels import Labels
+from raterwise.rules import at_least_one, choose
+from raterwise.types import Debiasing, KernelQuestion, OnUnrated, Per, Questions
 
 
 def average_calibration_error(

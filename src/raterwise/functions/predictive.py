@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from raterwise.choices import OnUnrated, Per
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
+from raterwise.types import OnUnrated, Per
 
 
 def ppv(

@@ -6,10 +6,10 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from raterwise.choices import OnUnrated, Per
 from raterwise.functions.measure import measure
 from raterwise.functions.weights import weights_or_optimal
 from raterwise.labels import Labels
+from raterwise.types import OnUnrated, Per
 
 
 def accuracy(

@@ -10,19 +10,19 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import choose
 from raterwise.catalog import find
-from raterwise.choices import OneScore, OnUnrated, Per
+from raterwise.catalog.metric import Given
 from raterwise.confidence import curve_of
 from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import measure, value_of
 from raterwise.labels import Labels
-from raterwise.metric import Given
 from raterwise.metrics.ranking import CCCCurve
 from raterwise.predictions import Predictions
 from raterwise.questions import Question
+from raterwise.rules import choose
 from raterwise.summaries import SortedPlan, SortedScores, summarise
 from raterwise.summaries.outside import with_outside_cases
+from raterwise.types import OneScore, OnUnrated, Per
 
 
 def ccc_curve(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from raterwise.choices import Debiasing, OnSingle, OnUnrated, Singletons
 from raterwise.functions.measure import check_estimator, measure
 from raterwise.labels import Labels
+from raterwise.types import Debiasing, OnSingle, OnUnrated, Singletons
 
 
 def refinement_loss(

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.arrays import as_float_array, positive, positive_integer
+from raterwise.arrays import as_float_array
 from raterwise.catalog import find
-from raterwise.choices import OnUnrated, Per, Questions
-from raterwise.densities.mixtures import Draws
 from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import measure, value_of
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
+from raterwise.predictions.mixtures import Draws
+from raterwise.rules import positive, positive_integer
 from raterwise.summaries import summarise
+from raterwise.types import OnUnrated, Per, Questions
 
 
 def robust_ece(

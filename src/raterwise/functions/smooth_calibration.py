@@ -6,9 +6,9 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from raterwise.choices import OnUnrated, Per
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
+from raterwise.types import OnUnrated, Per
 
 
 def ici(

@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.summaries import DeviationTable
+from raterwise.types import FloatArray
 
 TOP, ALL = -1, -2
 """Channels beside the classes: the predicted class, and all classes at once."""

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import IntArray
 from raterwise.inference.settings import Settings
 from raterwise.predictions import Predictions
 from raterwise.summaries import Plan
 from raterwise.summaries.digest import Digest, digest_of
 from raterwise.summaries.outside import with_outside
+from raterwise.types import IntArray
 
 Units = tuple[IntArray, int]
 """The resampling unit of each case, and the number of units."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
+from raterwise.catalog.recipes.common import Options
 from raterwise.errors import RaterwiseError
 from raterwise.inference import intervals
 from raterwise.inference.differences import cautious_correlation, difference_interval
@@ -27,15 +27,15 @@ from raterwise.inference.p_values import tested
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
-from raterwise.inference.small import (
+from raterwise.inference.small_samples import (
     loss_interval,
     proportion_interval,
     ratio_interval,
     separation_interval,
     signed_loss_interval,
 )
-from raterwise.recipes.common import Options
 from raterwise.results import Estimate
+from raterwise.types import FloatArray
 
 MORE_THAN_SEEN = 2.0
 """How many times the positives there are an average precision may be as sure as at most."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.inference.deviations import TOP, Channel
 from raterwise.summaries import DeviationTable
+from raterwise.types import FloatArray
 
 LEAN = 25
 """How many cases with several raters the agreement over all counts for."""

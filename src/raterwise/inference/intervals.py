@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.jackknife import checked_level
 from raterwise.inference.noise import share_as_large
+from raterwise.types import FloatArray
 
 Norm = Callable[[FloatArray], FloatArray]
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.types import FloatArray
 
 Ends = tuple[float, float]
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError
+from raterwise.types import FloatArray
 
 Formula = Callable[[FloatArray], FloatArray]
 Grouped = Callable[[NDArray[Any], int], FloatArray]

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError
 from raterwise.summaries import through
+from raterwise.types import FloatArray
 
 Norm = Callable[[FloatArray], FloatArray]
 CLEAR = 0.05

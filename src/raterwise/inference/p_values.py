@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 from raterwise.catalog import Metric
-from raterwise.estimate import Estimate
+from raterwise.catalog.recipes.common import Options
 from raterwise.inference.noise import zero_tested_ends
 from raterwise.inference.passes import Pass
-from raterwise.recipes.common import Options
+from raterwise.results.estimate import Estimate
 from raterwise.summaries import through
 
 SIGNS = 11

@@ -13,13 +13,13 @@ from itertools import combinations
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import holm, p_value
 from raterwise.inference.jackknife import Linearised, student_interval, two_sided_p
 from raterwise.inference.settings import Settings
 from raterwise.results import DIGITS, Estimate, Results
 from raterwise.summaries.fingerprint import unlike_part
+from raterwise.types import FloatArray
 
 Drawn = tuple[FloatArray, FloatArray]
 

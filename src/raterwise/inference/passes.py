@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
+from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError
 from raterwise.inference import intervals, noise
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.raters import RaterDraws
 from raterwise.inference.settings import Settings
 from raterwise.questions import Question
-from raterwise.recipes.common import Options
 from raterwise.summaries import BinPlan, BinTable
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.outside import takes_outside

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray, IntArray
 from raterwise.errors import InvalidInputError
 from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries import summarise
 from raterwise.summaries.outside import with_outside_cases
+from raterwise.types import FloatArray, IntArray
 
 Panel = tuple[int, ...]
 """How often each person's labels count."""

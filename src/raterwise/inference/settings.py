@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError
+from raterwise.rules import choose, positive_integer
 
 Progress = Callable[[str, float], None]
 """Called with a description and the fraction done."""

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError
 from raterwise.inference.deviations import ALL, TOP, Statistic, channels_of
 from raterwise.inference.evidence import Evidence, simulated_p_values, step_down
 from raterwise.predictions import Predictions
+from raterwise.rules import choose, positive_integer
 from raterwise.summaries import DeviationPlan, DeviationSums, DeviationTable, summarise
 
 

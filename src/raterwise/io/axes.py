@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
+from raterwise.types import Array
 
 KNOWN_KEYS = {"probabilities": "zyx", "softmax": "zyx"}
 """The arrays of NPZ files whose axes are known: nnU-Net's, of version 2 and of version 1."""

@@ -8,9 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from raterwise.arrays import choose
-from raterwise.choices import OnUnrated
-from raterwise.duplicates import DUPLICATES, Duplicates
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.io.columns import unused_notes
@@ -19,8 +16,11 @@ from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.sources import open_table
 from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
-from raterwise.mistaken import IN_ORDER_OF_CODES, code_notes
+from raterwise.labels.duplicates import DUPLICATES, Duplicates
+from raterwise.labels.misread import IN_ORDER_OF_CODES, code_notes
 from raterwise.predictions import Predictions
+from raterwise.rules import choose
+from raterwise.types import OnUnrated
 
 PathOrName = str | PathLike[str]
 

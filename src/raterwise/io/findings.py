@@ -14,9 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
-from raterwise.arrays import choose
-from raterwise.duplicates import DUPLICATES, WAYS_OUT, chosen_of_each
 from raterwise.errors import InvalidInputError
 from raterwise.io.layouts import (
     CASE_COLUMNS,
@@ -29,14 +26,17 @@ from raterwise.io.layouts import (
     usual_column,
     usual_names,
 )
+from raterwise.io.matching import JoinReport
 from raterwise.io.npz import is_npz, read_npz
 from raterwise.io.numbers import as_whole_numbers
 from raterwise.io.ratings import encoded, unique_ids
 from raterwise.io.sources import TableFile, open_table
-from raterwise.io.tables import JoinReport, PredictionTable, matched
+from raterwise.io.tables import PredictionTable, matched
 from raterwise.io.values import as_ids, as_yes_or_no, id_at
 from raterwise.labels import Labels
-from raterwise.rules import listed
+from raterwise.labels.duplicates import DUPLICATES, WAYS_OUT, chosen_of_each
+from raterwise.rules import choose, listed
+from raterwise.types import Array
 
 Counts = NDArray[np.int64]
 Answers = NDArray[np.int8]

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError, missing_extra
 from raterwise.io.axes import KNOWN_KEYS
 from raterwise.io.damaged import check_fits, read_archive
+from raterwise.types import Array
 
 PACKAGES = {"PIL": "pillow"}
 """Modules whose package is called otherwise."""

@@ -9,10 +9,10 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from raterwise.classes import is_whole
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_columns
 from raterwise.io.sources import TableFile
+from raterwise.labels.classes import is_whole
 from raterwise.rules import did_you_mean, listed
 
 LAYOUT_ARGUMENTS = {

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.io.values import SHORTENED
 from raterwise.rules import listed
+from raterwise.types import Array
 
 ENDINGS = (
     "png|jpe?g|tiff?|bmp|gif|webp|dcm|dicom|nii|gz|mha|mhd|nrrd|npy|npz|h5|hdf5|svs|ndpi|zip|"

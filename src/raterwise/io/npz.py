@@ -31,7 +31,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import names_in_archive, read_archive
 from raterwise.io.numbers import as_numbers, as_whole_numbers
@@ -44,6 +43,7 @@ from raterwise.io.values import (
 )
 from raterwise.labels import Labels
 from raterwise.rules import did_you_mean, listed
+from raterwise.types import Array
 
 KNOWN = (
     *("probs", "labels", "ratings", "counts", "ids", "groups", "weights", "class_names"),

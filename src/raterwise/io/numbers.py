@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
-from raterwise.classes import MEANS_NONE
 from raterwise.errors import InvalidInputError
 from raterwise.io.texts import is_text
+from raterwise.labels.classes import MEANS_NONE
+from raterwise.types import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
-from raterwise.inputs import row_sum_tolerance
 from raterwise.io.columns import unused_columns
 from raterwise.io.sources import TableFile
 from raterwise.io.values import id_at
+from raterwise.predictions.checks import row_sum_tolerance
 from raterwise.rules import did_you_mean, listed, spelled
+from raterwise.types import Array
 
 CONFIDENCE = re.compile(r"conf(idence)?$|certainty", re.IGNORECASE)
 HALF_A_PERCENT = 0.005

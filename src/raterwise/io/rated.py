@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from raterwise.classes import MEANS_NONE, missing_codes
 from raterwise.errors import InvalidInputError
 from raterwise.io.layouts import RatingColumns, find_id_column
 from raterwise.io.layouts import rating_columns as columns_of
@@ -15,6 +14,7 @@ from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.sources import open_table
 from raterwise.io.values import as_ids, different_texts
+from raterwise.labels.classes import MEANS_NONE, missing_codes
 from raterwise.rules import listed
 
 MOST_STEPS = 100

@@ -10,10 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
-from raterwise.arrays import choose
-from raterwise.classes import is_whole
-from raterwise.duplicates import DUPLICATES, chosen_of_each, refuse_repeated
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_notes
 from raterwise.io.layouts import (
@@ -39,6 +35,10 @@ from raterwise.io.values import (
     refuse_repeats,
 )
 from raterwise.labels import Labels, Ratings
+from raterwise.labels.classes import is_whole
+from raterwise.labels.duplicates import DUPLICATES, chosen_of_each, refuse_repeated
+from raterwise.rules import choose
+from raterwise.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from os import PathLike
 
 import numpy as np
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_patients
 from raterwise.io.damaged import read_archive
@@ -28,6 +27,7 @@ from raterwise.io.tables import (
     table_of_columns,
 )
 from raterwise.rules import listed
+from raterwise.types import Array
 
 
 def read_features(

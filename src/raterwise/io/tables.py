@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_columns, unused_patients
-from raterwise.io.layouts import CASE_COLUMNS, RatingColumns, find_id_column, has_ids, usual_names
+from raterwise.io.layouts import CASE_COLUMNS, find_id_column, has_ids, usual_names
 from raterwise.io.matching import JoinReport, alike_note, explain_unmatched, positions
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from raterwise.io.numbers import as_numbers, as_weights, refuse_fractions
@@ -31,24 +30,12 @@ from raterwise.io.probabilities import (
     notes_on_columns,
     probability_columns,
 )
-from raterwise.io.ratings import Coding, RatingTable, read_ratings, unique_ids
+from raterwise.io.ratings import Coding, RatingTable, unique_ids
 from raterwise.io.sources import TableFile, existing_file, open_table
 from raterwise.io.values import as_ids, labels_of_codes
 from raterwise.labels import Labels
 from raterwise.rules import listed
-
-__all__ = [
-    "JoinReport",
-    "Joined",
-    "PredictionTable",
-    "RatingColumns",
-    "RatingTable",
-    "join",
-    "matched",
-    "read_levels",
-    "read_predictions",
-    "read_ratings",
-]
+from raterwise.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from raterwise.exports import unquoted_cell
+from raterwise.results.exports import unquoted_cell
 
 if TYPE_CHECKING:
     import pyarrow as pa

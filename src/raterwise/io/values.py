@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
-from raterwise.classes import (
+from raterwise.errors import InvalidInputError
+from raterwise.io.numbers import all_match, plain_column, refuse_empty
+from raterwise.io.texts import is_text
+from raterwise.labels import Labels
+from raterwise.labels.classes import (
     ANSWERS,
     MEANS_NONE,
     MISSING_CODES,
@@ -23,11 +26,8 @@ from raterwise.classes import (
     is_whole,
     same_text,
 )
-from raterwise.errors import InvalidInputError
-from raterwise.io.numbers import all_match, plain_column, refuse_empty
-from raterwise.io.texts import is_text
-from raterwise.labels import Labels
 from raterwise.rules import did_you_mean, listed
+from raterwise.types import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io import image_files
 from raterwise.io.axes import check_axes, order_of, ordered
 from raterwise.io.files import check_can_write, replaced
 from raterwise.io.manifests import CaseFiles
+from raterwise.types import Array
 
 SLICES = (".png", ".tif", ".tiff")
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
-from raterwise.arrays import choose
+from raterwise.rules import choose
+from raterwise.types import FloatArray
 
 IntArray = NDArray[np.integer[Any]]
 

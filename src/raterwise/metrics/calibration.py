@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.arrays import positive_integer
 from raterwise.binning import MAX_BINS, equal_mass_cuts, equal_mass_edges
 from raterwise.metrics.proper import require_equal_weights
+from raterwise.rules import positive_integer
 from raterwise.summaries.bin_table import BinTable
 from raterwise.summaries.sorted_scores import ScoreMasses
 

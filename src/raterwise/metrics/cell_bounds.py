@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.summaries.cells import CellSums, fine_cells
+from raterwise.types import FloatArray
 
 Options = Mapping[str, Any]
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import InvalidInputError
 from raterwise.metrics import proper
 from raterwise.summaries.bin_table import BinTable
+from raterwise.types import FloatArray
 
 Statistic = Callable[..., Any]
 

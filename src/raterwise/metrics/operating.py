@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raterwise.array_types import Array
 from raterwise.metrics import ranking
 from raterwise.summaries import BinTable
+from raterwise.types import Array
 
 NOTHING = 1e-12
 """A part of all mass below this is rounding: nothing is there."""

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.arrays import as_float_array, positive, positive_integer
+from raterwise.arrays import as_float_array
 from raterwise.calibrators.alpha_loss import optimal_concentration
 from raterwise.errors import InvalidInputError
 from raterwise.palette import IDEAL, SERIES
 from raterwise.plots.style import axes, in_style, tidy
+from raterwise.rules import positive, positive_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

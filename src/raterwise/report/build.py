@@ -16,7 +16,7 @@ from raterwise.report.provenance import provenance
 from raterwise.report.readers import readers
 from raterwise.report.recalibration import recalibration
 from raterwise.report.sections import Charts
-from raterwise.report.steadiness import stability as steady
+from raterwise.report.stability import stability as steady
 from raterwise.report.subgroups import subgroups
 from raterwise.report.thresholds import at_a_threshold
 from raterwise.report.words import classes_in_words

@@ -14,7 +14,7 @@ from raterwise.report.markup import Html, data_table, el
 from raterwise.report.page import page
 from raterwise.report.provenance import provenance
 from raterwise.report.sections import Charts, as_sentence, figure, section, wide
-from raterwise.report.steadiness import stability
+from raterwise.report.stability import stability
 from raterwise.report.words import bracketed, natural, number, p_value, percent
 
 MOST_LISTED = 200

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from raterwise.readers.yardstick import AgainstReaders
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.sections import scrolled, section
 from raterwise.report.words import natural, percent
 from raterwise.results import Results
-from raterwise.yardstick import AgainstReaders
 
 
 def readers(results: Results) -> Html | None:

@@ -8,8 +8,13 @@ from typing import Any
 
 from raterwise.errors import InvalidInputError
 from raterwise.palette import SERIES
+from raterwise.report.comparison_tables import (
+    latex_table,
+    latex_text,
+    markdown_table,
+    markdown_text,
+)
 from raterwise.report.markup import Html, el
-from raterwise.report.tables import latex_table, latex_text, markdown_table, markdown_text
 from raterwise.report.words import basis, number, p_value
 from raterwise.results import Estimate
 

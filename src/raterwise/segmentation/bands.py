@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
 from raterwise.errors import InvalidInputError
+from raterwise.types import Array
 
 if TYPE_CHECKING:
     from raterwise.segmentation.cases import Selection

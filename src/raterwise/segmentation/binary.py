@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import Array
 from raterwise.kernels._threads import in_threads
 from raterwise.segmentation.cases import Voxels
 from raterwise.summaries import Votes
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
 from raterwise.summaries.one_pass import STRIPES
+from raterwise.types import Array
 
 CHUNK = 1 << 15
 """Voxels that are summed together: their votes and scores stay in the cache."""

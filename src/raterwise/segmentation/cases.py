@@ -9,12 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.array_types import Array
-from raterwise.arrays import as_array, as_float_array, choose
+from raterwise.arrays import as_array, as_float_array
 from raterwise.beliefs import DirichletBelief
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions, row_sum_tolerance
+from raterwise.predictions import Predictions
+from raterwise.predictions.checks import row_sum_tolerance
+from raterwise.rules import choose
+from raterwise.types import Array
 
 Flags = NDArray[np.bool_]
 

@@ -9,20 +9,20 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from raterwise.choices import Interval, OnSingle, Per, Questions, Unit
 from raterwise.errors import RaterwiseError
+from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.settings import Progress, Settings
 from raterwise.kernels._threads import with_threads
-from raterwise.request import Metrics, Request
 from raterwise.results import Results
 from raterwise.segmentation.cases import Selection, Voxels
-from raterwise.segmentation.levels import LevelImages
 from raterwise.segmentation.panels import roster_of
 from raterwise.segmentation.reduction import Reduction
 from raterwise.segmentation.request import ImageRequest
 from raterwise.segmentation.running import Job, Source, checkpoint_of, gather, measured, opened
-from raterwise.subgroups import metrics_by_level, refuse_metrics_alone
-from raterwise.variables import variables_of
+from raterwise.segmentation.subgroups import LevelImages
+from raterwise.subgroups.levels import metrics_by_level, refuse_metrics_alone
+from raterwise.subgroups.variables import variables_of
+from raterwise.types import Interval, OnSingle, Per, Questions, Unit
 
 
 def evaluate(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.arrays import as_array, as_float_array
 from raterwise.errors import InvalidInputError
-from raterwise.predictions import row_sum_tolerance
+from raterwise.predictions.checks import row_sum_tolerance
 
 FloatArray = NDArray[np.float32]
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
 from raterwise.catalog import Metric
 from raterwise.curves.reliability import curves_of
 from raterwise.errors import InvalidInputError
+from raterwise.evaluation.judged import Judged, judge, results_of
 from raterwise.inference.draws import multiplicities
 from raterwise.inference.estimates import RaterMeans, blank, mean_over_units
 from raterwise.inference.passes import Pass
 from raterwise.inference.raters import Panels, RaterDraws
-from raterwise.judging import Judged, judge, results_of
 from raterwise.results import Estimate, Results
 from raterwise.segmentation.request import CaseValues, ImageRequest, values_by_class
 from raterwise.summaries.digest import Digest, UnitStack
 from raterwise.summaries.facts import Patients
 from raterwise.summaries.fingerprint import Fingerprint
+from raterwise.types import FloatArray
 
 ORIGIN = {"call": "raterwise.segmentation.evaluate"}
 MOST_BLOCKS = 1024

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.arrays import choose
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.evaluation.request import Request
 from raterwise.inference.passes import Asked, Pass
 from raterwise.inference.raters import Panel, Panels
-from raterwise.request import Request
+from raterwise.rules import choose
 from raterwise.segmentation.binary import binary_digest, has_binary_digest
 from raterwise.segmentation.cases import Case, Selection, Voxels
 from raterwise.segmentation.panels import times_of, voxels_of

@@ -23,10 +23,10 @@ from raterwise.io.manifests import CaseFiles
 from raterwise.io.volumes import read_images, write_nifti
 from raterwise.kernels._threads import number_of_threads
 from raterwise.segmentation.cases import Case
-from raterwise.segmentation.levels import LevelImages
 from raterwise.segmentation.maps import disagreement_map
 from raterwise.segmentation.reduction import Reduction
 from raterwise.segmentation.request import CaseValues, ImageRequest
+from raterwise.segmentation.subgroups import LevelImages
 from raterwise.streaming.here import results_here
 from raterwise.streaming.saved import Checkpoint, load_digest, save_digest, stamp
 from raterwise.summaries.digest import Digest

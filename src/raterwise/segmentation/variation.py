@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.choices import Per, Questions
+from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError
-from raterwise.growing_parts import Partition, paths_of, variation_along
+from raterwise.evaluation.request import Request, options_of
 from raterwise.inference.settings import Progress, Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.recipes.common import Options
-from raterwise.request import Request, options_of
 from raterwise.segmentation.cases import Case, Selection, Voxels
+from raterwise.stability.parts import Partition, paths_of, variation_along
+from raterwise.types import Per, Questions
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import IntArray
-from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.inference.raters import summaries_by_panel
 from raterwise.inference.settings import Progress
@@ -27,10 +25,11 @@ from raterwise.prevalence import Prior, in_use
 from raterwise.streaming.here import results_here
 from raterwise.streaming.parts import Part, StreamColumns, check_part, read_part
 from raterwise.streaming.saved import Checkpoint, stamp
+from raterwise.subgroups.variables import Variable
 from raterwise.summaries import summarise
 from raterwise.summaries.by_reader import readers_of
 from raterwise.summaries.digest import Digest, digest_of, merged_in_order
-from raterwise.variables import Variable
+from raterwise.types import IntArray, OnUnrated
 
 STREAM_UNITS = 512
 """Into how many blocks the patients, or cases, of a stream are pooled for the bootstrap.

@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.choices import Interval, OnSingle, OnUnrated, Per, Questions, Unit
-from raterwise.divided import subgroups_of_digests
+from raterwise.catalog.metric import Given
 from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.evaluation.judged import judge, results_of
+from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.raters import Panels
 from raterwise.inference.settings import Progress, Settings, within
 from raterwise.io.files import check_can_write
 from raterwise.io.outputs import checkpoint_files, refuse_overwriting
-from raterwise.judging import judge, results_of
 from raterwise.kernels._threads import with_threads
 from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_words, refuse_source_alone
 from raterwise.questions import Question
-from raterwise.readers import in_results, of_results, plans_of, wanted
-from raterwise.request import Given, Metrics, Request
+from raterwise.readers.against import in_results, of_results, plans_of, wanted
 from raterwise.results import Results
 from raterwise.rules import did_you_mean
 from raterwise.streaming.digests import PartJob, digest_of_parts
@@ -37,11 +36,13 @@ from raterwise.streaming.parts import (
     refuse_stream_of_fractions,
 )
 from raterwise.streaming.saved import save_digest
-from raterwise.subgroups import metrics_by_level, refuse_metrics_alone, with_subgroups
+from raterwise.subgroups.levels import metrics_by_level, refuse_metrics_alone, with_subgroups
+from raterwise.subgroups.sources import subgroups_of_digests
+from raterwise.subgroups.variables import Variable, in_order
 from raterwise.summaries import BinPlan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.outside import with_outside
-from raterwise.variables import Variable, in_order
+from raterwise.types import Interval, OnSingle, OnUnrated, Per, Questions, Unit
 
 SHARED = ("bins", "question", "per", "threshold", "options")
 """What a saved summary says of its metrics, besides their names."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.choices import OnUnrated
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import check_fits
 from raterwise.io.image_files import imaging_module
@@ -33,10 +32,11 @@ from raterwise.io.ratings import Coding
 from raterwise.io.sources import TableFile, existing_file, matching_files
 from raterwise.io.values import as_ids
 from raterwise.labels import Labels
-from raterwise.mistaken import IN_ORDER_OF_CODES, code_notes, one_hot_notes
+from raterwise.labels.misread import IN_ORDER_OF_CODES, code_notes, one_hot_notes
 from raterwise.predictions import Predictions
 from raterwise.rules import listed
-from raterwise.variables import Variable, variables_of
+from raterwise.subgroups.variables import Variable, variables_of
+from raterwise.types import OnUnrated
 
 ZARR_ROWS = 1 << 18
 """At least how many rows of a Zarr store are read together."""

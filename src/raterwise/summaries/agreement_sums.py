@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
 from raterwise.summaries.contract import Metric, Options, TableSummary, UsualPlan
 from raterwise.summaries.votes import Votes
+from raterwise.types import FloatArray
 
 
 @dataclass(frozen=True)

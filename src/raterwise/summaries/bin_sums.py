@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.binning import bin_edges, edges_for, unit_in_last_place
-from raterwise.densities.mixtures import bin_shares
 from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
+from raterwise.predictions.mixtures import bin_shares
 from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
 from raterwise.summaries.bin_table import BinTable, SmoothTable
 from raterwise.summaries.contract import Metric, Options, TableSummary, UsualPlan
@@ -22,6 +21,7 @@ from raterwise.summaries.entries import Entries
 from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import SortedScores
 from raterwise.summaries.votes import Votes, asked_of_two
+from raterwise.types import FloatArray
 
 DirectLoop = Callable[[int, int, FloatArray], int]
 """loop(start, stop, table) adds cases from `start` on to `table` (channels, bins, fields) and

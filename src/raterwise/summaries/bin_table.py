@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
+from raterwise.types import FloatArray
 
 
 @dataclass(frozen=True)

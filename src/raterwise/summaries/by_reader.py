@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import IntArray
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries.contract import Plan
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import Facts
 from raterwise.summaries.one_pass import summarise
-
-__all__ = ["MODEL", "READER", "readers_of"]
+from raterwise.types import IntArray
 
 MODEL, READER = "model", "reader"
 

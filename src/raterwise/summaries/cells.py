@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.binning import edges_for
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
@@ -23,6 +22,7 @@ from raterwise.questions import Event, Question, ScoredCases
 from raterwise.summaries.contract import Metric, Options, ScorePlan, UsualSummary
 from raterwise.summaries.sorted_scores import SortedPlan, SortedScores
 from raterwise.summaries.votes import Votes
+from raterwise.types import FloatArray
 
 EQUAL_CELLS = 5040
 FINEST = 25  # the tails are fine down to 2^-25, half the gap between 1 and the next float32

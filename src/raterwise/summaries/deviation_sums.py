@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
 from raterwise.summaries.contract import UsualPlan, UsualSummary
 from raterwise.summaries.votes import Votes
+from raterwise.types import FloatArray
 
 BLOCKS = 512
 """Into how many blocks patients are pooled where there are more."""

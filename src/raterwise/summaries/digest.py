@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import IntArray
 from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Predictions
 from raterwise.summaries.contract import Plan, Summary
 from raterwise.summaries.facts import Facts
 from raterwise.summaries.in_turn import InTurn, in_turns, let_go
 from raterwise.summaries.one_pass import summarise
+from raterwise.types import IntArray
 
 TOGETHER = 32
 """How many neighbours are added up before they are added to the rest."""

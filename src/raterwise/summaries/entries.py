@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.binning import locate
 from raterwise.summaries.sorted_scores import ScoreMasses, SortedScores
+from raterwise.types import FloatArray
 
 DENSE = 4
 """How many places for sums there may be for each score, to add up without sorting."""

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from raterwise.array_types import FloatArray, IntArray
 from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Rows
 from raterwise.summaries.bin_sums import BinSums
 from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.vector_cells import table_of_rows
+from raterwise.types import FloatArray, IntArray
 
 KEPT = ("probs", "masses", "position", "unit")
 

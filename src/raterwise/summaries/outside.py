@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray
 from raterwise.questions import Question, score_outside
 from raterwise.summaries.digest import Digest
+from raterwise.types import FloatArray
 
 OUTSIDE_UNITS = 4096
 """Into how many blocks outside cases are pooled at most."""

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.labels import Labels
+from raterwise.labels.ratings import Ratings
 from raterwise.predictions import Predictions
-from raterwise.ratings import Ratings
 
 MOST_RATINGS = 1_000_000
 """Up to how many ratings raters are compared."""

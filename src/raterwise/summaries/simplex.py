@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray, IntArray
 from raterwise.binning import bin_edges, edges_for, locate
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
@@ -20,6 +19,7 @@ from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
 from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
 from raterwise.summaries.entries import Entries
+from raterwise.types import FloatArray, IntArray
 
 MANY = 1 << 16
 """How many entries may wait to be joined."""

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.array_types import FloatArray, IntArray
 from raterwise.errors import InvalidTypeError, MergeError, UndefinedMetricError
 from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
 from raterwise.summaries.contract import Metric, Options, ScorePlan, UsualSummary
 from raterwise.summaries.votes import Votes
+from raterwise.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from raterwise.summaries.cells import CellPlan

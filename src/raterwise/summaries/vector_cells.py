@@ -10,10 +10,10 @@ import heapq
 
 import numpy as np
 
-from raterwise.array_types import FloatArray, IntArray
 from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
 from raterwise.summaries.entries import Entries
+from raterwise.types import FloatArray, IntArray
 
 ALIKE = 1e-24
 """Up to which squared distance, of all cases of a cell together and per unit of mass, it is one

@@ -18,7 +18,8 @@ from raterwise.binning import unit_in_last_place
 from raterwise.errors import InvalidInputError
 from raterwise.kernels import _torch as kernels
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions, row_sum_tolerance
+from raterwise.predictions import Predictions
+from raterwise.predictions.checks import row_sum_tolerance
 from raterwise.rules import choose
 from raterwise.tensors.questions import TensorRows
 

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, RandomSampler, WeightedRandomSampler
 
-from raterwise.arrays import choose, positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.settings import Progress
+from raterwise.rules import choose, positive_integer
 
 Inputs = Tensor | Iterable[Any]
 """A tensor (N, …), or a DataLoader or other iterable of batches."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.array_types import FloatArray
 from raterwise.curves import ReliabilityCurve, ThresholdCurve
 from raterwise.errors import UndefinedMetricError
 from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.palette import IDEAL
 from raterwise.summaries import BinPlan, BinTable
+from raterwise.types import FloatArray
 
 
 def reliability_diagram(table: BinTable, plan: BinPlan, metric: str, ax: Any) -> Any:

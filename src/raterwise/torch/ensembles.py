@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
-from raterwise.arrays import positive_integer
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.settings import Progress, within
 from raterwise.progress_bar import reporting
+from raterwise.rules import positive_integer
 from raterwise.torch._checkpoints import load_file
 from raterwise.torch._inference import (
     Inputs,

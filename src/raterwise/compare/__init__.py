@@ -1,0 +1,7 @@
+"""Several models on the same cases: `models` compares them, a `comparison` is what was found."""
+
+from raterwise.compare.comparison import Comparison
+from raterwise.compare.models import compare
+from raterwise.inference.paired import Difference
+
+__all__ = ["Comparison", "Difference", "compare"]

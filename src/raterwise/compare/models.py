@@ -1,0 +1,278 @@
+"""Several models on the same cases: paired differences with intervals and adjusted p-values."""
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from raterwise.beliefs import Belief
+from raterwise.catalog.metric import Given
+from raterwise.compare.comparison import Comparison
+from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.evaluate import evaluate_in_use, evaluate_predictions, predictions_of
+from raterwise.evaluation.request import Metrics, Request, rows_of
+from raterwise.inference.paired import differences, ranking, require_pairs
+from raterwise.inference.settings import Progress, Settings
+from raterwise.kernels._threads import with_threads
+from raterwise.labels import Labels
+from raterwise.provenance import made
+from raterwise.results import Results
+from raterwise.types import OnSingle, OnUnrated, Per, Questions, Unit
+
+RESAMPLES, LEVEL, SEED, BINS = 1000, 0.95, 0, 15
+UNIT: Unit = "cases"
+
+
+def compare(
+    models: Mapping[str, ArrayLike | Belief | Results],
+    labels: Labels | ArrayLike | None = None,
+    metrics: Metrics = "all",
+    groups: ArrayLike | None = None,
+    class_names: Sequence[str] | None = None,
+    resamples: int = RESAMPLES,
+    level: float = LEVEL,
+    seed: int = SEED,
+    *,
+    unit: Unit = UNIT,
+    bins: int | ArrayLike = BINS,
+    question: Questions | None = None,
+    per: Per | None = None,
+    threshold: float | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    weights: ArrayLike | None = None,
+    confidence: Mapping[str, ArrayLike] | None = None,
+    outside: Mapping[str, ArrayLike] | None = None,
+    on_unrated: OnUnrated = "error",
+    on_single: OnSingle = "error",
+    target_prevalence: float | ArrayLike | None = None,
+    source_prevalence: float | ArrayLike | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Return how models differ on the same cases, resampled together.
+
+    Give it predictions, or the `Results` of `evaluate`, which may come from files: both ways give
+    the same numbers. Results know their cases and how they were made, so then there is nothing more
+    to give, except which of their metrics. Results of other cases, labels, patients or weights, or
+    with another seed, are refused: their resamples are no pairs.
+
+    Parameters
+    ----------
+    models : mapping of str to array-like, belief or Results
+        The class probabilities of each model by its name, as `evaluate` takes them; or its results.
+        Every pair is compared, in the order given.
+    labels : Labels or array-like of shape (N,), default None
+        What the raters said, or one class per case; needed with predictions.
+    metrics : str or sequence of str, default "all"
+        "all", or names such as "ece,brier" or ["ece", "brier"]; the name of a group, such as
+        "clinical", stands for its metrics.
+    groups : array-like of shape (N,), default None
+        The patient of each case: patients, not cases, are resampled.
+    class_names : sequence of str, default None
+        A name for each class; by default what the labels call them.
+    resamples : int, default 1000
+        How many; at least 2.
+    level : float, default 0.95
+        Of confidence.
+    seed : int, default 0
+        Of the resamples.
+    unit : {"cases", "raters", "both"}, default "cases"
+        What is a sample of a population: cases (patients, where `groups` names them), raters, or
+        both at once, drawn for all models together.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, for every metric with bins.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What is asked of a case, as in `evaluate`.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case, as in `evaluate`.
+    threshold : float, default None
+        A probability of at least this is a positive test, in every metric at a threshold; 0.5 if
+        left out.
+    options : mapping of str to mapping, default None
+        By metric, options of its own: {"robust_ece": {"sigma": 0.05}}.
+    weights : array-like of shape (N,), default None
+        How much each case counts; 1 if left out.
+    confidence : mapping of str to array-like of shape (N,), default None
+        By model, what ranks the cases instead of its largest probability, as in `evaluate`; a model
+        that is left out has its largest probability.
+    outside : mapping of str to array-like of shape (M,) or (M, K), default None
+        By model, its confidences of the same out-of-distribution cases, in the same order, or its
+        class probabilities of them.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
+    on_single : {"error", "drop"}, default "error"
+        What a metric does about cases with fewer labels than it needs.
+    target_prevalence, source_prevalence : float or array-like of shape (K,), default None
+        Prevalence of class 1 in use (or of every class), where a test set is enriched with disease,
+        and where the probabilities of every model are right, as in `evaluate`. Of models that are
+        right at different prevalences compare the results.
+    threads : int, default None
+        How many to use; by default as many as the machine has cores.
+    progress : callable, default None
+        Called with a description and the fraction done.
+
+    Returns
+    -------
+    Comparison
+        The results of each model, the differences with intervals and p-values, and the ranking.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are fewer than two models, or their resamples are no pairs.
+
+    See Also
+    --------
+    evaluate : one model.
+
+    References
+    ----------
+    Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+    Statistics 6, 65-70.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> sharp, blunt = [[0.9, 0.1], [0.2, 0.8]] * 20, [[0.6, 0.4], [0.4, 0.6]] * 20
+    >>> found = rw.compare({"sharp": sharp, "blunt": blunt}, [0, 1] * 20, "brier", resamples=50)
+    >>> round(found.difference("brier", "sharp", "blunt").difference, 4)
+    -0.135
+    >>> of_sharp = rw.evaluate(sharp, [0, 1] * 20, "brier", resamples=50)
+    >>> of_blunt = rw.evaluate(blunt, [0, 1] * 20, "brier", resamples=50)
+    >>> again = rw.compare({"sharp": of_sharp, "blunt": of_blunt})
+    >>> again.differences == found.differences
+    True
+    """
+    if len(models) < 2:
+        raise InvalidInputError(f"models: must be at least two; got {len(models)}")
+    judged = {name: model for name, model in models.items() if isinstance(model, Results)}
+    if judged:
+        if len(judged) < len(models):
+            one, other = next(iter(judged)), next(name for name in models if name not in judged)
+            raise InvalidInputError(
+                f"models: must be all results or all predictions; {one!r} is the first, "
+                f"{other!r} the second"
+            )
+        cases = {"labels": labels, "groups": groups, "class_names": class_names,
+                 "weights": weights, "confidence": confidence, "outside": outside,
+                 "target_prevalence": target_prevalence,
+                 "source_prevalence": source_prevalence}  # fmt: skip
+        made_with = {"resamples": (resamples, RESAMPLES), "level": (level, LEVEL),
+                     "seed": (seed, SEED), "unit": (unit, UNIT), "bins": (bins, BINS),
+                     "question": (question, None), "per": (per, None),
+                     "threshold": (threshold, None), "options": (options, None)}  # fmt: skip
+        _refuse_what_results_know(next(iter(judged.values())), cases, made_with)
+        require_pairs(judged)
+        return _compared(_with_metrics(judged, metrics))
+    if labels is None:
+        raise InvalidInputError("labels: are needed with predictions; only results go without")
+    if resamples < 2:
+        raise InvalidInputError(f"resamples: must be at least 2 to compare; got {resamples}")
+    settings = Settings(resamples, level, seed, unit, on_single=on_single, threads=threads)
+    ranked = _ranked_by(models, confidence, outside)
+    results: dict[str, Results] = {}
+    for i, (name, probs) in enumerate(models.items()):
+        if progress:
+            progress(name, i / len(models))
+        predictions = predictions_of(
+            probs, labels, weights, groups, class_names, on_unrated, *ranked[name]
+        )
+        request = Request.of(
+            metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
+            settings=settings,
+            given=Given.of(predictions), classes=predictions.num_classes,
+        )  # fmt: skip
+        with with_threads(threads):
+            results[name] = evaluate_in_use(
+                predictions, request, metrics, target_prevalence, source_prevalence,
+                evaluate_predictions,
+            )  # fmt: skip
+    if progress:
+        progress("done", 1.0)
+    return _compared(results)
+
+
+def _ranked_by(
+    models: Mapping[str, Any],
+    confidence: Mapping[str, Any] | None,
+    outside: Mapping[str, Any] | None,
+) -> dict[str, tuple[Any, Any]]:
+    """Return the confidences of each model, and those of cases from elsewhere, which all have."""
+    for name, given in (("confidence", confidence), ("outside", outside)):
+        if given is None:
+            continue
+        if not isinstance(given, Mapping):
+            raise InvalidTypeError(f"{name}: must be given by model; got {type(given).__name__}")
+        if unknown := [model for model in given if model not in models]:
+            raise InvalidInputError(f"{name}: there is no model {unknown[0]!r}")
+    if outside is not None and (missing := [model for model in models if model not in outside]):
+        raise InvalidInputError(f"outside: must be given for every model; {missing[0]!r} has none")
+    if len(sizes := {len(given) for given in (outside or {}).values()}) > 1:
+        raise InvalidInputError(
+            f"outside: must be of the same cases for every model; got {sorted(sizes)} of them"
+        )
+    return {name: ((confidence or {}).get(name), (outside or {}).get(name)) for name in models}
+
+
+def _compared(models: Mapping[str, Results]) -> Comparison:
+    seed = next(iter(models.values())).options.get("seed")
+    origin = made("raterwise.compare", seed=seed, inputs=[])
+    valued = {name for r in models.values() for name, e in r.items() if e.value is not None}
+    if without := sorted(valued - {name for r in models.values() for name in r.replicates}):
+        python_warnings.warn(
+            f"not compared, since they have no resampled values: {', '.join(without)}",
+            stacklevel=3,
+        )
+    return Comparison(dict(models), tuple(differences(models)), ranking(models), origin)
+
+
+def _refuse_what_results_know(
+    results: Results,
+    cases: Mapping[str, Any],
+    made_with: Mapping[str, tuple[Any, Any]],
+) -> None:
+    """Refuse arguments that would be left unread: results know their cases and their resamples."""
+    for argument, given in cases.items():
+        if given is not None:
+            raise InvalidInputError(f"{argument}: results know theirs; give it with predictions")
+    for argument, (value, usual) in made_with.items():
+        known = results.options.get(argument)
+        if value not in (usual, known):
+            raise InvalidInputError(
+                f"{argument}: the results were made with {known!r}, which cannot be changed; "
+                f"got {value!r}"
+            )
+
+
+def _with_metrics(
+    models: Mapping[str, Results], metrics: str | Sequence[str]
+) -> dict[str, Results]:
+    """Return the results with the metrics asked for, or with those that all of them have."""
+    known = list(dict.fromkeys(metric for results in models.values() for metric in results))
+    if metrics == "all":
+        wanted = [metric for metric in known if all(metric in r for r in models.values())]
+        if not wanted:
+            raise InvalidInputError("models: must have a metric in common; they have none")
+        if missing := [metric for metric in known if metric not in wanted]:
+            python_warnings.warn(
+                f"not compared, since not all models have them: {', '.join(missing)}", stacklevel=3
+            )
+    else:
+        wanted = [row.name for row in rows_of(metrics)]
+        for name, results in models.items():
+            if missing := [metric for metric in wanted if metric not in results]:
+                raise InvalidInputError(
+                    f"metrics: {name!r} has no {', '.join(missing)}; it has {', '.join(results)}"
+                )
+    return {
+        name: replace(
+            results,
+            estimates={metric: results[metric] for metric in wanted},
+            replicates={m: results.replicates[m] for m in wanted if m in results.replicates},
+        )
+        for name, results in models.items()
+    }

@@ -1,0 +1,323 @@
+"""What a pilot set says about larger studies: the widths of intervals to expect of them.
+
+The pilot says how much a metric varies between cases and between the raters of a case, and it is a
+sample itself: an expected width has an error that counts what another pilot would have said.
+Scores that are a mean over labels have a closed form, (A + B/n)/N for N cases with n raters each;
+the rest are simulated from what the pilot teaches about each case (LH's Dirichlet model of its
+labels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from raterwise.catalog import Metric
+from raterwise.errors import InvalidInputError
+from raterwise.evaluation.judged import judge_predictions
+from raterwise.evaluation.request import Request, options_of
+from raterwise.inference.jackknife import normal_quantile
+from raterwise.inference.settings import Progress, Settings
+from raterwise.labels import Labels
+from raterwise.metrics.proper import variance_components
+from raterwise.planning.designs import Design, StudyPlan
+from raterwise.predictions import Predictions
+from raterwise.rules import positive_integer
+from raterwise.types import FloatArray, Per, Questions
+
+MOST_PARTS = 100
+"""How many parts of a pilot are left out in turn."""
+
+
+def plan(
+    metric: str,
+    probs: ArrayLike,
+    labels: Labels,
+    cases: Sequence[int] = (100, 200, 500, 1000),
+    raters: Sequence[int] = (1, 2, 3, 5),
+    seed: int = 0,
+    *,
+    groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    level: float = 0.95,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
+    options: Mapping[str, Any] | None = None,
+    repeats: int = 20,
+    resamples: int = 200,
+    progress: Progress | None = None,
+) -> StudyPlan:
+    """Return the expected interval width and bias of each design, from a pilot set.
+
+    Parameters
+    ----------
+    metric : str
+        The name of a metric.
+    probs : array-like of shape (N, K) or (N,)
+        Class probabilities of the pilot; (N,) are those of class 1 of two.
+    labels : Labels
+        What its raters said. Some of its cases need two labels, to tell raters from cases.
+    cases, raters : sequence of int, default (100, 200, 500, 1000) and (1, 2, 3, 5)
+        Every combination is a design. A design with fewer raters than the metric needs is left out.
+    seed : int, default 0
+        Of the simulation.
+    groups : array-like of shape (N,), default None
+        The patient of each case of the pilot.
+    weights : array-like of shape (N,), default None
+        How often each case of the pilot counts. The study is taken to have cases of such weights:
+        one that is sampled, and weighted, as the pilot was.
+    level : float, default 0.95
+        Of confidence.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, of a metric with bins.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What the metric asks of a case, as in `evaluate`.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case.
+    options : mapping, default None
+        The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
+    repeats : int, default 20
+        Simulated studies per design, where there is no formula.
+    resamples : int, default 200
+        For the interval of each of them.
+    progress : callable, default None
+        Called with a description and the fraction done.
+
+    Returns
+    -------
+    StudyPlan
+        The designs.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no design left, or one rater per case is all the pilot has.
+
+    See Also
+    --------
+    plots.PlanDisplay : draws the plan.
+
+    References
+    ----------
+    Mimori, Sasada, Matsui, Sato (2021), Diagnostic uncertainty calibration, AISTATS: the Dirichlet
+    model of the labels that studies are simulated from (eq 79).
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> labels = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2], [1, 1]] * 10)
+    >>> found = plan("brier", [0.2, 0.4, 0.9, 0.6] * 10, labels, cases=(100, 400), raters=(1, 2))
+    >>> found.best(budget=400).cases
+    400
+    """
+    settings = Settings(resamples, level, seed)
+    request = Request.of(
+        [metric], bins=bins, question=question, per=per, settings=settings,
+        options=options_of(metric, options),
+    )  # fmt: skip
+    (row,) = request.rows
+    if row.needs_belief:
+        raise InvalidInputError(
+            f"metric: must be one of class probabilities; {metric}: {request.lacking(row)}"
+        )
+    pilot = Predictions.of(probs, labels, weights=weights, groups=groups)
+    sizes = [positive_integer("cases", n, least=2) for n in cases]
+    numbers = [positive_integer("raters", n) for n in raters if n >= row.least_raters]
+    if not sizes or not numbers:
+        raise InvalidInputError(
+            f"cases, raters: must hold a design with at least {row.least_raters} raters; "
+            f"got {tuple(cases)} and {tuple(raters)}"
+        )
+    if (pilot.labels.num_raters < 2).all():
+        raise InvalidInputError(
+            "labels: the pilot needs cases with two labels, to tell raters from cases; none has two"
+        )
+    pairs = [(n, r) for n in sizes for r in numbers]
+    if row.label_loss is not None and per is None and not request.own:
+        reach = 2 * normal_quantile(level)
+        found, without = _by_formula(_losses(row, pilot), pilot, pairs, reach)
+    else:
+        found, without = _simulated(row, pilot, pairs, request, repeats, progress), []
+    return StudyPlan(metric, level, tuple(found), len(pilot), tuple(without))
+
+
+# --- scores that are a mean over labels --------------------------------------------------------
+
+
+def _losses(row: Metric, pilot: Predictions) -> FloatArray:
+    """Return (N, K): the score of each case for a rater who says class k."""
+    assert row.label_loss is not None
+    losses = row.label_loss(pilot.read(0, len(pilot)))
+    if not np.isfinite(losses).all():
+        raise InvalidInputError(f"probs: {row.name} cannot be planned with probabilities of 0")
+    return losses if pilot.weights is None else _linearised(losses, pilot)
+
+
+def _linearised(losses: FloatArray, pilot: Predictions) -> FloatArray:
+    """Return w / w̄ (loss - θ), whose plain mean varies as the weighted mean θ of the losses does.
+
+    That is to first order, as of every ratio of two sums.
+    """
+    assert pilot.weights is not None
+    counts, share = pilot.labels.counts, pilot.weights / pilot.weights.mean()
+    mean = (counts * losses).sum(axis=1) / counts.sum(axis=1)
+    return np.asarray(share[:, None] * (losses - np.mean(share * mean)))
+
+
+def _by_formula(
+    loss: FloatArray, pilot: Predictions, pairs: Sequence[tuple[int, int]], reach: float
+) -> tuple[list[Design], list[tuple[float, ...]]]:
+    """Return designs by (A + B/n)/N; their errors are the pilot's, by leaving out parts of it.
+
+    Also the widths of each without each of the parts.
+    """
+    every = variance_components(loss, pilot.labels.counts, pilot.groups)
+    parts = np.array([variance_components(*part) for part in _without_parts(loss, pilot)])
+    found, without = [], []
+    for n, r in pairs:
+        scale = np.array([1, 1 / r]) / n
+        width, widths = reach * np.sqrt(scale @ every), reach * np.sqrt(parts @ scale)
+        spread = (len(parts) - 1) * float(np.mean((widths - widths.mean()) ** 2))
+        found.append(Design(n, r, float(width), 0.0, "formula", float(np.sqrt(spread))))
+        without.append(tuple(widths.tolist()))
+    return found, without
+
+
+def _without_parts(
+    loss: FloatArray, pilot: Predictions
+) -> Iterator[tuple[FloatArray, NDArray[Any], NDArray[np.int64] | None]]:
+    """Yield losses, counts and patients of the pilot without one part of its units at a time."""
+    units = np.arange(len(loss)) if pilot.groups is None else pilot.groups
+    codes = np.unique(units, return_inverse=True)[1]
+    number = int(codes.max()) + 1
+    part = np.random.default_rng(0).permutation(number) % min(number, MOST_PARTS)
+    for left_out in range(min(number, MOST_PARTS)):
+        kept = part[codes] != left_out
+        counts = pilot.labels.counts[kept]
+        if (counts.sum(axis=1) >= 2).any():
+            yield loss[kept], counts, None if pilot.groups is None else pilot.groups[kept]
+
+
+# --- everything else, by simulation --------------------------------------------------------------
+
+
+def _simulated(
+    row: Metric,
+    pilot: Predictions,
+    pairs: Sequence[tuple[int, int]],
+    request: Request,
+    repeats: int,
+    progress: Progress | None,
+) -> list[Design]:
+    settings = request.settings
+    positive_integer("repeats", repeats)
+    positive_integer("resamples", settings.resamples, least=2)
+    concentrations = _label_model(pilot)
+    truth = _truth(row, pilot, concentrations, request)
+    found = []
+    for i, (cases, raters) in enumerate(pairs):
+        widths, values = np.empty(repeats), np.empty(repeats)
+        for r in range(repeats):
+            random = np.random.default_rng([settings.seed, cases, raters, r])
+            study = _study(pilot, concentrations, cases, raters, random)
+            result = judge_predictions(study, request).estimates[row.name]
+            known = result.value is not None and result.low is not None and result.high is not None
+            widths[r] = result.high - result.low if known else np.nan  # type: ignore[operator]
+            values[r] = np.nan if result.value is None else result.value
+            if progress:
+                progress("simulating", (i * repeats + r + 1) / (len(pairs) * repeats))
+        if np.isnan(widths).all():
+            raise InvalidInputError(
+                f"cases: {row.name} is undefined, or has no interval, in every simulated study of "
+                f"{cases} cases"
+            )
+        width, mean, size = float(np.nanmean(widths)), float(np.nanmean(values)), cases / len(pilot)
+        bias = mean - truth
+        # Where the value follows the truth, an error of the pilot moves both and leaves the bias.
+        share = min(abs(bias / mean), 1.0) if mean else 1.0
+        errors = _standard_error(widths, size), _standard_error(values, share**2 * size)
+        found.append(Design(cases, raters, width, bias, "simulation", *errors))
+    return found
+
+
+def _standard_error(values: FloatArray, size: float) -> float:
+    """Return the standard error of the mean of simulated values; NaN of one alone.
+
+    That of so many simulations, and that of the pilot they are drawn from: a study of n cases
+    varies by s², because its cases are a sample, and so does the pilot's forecast of it by s² n / N
+    for N cases of the pilot. `size` is n / N. (A pilot with more raters per case than the design
+    knows more than that.)
+    """
+    known = values[~np.isnan(values)]
+    return float(known.std(ddof=1) * np.sqrt(1 / len(known) + size)) if len(known) > 1 else np.nan
+
+
+def _label_model(pilot: Predictions) -> FloatArray:
+    """Return what the pilot teaches about each case's labels: Dirichlet parameters (N, K).
+
+    The model's probabilities, brought to the pilot's scale by a temperature, are the prior mean;
+    α-calibration finds how sure of it to be; each case's own labels are then added (LH eq 79).
+    """
+    from raterwise.calibrators.alpha import AlphaCalibration
+    from raterwise.calibrators.scaling import TemperatureScaling
+
+    probs = pilot.read(0, len(pilot)).probs.astype(np.float64)
+    scaled = TemperatureScaling(input="probs").fit(probs, pilot.labels).predict_proba(probs)
+    alpha = AlphaCalibration().fit(None, pilot.labels, probs=scaled, groups=pilot.groups)
+    belief = alpha.predict(None, probs=scaled)
+    return np.asarray(belief.concentration[:, None] * scaled + pilot.labels.counts)
+
+
+def _study(
+    pilot: Predictions,
+    concentrations: FloatArray,
+    cases: int,
+    raters: int,
+    random: np.random.Generator,
+) -> Predictions:
+    """Draw cases (whole patients where they are known) from the pilot, and labels for them."""
+    rows, patients = _drawn(pilot, cases, random)
+    counts = random.multinomial(raters, _dirichlet(concentrations[rows], random))
+    weights = None if pilot.weights is None else pilot.weights[rows]
+    return Predictions.of(
+        pilot.probs[rows], Labels.from_counts(counts), weights=weights, groups=patients
+    )
+
+
+def _drawn(
+    pilot: Predictions, cases: int, random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
+    if pilot.groups is None:
+        return random.integers(0, len(pilot), cases), None
+    members = [np.flatnonzero(pilot.groups == g) for g in np.unique(pilot.groups)]
+    rows: list[NDArray[np.int64]] = []
+    while sum(len(part) for part in rows) < cases:
+        rows.append(members[random.integers(len(members))])
+    patients = np.repeat(np.arange(len(rows)), [len(part) for part in rows])
+    return np.concatenate(rows)[:cases], patients[:cases]
+
+
+def _dirichlet(concentrations: FloatArray, random: np.random.Generator) -> FloatArray:
+    gammas = random.standard_gamma(concentrations)
+    total = gammas.sum(axis=1, keepdims=True)
+    even = np.full_like(gammas, 1 / gammas.shape[1])
+    return np.where(total > 0, gammas / np.where(total > 0, total, 1), even)
+
+
+def _truth(row: Metric, pilot: Predictions, concentrations: FloatArray, request: Request) -> float:
+    """Return the metric of an endless study with endless raters, under the label model."""
+    random = np.random.default_rng([request.settings.seed, 0])
+    copies = max(1, 20_000 // len(pilot))
+    rows = np.tile(np.arange(len(pilot)), copies)
+    exact = np.round(_dirichlet(concentrations[rows], random) * 1_000_000).astype(np.int64)
+    weights = None if pilot.weights is None else pilot.weights[rows]
+    study = Predictions.of(
+        pilot.probs[rows], Labels.from_counts(exact), weights=weights, on_unrated="drop"
+    )
+    found = judge_predictions(study, request.with_settings(resamples=0))
+    value = found.estimates[row.name].value
+    return np.nan if value is None else value

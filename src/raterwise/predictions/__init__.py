@@ -1,0 +1,6 @@
+"""Predictions with the labels they are judged by, and all that may come with them, checked."""
+
+from raterwise.predictions.predictions import Predictions
+from raterwise.predictions.rows import Rows
+
+__all__ = ["Predictions", "Rows"]

@@ -1,0 +1,89 @@
+"""What comes with probabilities, checked: labels of the same classes, weights, names in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from raterwise import rules
+from raterwise.arrays import as_float_array
+from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.frames import is_frame
+from raterwise.labels import Labels
+from raterwise.labels.misread import one_hot_notes
+from raterwise.types import FloatArray
+
+ROUNDING = 1e-9
+"""So that 1.0001, which no sum of doubles hits exactly, is within 1e-4 of 1."""
+
+
+def require_several(labels: Any) -> None:
+    """Refuse what is no `Labels`: bare classes do not say what several raters thought."""
+    if not isinstance(labels, Labels):
+        raise InvalidTypeError(
+            "labels: must be Labels with several labels per case, as made by Labels.from_ratings, "
+            f"from_counts or from_long; got {type(labels).__name__}"
+        )
+
+
+def row_sum_tolerance(probs: Any) -> float:
+    """How far a row may sum from 1: 1e-4, or 1e-2 for the 16-bit types, which have three digits."""
+    half = str(getattr(probs, "dtype", "")).endswith("float16")
+    return (1e-2 if half else 1e-4) + ROUNDING
+
+
+def as_labels(labels: Any, num_classes: int, class_names: Sequence[str] | None = None) -> Labels:
+    """Return `labels`, or plain (N,) classes as such, of the right number of classes.
+
+    Words are classes by the `class_names`; numbers need none.
+    """
+    if not isinstance(labels, Labels):
+        names = class_names if class_names is not None and len(class_names) == num_classes else None
+        if hasattr(labels, "shape") and len(labels.shape) != 1 and not is_frame(labels):
+            raise _not_one_class_per_case(labels.shape)
+        if isinstance(labels, list | tuple) and labels and isinstance(labels[0], list | tuple):
+            raise _not_one_class_per_case(np.shape(labels))
+        return Labels.from_classes(labels, num_classes, names)
+    widened: Labels = labels.widened(num_classes)
+    rules.check_number_of_classes("labels", widened.num_classes, num_classes)
+    told = one_hot_notes(widened)
+    return (
+        replace(widened, notes=tuple(dict.fromkeys((*widened.notes, *told)))) if told else widened
+    )
+
+
+def _not_one_class_per_case(shape: Sequence[int]) -> InvalidInputError:
+    return InvalidInputError(
+        f"labels: a plain array must be (N,), one class per case; got shape {tuple(shape)}. Use "
+        "Labels.from_ratings for a rating matrix, Labels.from_counts for histograms"
+    )
+
+
+def check_class_order(columns: Sequence[str] | None, names: Sequence[str] | None) -> None:
+    """Refuse columns of probabilities that stand in another order than the classes."""
+    if columns is None or names is None or tuple(columns) == tuple(names):
+        return
+    if set(columns) == set(names):
+        raise InvalidInputError(
+            "class_names: must be in the order of the columns of probs; these are "
+            f"{', '.join(columns)} and the classes are {', '.join(names)}"
+        )
+
+
+def check_weights(weights: Any, cases: int) -> FloatArray | None:
+    """Return case weights as float64, one finite and non-negative value per case."""
+    if weights is None:
+        return None
+    array = as_float_array(weights, "weights", ndim=1).astype(np.float64)
+    rules.check_one_per_case("weights", array.shape, cases)
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        case = int(np.flatnonzero(bad)[0])
+        raise rules.bad_weight("weights", case, float(array[case]))
+    if not array.any():
+        raise rules.no_weight("weights")
+    rules.check_sum_of_weights("weights", float((array / cases).sum()) * cases)
+    return array

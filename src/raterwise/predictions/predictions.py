@@ -1,0 +1,424 @@
+"""Predictions with the labels they are judged by: the only place that validates them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from raterwise import rules
+from raterwise.arrays import as_float_array
+from raterwise.binning import unit_in_last_place
+from raterwise.errors import InvalidInputError
+from raterwise.frames import class_names_of, refuse_other_order
+from raterwise.labels import Labels
+from raterwise.labels.misread import code_notes_of
+from raterwise.predictions.checks import (
+    as_labels,
+    check_class_order,
+    check_weights,
+    row_sum_tolerance,
+)
+from raterwise.predictions.mixtures import Draws
+from raterwise.predictions.patients import patient_codes
+from raterwise.predictions.rows import Rows, confidences, own_confidence
+from raterwise.rules import choose
+from raterwise.types import Array, FloatArray, OnUnrated
+
+CHUNK_VALUES = 1 << 17
+"""How many probabilities a chunk holds: about half of a core's second-level cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Class probabilities, labels, and optionally case weights, patients and class names.
+
+    `Predictions.of` checks shapes and types; the values are checked when they are read, in the
+    pass that uses them, so that ten million rows are read once and not twice.
+
+    Parameters
+    ----------
+    probs : ndarray of shape (N, K) or (N,)
+        Class probabilities; (N,) are those of class 1 of two.
+    labels : Labels
+        What the raters said.
+    weights : ndarray of shape (N,), default None
+        How much each case counts; 1 if left out.
+    groups : ndarray of shape (N,), default None
+        The patient of each case as codes 0 … G-1.
+    group_ids : tuple, default ()
+        What each of these codes stands for.
+    class_names : tuple of str, default None
+        A name for each class.
+    belief : Belief, default None
+        The belief that the probabilities are the mean of, where there is one.
+    tolerance : float, default 1e-4
+        How far a row may sum from 1.
+    dropped : dict of str to int, default {}
+        How many cases were left out, by the reason.
+    kept : ndarray of shape (N,), default None
+        Which of the cases given these are; None where they are all of them.
+    given_rounding : float, default None
+        The unit in the last place of what the probabilities were made of, where that is known.
+    left_out : mapping of str to tuple, default {}
+        Which cases were left out, by the reason: their names, or their rows.
+    notes : tuple of str, default ()
+        What to know about how they were read.
+    sources : tuple of str, default ()
+        The files that they were read from.
+    confidence : ndarray of shape (N,), default None
+        What ranks the cases, where it is not the largest probability.
+    outside : ndarray of shape (M,), default None
+        The confidences of cases from elsewhere, whose predictions are all wrong.
+    draws : Draws, default None
+        What the members of an ensemble say of the predicted class.
+    case_raters : ndarray of shape (N,), default None
+        Where a case has several rows, as at another prevalence: how many raters the whole case
+        has. `kept` tells which case a row is of.
+    groups_are_cases : bool, default False
+        Whether `groups` only hold the rows of a case together, and no patients were named.
+
+    See Also
+    --------
+    evaluate : makes them from what it is given.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> predictions = rw.Predictions.of([0.9, 0.8, 0.3], [1, 0, 0], groups=["ann", "bob", "ann"])
+    >>> len(predictions), predictions.num_classes, predictions.group_ids
+    (3, 2, ('ann', 'bob'))
+    """
+
+    probs: Array
+    labels: Labels
+    weights: FloatArray | None = None
+    groups: NDArray[np.int64] | None = None
+    group_ids: tuple[Hashable, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    belief: Any = None
+    tolerance: float = 1e-4
+    dropped: dict[str, int] = field(default_factory=dict)
+    kept: NDArray[np.int64] | None = None
+    given_rounding: float | None = None
+    left_out: Mapping[str, tuple[Hashable, ...]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    confidence: FloatArray | None = None
+    outside: FloatArray | None = None
+    draws: Draws | None = None
+    case_raters: NDArray[np.int64] | None = None
+    groups_are_cases: bool = False
+
+    @staticmethod
+    def of(
+        probs: ArrayLike,
+        labels: Labels | ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        class_names: Sequence[str] | None = None,
+        belief: Any = None,
+        on_unrated: OnUnrated = "error",
+        confidence: ArrayLike | None = None,
+        outside: ArrayLike | None = None,
+        draws: Draws | None = None,
+    ) -> Predictions:
+        """Return predictions whose shapes and types are checked.
+
+        Parameters
+        ----------
+        probs : array-like of shape (N, K) or (N,)
+            Class probabilities; (N,) are those of class 1 of two.
+        labels : Labels or array-like of shape (N,)
+            What the raters said, or one class per case.
+        weights : array-like of shape (N,), default None
+            How much each case counts. Cases of weight 0 are left out, and counted in `dropped`.
+        groups : array-like of shape (N,), default None
+            The patient of each case.
+        class_names : sequence of str, default None
+            A name for each class; by default what the labels call them.
+        belief : Belief, default None
+            The belief that the probabilities are the mean of.
+        on_unrated : {"error", "drop"}, default "error"
+            What to do about cases that nobody rated.
+        confidence : array-like of shape (N,), default None
+            Ranks the cases instead of the largest probability.
+        outside : array-like of shape (M,) or (M, K), default None
+            Confidences of cases from elsewhere, or their class probabilities.
+        draws : Draws, default None
+            What the members of an ensemble say of the predicted class.
+
+        Returns
+        -------
+        Predictions
+            Ready to be read.
+
+        Raises
+        ------
+        InvalidInputError
+            If shapes do not match, a weight or a patient is missing, or nobody rated a case.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> labels = rw.Labels.from_counts([[2, 1], [0, 0], [0, 3]])
+        >>> predictions = rw.Predictions.of([0.4, 0.5, 0.9], labels, on_unrated="drop")
+        >>> len(predictions), predictions.dropped
+        (2, {'unrated': 1})
+        """
+        refuse_other_order(probs, labels=labels, groups=groups, weights=weights)
+        array = as_float_array(probs, "probs", ndim=(1, 2))
+        rules.check_probabilities_shape("probs", array.shape)
+        num_classes = 2 if array.ndim == 1 else array.shape[1]
+        columns = class_names_of(probs)
+        checked = as_labels(labels, num_classes, class_names or columns)
+        rules.check_number_of_cases("labels", len(checked), len(array))
+        names = class_names if class_names is not None else checked.class_names or columns
+        if names is not None and len(names) != num_classes:
+            raise InvalidInputError(
+                f"class_names: must name each of the {num_classes} classes; got {len(names)}"
+            )
+        check_class_order(columns, names)
+        codes, ids = patient_codes(groups, len(array))
+        predictions = Predictions(
+            array,
+            checked,
+            weights=check_weights(weights, len(array)),
+            groups=codes,
+            group_ids=ids,
+            class_names=None if names is None else tuple(str(name) for name in names),
+            belief=belief,
+            tolerance=row_sum_tolerance(probs),
+            confidence=own_confidence(confidence, len(array)),
+            outside=_outside(outside, num_classes, ranked_otherwise=confidence is not None),
+            draws=draws,
+            notes=(*checked.notes, *(() if class_names else code_notes_of(probs, labels))),
+        )
+        choose("on_unrated", on_unrated, ("error", "drop"))
+        left = predictions._without_weightless()._without_unrated(on_unrated)
+        if left.confidence is not None:
+            confidences(left.confidence, "confidence")
+        return left
+
+    def __len__(self) -> int:
+        return len(self.probs)
+
+    @property
+    def given(self) -> int:
+        """How many cases were given, those that were dropped among them."""
+        return len(self) + sum(self.dropped.values())
+
+    @property
+    def num_classes(self) -> int:
+        """K."""
+        return 2 if self.probs.ndim == 1 else int(self.probs.shape[1])
+
+    @property
+    def rounding(self) -> float:
+        """How near below an edge a score counts as on it: see `raterwise.binning`."""
+        known = self.given_rounding
+        return unit_in_last_place(self.probs.dtype) if known is None else known
+
+    @cached_property
+    def chunk_rows(self) -> int:
+        """How many cases a chunk holds."""
+        return max(1024, CHUNK_VALUES // self.num_classes)
+
+    def take(self, rows: ArrayLike, *, dropped: dict[str, int] | None = None) -> Predictions:
+        """Return the predictions of the chosen cases.
+
+        Parameters
+        ----------
+        rows : array-like
+            Their indices, or True for each case to keep.
+        dropped : dict of str to int, default None
+            How many cases this leaves out, by the reason, to be counted in `dropped`.
+
+        Returns
+        -------
+        Predictions
+            Of these cases, in the order asked for.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> rw.Predictions.of([0.9, 0.8, 0.3], [1, 0, 0]).take([2, 0]).probs.tolist()
+        [0.3, 0.9]
+        """
+        rows = np.asarray(rows)
+        return replace(
+            self,
+            probs=self.probs[rows],
+            labels=self.labels.take(rows),
+            weights=None if self.weights is None else self.weights[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            belief=None if self.belief is None else self.belief.take(rows),
+            confidence=None if self.confidence is None else self.confidence[rows],
+            draws=None if self.draws is None else self.draws[rows],
+            case_raters=None if self.case_raters is None else self.case_raters[rows],
+            dropped={**self.dropped, **(dropped or {})},
+            kept=(np.arange(len(self)) if self.kept is None else self.kept)[rows],
+        )
+
+    def without_absent_patients(self) -> Predictions:
+        """Return the same cases with codes for their own patients only, as `of` would give them.
+
+        Returns
+        -------
+        Predictions
+            Whose `group_ids` are those of patients who have a case.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> predictions = rw.Predictions.of(
+        ...     [0.9, 0.8, 0.3], [1, 0, 0], groups=["ann", "bob", "bob"]
+        ... )
+        >>> predictions.take([1, 2]).without_absent_patients().group_ids
+        ('bob',)
+        """
+        if self.groups is None:
+            return self
+        known, first, codes = np.unique(self.groups, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # patients are numbered as they first appear
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        ids = tuple(self.group_ids[known[i]] for i in order)
+        return replace(self, groups=place[codes], group_ids=ids)
+
+    def _without_weightless(self) -> Predictions:
+        """Leave out cases of weight 0: they are not there, whatever their values."""
+        if self.weights is None or self.weights.all():
+            return self
+        return self._without("weight 0", self.weights == 0)
+
+    def _without_unrated(self, on_unrated: str) -> Predictions:
+        if self.labels.classes is not None:
+            return self
+        unrated = self.labels.num_raters == 0
+        if not unrated.any():
+            return self
+        if on_unrated == "error":
+            first = self.labels.first_named(unrated)
+            counts = self.labels.histogram if self.labels.ratings is None else None
+            as_raters = counts is not None and bool(counts.max() < self.num_classes)
+            number = int(unrated.sum())
+            raise rules.unrated("labels", number, len(self), first, as_raters=as_raters)
+        if unrated.all():
+            raise rules.none_rated("labels")
+        return self._without("unrated", unrated)
+
+    def _without(self, reason: str, cases: NDArray[np.bool_]) -> Predictions:
+        """Leave out cases, counted and named by the reason."""
+        rows = np.flatnonzero(cases)
+        ids = self.labels.case_ids
+        names = rows if self.kept is None else self.kept[rows]
+        named = tuple(names.tolist() if ids is None else (ids[row] for row in rows))
+        found = self.take(~cases, dropped={reason: len(rows)}).without_absent_patients()
+        return replace(found, left_out={**self.left_out, reason: named})
+
+    def read(self, start: int, stop: int) -> Rows:
+        """Return cases start … stop - 1, their values checked.
+
+        Parameters
+        ----------
+        start, stop : int
+            The first case, and the one after the last.
+
+        Returns
+        -------
+        Rows
+            Probabilities (n, K), the predicted class and its confidence, and the labels.
+
+        Raises
+        ------
+        InvalidInputError
+            If a row is not a distribution over the classes; the message names the first.
+
+        Examples
+        --------
+        >>> import raterwise as rw
+        >>> rows = rw.Predictions.of([0.9, 0.8, 0.3], [1, 0, 0]).read(1, 3)
+        >>> rows.predicted.tolist(), rows.confidence.tolist()
+        ([1, 0], [0.8, 0.7])
+        """
+        from raterwise.kernels import _numba as kernels
+
+        probs = self._chunk(start, stop)
+        confidence = np.empty(len(probs))
+        predicted = np.empty(len(probs), np.int64)
+        bad = kernels.read_rows(probs, self.tolerance, confidence, predicted)
+        if bad >= 0:
+            row = start + int(bad)
+            given = row if self.kept is None else int(self.kept[row])
+            raise _explain_bad_row(self.probs, row, self.tolerance, given)
+        labels = self.labels
+        single = labels.classes is not None
+        return Rows(
+            probs,
+            confidence,
+            predicted,
+            classes=labels.classes[start:stop] if labels.classes is not None else None,
+            counts=None if single else labels.counts[start:stop],
+            num_raters=None if single else labels.num_raters[start:stop],
+            weights=None if self.weights is None else self.weights[start:stop],
+            start=start,
+            case_values=self._case_values(start, stop),
+            rounding=self.rounding,
+            own_confidence=None if self.confidence is None else self.confidence[start:stop],
+            draws=None if self.draws is None else self.draws[start:stop],
+        )
+
+    def _case_values(self, start: int, stop: int) -> Mapping[str, FloatArray]:
+        """Return what the belief says of each case, given what its raters said."""
+        if self.belief is None:
+            return {}
+        rows = np.arange(start, stop)
+        values: Mapping[str, FloatArray] = self.belief.take(rows).judged_by(self.labels.take(rows))
+        return values
+
+    def _chunk(self, start: int, stop: int) -> Array:
+        chunk = self.probs[start:stop]
+        if chunk.dtype not in (np.float32, np.float64) or not chunk.dtype.isnative:
+            chunk = chunk.astype(np.float32 if chunk.dtype.itemsize < 8 else np.float64)
+        if chunk.ndim == 1:
+            chunk = np.stack((1 - chunk, chunk), axis=1)
+        return np.ascontiguousarray(chunk)
+
+
+def _outside(values: Any, num_classes: int, *, ranked_otherwise: bool) -> FloatArray | None:
+    """Return the confidences of outside cases, which may be given by their class probabilities."""
+    if values is None:
+        return None
+    array = as_float_array(values, "outside", ndim=(1, 2))
+    if array.ndim == 1:
+        return confidences(array, "outside").astype(np.float64)
+    if ranked_otherwise:
+        raise InvalidInputError(
+            "outside: must be (M,) confidences of the same kind as confidence; "
+            f"got shape {array.shape}"
+        )
+    if array.shape[1] != num_classes:
+        raise InvalidInputError(
+            f"outside: must be (M,), or (M, {num_classes}) as probs; got shape {array.shape}"
+        )
+    try:
+        return Predictions.of(values, np.zeros(len(array), np.int64)).read(0, len(array)).confidence
+    except InvalidInputError as error:
+        raise error.renamed("outside") from None
+
+
+def _explain_bad_row(probs: Array, row: int, tolerance: float, given: int) -> InvalidInputError:
+    """Say what is wrong with `row`, the first bad one of `probs`; `given` is its number outside."""
+
+    def count_nan() -> int:
+        parts = range(0, len(probs), CHUNK_VALUES)
+        return sum(int(np.isnan(probs[i : i + CHUNK_VALUES]).sum()) for i in parts)
+
+    values = np.atleast_1d(probs[row]).astype(np.float64).tolist()
+    return rules.bad_row("probs", given, values, tolerance, count_nan)

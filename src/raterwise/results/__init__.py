@@ -1,0 +1,16 @@
+"""Results: every metric with its interval, what they rest on, and the files they are written to."""
+
+from raterwise.results.estimate import Estimate, LevelDifference, Subgroup
+from raterwise.results.results import DIGITS, SCHEMA_VERSION, Results, left_out, plain, to_digits
+
+__all__ = [
+    "DIGITS",
+    "SCHEMA_VERSION",
+    "Estimate",
+    "LevelDifference",
+    "Results",
+    "Subgroup",
+    "left_out",
+    "plain",
+    "to_digits",
+]

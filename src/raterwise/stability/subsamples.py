@@ -1,0 +1,188 @@
+"""A metric on random subsets of growing size (RECE Table 1 and Fig 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from raterwise.beliefs import Belief
+from raterwise.catalog.metric import Given
+from raterwise.catalog.recipes.common import Options
+from raterwise.errors import InvalidInputError
+from raterwise.evaluate import predictions_of
+from raterwise.inference.settings import Progress
+from raterwise.labels import Labels
+from raterwise.rules import positive_integer
+from raterwise.stability.parts import (
+    AnyMetric,
+    Units,
+    measure_of,
+    part_of,
+    path_of,
+)
+from raterwise.types import FloatArray, IntArray, Per, Questions
+
+
+@dataclass(frozen=True)
+class SubsampleCurve:
+    """A metric on random subsets of growing size.
+
+    Parameters
+    ----------
+    fractions : tuple of float
+        How large the subsets are.
+    sizes : tuple of int
+        Cases (patients, where groups were given) in the subsets of each fraction.
+    values : ndarray of shape (fractions, repeats)
+        The metric on each subset; NaN where it is undefined.
+    full : float
+        The metric on all cases.
+    unit : {"cases", "patients"}, default "cases"
+        What `sizes` counts.
+
+    See Also
+    --------
+    subsample_curve : makes it.
+    plots.StabilityDisplay : draws it.
+
+    Examples
+    --------
+    >>> curve = subsample_curve("ece", [0.5] * 40, [0, 1] * 20, fractions=(0.5, 1), repeats=4)
+    >>> curve.values.shape, curve.full, curve.difference[-1].tolist()
+    ((2, 4), 0.0, [0.0, 0.0, 0.0, 0.0])
+    """
+
+    fractions: tuple[float, ...]
+    sizes: tuple[int, ...]
+    values: FloatArray
+    full: float
+    unit: Literal["cases", "patients"] = "cases"
+
+    @property
+    def mean(self) -> FloatArray:
+        """The mean over repeats."""
+        return np.asarray(np.nanmean(self.values, axis=1))
+
+    @property
+    def std(self) -> FloatArray:
+        """The standard deviation over repeats."""
+        return np.asarray(np.nanstd(self.values, axis=1))
+
+    @property
+    def difference(self) -> FloatArray:
+        """(fractions, repeats): absolute difference from the value on all cases (RECE Fig 2)."""
+        return np.abs(self.values - self.full)
+
+
+def subsample_curve(
+    metric: AnyMetric,
+    probs: ArrayLike | Belief,
+    labels: Labels | ArrayLike,
+    fractions: Sequence[float] = (0.01, 0.05, 0.1, 0.25, 0.5, 1),
+    repeats: int = 20,
+    seed: int = 0,
+    *,
+    groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
+    options: Options | None = None,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
+    progress: Progress | None = None,
+) -> SubsampleCurve:
+    """Return a metric on random subsets of the test set, drawn without replacement (RECE Table 1).
+
+    Parameters
+    ----------
+    metric : str or callable
+        The name of a metric, such as "ece", or any function of (probs, labels).
+    probs : array-like of shape (N, K) or (N,), or a belief
+        Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    fractions : sequence of float, default (0.01, 0.05, 0.1, 0.25, 0.5, 1)
+        How large the subsets are.
+    repeats : int, default 20
+        Subsets of each size.
+    seed : int, default 0
+        Of everything random.
+    groups : array-like of shape (N,), default None
+        The patient of each case: patients, not cases, are drawn.
+    weights : array-like of shape (N,), default None
+        How often each case counts wherever it is drawn, as in `evaluate`: each is as likely to be
+        drawn as any other. A function is called with the `weights` of the cases drawn.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, of a metric by its name.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What a metric by its name asks of a case, as in `evaluate`.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case.
+    options : mapping, default None
+        The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
+    confidence : array-like of shape (N,), default None
+        What ranks the cases in place of the largest probability, as in `evaluate`.
+    outside : array-like of shape (M,) or (M, K), default None
+        Cases from elsewhere, as in `evaluate`: all of them beside every part of the cases.
+    progress : callable, default None
+        Called with a description and the fraction done.
+
+    Returns
+    -------
+    SubsampleCurve
+        The metric on every subset and on all cases.
+
+    Raises
+    ------
+    InvalidInputError
+        If the data do not match, or there is no such metric, fraction or number of repeats.
+
+    See Also
+    --------
+    total_variation : one number for how much it moves.
+    plots.StabilityDisplay : draws the curve.
+
+    References
+    ----------
+    RECE Table 1 and Fig 2.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> probs = [[0.8, 0.2], [0.3, 0.7]] * 50
+    >>> curve = subsample_curve("accuracy", probs, [0, 1] * 50, fractions=(0.5, 1), repeats=3)
+    >>> curve.sizes, curve.mean.tolist(), curve.full
+    ((50, 100), [1.0, 1.0], 1.0)
+    """
+    repeats = positive_integer("repeats", repeats)
+    parts = tuple(float(f) for f in fractions)
+    if not parts or not all(0 < f <= 1 for f in parts):
+        raise InvalidInputError(f"fractions: must be in (0, 1]; got {tuple(fractions)}")
+    predictions = predictions_of(
+        probs, labels, weights, groups, confidence=confidence, outside=outside
+    )
+    given = Given.of(predictions)
+    measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
+    path, units = path_of(predictions, measure, settled=False), Units.of(predictions)
+
+    def on(chosen: IntArray) -> float:
+        rows, _ = units.rows(chosen)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return float(path(rows, np.zeros(len(rows), np.int64), 1)[0])
+
+    values = np.empty((len(parts), repeats))
+    sizes = tuple(part_of(fraction, units.number) for fraction in parts)
+    for i, size in enumerate(sizes):
+        for r in range(repeats):
+            random = np.random.default_rng([seed, i, r])
+            values[i, r] = on(random.permutation(units.number)[:size])
+            if progress:
+                progress("subsamples", (i * repeats + r + 1) / (len(parts) * repeats))
+    whole = on(np.arange(units.number))
+    unit: Literal["cases", "patients"] = "cases" if units.members is None else "patients"
+    return SubsampleCurve(parts, sizes, values, whole, unit)

@@ -1,0 +1,150 @@
+"""How much a metric moves along nested parts of a test set: its total variation (MR eq 6)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from raterwise.beliefs import Belief
+from raterwise.catalog.metric import Given
+from raterwise.catalog.recipes.common import Options
+from raterwise.evaluate import predictions_of
+from raterwise.inference.settings import Progress
+from raterwise.labels import Labels
+from raterwise.stability.parts import (
+    AnyMetric,
+    Partition,
+    measure_of,
+    paths_of,
+    variation_along,
+)
+from raterwise.types import FloatArray, Per, Questions
+
+
+class TotalVariation(NamedTuple):
+    """The total variation of a metric: mean and standard deviation over repeats.
+
+    Parameters
+    ----------
+    mean, std : float
+        Over the repeats.
+
+    See Also
+    --------
+    stability.total_variation : makes it.
+
+    Examples
+    --------
+    >>> mean, std = total_variation("ece", [0.5] * 40, [0, 1] * 20, repeats=5)
+    >>> 0 < mean < 0.2
+    True
+    """
+
+    mean: float
+    std: float
+
+
+def total_variation(
+    metric: AnyMetric,
+    probs: ArrayLike | Belief,
+    labels: Labels | ArrayLike,
+    start: float = 0.2,
+    step: float = 0.05,
+    repeats: int = 100,
+    seed: int = 0,
+    *,
+    groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    bins: int | ArrayLike = 15,
+    question: Questions | None = None,
+    per: Per | None = None,
+    options: Options | None = None,
+    confidence: ArrayLike | None = None,
+    outside: ArrayLike | None = None,
+    progress: Progress | None = None,
+) -> TotalVariation:
+    """Return the mean absolute change of a metric as the test set shrinks (MR eq 6).
+
+    TV = 1/n Σ_p |CE(X^p) - CE(X^{p-Δp})| over fractions p = start … 1, with nested random subsets.
+    Each repeat bootstraps the test set first (MR section 3.2). Without the absolute values, which
+    the paper's equation leaves out, the sum would telescope. The bandwidth of KDE-ECE is chosen
+    once, on the whole set, so that its choice is no part of the variation.
+
+    Parameters
+    ----------
+    metric : str or callable
+        The name of a metric, such as "ece", or any function of (probs, labels).
+    probs : array-like of shape (N, K) or (N,), or a belief
+        Class probabilities; (N,) are those of class 1 of two. RECE-M needs an `EnsembleBelief`.
+    labels : Labels or array-like of shape (N,)
+        What the raters said, or one class per case.
+    start : float, default 0.2
+        The smallest part of the cases.
+    step : float, default 0.05
+        By how much it grows.
+    repeats : int, default 100
+        Bootstraps of the test set.
+    seed : int, default 0
+        Of everything random.
+    groups : array-like of shape (N,), default None
+        The patient of each case: patients, not cases, are drawn.
+    weights : array-like of shape (N,), default None
+        How often each case counts wherever it is drawn, as in `evaluate`: each is as likely to be
+        drawn as any other. A function is called with the `weights` of the cases drawn.
+    bins : int or array-like, default 15
+        How many bins of equal width, or their edges from 0 to 1, of a metric by its name.
+    question : {"top_label", "positive", "per_class", "predicted_class"}, default None
+        What a metric by its name asks of a case, as in `evaluate`.
+    per : {"annotation", "case"}, default None
+        Whether every label counts once, or every case.
+    options : mapping, default None
+        The metric's own, as in `evaluate`: {"robust_ece": {"sigma": 0.05}}, or {"sigma": 0.05}.
+    confidence : array-like of shape (N,), default None
+        What ranks the cases in place of the largest probability, as in `evaluate`.
+    outside : array-like of shape (M,) or (M, K), default None
+        Cases from elsewhere, as in `evaluate`: all of them beside every part of the cases.
+    progress : callable, default None
+        Called with a description and the fraction done.
+
+    Returns
+    -------
+    TotalVariation
+        Mean and standard deviation over the repeats.
+
+    Raises
+    ------
+    InvalidInputError
+        If the data do not match, or there is no such metric, part or number of repeats.
+
+    See Also
+    --------
+    subsample_curve : the metric itself on subsets.
+    segmentation.total_variation : within images.
+
+    References
+    ----------
+    MR eq 6 and section 3.2.
+
+    Examples
+    --------
+    >>> import raterwise as rw
+    >>> labels = rw.Labels.from_classes([0, 1] * 50, num_classes=2)
+    >>> tv = total_variation("ece", [[0.5, 0.5]] * 100, labels, repeats=5)
+    >>> 0 < tv.mean < 0.1
+    True
+    """
+    partition = Partition(start, step, repeats, seed)
+    predictions = predictions_of(
+        probs, labels, weights, groups, confidence=confidence, outside=outside
+    )
+    given = Given.of(predictions)
+    measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
+    return variation_of(paths_of(predictions, measure, partition, progress))
+
+
+def variation_of(paths: FloatArray) -> TotalVariation:
+    """Return the total variation along paths (repeats, parts)."""
+    moves = variation_along(paths)
+    return TotalVariation(float(np.nanmean(moves)), float(np.nanstd(moves)))

@@ -1,0 +1,150 @@
+"""Warnings: each where something is wrong, with the numbers, and none where nothing is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raterwise as rw
+from raterwise.datasets import load_lidc_malignancy
+from raterwise.evaluate import evaluate_predictions, predictions_of
+from raterwise.evaluation.request import Request
+from raterwise.inference.settings import Settings
+from strategies import ordinary
+
+
+def told(probs: Any, labels: Any, metrics: Any = "all", bins: int = 15, **given: Any) -> list[str]:
+    """Return the warnings about metrics on cases."""
+    predictions = predictions_of(probs, labels, **given)
+    request = Request.of(metrics, bins=bins, settings=Settings(resamples=0))
+    return list(evaluate_predictions(predictions, request).warnings)
+
+
+def test_nothing_is_said_where_nothing_is_wrong() -> None:
+    """An ordinary test set; of the demonstration, what is known of its raters."""
+    problem = ordinary(400)
+    assert told(problem.probs, problem.labels, groups=np.arange(400) // 2) == []
+    data = load_lidc_malignancy()
+    said = told(data.probs, data.labels, groups=data.patients, class_names=data.class_names)
+    single, panel = said
+    assert single.startswith("488 of 1,880 cases have a single rater")
+    assert panel.startswith("the raters are not interchangeable (p < 0.001)")
+
+
+@pytest.mark.parametrize(
+    ("cases", "metrics", "bins", "message"),
+    [
+        (120, "ece", 15, "only 120 cases for 15 bins, 8.0 per bin: calibration errors"),
+        (120, "ece", 10, None),
+        (120, "brier", 15, None),
+        (99, "brier", 15, "only 99 cases: calibration errors are mostly chance"),
+        (99, "adaptive_ece", 5, "only 99 cases for 5 bins, 19.8 per bin: calibration errors"),
+    ],
+)
+def test_cases_for_the_bins(cases: int, metrics: str, bins: int, message: str | None) -> None:
+    """Ten cases a bin on average, and a hundred in all, are enough."""
+    problem = ordinary(cases, num_classes=2)
+    said = told(problem.probs, problem.labels, metrics, bins)
+    if message is None:
+        assert said == []
+    else:
+        assert len(said) == 1 and said[0].startswith(message)
+
+
+def test_cases_for_the_kernel() -> None:
+    """KDE-ECE wants fifty cases; other metrics say nothing of kernels."""
+    problem = ordinary(49, num_classes=2)
+    said = told(problem.probs, problem.labels, "kde_ece")
+    assert said[1].startswith("only 49 cases for KDE-ECE: below about 50")
+    assert len(told(problem.probs, problem.labels, "brier")) == 1
+
+
+def test_classes() -> None:
+    """A class that nobody chose, always; a rare one where a metric looks at each class."""
+    random = np.random.default_rng(0)
+    probs = random.dirichlet(np.ones(4), 200)
+    labels = np.r_[np.full(4, 2), random.integers(0, 2, 196)]
+    names = ("benign", "malignant", "rare", "never")
+    absent = "no rater chose never (1 of 4 classes): the figures say nothing about it"
+    single = "one rater per case: disagreement and epistemic loss cannot be estimated"
+    assert told(probs, labels, "ece", class_names=names) == [single, absent]
+    rare = (
+        "fewer than 10 cases of rare (4): errors by class (Class-wise ECE) are mostly chance there"
+    )
+    assert told(probs, labels, "ece,classwise_ece", class_names=names) == [single, absent, rare]
+    several = told(random.dirichlet(np.ones(9), 200), labels, "brier")
+    assert several[1].startswith("no rater chose class 3, class 4, class 5 and 3 more (6 of 9 cl")
+
+
+def test_patients() -> None:
+    """Few of them, or one who has more than a fifth of the cases."""
+    problem = ordinary(300)
+    many = np.r_[np.zeros(70, int), np.arange(1, 231)]
+    said = told(problem.probs, problem.labels, "brier", groups=many)
+    assert said == ["one patient has 70 of 300 cases (23%) and dominates the figures"]
+    few = told(problem.probs, problem.labels, "brier", groups=np.arange(300) % 4)
+    assert few == ["only 4 patients: the intervals allow for that and are wide"]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "message"),
+    [
+        (np.full(200, 0.75), "every confidence lies between 0.7500 and 0.7500"),
+        (np.linspace(0.9995, 1, 200), "every confidence lies between 0.9995 and 1.0000"),
+        (np.r_[np.ones(120), np.linspace(0.6, 0.9, 80)], "60% of the confidences are exactly 1:"),
+        (np.r_[np.ones(90), np.linspace(0.6, 0.9, 110)], None),
+    ],
+)
+@pytest.mark.parametrize("columns", [1, 2])
+def test_confidences(confidence: np.ndarray, message: str | None, columns: int) -> None:
+    """Saturated or tied ones tell no cases apart, of either class; half of them may be certain."""
+    second = np.where(np.arange(200) % 3 == 0, 1 - confidence, confidence)
+    probs = np.stack((1 - second, second), axis=1)
+    labels = rw.Labels.from_counts(np.tile([[1, 2], [2, 1]], (100, 1)))
+    said = told(probs if columns == 2 else second, labels, "ece", bins=10)
+    assert len(said) == (message is not None)
+    assert message is None or said[0].startswith(message)
+
+
+def test_labels_that_the_predictions_know() -> None:
+    """Predictions made from the very labels vary less than raters can: said, with its value.
+
+    p is the raters' own frequency, 0 or 1 or between, so what is left within a bin is less than
+    the chance of three labels explains; predictions of other raters say nothing.
+    """
+    random = np.random.default_rng(3)
+    truth = random.dirichlet(np.ones(2), 400)
+    counts = random.multinomial(3, truth)
+    labels = rw.Labels.from_counts(counts)
+    other = random.multinomial(3, truth) / 3
+    seen = rw.evaluate(counts / 3, labels, "dispersion_loss", resamples=200)
+    honest = rw.evaluate(other, labels, "dispersion_loss", resamples=200)
+    assert any(note.startswith("Dispersion loss is below 0") for note in seen.warnings)
+    assert not any("Dispersion" in note for note in honest.warnings)
+
+
+def test_numbers_of_raters_that_depend_on_the_case() -> None:
+    """Hard cases with more raters: by ratings a calibrated model looks too sure; it is said."""
+    random = np.random.default_rng(5)
+    p = random.beta(1, 1, 800)
+    truth = random.random(800) < p
+    hard = truth != (p > 0.5)
+    raters = np.where(hard, 6, 1)
+    positive = np.where(truth, raters, 0)
+    labels = rw.Labels.from_counts(np.stack((raters - positive, positive), axis=1))
+    found = rw.evaluate(p, labels, "ece", resamples=100)
+    assert found.data["verdict"]["counting"]["matters"]
+    assert found.data["verdict"]["counting"]["sentence"] in found.warnings
+    by_case = rw.evaluate(p, labels, "ece", resamples=100, per="case").data["verdict"]
+    assert not by_case["miscalibrated"]
+
+
+def test_a_metric_without_the_question_says_which_it_answers() -> None:
+    """Asked about every class, Smooth ECE has a question of its own, and a warning says so."""
+    found = rw.evaluate(
+        [0.2, 0.7, 0.4], [0, 1, 1], "ece,smooth_ece", question="per_class", resamples=0
+    )
+    told = "Smooth ECE: has no question 'per_class', and answers 'top_label'"
+    assert told in found.warnings
