@@ -19,16 +19,7 @@ import raterwise as rw
 from experiments.commands import app
 from experiments.robust_ece import losses_paper
 from experiments.robust_ece.data import problem_in
-from experiments.robust_ece.judging import (
-    Network,
-    Spread,
-    differences_of,
-    judge,
-    judged,
-    level_of,
-    spreads_of,
-    with_training,
-)
+from experiments.robust_ece.judging import judge, judged
 from experiments.robust_ece.runs import (
     DATA,
     LOSS_NAMES,
@@ -39,6 +30,14 @@ from experiments.robust_ece.runs import (
     load_runs,
     pack,
     runs_of,
+)
+from experiments.robust_ece.spreads import (
+    Network,
+    Spread,
+    differences_of,
+    level_of,
+    spreads_of,
+    with_training,
 )
 from experiments.robust_ece.tables import METRICS, as_markdown
 from raterwise.datasets import read_medmnist

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 import raterwise as rw
 from experiments.commands import app
 from experiments.kept import read_json
-from experiments.robust_ece.judging import Network, mixture_rows
 from experiments.robust_ece.sizes import Model, Sampling, judge, models_in, sampled, values_of
 from experiments.robust_ece.sizes_paper import FRACTIONS, TABLE, TEST_IMAGES, closest, mean_of
 from experiments.robust_ece.sizes_tables import METRICS, deviation, ranked
+from experiments.robust_ece.spreads import Network, mixture_rows
 from experiments.robust_ece.truth import (
     KERNELS,
     PAIRS,

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 import raterwise as rw
 from experiments.kept import fingerprint, json_files, kept, read_json, write_json
-from experiments.robust_ece.judging import Network, mixture_rows, network_of
+from experiments.robust_ece.judging import network_of
 from experiments.robust_ece.runs import load_runs
 from experiments.robust_ece.sizes_paper import FRACTIONS
 from experiments.robust_ece.sizes_tables import as_markdown
+from experiments.robust_ece.spreads import Network, mixture_rows
 from experiments.robust_ece.tables import MIXTURE, TITLES
 from experiments.robust_ece.truth import Study, study
 from raterwise.errors import InvalidInputError
