@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from raterwise.array_types import FloatArray, IntArray
 from raterwise.arrays import positive_integer
 from raterwise.beliefs import Belief
-from raterwise.choices import Per, Questions
+from raterwise.choices import OnUnrated, Per, Questions
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.growing_parts import (
@@ -124,6 +124,7 @@ def total_variation(
     options: Options | None = None,
     confidence: ArrayLike | None = None,
     outside: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
     progress: Progress | None = None,
 ) -> TotalVariation:
     """Return the mean absolute change of a metric as the test set shrinks (MR eq 6).
@@ -166,6 +167,8 @@ def total_variation(
         What ranks the cases in place of the largest probability, as in `evaluate`.
     outside : array-like of shape (M,) or (M, K), default None
         Cases from elsewhere, as in `evaluate`: all of them beside every part of the cases.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
     progress : callable, default None
         Called with a description and the fraction done.
 
@@ -198,8 +201,9 @@ def total_variation(
     """
     partition = Partition(start, step, repeats, seed)
     predictions = predictions_of(
-        probs, labels, weights, groups, confidence=confidence, outside=outside
-    )
+        probs, labels, weights, groups, on_unrated=on_unrated, confidence=confidence,
+        outside=outside,
+    )  # fmt: skip
     given = Given.of(predictions)
     measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
     return variation_of(paths_of(predictions, measure, partition, progress))
@@ -227,6 +231,7 @@ def subsample_curve(
     options: Options | None = None,
     confidence: ArrayLike | None = None,
     outside: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
     progress: Progress | None = None,
 ) -> SubsampleCurve:
     """Return a metric on random subsets of the test set, drawn without replacement (RECE Table 1).
@@ -262,6 +267,8 @@ def subsample_curve(
         What ranks the cases in place of the largest probability, as in `evaluate`.
     outside : array-like of shape (M,) or (M, K), default None
         Cases from elsewhere, as in `evaluate`: all of them beside every part of the cases.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
     progress : callable, default None
         Called with a description and the fraction done.
 
@@ -297,8 +304,9 @@ def subsample_curve(
     if not parts or not all(0 < f <= 1 for f in parts):
         raise InvalidInputError(f"fractions: must be in (0, 1]; got {tuple(fractions)}")
     predictions = predictions_of(
-        probs, labels, weights, groups, confidence=confidence, outside=outside
-    )
+        probs, labels, weights, groups, on_unrated=on_unrated, confidence=confidence,
+        outside=outside,
+    )  # fmt: skip
     given = Given.of(predictions)
     measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
     path, units = path_of(predictions, measure, settled=False), Units.of(predictions)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from raterwise.array_types import FloatArray
 from raterwise.arrays import choose
 from raterwise.catalog import Metric, find
-from raterwise.choices import OnSingle, Per
+from raterwise.choices import OnSingle, OnUnrated, Per
 from raterwise.curves.operating import decision_of
 from raterwise.curves.smooth import smooth_calibration
 from raterwise.curves.tables import ReliabilityCurve, ThresholdCurve, spread_evenly
@@ -48,6 +48,7 @@ def reliability_curve(
     level: float = 0.95,
     seed: int = 0,
     on_single: OnSingle = "error",
+    on_unrated: OnUnrated = "error",
 ) -> ReliabilityCurve:
     """Return predicted against observed frequencies of an event (LH Fig 1, RECE Fig 1).
 
@@ -84,6 +85,8 @@ def reliability_curve(
         Of the resamples.
     on_single : {"error", "drop"}, default "error"
         What "disagreement" does about cases with fewer than two labels.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
 
     Returns
     -------
@@ -107,8 +110,9 @@ def reliability_curve(
             f'of_class: goes with question="per_class"; got {of_class!r} with {question!r}'
         )
     predictions = Predictions.of(
-        probs, labels, weights=weights, groups=groups, class_names=class_names
-    )
+        probs, labels, weights=weights, groups=groups, class_names=class_names,
+        on_unrated=on_unrated,
+    )  # fmt: skip
     channel = of_class or 0
     if not 0 <= channel < predictions.num_classes:
         raise InvalidInputError(
@@ -141,6 +145,7 @@ def threshold_curve(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
+    on_unrated: OnUnrated = "error",
 ) -> ThresholdCurve:
     """Return what each threshold on the confidence accepts and rejects (CCC section 2.2).
 
@@ -169,6 +174,8 @@ def threshold_curve(
         Of confidence.
     seed : int, default 0
         Of the resamples.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
 
     Returns
     -------
@@ -187,8 +194,9 @@ def threshold_curve(
     (2.0, [0.0, 0.25, 0.5, 0.75, 1.0], 0.25)
     """
     predictions = Predictions.of(
-        probs, labels, weights=weights, groups=groups, confidence=confidence, outside=outside
-    )
+        probs, labels, weights=weights, groups=groups, confidence=confidence, outside=outside,
+        on_unrated=on_unrated,
+    )  # fmt: skip
     settings, row = Settings(resamples, level, seed), find("auccc")
     own = row.with_defaults({"question": Given.of(predictions).ranking})
     pass_ = Pass(
