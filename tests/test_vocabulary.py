@@ -441,6 +441,36 @@ def test_the_mixtures_of_a_case_by_place() -> None:
     assert rw.robust_ece_mixture(p, y, draws, 2, 5) == by_name
 
 
+@pytest.mark.parametrize("classes", [2, 3, 22])
+def test_a_model_that_is_certain_of_every_case(classes: int) -> None:
+    """Probabilities of 0 and 1 alone: the error is that of its labels, and there is a verdict."""
+    random = np.random.default_rng(classes)
+    said, predicted = random.integers(0, classes, (2, 30))
+    found = rw.evaluate(np.eye(classes)[predicted], said, ["ece", "accuracy"], resamples=20)
+    assert float(found["ece"]) == pytest.approx(np.mean(said != predicted))
+    assert float(found["accuracy"]) == pytest.approx(np.mean(said == predicted))
+    assert found.data["verdict"]["sentence"]
+
+
+def test_raters_who_rated_nothing_are_not_drawn() -> None:
+    """A column without a rating changes nothing, and a lone rater is no sample of raters."""
+    random = np.random.default_rng(2)
+    probs, ratings = random.dirichlet(np.ones(3), 25), random.integers(0, 3, (25, 3))
+    idle = np.insert(ratings, 1, -1, axis=1)
+    one, other = (
+        rw.evaluate(
+            probs, rw.Labels.from_ratings(r, 3), ["ece", "auccc"], resamples=30, unit="raters"
+        )
+        for r in (ratings, idle)
+    )
+    for name in ("ece", "auccc"):
+        assert (one[name].low, one[name].high) == (other[name].low, other[name].high)
+    alone = rw.Labels.from_ratings(np.where(np.arange(3) == 1, ratings, -1), 3)
+    for unit in ("raters", "both"):
+        with pytest.raises(rw.InvalidInputError, match='unit: "raters" needs several of them'):
+            rw.evaluate(probs, alone, "ece", resamples=30, unit=unit)
+
+
 def test_an_interval_ends_where_the_metric_does() -> None:
     """Of two or three cases: a Brier score is at most 2, a ratio overflows nothing."""
     for seed in range(30):
