@@ -41,11 +41,12 @@ def half_for_two(loss: float, num_classes: int) -> float:
     return loss / 2 if num_classes == 2 else loss
 
 
-def naive_nll(probs: Array, counts: Counts) -> float:
-    """Return the mean over cases of the mean over raters of -log p."""
+def naive_nll(probs: Array, counts: Counts) -> float | None:
+    """Return the mean over cases of the mean over raters of -log p; none where it is infinite."""
     with np.errstate(divide="ignore"):
         log = np.log(probs)
-    return mean([mean([-log[i, k] for k in oracle.label_list(y)]) for i, y in enumerate(counts)])
+    found = mean([mean([-log[i, k] for k in oracle.label_list(y)]) for i, y in enumerate(counts)])
+    return found if math.isfinite(found) else None
 
 
 def naive_ranked_score(probs: Array, counts: Counts) -> float:
@@ -185,7 +186,7 @@ def naive_ranked_log(probs: Array, counts: Counts) -> float | None:
     found = mean(
         [mean([of(p, k) for k in oracle.label_list(y)]) for p, y in zip(probs, counts, strict=True)]
     )
-    return found
+    return found if math.isfinite(found) else None
 
 
 def naive_top_brier(probs: Array, counts: Counts) -> float:

@@ -89,12 +89,23 @@ def test_auroc_of_several_raters_is_that_of_weighted_copies() -> None:
 
 
 def test_auroc_without_both_kinds_is_undefined() -> None:
-    """All labels of one class: the message names the class; a batch of it is NaN."""
+    """All labels of one class: undefined, in the words of the function; a batch of it is NaN."""
     metric = metrics.AUROC(num_classes=3)
-    alone = metric(torch.eye(3), torch.tensor([0, 1, 1]))
+    alone = metric(torch.eye(3), torch.tensor([1, 1, 1]))
     assert alone.isnan()
-    with pytest.raises(rw.UndefinedMetricError, match="auroc: undefined, raters said class 2"):
+    with pytest.raises(rw.UndefinedMetricError, match="auroc: undefined, no rater chose"):
         metric.compute()
+
+
+def test_auroc_is_the_mean_over_the_classes_that_have_a_value() -> None:
+    """Nobody chose class 2: the mean of classes 0 and 1, of four pairs each."""
+    probs = torch.tensor([[0.6, 0.1, 0.3], [0.2, 0.2, 0.6], [0.5, 0.4, 0.1], [0.1, 0.15, 0.75]])
+    labels = torch.tensor([0, 1, 0, 1])
+    metric = metrics.AUROC(num_classes=3)
+    metric.update(probs, labels)
+    assert metric.compute().item() == pytest.approx((1 + 1 / 2) / 2)
+    assert rw.auroc(probs, labels) == pytest.approx((1 + 1 / 2) / 2)
+    assert metric.bound.item() == 0
 
 
 def test_a_class_given_nothing_has_no_log_loss() -> None:

@@ -10,6 +10,8 @@ import inspect
 import json
 import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +126,8 @@ def by_function(name: str, probs: Array, labels: rw.Labels, weights: Array) -> f
     except rw.InvalidInputError:
         return "refused"
     assert type(value) is float
-    return value if math.isfinite(value) else None
+    assert math.isfinite(value), name
+    return value
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -326,6 +329,10 @@ ERRORS = {
     "unrated": (lambda: rw.ece([0.5], rw.Labels.from_ratings([[-1]], 2)), "every case needs a"),
     "single": (lambda: rw.epistemic_loss([0.5], [0]), "needs at least 2 labels per case"),
     "weights": (lambda: rw.calibration_loss([0.1, 0.2], [0, 1], weights=[1, 2]), "equal case"),
+    "one name": (lambda: rw.Labels.from_classes([0, 0], class_names=["a"]), "class_names: must "
+                 "name at least 2 classes; got 'a'"),
+    "a name twice": (lambda: rw.Labels.from_classes([0, 1], class_names=["a", "a"]), "class_names: "
+                     "must differ from each other; 'a' is there twice"),
 }  # fmt: skip
 
 
@@ -338,6 +345,71 @@ def test_errors_say_the_rule_and_the_value(case: str) -> None:
     assert isinstance(caught.value, ValueError)
 
 
+WRONG_KINDS = {
+    "models": (lambda: rw.compare([[0.5], [0.5]], [1]), "models: must be a mapping of names"),
+    "cases": (lambda: rw.planning.plan("ece", [0.5], TWO_RATERS, 50), "cases: must be a list of "
+              "whole numbers; got 50"),
+    "images": (lambda: rw.segmentation.evaluate(rw.segmentation.Case([[0.5]], [[1]]), "ece"),
+               "cases: must be a list or another iterable of images; got one Case"),
+    "calibration_error": (lambda: rw.multi_rater(3), "calibration_error: must be a function"),
+}  # fmt: skip
+TWO_RATERS = rw.Labels.from_counts([[1, 1]])
+
+
+@pytest.mark.parametrize("case", WRONG_KINDS)
+def test_what_is_of_another_kind_is_said(case: str) -> None:
+    """A type that cannot be used is no error of Python deep inside: the argument is named."""
+    call, words = WRONG_KINDS[case]
+    with pytest.raises(rw.InvalidTypeError, match=re.escape(words)) as caught:
+        call()
+    assert isinstance(caught.value, TypeError)
+
+
+def test_what_nobody_rated_is_left_out_wherever_it_is_asked_for() -> None:
+    """The message says on_unrated="drop": every function of labels that says so takes it."""
+    random = np.random.default_rng(0)
+    p, counts = random.random(30), random.multinomial(3, [0.5, 0.5], 30)
+    counts[7] = 0
+    labels, kept = rw.Labels.from_counts(counts), np.arange(30) != 7
+    rest, of_rest = p[kept], rw.Labels.from_counts(counts[kept])
+    draws = np.clip(p + random.normal(0, 0.05, (6, 30)), 0, 1)
+    plain: dict[str, Any] = {"resamples": 0}
+    asked: dict[str, Any] = {
+        "roc_curve": (lambda *a, **k: rw.roc_curve(*a, **plain, **k).area),
+        "precision_recall_curve": (
+            lambda *a, **k: rw.precision_recall_curve(*a, **plain, **k).precision.tolist()
+        ),
+        "decision_curve": (
+            lambda *a, **k: rw.decision_curve(*a, **plain, **k).net_benefit.tolist()
+        ),
+        "calibration_curve": (
+            lambda *a, **k: rw.calibration_curve(*a, **plain, **k).observed.tolist()
+        ),
+        "reliability_curve": (
+            lambda *a, **k: rw.curves.reliability_curve(*a, **plain, **k).cases.tolist()
+        ),
+        "threshold_curve": (
+            lambda *a, **k: rw.curves.threshold_curve(*a, **plain, **k).risk[1:].tolist()
+        ),
+        "total_variation": (
+            lambda *a, **k: list(rw.stability.total_variation("ece", *a, repeats=2, **k))
+        ),
+        "subsample_curve": (
+            lambda *a, **k: rw.stability.subsample_curve("ece", *a, repeats=2, **k).mean.tolist()
+        ),
+        "plan": (lambda *a, **k: rw.planning.plan("brier", *a, **k).designs[0].width),
+        "robust_ece_mixture": (
+            lambda q, *a, **k: rw.robust_ece_mixture(
+                q, *a, draws if len(q) == 30 else draws[:, kept], **k
+            )
+        ),
+    }
+    for name, of in asked.items():
+        with pytest.raises(rw.InvalidInputError, match='on_unrated="drop"'):
+            of(p, labels)
+        assert of(p, labels, on_unrated="drop") == pytest.approx(of(rest, of_rest)), name
+
+
 def test_undefined_is_an_error_of_the_function_alone() -> None:
     """AUCCC where every case is right: the other metrics of `evaluate` go on."""
     with pytest.raises(rw.UndefinedMetricError):
@@ -346,6 +418,78 @@ def test_undefined_is_an_error_of_the_function_alone() -> None:
     assert results["auccc"].value is None
     assert results["auccc"].undefined
     assert float(results["ece"]) == pytest.approx(0.15)
+    for infinite in (rw.nll, rw.ranked_log_score):
+        with pytest.raises(rw.UndefinedMetricError, match="it is infinite"):
+            infinite([[1.0, 0.0]], [1])
+
+
+def test_what_has_sixteen_bits_may_sum_less_exactly() -> None:
+    """1e-2 for float16, also in a data frame or a list of arrays: 0.8999 + 0.1 is 0.9998."""
+    half = np.array([[0.9, 0.1], [0.45, 0.5498]], np.float16)
+    assert abs(half.astype(float).sum(axis=1) - 1).max() > 1e-4
+    hand = float(((1 - half[:, 0].astype(float)) ** 2 + half[:, 1].astype(float) ** 2).sum() / 4)
+    for given in (half, torch.tensor(half), pd.DataFrame(half), list(half)):
+        assert rw.brier(given, [0, 0]) == pytest.approx(hand, abs=1e-7)
+
+
+def test_the_mixtures_of_a_case_by_place() -> None:
+    """`robust_ece_mixture(probs, labels, samples, components, seed)`, as the vocabulary has it."""
+    random = np.random.default_rng(1)
+    p, y = random.random(20), random.integers(0, 2, 20)
+    draws = np.clip(p + random.normal(0, 0.1, (8, 20)), 0, 1)
+    by_name = rw.robust_ece_mixture(p, y, samples=draws, components=2, seed=5, bins=15)
+    assert rw.robust_ece_mixture(p, y, draws, 2, 5) == by_name
+
+
+@pytest.mark.parametrize("classes", [2, 3, 22])
+def test_a_model_that_is_certain_of_every_case(classes: int) -> None:
+    """Probabilities of 0 and 1 alone: the error is that of its labels, and there is a verdict."""
+    random = np.random.default_rng(classes)
+    said, predicted = random.integers(0, classes, (2, 30))
+    found = rw.evaluate(np.eye(classes)[predicted], said, ["ece", "accuracy"], resamples=20)
+    assert float(found["ece"]) == pytest.approx(np.mean(said != predicted))
+    assert float(found["accuracy"]) == pytest.approx(np.mean(said == predicted))
+    assert found.data["verdict"]["sentence"]
+
+
+def test_raters_who_rated_nothing_are_not_drawn() -> None:
+    """A column without a rating changes nothing, and a lone rater is no sample of raters."""
+    random = np.random.default_rng(2)
+    probs, ratings = random.dirichlet(np.ones(3), 25), random.integers(0, 3, (25, 3))
+    idle = np.insert(ratings, 1, -1, axis=1)
+    one, other = (
+        rw.evaluate(
+            probs, rw.Labels.from_ratings(r, 3), ["ece", "auccc"], resamples=30, unit="raters"
+        )
+        for r in (ratings, idle)
+    )
+    for name in ("ece", "auccc"):
+        assert (one[name].low, one[name].high) == (other[name].low, other[name].high)
+    alone = rw.Labels.from_ratings(np.where(np.arange(3) == 1, ratings, -1), 3)
+    for unit in ("raters", "both"):
+        with pytest.raises(rw.InvalidInputError, match='unit: "raters" needs several of them'):
+            rw.evaluate(probs, alone, "ece", resamples=30, unit=unit)
+
+
+def test_an_interval_ends_where_the_metric_does() -> None:
+    """Of two or three cases: a Brier score is at most 2, a ratio overflows nothing."""
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        p = random.dirichlet([0.3, 0.3], int(random.integers(2, 6)))
+        labels = rw.Labels.from_ratings(random.integers(0, 2, (len(p), 3)), 2)
+        names = ["brier", "epistemic_loss", "observed_expected_ratio"]
+        found = rw.evaluate(p, labels, names, resamples=20)
+        for name in names[:2]:
+            assert found[name].high is not None
+            assert float(found[name]) <= found[name].high <= 2
+        assert found[names[2]].high is None or math.isfinite(found[names[2]].high)
+
+
+def test_modules_of_torch_need_no_import_of_their_own() -> None:
+    """`rw.torch.losses` after `import raterwise` alone, in an interpreter that has seen nothing."""
+    code = "import raterwise as rw; print([getattr(rw.torch, m).__name__ for m in dir(rw.torch)])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "raterwise.torch.losses" in done.stdout
 
 
 def test_losses_and_metrics_of_torch() -> None:
@@ -415,6 +559,8 @@ def test_commands_write_json_and_a_page(tmp_path: Path, monkeypatch: pytest.Monk
     Path("images.csv").write_text("case,probabilities,raters\n1,p.npy,r.npy\n", encoding="utf-8")
     run(f"segment images.csv {COMMON} --out s.json --html s.html")
     check_page_and_json("s")
+    run("report a.json --html r.html")
+    assert "<html" in Path("r.html").read_text(encoding="utf-8")
     run("segment images.csv --html s.txt", code=2)
     run("merge a.npz --html m.txt", code=2)
     run("compare a.json b.json --html c.txt", code=2)

@@ -244,6 +244,24 @@ def test_a_line_goes_through_loess_unchanged() -> None:
     assert alone.curve(np.array([0.4]), np.array([0.7])) == pytest.approx([0.4])
 
 
+TIED = (
+    ([6, 2, 1, 6, 1, 4, 1, 2, 3, 3], [0, 0, 0, 3, 1, 3, 0, 0, 2, 2], 0.112596343678809),
+    ([1, 4, 1, 4, 6, 5, 2, 4, 2, 2], [0, 0, 1, 2, 2, 4, 1, 4, 2, 2], 0.13483077780835567),
+    ([2, 1, 4, 2, 1, 4, 4, 3, 4, 6], [1, 0, 1, 1, 0, 3, 2, 1, 3, 6], 0.09929344041189907),
+)
+"""Raters of ten cases, those who say yes, and the mean |loess - p| over one row per rater."""
+
+
+@pytest.mark.parametrize(("raters", "positive", "index"), TIED)
+def test_cells_are_cut_through_equal_rows_as_r_does(
+    raters: list[int], positive: list[int], index: float
+) -> None:
+    """Cleveland and Grosse's own Fortran, which R has too (scikit-misc 0.5.3), on repeated rows."""
+    p = [0.05, 0.1, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8]
+    counts = [[n - k, k] for n, k in zip(raters, positive, strict=True)]
+    assert rw.ici(p, rw.Labels.from_counts(counts)) == pytest.approx(index, abs=1e-9)
+
+
 def test_the_weighted_quantile_is_that_of_repeated_values() -> None:
     """NumPy's, which is R's type 7, of each value as often as its mass."""
     random = np.random.default_rng(3)

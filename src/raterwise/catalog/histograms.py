@@ -25,7 +25,7 @@ ROWS = (
         "lower", "LH eqs 9-10",
         plan=recipes.binned("per_class", "case", 2), formula=proper.epistemic_loss,
         options={"estimator": "unbiased"}, formula_options=("estimator",), least_raters=2,
-        tags=common.BY_CLASS, shape="signed_loss",
+        tags=common.BY_CLASS, shape="signed_loss", bounds=(-math.inf, 2.0),
     ),
     Metric(
         "irreducible_loss", "Irreducible loss", "Label histograms",

@@ -37,9 +37,9 @@ ResultsFile = Annotated[
 
 def report(
     results: ResultsFile,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", "--html", help="The HTML file to write.")
+    ] = Path("report.html"),
     single: Annotated[
         Path | None, typer.Option(help="Results with one rater per case, to show alongside.")
     ] = None,

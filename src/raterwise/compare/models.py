@@ -147,6 +147,11 @@ def compare(
     >>> again.differences == found.differences
     True
     """
+    if not isinstance(models, Mapping):
+        raise InvalidTypeError(
+            'models: must be a mapping of names to models, such as {"a": probs_a, "b": probs_b}; '
+            f"got {type(models).__name__}"
+        )
     if len(models) < 2:
         raise InvalidInputError(f"models: must be at least two; got {len(models)}")
     judged = {name: model for name, model in models.items() if isinstance(model, Results)}

@@ -19,7 +19,7 @@ from raterwise.inference.passes import Pass
 from raterwise.inference.settings import Settings
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
-from raterwise.types import Per
+from raterwise.types import OnUnrated, Per
 
 
 def calibration_curve(
@@ -40,6 +40,7 @@ def calibration_curve(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
+    on_unrated: OnUnrated = "error",
 ) -> CalibrationCurve:
     """Return how often the raters say yes at every predicted probability of a class.
 
@@ -82,6 +83,8 @@ def calibration_curve(
         Of confidence, place by place.
     seed : int, default 0
         Of the resamples.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
 
     Returns
     -------
@@ -112,8 +115,9 @@ def calibration_curve(
     [0.3, 0.6, 0.9]
     """
     predictions = Predictions.of(
-        probs, labels, weights=weights, groups=groups, class_names=class_names
-    )
+        probs, labels, weights=weights, groups=groups, class_names=class_names,
+        on_unrated=on_unrated,
+    )  # fmt: skip
     classes = predictions.num_classes
     if positive is None and classes > 2:
         raise InvalidInputError(
@@ -129,6 +133,7 @@ def calibration_curve(
     binned = reliability_curve(
         probs, labels, "per_class", bins, of_class=chosen, per=per, weights=weights, groups=groups,
         class_names=class_names, resamples=resamples, level=level, seed=seed,
+        on_unrated=on_unrated,
     )  # fmt: skip
     if not smooth:
         return CalibrationCurve(

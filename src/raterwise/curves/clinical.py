@@ -31,7 +31,7 @@ from raterwise.inference.small_samples import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.summaries import BinTable
-from raterwise.types import FloatArray, Per
+from raterwise.types import FloatArray, OnUnrated, Per
 
 GRID = np.linspace(0, 1, 201)
 """Where the resampled curves are compared; the band between is a straight line."""
@@ -49,6 +49,7 @@ def roc_curve(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
+    on_unrated: OnUnrated = "error",
 ) -> RocCurve:
     """Return sensitivity against 1 - specificity at every threshold.
 
@@ -78,6 +79,8 @@ def roc_curve(
         Of confidence.
     seed : int, default 0
         Of the resamples.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
 
     Returns
     -------
@@ -107,7 +110,7 @@ def roc_curve(
     """
     told = {"positive": positive, "ordered": ordered, "per": per}
     settings = Settings(resamples, level, seed)
-    row, own, pass_ = _pass("auroc", probs, labels, weights, groups, told, settings)
+    row, own, pass_ = _pass("auroc", probs, labels, weights, groups, told, settings, on_unrated)
     score, found, wrong = _accumulated(pass_, row)
     if not (found[-1] > 0 and wrong[-1] > 0):
         raise UndefinedMetricError(f"roc_curve: undefined, {row.undefined}")
@@ -140,6 +143,7 @@ def precision_recall_curve(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
+    on_unrated: OnUnrated = "error",
 ) -> PrecisionRecallCurve:
     """Return the positive predictive value against the sensitivity at every threshold.
 
@@ -170,6 +174,8 @@ def precision_recall_curve(
         Of confidence.
     seed : int, default 0
         Of the resamples.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
 
     Returns
     -------
@@ -197,7 +203,9 @@ def precision_recall_curve(
     """
     told = {"positive": positive, "ordered": ordered, "per": per}
     settings = Settings(resamples, level, seed)
-    row, own, pass_ = _pass("average_precision", probs, labels, weights, groups, told, settings)
+    row, own, pass_ = _pass(
+        "average_precision", probs, labels, weights, groups, told, settings, on_unrated
+    )
     score, found, wrong = _accumulated(pass_, row)
     if not found[-1] > 0:
         raise UndefinedMetricError(f"precision_recall_curve: undefined, {row.undefined}")
@@ -235,6 +243,7 @@ def decision_curve(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
+    on_unrated: OnUnrated = "error",
 ) -> Any:
     """Return what acting on the model is worth at every threshold, and what a rater would be worth.
 
@@ -269,6 +278,8 @@ def decision_curve(
         Of confidence.
     seed : int, default 0
         Of the blocks into which more than 4,096 patients or cases are pooled.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
 
     Returns
     -------
@@ -300,7 +311,7 @@ def decision_curve(
     curves: dict[str, DecisionCurve] = {}
     for name, of_model in models.items():
         row, own, pass_ = _pass(
-            "auroc", of_model, labels, weights, groups, told, settings, class_names
+            "auroc", of_model, labels, weights, groups, told, settings, on_unrated, class_names
         )
         found = decision_of(pass_, row, own, pass_.facts.class_names)
         assert found is not None
@@ -316,12 +327,14 @@ def _pass(
     groups: Any,
     told: Mapping[str, Any],
     settings: Settings,
+    on_unrated: OnUnrated,
     class_names: Sequence[str] | None = None,
 ) -> tuple[Metric, dict[str, Any], Pass]:
     """Return the metric, its options, and a pass over the predictions with what it needs."""
     predictions = Predictions.of(
-        probs, labels, weights=weights, groups=groups, class_names=class_names
-    )
+        probs, labels, weights=weights, groups=groups, class_names=class_names,
+        on_unrated=on_unrated,
+    )  # fmt: skip
     row = find(name)
     own = row.with_options({}, told)
     plan = row.plan(own)

@@ -24,7 +24,7 @@ from raterwise.metrics.ranking import CCCCurve, ccc_curve
 from raterwise.predictions import Predictions
 from raterwise.rules import choose
 from raterwise.summaries import BinTable, SortedScores
-from raterwise.types import FloatArray, OnSingle, Per
+from raterwise.types import FloatArray, OnSingle, OnUnrated, Per
 
 LOOKED_AT = 1 << 17
 """How many scores are compared with thresholds at a time."""
@@ -47,6 +47,7 @@ def reliability_curve(
     level: float = 0.95,
     seed: int = 0,
     on_single: OnSingle = "error",
+    on_unrated: OnUnrated = "error",
 ) -> ReliabilityCurve:
     """Return predicted against observed frequencies of an event (LH Fig 1, RECE Fig 1).
 
@@ -83,6 +84,8 @@ def reliability_curve(
         Of the resamples.
     on_single : {"error", "drop"}, default "error"
         What "disagreement" does about cases with fewer than two labels.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
 
     Returns
     -------
@@ -106,8 +109,9 @@ def reliability_curve(
             f'of_class: goes with question="per_class"; got {of_class!r} with {question!r}'
         )
     predictions = Predictions.of(
-        probs, labels, weights=weights, groups=groups, class_names=class_names
-    )
+        probs, labels, weights=weights, groups=groups, class_names=class_names,
+        on_unrated=on_unrated,
+    )  # fmt: skip
     channel = of_class or 0
     if not 0 <= channel < predictions.num_classes:
         raise InvalidInputError(
@@ -140,6 +144,7 @@ def threshold_curve(
     resamples: int = 1000,
     level: float = 0.95,
     seed: int = 0,
+    on_unrated: OnUnrated = "error",
 ) -> ThresholdCurve:
     """Return what each threshold on the confidence accepts and rejects (CCC section 2.2).
 
@@ -168,6 +173,8 @@ def threshold_curve(
         Of confidence.
     seed : int, default 0
         Of the resamples.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
 
     Returns
     -------
@@ -186,8 +193,9 @@ def threshold_curve(
     (2.0, [0.0, 0.25, 0.5, 0.75, 1.0], 0.25)
     """
     predictions = Predictions.of(
-        probs, labels, weights=weights, groups=groups, confidence=confidence, outside=outside
-    )
+        probs, labels, weights=weights, groups=groups, confidence=confidence, outside=outside,
+        on_unrated=on_unrated,
+    )  # fmt: skip
     settings, row = Settings(resamples, level, seed), find("auccc")
     own = row.with_defaults({"question": Given.of(predictions).ranking})
     pass_ = Pass(

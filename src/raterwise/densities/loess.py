@@ -95,25 +95,10 @@ class Loess:
         score, mass = self.score[used], self.mass[used]
         if self.surface == "direct" or len(score) < 2:
             return score
-        ends, whole = np.concatenate(([0.0], np.cumsum(mass))), _whole(mass)
-        most = ends[-1] * (self.span * CELL)
-        most = np.floor(most) if whole else most
-        cuts: list[float] = []
-        todo = [(0, len(score))]
-        while todo:
-            first, last = todo.pop()
-            if ends[last] - ends[first] <= most or last - first < 2:
-                continue
-            middle = (ends[first] + ends[last]) / 2
-            middle = np.ceil(middle) if whole else middle
-            cut = int(np.clip(np.searchsorted(ends, middle), first + 1, last - 1))
-            if cut > first + 1 and middle - ends[cut - 1] < ends[cut] - middle:
-                cut -= 1  # the nearest; of two, the upper
-            cuts.append(float(score[cut - 1]))
-            todo += [(first, cut), (cut, last)]
         margin = MARGIN * (score[-1] - score[0])
-        coarse = np.unique(np.concatenate(([score[0] - margin], cuts, [score[-1] + margin])))
-        return self._halved(coarse, score, mass)
+        outer = (float(score[0] - margin), float(score[-1] + margin))
+        cuts = _cuts(score, mass, self.span * CELL, outer)
+        return self._halved(np.unique(np.array([*cuts, *outer])), score, mass)
 
     def _halved(self, vertices: FloatArray, score: FloatArray, mass: FloatArray) -> FloatArray:
         """Return the vertices with more of them in cells that are too wide for their ends."""
@@ -132,6 +117,45 @@ class Loess:
             else:
                 found.append(todo.pop())
         return np.array([at for at, _ in found])
+
+
+def _cuts(
+    score: FloatArray, mass: FloatArray, part: float, outer: tuple[float, float]
+) -> list[float]:
+    """Return where cells are cut that hold more than a part of all mass: at a score, by halves."""
+    ends, whole = np.cumsum(mass), _whole(mass)
+    most = np.floor(ends[-1] * part) if whole else ends[-1] * part
+    cuts: list[float] = []
+    todo = [(0.0, float(ends[-1]), *outer)]
+    while todo:
+        start, stop, low, high = todo.pop()
+        if stop - start <= most:
+            continue
+        place = _half(ends, start, stop, whole=whole)
+        at = float(score[np.searchsorted(ends, place)])
+        if place < stop and low < at < high:
+            cuts.append(at)
+            todo += [(start, place, low, at), (place, stop, at, high)]
+    return cuts
+
+
+def _half(ends: FloatArray, start: float, stop: float, *, whole: bool) -> float:
+    """Return up to which mass the lower half of a cell goes: the end of a score near its middle.
+
+    The nearest; of two, the upper. As R looks for it among rows, a step up and a step down in turn,
+    it gives up where the next step would leave the cell, and cuts through equal scores.
+    """
+    middle = (start + stop) / 2
+    middle = float(np.ceil(middle)) if whole else middle
+    inner = ends[(ends > start) & (ends < stop)]
+    up, down = inner[inner >= middle], inner[inner < middle]
+    above = float(up[0]) if len(up) else np.inf
+    below = float(down[-1]) if len(down) else -np.inf
+    if above - middle <= middle - below and len(up):
+        return above
+    if len(down) and not (whole and 2 * middle - below >= stop):
+        return below
+    return middle if whole else stop
 
 
 def _whole(mass: FloatArray) -> bool:

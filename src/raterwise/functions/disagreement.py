@@ -345,7 +345,7 @@ def _statistic_table(
     _check_labels(labels, order)
     z = as_float_array(predicted, "predicted", ndim=(1, 2))
     if z.ndim == 2:
-        _check_sums(z.astype(np.float64), row_sum_tolerance(predicted))
+        _check_sums(z.astype(np.float64), row_sum_tolerance(predicted, z))
     else:
         z = z[:, None]
 

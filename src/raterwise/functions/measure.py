@@ -68,7 +68,7 @@ def summary_for(
 def value_of(row: Metric, own: Mapping[str, Any], summary: Any) -> float:
     """Return the metric of its summary."""
     value = row.estimate(summary, own)
-    if math.isnan(value):
+    if not math.isfinite(value):
         raise UndefinedMetricError(f"{row.name}: undefined, {row.undefined}")
     return value
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from raterwise.errors import InvalidTypeError
 from raterwise.predictions import Predictions
 
 
@@ -45,6 +46,10 @@ def multi_rater(calibration_error: Callable[..., float]) -> Callable[..., float]
     ... )
     0.75
     """
+    if not callable(calibration_error):
+        raise InvalidTypeError(
+            f"calibration_error: must be a function of (probs, y); got {calibration_error!r}"
+        )
 
     def wrapped(probs: Any, labels: Any, *args: Any, **kwargs: Any) -> float:
         predictions = Predictions.of(probs, labels)

@@ -88,14 +88,15 @@ def robust_ece_mixture(
     probs: ArrayLike,
     labels: Labels | ArrayLike,
     samples: ArrayLike | None,
-    bins: int = 15,
     components: int = 3,
     seed: int = 0,
+    bins: int = 15,
     *,
     mixtures: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
     observed_bins_only: bool = False,
     per: Per = "annotation",
     weights: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
 ) -> float:
     """Return RECE-M: like RECE-G, each case spread by its own Gaussian mixture (RECE eq 7).
 
@@ -108,12 +109,12 @@ def robust_ece_mixture(
     samples : array-like of shape (S, N, K) or (S, N), or None
         Class probabilities under test-time augmentation; the mixture of a case is fitted to the S
         probabilities of its predicted class. None where `mixtures` is given.
-    bins : int, default 15
-        How many bins of equal width.
     components : int, default 3
         How many Gaussians a mixture has.
     seed : int, default 0
         Of the fit of the mixtures.
+    bins : int, default 15
+        How many bins of equal width.
     mixtures : tuple of three array-like of shape (N, components), default None
         Instead of samples, fitted mixtures: weights, means, standard deviations.
     observed_bins_only : bool, default False
@@ -122,6 +123,8 @@ def robust_ece_mixture(
         Whether every label counts once, or every case.
     weights : array-like of shape (N,), default None
         How often each case counts; 1 if left out.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
 
     Returns
     -------
@@ -147,7 +150,7 @@ def robust_ece_mixture(
     """
     positive_integer("bins", bins)
     draws = _draws(probs, samples, mixtures, components, seed)
-    predictions = Predictions.of(probs, labels, weights=weights, draws=draws)
+    predictions = Predictions.of(probs, labels, weights=weights, draws=draws, on_unrated=on_unrated)
     row = find("robust_ece_mixture")
     own = row.with_defaults(
         {"bins": bins, "per": per, "components": components, "seed": seed,

@@ -74,10 +74,13 @@ def channels_of(table: DeviationTable, classes: int) -> tuple[Channel, ...]:
         return (Channel(0, (*_statistics(table, 0, 1, BINS), top)),)
     named, last = _named(table), len(table.weight)
     bins = BINS if classes <= MOST_BINNED else 0
-    sharpness = np.ones(table.weight.shape[1])
+    whole = np.ones(table.weight.shape[1])
+    sharpness = Statistic("sharpness", ALL, whole, whole > 0)
+    # A model that is certain of every case gives nothing but 0 and 1: there is nothing to expect.
+    uncertain = bool(table.weight[last - 1].any())
     return (
         Channel(last - 2, tuple(_statistics(table, last - 2, TOP, BINS))),
-        Channel(last - 1, (Statistic("sharpness", ALL, sharpness, sharpness > 0),)),
+        *((Channel(last - 1, (sharpness,)),) if uncertain else ()),
         *(Channel(k, tuple(_statistics(table, k, k, bins))) for k in named),
     )
 

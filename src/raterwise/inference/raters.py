@@ -98,6 +98,7 @@ class RaterDraws:
         progress: Progress | None = None,
     ) -> RaterDraws:
         """Summarise the predictions with every resample of raters."""
+        predictions = _of_those_who_rated(predictions)
         spread, seed = spread_of_raters(predictions.labels), settings.seed
         plans = [plan for plan in plans if not getattr(plan, "grows", False)]
 
@@ -236,6 +237,17 @@ def resampled_raters(predictions: Predictions, resamples: int, seed: int) -> Ite
     for b in range(resamples):
         counts = _random(seed, b).multinomial(labels.num_raters, labels.frequencies)
         yield _with_counts(predictions, counts)
+
+
+def _of_those_who_rated(predictions: Predictions) -> Predictions:
+    """Leave out persons who rated none of the cases: drawing them would draw nobody."""
+    ratings = predictions.labels.ratings
+    if ratings is None:
+        return predictions
+    rated, place = np.unique(ratings.rater, return_inverse=True)
+    names = tuple(ratings.rater_ids[i] for i in rated)
+    found = replace(ratings, rater=place, rater_ids=names)
+    return replace(predictions, labels=replace(predictions.labels, ratings=found))
 
 
 def spread_of_raters(labels: Labels) -> float:

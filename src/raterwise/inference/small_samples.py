@@ -35,6 +35,8 @@ ALIKE = 1e-9
 """The part of a loss below which its standard error is rounding."""
 FEW_ERRORS = 15.0
 """From so many wrong units on, what the data say of the error of a separation is believed."""
+MOST_LOG = 300.0
+"""The largest logarithm of a factor: e^300 is 10^130, and still a float when it is multiplied."""
 
 
 def proportion_interval(found: Linearised, level: float = 0.95) -> Ends:
@@ -112,7 +114,8 @@ def ratio_interval(found: Linearised, expected: float, level: float = 0.95) -> E
     low, high = (end / expected for end in proportion_interval(share, level))
     if share.value <= 1 / 2:
         return low, high
-    half = math.exp(student_quantile(found, level) * found.error / found.value)
+    # Of two or three cases the end may be beyond what a float can hold.
+    half = math.exp(min(student_quantile(found, level) * found.error / found.value, MOST_LOG))
     return min(low, found.value / half), found.value * half
 
 

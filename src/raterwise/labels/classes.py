@@ -223,7 +223,15 @@ def names_of(names: Sequence[str] | None, num_classes: int) -> tuple[str, ...] |
     if isinstance(names, str) or len(names) != num_classes:
         got = f"got {len(names)} names" if not isinstance(names, str) else f"got {names!r}"
         raise InvalidInputError(f"class_names: must name each of the {num_classes} classes; {got}")
-    return tuple(str(name) for name in names)
+    found = tuple(str(name) for name in names)
+    if len(found) < 2:
+        raise InvalidInputError(f"class_names: must name at least 2 classes; got {listed(found)}")
+    if len(set(found)) < len(found):
+        twice = next(name for name in found if found.count(name) > 1)
+        raise InvalidInputError(
+            f"class_names: must differ from each other; {twice!r} is there twice"
+        )
+    return found
 
 
 def _least_two(num_classes: int | None) -> int | None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.catalog import Metric
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.evaluation.judged import judge_predictions
 from raterwise.evaluation.request import Request, options_of
 from raterwise.inference.jackknife import normal_quantile
@@ -26,7 +26,7 @@ from raterwise.metrics.proper import variance_components
 from raterwise.planning.designs import Design, StudyPlan
 from raterwise.predictions import Predictions
 from raterwise.rules import positive_integer
-from raterwise.types import FloatArray, Per, Questions
+from raterwise.types import FloatArray, OnUnrated, Per, Questions
 
 MOST_PARTS = 100
 """How many parts of a pilot are left out in turn."""
@@ -49,6 +49,7 @@ def plan(
     options: Mapping[str, Any] | None = None,
     repeats: int = 20,
     resamples: int = 200,
+    on_unrated: OnUnrated = "error",
     progress: Progress | None = None,
 ) -> StudyPlan:
     """Return the expected interval width and bias of each design, from a pilot set.
@@ -84,6 +85,8 @@ def plan(
         Simulated studies per design, where there is no formula.
     resamples : int, default 200
         For the interval of each of them.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
     progress : callable, default None
         Called with a description and the fraction done.
 
@@ -124,13 +127,14 @@ def plan(
         raise InvalidInputError(
             f"metric: must be one of class probabilities; {metric}: {request.lacking(row)}"
         )
-    pilot = Predictions.of(probs, labels, weights=weights, groups=groups)
+    pilot = Predictions.of(probs, labels, weights=weights, groups=groups, on_unrated=on_unrated)
+    cases, raters = _listed("cases", cases), _listed("raters", raters)
     sizes = [positive_integer("cases", n, least=2) for n in cases]
     numbers = [positive_integer("raters", n) for n in raters if n >= row.least_raters]
     if not sizes or not numbers:
         raise InvalidInputError(
             f"cases, raters: must hold a design with at least {row.least_raters} raters; "
-            f"got {tuple(cases)} and {tuple(raters)}"
+            f"got {cases} and {raters}"
         )
     if (pilot.labels.num_raters < 2).all():
         raise InvalidInputError(
@@ -143,6 +147,13 @@ def plan(
     else:
         found, without = _simulated(row, pilot, pairs, request, repeats, progress), []
     return StudyPlan(metric, level, tuple(found), len(pilot), tuple(without))
+
+
+def _listed(name: str, values: Any) -> tuple[int, ...]:
+    try:
+        return tuple(values)
+    except TypeError:
+        raise InvalidTypeError(f"{name}: must be a list of whole numbers; got {values!r}") from None
 
 
 # --- scores that are a mean over labels --------------------------------------------------------

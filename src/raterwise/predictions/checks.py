@@ -29,9 +29,12 @@ def require_several(labels: Any) -> None:
         )
 
 
-def row_sum_tolerance(probs: Any) -> float:
-    """How far a row may sum from 1: 1e-4, or 1e-2 for the 16-bit types, which have three digits."""
-    half = str(getattr(probs, "dtype", "")).endswith("float16")
+def row_sum_tolerance(*given: Any) -> float:
+    """How far a row may sum from 1: 1e-4, or 1e-2 for the 16-bit types, which have three digits.
+
+    A bfloat16 tensor shows its type before it becomes an array, a data frame only afterwards.
+    """
+    half = any(str(getattr(one, "dtype", "")).endswith("float16") for one in given)
     return (1e-2 if half else 1e-4) + ROUNDING
 
 

@@ -16,6 +16,7 @@ from raterwise.binning import unit_in_last_place
 from raterwise.errors import InvalidInputError
 from raterwise.frames import class_names_of, refuse_other_order
 from raterwise.labels import Labels
+from raterwise.labels.classes import names_of
 from raterwise.labels.misread import code_notes_of
 from raterwise.predictions.checks import (
     as_labels,
@@ -179,10 +180,7 @@ class Predictions:
         checked = as_labels(labels, num_classes, class_names or columns)
         rules.check_number_of_cases("labels", len(checked), len(array))
         names = class_names if class_names is not None else checked.class_names or columns
-        if names is not None and len(names) != num_classes:
-            raise InvalidInputError(
-                f"class_names: must name each of the {num_classes} classes; got {len(names)}"
-            )
+        names = None if names is None else names_of(tuple(names), num_classes)
         check_class_order(columns, names)
         codes, ids = patient_codes(groups, len(array))
         predictions = Predictions(
@@ -191,9 +189,9 @@ class Predictions:
             weights=check_weights(weights, len(array)),
             groups=codes,
             group_ids=ids,
-            class_names=None if names is None else tuple(str(name) for name in names),
+            class_names=names,
             belief=belief,
-            tolerance=row_sum_tolerance(probs),
+            tolerance=row_sum_tolerance(probs, array),
             confidence=own_confidence(confidence, len(array)),
             outside=_outside(outside, num_classes, ranked_otherwise=confidence is not None),
             draws=draws,

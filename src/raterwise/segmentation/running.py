@@ -17,7 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import InvalidInputError, MissingExtraError, RaterwiseError
+from raterwise.errors import (
+    InvalidInputError,
+    InvalidTypeError,
+    MissingExtraError,
+    RaterwiseError,
+)
 from raterwise.inference.settings import Progress
 from raterwise.io.manifests import CaseFiles
 from raterwise.io.volumes import read_images, write_nifti
@@ -133,6 +138,10 @@ def measured(
     progress: Progress | None = None,
 ) -> Generator[Measured | Bad]:
     """Yield what is kept of every image, in order; made here, or on a cluster by its client."""
+    if not isinstance(sources, Iterable):
+        raise InvalidTypeError(
+            f"cases: must be a list or another iterable of images; got one {type(sources).__name__}"
+        )
     total = len(sources) if isinstance(sources, Sized) else None
     items: Iterable[_Item] = (_Item.of(i, source) for i, source in enumerate(sources))
     unopened = False

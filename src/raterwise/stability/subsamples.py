@@ -24,7 +24,7 @@ from raterwise.stability.parts import (
     part_of,
     path_of,
 )
-from raterwise.types import FloatArray, IntArray, Per, Questions
+from raterwise.types import FloatArray, IntArray, OnUnrated, Per, Questions
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,7 @@ def subsample_curve(
     options: Options | None = None,
     confidence: ArrayLike | None = None,
     outside: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
     progress: Progress | None = None,
 ) -> SubsampleCurve:
     """Return a metric on random subsets of the test set, drawn without replacement (RECE Table 1).
@@ -129,6 +130,8 @@ def subsample_curve(
         What ranks the cases in place of the largest probability, as in `evaluate`.
     outside : array-like of shape (M,) or (M, K), default None
         Cases from elsewhere, as in `evaluate`: all of them beside every part of the cases.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
     progress : callable, default None
         Called with a description and the fraction done.
 
@@ -164,8 +167,9 @@ def subsample_curve(
     if not parts or not all(0 < f <= 1 for f in parts):
         raise InvalidInputError(f"fractions: must be in (0, 1]; got {tuple(fractions)}")
     predictions = predictions_of(
-        probs, labels, weights, groups, confidence=confidence, outside=outside
-    )
+        probs, labels, weights, groups, on_unrated=on_unrated, confidence=confidence,
+        outside=outside,
+    )  # fmt: skip
     given = Given.of(predictions)
     measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
     path, units = path_of(predictions, measure, settled=False), Units.of(predictions)

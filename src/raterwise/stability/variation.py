@@ -20,7 +20,7 @@ from raterwise.stability.parts import (
     paths_of,
     variation_along,
 )
-from raterwise.types import FloatArray, Per, Questions
+from raterwise.types import FloatArray, OnUnrated, Per, Questions
 
 
 class TotalVariation(NamedTuple):
@@ -63,6 +63,7 @@ def total_variation(
     options: Options | None = None,
     confidence: ArrayLike | None = None,
     outside: ArrayLike | None = None,
+    on_unrated: OnUnrated = "error",
     progress: Progress | None = None,
 ) -> TotalVariation:
     """Return the mean absolute change of a metric as the test set shrinks (MR eq 6).
@@ -105,6 +106,8 @@ def total_variation(
         What ranks the cases in place of the largest probability, as in `evaluate`.
     outside : array-like of shape (M,) or (M, K), default None
         Cases from elsewhere, as in `evaluate`: all of them beside every part of the cases.
+    on_unrated : {"error", "drop"}, default "error"
+        What to do about cases that nobody rated.
     progress : callable, default None
         Called with a description and the fraction done.
 
@@ -137,8 +140,9 @@ def total_variation(
     """
     partition = Partition(start, step, repeats, seed)
     predictions = predictions_of(
-        probs, labels, weights, groups, confidence=confidence, outside=outside
-    )
+        probs, labels, weights, groups, on_unrated=on_unrated, confidence=confidence,
+        outside=outside,
+    )  # fmt: skip
     given = Given.of(predictions)
     measure = measure_of(metric, given, bins=bins, question=question, per=per, options=options)
     return variation_of(paths_of(predictions, measure, partition, progress))

@@ -5,6 +5,9 @@
 Needs the extra "torch"; nothing else in raterwise imports this package.
 """
 
+from importlib import import_module
+from typing import Any
+
 from raterwise.errors import missing_extra
 
 try:
@@ -16,3 +19,14 @@ except ImportError as error:
 from raterwise.tensors.device import summarise
 
 __all__ = ["alpha", "distillation", "ensembles", "losses", "metrics", "monai", "summarise"]
+
+
+def __getattr__(name: str) -> Any:
+    # So that `rw.torch.losses` works without an import of its own; each loads when asked for.
+    if name in __all__:
+        return import_module(f"raterwise.torch.{name}")
+    raise AttributeError(f"module 'raterwise.torch' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

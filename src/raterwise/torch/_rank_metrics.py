@@ -15,6 +15,7 @@ from raterwise.catalog import find
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.kernels import _torch as kernels
 from raterwise.metrics import ranking
+from raterwise.metrics.operating import mean_over_classes
 from raterwise.questions import Question
 from raterwise.rules import choose
 from raterwise.summaries.cells import fine_cells, fine_cells_for
@@ -42,7 +43,8 @@ class _RankMetric(TableMetric):
         others = mass - hits
         pairs = hits.sum(axis=-1) * others.sum(axis=-1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            self._bound = float((0.5 * (hits * others).sum(axis=-1) / pairs).mean())
+            bounds = 0.5 * (hits * others).sum(axis=-1) / pairs
+        self._bound = float(mean_over_classes(np.atleast_1d(bounds)))
         return ranking.auccc(mass, hits)
 
 
@@ -153,9 +155,9 @@ class AUCCC(_RankMetric):
 class AUROC(_RankMetric):
     """How well the probability of a class separates its cases from the others.
 
-    The area under the ROC curve: of class 1 where there are two classes, otherwise the mean over
-    the classes, each against the rest. Probabilities are counted in fine cells, as in `AUCCC`; with
-    several raters a case is positive as far as they say so.
+    The area under the ROC curve: of class 1 where there are two classes, otherwise of each class
+    against the rest, the mean over those that have a value. Probabilities are counted in fine
+    cells, as in `AUCCC`; with several raters a case is positive as far as they say so.
 
     Parameters
     ----------
@@ -204,13 +206,10 @@ class AUROC(_RankMetric):
                 tables["hits"][c].add_(sums[:, 1])
 
     def _value(self, tables: Mapping[str, Tensor]) -> Tensor:
-        each = self._areas(tables)
-        if np.isnan(each).any():
-            missing = int(np.flatnonzero(np.isnan(each))[0]) + (self.num_classes == 2)
-            raise UndefinedMetricError(
-                f"auroc: undefined, raters said class {missing} of no case, or of every one"
-            )
-        return self._scalar(float(each.mean()))
+        value = float(mean_over_classes(self._areas(tables)))
+        if math.isnan(value):
+            raise UndefinedMetricError(f"auroc: undefined, {find('auroc').undefined}")
+        return self._scalar(value)
 
     def _draw(self, ax: Any) -> Any:
         mass, hits = _on_host(self.tables)
