@@ -294,6 +294,17 @@ def test_what_is_left_out_is_told(folder: Path) -> None:
         assert f"Undefined: {title} in sure: " in page
 
 
+def test_the_provenance_names_the_cases_without_a_partner(folder: Path) -> None:
+    """Two rated cases are not among the predictions: counted and named, as of other tables."""
+    lines = (folder / "p.csv").read_text(encoding="utf-8").splitlines()
+    (folder / "fewer.csv").write_text("\n".join(lines[:-2]), encoding="utf-8")
+    done("evaluate fewer.csv --multilabel --ratings r.csv --allow-unmatched --metrics brier "
+         "--resamples 0 --out fewer.json")  # fmt: skip
+    gone = [line.split(",")[0] for line in lines[-2:]]
+    left = content("fewer.json")["provenance"]["left_out"]
+    assert left == {"without_predictions": {"cases": 2, "names": gone}}
+
+
 def test_a_messy_table(folder: Path) -> None:
     """Semicolons, other ids, marks for none, a case too many, one rater: all as the options say.
 

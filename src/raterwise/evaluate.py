@@ -204,6 +204,7 @@ def evaluate_in_use(
     return replace(
         results,
         data={**results.data, "target_prevalence": found.told},
+        provenance={**results.provenance, "raters": _raters_of(predictions)},
         warnings=(in_words(found.told, predictions.class_names), *results.warnings),
     )
 
@@ -297,10 +298,14 @@ def evaluate_predictions(
 
 def origin_of(predictions: Predictions, call: str) -> dict[str, Any]:
     """Return what the provenance of results says of the predictions they are of."""
-    ratings = predictions.labels.ratings
     return {
         "call": f"raterwise.{call}",
-        "raters": raters_record(None if ratings is None else ratings.rater_ids),
+        "raters": _raters_of(predictions),
         "inputs": files_of(predictions.sources),
         "left_out": left_out_record(predictions.left_out, predictions.dropped),
     }
+
+
+def _raters_of(predictions: Predictions) -> str | list[str]:
+    ratings = predictions.labels.ratings
+    return raters_record(None if ratings is None else ratings.rater_ids)
