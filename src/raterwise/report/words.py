@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.catalog import CATALOG
 from raterwise.curves import ReliabilityCurve
 from raterwise.results import Estimate, Results
 
@@ -22,8 +21,6 @@ ENOUGH = 10
 """Cases that a bin needs to be the example in the verdict, where some bin has them."""
 
 
-FEW = 5
-"""How many metrics are shown of every finding, where none of the usual ones is there."""
 MANY = 12
 """More classes than this are counted, not named."""
 
@@ -201,16 +198,6 @@ def classes_in_words(data: Any) -> str:
     if not names or len(names) > MANY:
         return f"{data['classes']:,} classes"
     return f"Classes: {', '.join(names)}"
-
-
-def headline(results: Results) -> list[str]:
-    """Return the metrics to show of every finding: those of sub-groups, or the first few.
-
-    >>> headline(Results({name: Estimate(name, 0.5) for name in ("nll", "ece", "brier")}))
-    ['ece', 'brier']
-    """
-    usual = [name for name in results if name in CATALOG and "by_level" in CATALOG[name].tags]
-    return usual or list(results)[:FEW]
 
 
 def verdict_on_confidence(results: Results) -> Verdict:
