@@ -295,7 +295,7 @@ def test_what_is_left_out_is_told(folder: Path) -> None:
 
 
 def test_every_finding_has_the_key_figures(folder: Path) -> None:
-    """The AUROC of each, by hand over pairs of labels; between models, not what raters alone say."""
+    """The AUROC of each, by hand over pairs of labels; of models, not what raters alone say."""
     words = "p.csv --multilabel --ratings r.csv --resamples 20 --metrics"
     told = done(f"evaluate {words} accuracy,auroc,brier,fleiss_kappa --out k.json")
     table = told[told.index("By finding") :].splitlines()
