@@ -96,11 +96,15 @@ def summary(results: Results) -> Html:
 
 def warnings(results: Results) -> Html | None:
     """Return what to know before believing the figures, where there is anything."""
-    notes = [as_sentence(warning) for warning in results.warnings]
-    if not notes:
+    return notes([el("li", as_sentence(warning)) for warning in results.warnings])
+
+
+def notes(told: list[Html]) -> Html | None:
+    """Return the box of what to know, where there is anything."""
+    if not told:
         return None
     title = el("h3", "Before you rely on this")
-    return el("div", title, el("ul", [el("li", note) for note in notes]), class_="warnings")
+    return el("div", title, el("ul", told), class_="warnings")
 
 
 def as_sentence(warning: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ ENOUGH = 10
 """Cases that a bin needs to be the example in the verdict, where some bin has them."""
 
 
+TIED = 1e-9
+"""Shares of resamples that differ by less are equal."""
 MANY = 12
 """More classes than this are counted, not named."""
 
@@ -198,6 +201,25 @@ def classes_in_words(data: Any) -> str:
     if not names or len(names) > MANY:
         return f"{data['classes']:,} classes"
     return f"Classes: {', '.join(names)}"
+
+
+def best_of(shares: Mapping[str, float]) -> list[str]:
+    """Return the models that are best in most resamples: several where they are equally often.
+
+    >>> best_of({"old": 0.5, "new": 0.5}), best_of({"old": 0.1, "new": 0.9})
+    (['old', 'new'], ['new'])
+    """
+    return [name for name, share in shares.items() if share >= max(shares.values()) - TIED]
+
+
+def warnings_by_model(
+    models: Mapping[str, Results],
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Return what every model is warned about, and what each one is besides."""
+    first = next(iter(models.values()))
+    shared = tuple(w for w in first.warnings if all(w in m.warnings for m in models.values()))
+    own = {name: tuple(w for w in m.warnings if w not in shared) for name, m in models.items()}
+    return shared, own
 
 
 def verdict_on_confidence(results: Results) -> Verdict:
