@@ -83,6 +83,10 @@ def test_a_form_that_a_reader_filled_in(tmp_path: Path) -> None:
     assert table.notes == (
         "r.csv: 'Other' could be of a finding that has no probability; not used",
     )
+    with pytest.raises(
+        rw.InvalidInputError, match='beside a rater_column, such as rater_column="R'
+    ):
+        read_finding_ratings(saved(tmp_path, text), ["edema", "mass"], id_column="Image ID")
     with pytest.raises(rw.InvalidInputError, match="'Mass' has none \\(did you mean 'mass'"):
         read_finding_ratings(saved(tmp_path, READINGS), ["edema", "Mass"])
     twice = READINGS + "n3,A,1,0\n"

@@ -112,7 +112,7 @@ MESSY: dict[str, Messy] = {
     "a patient nobody asked for": Messy(
         both("case,patient_id,age,prob_benign,prob_malignant\nn1,p1,60,0.75,0.25\n"
              "n2,p1,60,0.5,0.5\nn3,p2,70,0.125,0.875\nn4,p2,70,1,0\n"),
-        note="group_column: p.csv has a column 'patient_id' with 2 values for 4 cases",
+        note="p.csv has a column 'patient_id' with 2 values for 4 cases",
     ),
     "readers in four spellings": Messy(
         both(ratings=WIDE.replace("reader_1,reader_2", "reader_1,Reader 2,reader3,Reader_4")
@@ -275,6 +275,11 @@ MESSY: dict[str, Messy] = {
     "a case twice": Messy(
         both(PREDICTIONS + "n2,0.25,0.75\n"),
         message=r"every case must have one row; these have more: 'n2' \(keep one row of each",
+    ),
+    "a row per rating, its columns called otherwise": Messy(
+        both(ratings=LONG.replace("case,reader,label", "case,rater_slot,malignancy")),
+        message=r"if a row is one rating, name its columns: --rater-column and --rating-column\)",
+        fix="--rater-column rater_slot --rating-column malignancy",
     ),
     "no rating in nine spellings": Messy(
         both(ratings="case," + ",".join(f"reader_{i}" for i in range(1, 12)) + "\n"

@@ -16,6 +16,7 @@ from raterwise.array_types import Array
 from raterwise.arrays import choose
 from raterwise.duplicates import DUPLICATES
 from raterwise.errors import InvalidInputError
+from raterwise.io.columns import unused_columns
 from raterwise.io.finding_rows import (
     Answers,
     Counts,
@@ -265,6 +266,10 @@ def _columns_of(
         usual = f"{RATER_PREFIXES[0]}…_FINDING or {LABEL}FINDING"
         own = columns.rater_prefix and f"{columns.rater_prefix}…_FINDING"
         words = own or f"{words}, {usual}".removeprefix(", ")
+    if any(name in file.columns for name in names):  # what a reader says of a case, in a row
+        readers = unused_columns(file, ()).get("a rater", [])
+        such = f', such as rater_column="{readers[0]}"' if len(readers) == 1 else ""
+        words += f", or a column per finding beside a rater_column{such}"
     require_every(file, names, {*counts, *answers}, words)
     counts = {name: [POSITIVES + name, RATERS + name] for name in counts}
     return counts, answers, tuple(unread)

@@ -110,11 +110,10 @@ def notes(told: list[Html]) -> Html | None:
 def as_sentence(warning: str) -> str:
     """Return a warning with a full stop, and a capital unless it begins with the name of a file.
 
-    >>> as_sentence("only 12 cases"), as_sentence("why?"), as_sentence("r.csv: 2 rows")
-    ('Only 12 cases.', 'Why?', 'r.csv: 2 rows.')
+    >>> as_sentence("only 12 cases"), as_sentence("why?"), as_sentence("r.csv has 2 rows")
+    ('Only 12 cases.', 'Why?', 'r.csv has 2 rows.')
     """
-    first = warning.split(":")[0]
-    is_file = ":" in warning and "." in first and " " not in first
+    is_file = "." in warning.split(" ")[0].rstrip(".:")
     ended = warning if warning.endswith((".", "?", "!", "…")) else f"{warning}."
     return ended if is_file else ended[:1].upper() + ended[1:]
 
