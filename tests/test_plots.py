@@ -291,11 +291,11 @@ NAMED: dict[str, Callable[[], Any]] = {
 
 
 def long_levels() -> Results:
-    """Return the levels with a name as scanners have them."""
+    """Return the levels with a name as scanners have them, of a metric with a long one."""
     found = by_level()
-    return replace(
-        found, subgroups=[replace(s, level=f"{s.level} {LONG}") for s in found.subgroups]
-    )
+    levels = tuple(replace(s, level=f"{s.level} {LONG}") for s in found.subgroups)
+    whole = replace(found["ece"], title="Expected calibration error")
+    return replace(found, estimates={"ece": whole}, subgroups=levels)
 
 
 @pytest.mark.parametrize("name", NAMED)
