@@ -172,6 +172,7 @@ def test_words_for_a_paper(results: rw.Results) -> None:
         "each case had 1 to 3 ratings (mean 3.0), 118 in all",
         "We evaluated 40 cases of 20 patients",
         "95% confidence intervals were made by test inversion for calibration errors",
+        "from the jackknife standard error, leaving out one patient at a time, with 50 resamples",
         "with 50 resamples of patients (seed 3)",
         f"raterwise {rw.__version__} on Python",
         f"Brier score was {b.value:.3f} (95% CI {b.low:.3f} to {b.high:.3f}).",

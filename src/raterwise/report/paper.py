@@ -166,8 +166,9 @@ def _uncertainty(results: Results) -> str:
         "bias_corrected": "the bias-corrected bootstrap",
     }.get(
         options.get("interval", "auto"),
-        "test inversion for calibration errors (so that they may include 0) and the standard error "
-        f"of leaving out one of the {drawn} at a time for the other measures",
+        "test inversion for calibration errors (so that they may include 0) and, for the other "
+        "measures, from the jackknife standard error, leaving out one "
+        f"{' or '.join(each[:-1] for each in drawn.split(' and '))} at a time",
     )
     return (
         f"{level} confidence intervals were made by {how}, with {options['resamples']:,} resamples "
