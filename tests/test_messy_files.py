@@ -424,6 +424,8 @@ def test_python_reads_what_the_command_line_reads(tmp_path: Path) -> None:
     assert [Path(file["name"]).name for file in results.provenance["inputs"]] == ["p.csv", "r.csv"]
     with pytest.raises(rw.InvalidInputError, match="groups: must be left out; the predictions"):
         rw.evaluate(cases, groups=[1, 2, 3])
+    with pytest.raises(rw.InvalidInputError, match="hold it; metrics='brier' names metrics"):
+        rw.evaluate(cases, "brier")
     with pytest.raises(rw.InvalidInputError, match="labels: must be given with probabilities"):
         rw.evaluate([0.5, 0.2])
 

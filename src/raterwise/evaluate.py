@@ -246,7 +246,8 @@ def predictions_of(
         told = {"labels": labels, "weights": weights, "groups": groups, "class_names": class_names}
         told |= {"confidence": confidence, "outside": outside}
         if twice := [name for name, value in told.items() if value is not None]:
-            raise InvalidInputError(f"{twice[0]}: must be left out; the predictions hold it")
+            meant = f"; metrics={labels!r} names metrics" if isinstance(labels, str) else ""
+            raise InvalidInputError(f"{twice[0]}: must be left out; the predictions hold it{meant}")
         return probs
     if labels is None:
         raise InvalidInputError("labels: must be given with probabilities; got None")
