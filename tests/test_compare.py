@@ -536,3 +536,21 @@ def test_warnings_say_which_model_they_are_about(tmp_path: Path) -> None:
     assert said.count("warning: one rater per case") == said.count("one rater per case") == 1
     assert "warning: flat: every confidence lies between 0.7000 and 0.7000" in said
     assert "fine: " not in said
+    models = {n: rw.Results.from_json(tmp_path / f"{n}.json") for n in ("fine", "flat")}
+    rw.compare(models).to_html(tmp_path / "c.html")
+    page = (tmp_path / "c.html").read_text(encoding="utf-8")
+    assert "<strong>flat: </strong>Every confidence lies between 0.7000 and 0.7000" in page
+    assert page.count("<li>One rater per case") == 1
+
+
+def test_models_that_are_equal_have_no_best(tmp_path: Path) -> None:
+    """Their classes are the same, so that their accuracies are in every resample; not Brier."""
+    sure = np.tile([0.9, 0.2, 0.7, 0.1], 15)
+    for name, probs in {"sure": sure, "blunt": 0.5 + (sure - 0.5) / 2}.items():
+        found = rw.evaluate(probs, np.tile([1, 0, 1, 1], 15), "accuracy,brier", resamples=50)
+        found.to_json(tmp_path / f"{name}.json")
+    done = run("compare", str(tmp_path / "sure.json"), str(tmp_path / "blunt.json"))
+    assert done.exit_code == 0, done.output
+    rows = [line for line in done.output.splitlines() if "sure - blunt" in line]
+    assert rows[0].startswith("Accuracy") and rows[0].split()[-1] == "equal"
+    assert rows[1].startswith("Brier") and rows[1].split()[-1].endswith("%)")

@@ -172,6 +172,7 @@ def test_words_for_a_paper(results: rw.Results) -> None:
         "each case had 1 to 3 ratings (mean 3.0), 118 in all",
         "We evaluated 40 cases of 20 patients",
         "95% confidence intervals were made by test inversion for calibration errors",
+        "from the jackknife standard error, leaving out one patient at a time, with 50 resamples",
         "with 50 resamples of patients (seed 3)",
         f"raterwise {rw.__version__} on Python",
         f"Brier score was {b.value:.3f} (95% CI {b.low:.3f} to {b.high:.3f}).",
@@ -180,6 +181,7 @@ def test_words_for_a_paper(results: rw.Results) -> None:
         "TRIPOD+AI 10; CLAIM 21: How the sample size was chosen",
         "| 20a, 21 | 35 | Numbers analysed and left out | Methods, cases |",
         "TRIPOD+AI 8b; CLAIM 16: Qualification and experience of the raters.",
+        "\n- CLAIM 31, 39: Which cases fail",
         "T. Mimori, K. Sasada",
         "smith, lee, &lt;b>evil&lt;/b>",
     ):
@@ -300,3 +302,13 @@ def test_the_report_takes_what_calibrate_wrote(
     run("evaluate", "new.csv", "--out", "r.json", *options)
     both = CliRunner().invoke(app, ["report", "o/before_after.json", "--after", "r.json"])
     assert both.exit_code == 2 and "holds both sides of a recalibration" in both.output
+
+
+def test_p_values_of_a_paper_have_three_decimals() -> None:
+    """As on the page: 0.0022 and 0.01 are 0.002 and 0.010, and one that is 1 is 1.00."""
+    found = rw.evaluate([0.9, 0.8, 0.3, 0.6], [1, 0, 0, 1], "ece", resamples=20)
+    told = {0.0022: "p = 0.002", 0.01: "p = 0.010", 0.28: "p = 0.28", 1.0: "p = 1.00"}
+    for p, said in {**told, 0.0002: "p < 0.001"}.items():
+        e = rw.Estimate("ece", 0.1, 0.05, 0.2, title="ECE", p_value=p)
+        text = replace(found, estimates={"ece": e}).to_text()
+        assert f"ECE was 0.100 (95% CI 0.050 to 0.200), {said}." in text

@@ -294,6 +294,38 @@ def test_what_is_left_out_is_told(folder: Path) -> None:
         assert f"Undefined: {title} in sure: " in page
 
 
+def test_every_finding_has_the_key_figures(folder: Path) -> None:
+    """The AUROC of each, by hand over pairs of labels; of models, not what raters alone say."""
+    words = "p.csv --multilabel --ratings r.csv --resamples 20 --metrics"
+    told = done(f"evaluate {words} accuracy,auroc,brier,fleiss_kappa --out k.json")
+    table = told[told.index("By finding") :].splitlines()
+    assert table[1].split() == ["finding", "cases", "auroc", "brier", "fleiss_kappa", "accuracy"]
+    yes, looked, z = CHEST.positives[:, 0], CHEST.raters[:, 0], CHEST.probs[:, 0]
+    pairs = yes[:, None] * (looked - yes)[None, :]
+    higher = (z[:, None] > z[None, :]) + 0.5 * (z[:, None] == z[None, :])
+    area = (pairs * higher).sum() / pairs.sum()
+    first = next(line for line in table if line.startswith("edema"))
+    assert first.split()[2] == f"{area:.3f}"
+    page = report_html(rw.Results.from_json(folder / "k.json"))
+    section = page[page.index('id="findings"') :]
+    assert section.index(">AUROC<") < section.index(">Accuracy<")
+    (folder / "q.csv").write_text((folder / "p.csv").read_text(encoding="utf-8"), encoding="utf-8")
+    differ = done(f"compare p.csv q.csv {words[6:]} auroc,brier,fleiss_kappa")
+    heading = differ[differ.index("Differences by finding") :].splitlines()[1]
+    assert heading.split() == ["finding", "auroc", "brier"]
+
+
+def test_the_provenance_names_the_cases_without_a_partner(folder: Path) -> None:
+    """Two rated cases are not among the predictions: counted and named, as of other tables."""
+    lines = (folder / "p.csv").read_text(encoding="utf-8").splitlines()
+    (folder / "fewer.csv").write_text("\n".join(lines[:-2]), encoding="utf-8")
+    done("evaluate fewer.csv --multilabel --ratings r.csv --allow-unmatched --metrics brier "
+         "--resamples 0 --out fewer.json")  # fmt: skip
+    gone = [line.split(",")[0] for line in lines[-2:]]
+    left = content("fewer.json")["provenance"]["left_out"]
+    assert left == {"without_predictions": {"cases": 2, "names": gone}}
+
+
 def test_a_messy_table(folder: Path) -> None:
     """Semicolons, other ids, marks for none, a case too many, one rater: all as the options say.
 

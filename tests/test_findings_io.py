@@ -33,6 +33,7 @@ LONG = (
     "n1,A,edema,1\nn1,B,edema,YES\nn1,A,mass,true\nn2,A,edema,1\nn2,B,edema,0\nn2,A,mass,no\n"
     "n3,A,edema,\nn3,B,edema,False\nn3,A,mass,0\n"
 )
+READINGS = "case,reader,edema,mass\nn1,A,1,yes\nn1,B,1,\nn2,A,YES,no\nn2,B,no,\nn3,B,0,\nn3,A,,0\n"
 
 
 def saved(folder: Path, text: str, name: str = "r.csv") -> Path:
@@ -49,15 +50,50 @@ def joined(folder: Path, ratings: str, probs: str = PROBS, **options: Any) -> Fi
     return join_findings(table, answers, allow_unmatched=allow)
 
 
-@pytest.mark.parametrize("text", [COUNTS, WIDE, MIXED, LONG], ids=["counts", "wide", "mix", "long"])
+@pytest.mark.parametrize(
+    "text",
+    [COUNTS, WIDE, MIXED, LONG, READINGS],
+    ids=["counts", "wide", "mix", "long", "readings"],
+)
 def test_every_layout_gives_the_same_counts(tmp_path: Path, text: str) -> None:
-    """Counts, a column per rater, both, and a row per answer say the same."""
+    """Counts, a column per rater, both, a row per answer and a row per reading say the same."""
     found = joined(tmp_path, text)
     assert found.names == ("edema", "mass")
     assert found.probs.tolist() == [[0.9, 0.8], [0.5, 0.6], [0.0, 1.0]]
     assert found.positives.tolist() == POSITIVES
     assert found.raters.tolist() == RATERS
     assert found.unread == () and found.report.dropped == {}
+
+
+def test_a_form_that_a_reader_filled_in(tmp_path: Path) -> None:
+    """Other names of columns, a patient, a date, a finding that the model has not, who said what.
+
+    The layout of the radiologists' labels of ChestX-ray14: an image and a reader in each row.
+    """
+    text = READINGS.replace("case,reader,edema", "Image ID,Reader ID,edema")
+    lines = text.splitlines()
+    text = "\n".join([f"{lines[0]},Other,Date", *(f"{line},NO,2024-01-02" for line in lines[1:])])
+    table = read_finding_ratings(
+        saved(tmp_path, text), ["edema", "mass"], RatingColumns(rater_column="Reader ID"),
+        id_column="Image ID", by_rater=True,
+    )  # fmt: skip
+    assert (table.positives.tolist(), table.raters.tolist()) == (POSITIVES, RATERS)
+    assert table.answers is not None
+    assert table.answers.tolist() == [[[1, 1], [1, -1]], [[1, 0], [0, -1]], [[-1, 0], [0, -1]]]
+    assert table.notes == (
+        "r.csv: 'Other' could be of a finding that has no probability; not used",
+    )
+    with pytest.raises(
+        rw.InvalidInputError, match='beside a rater_column, such as rater_column="R'
+    ):
+        read_finding_ratings(saved(tmp_path, text), ["edema", "mass"], id_column="Image ID")
+    with pytest.raises(rw.InvalidInputError, match="'Mass' has none \\(did you mean 'mass'"):
+        read_finding_ratings(saved(tmp_path, READINGS), ["edema", "Mass"])
+    twice = READINGS + "n3,A,1,0\n"
+    with pytest.raises(rw.InvalidInputError, match="'A' has more than one row for 'edema' of case"):
+        read_finding_ratings(saved(tmp_path, twice), ["edema", "mass"])
+    last = read_finding_ratings(saved(tmp_path, twice), ["edema", "mass"], duplicates="last")
+    assert last.positives.tolist()[2] == [1, 0]
 
 
 def test_the_same_file_needs_no_ids(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ MESSY: dict[str, Messy] = {
     "a patient nobody asked for": Messy(
         both("case,patient_id,age,prob_benign,prob_malignant\nn1,p1,60,0.75,0.25\n"
              "n2,p1,60,0.5,0.5\nn3,p2,70,0.125,0.875\nn4,p2,70,1,0\n"),
-        note="group_column: p.csv has a column 'patient_id' with 2 values for 4 cases",
+        note="p.csv has a column 'patient_id' with 2 values for 4 cases",
     ),
     "readers in four spellings": Messy(
         both(ratings=WIDE.replace("reader_1,reader_2", "reader_1,Reader 2,reader3,Reader_4")
@@ -276,6 +276,11 @@ MESSY: dict[str, Messy] = {
         both(PREDICTIONS + "n2,0.25,0.75\n"),
         message=r"every case must have one row; these have more: 'n2' \(keep one row of each",
     ),
+    "a row per rating, its columns called otherwise": Messy(
+        both(ratings=LONG.replace("case,reader,label", "case,rater_slot,malignancy")),
+        message=r"if a row is one rating, name its columns: --rater-column and --rating-column\)",
+        fix="--rater-column rater_slot --rating-column malignancy",
+    ),
     "no rating in nine spellings": Messy(
         both(ratings="case," + ",".join(f"reader_{i}" for i in range(1, 12)) + "\n"
              "n1,benign,malignant,NA,,,,,,,,\nn2,malignant,malignant,,N/A,n/a,NaN,nan,,,,\n"
@@ -419,6 +424,8 @@ def test_python_reads_what_the_command_line_reads(tmp_path: Path) -> None:
     assert [Path(file["name"]).name for file in results.provenance["inputs"]] == ["p.csv", "r.csv"]
     with pytest.raises(rw.InvalidInputError, match="groups: must be left out; the predictions"):
         rw.evaluate(cases, groups=[1, 2, 3])
+    with pytest.raises(rw.InvalidInputError, match="hold it; metrics='brier' names metrics"):
+        rw.evaluate(cases, "brier")
     with pytest.raises(rw.InvalidInputError, match="labels: must be given with probabilities"):
         rw.evaluate([0.5, 0.2])
 

@@ -181,3 +181,14 @@ def test_bad_input(change: dict[str, object], message: str) -> None:
     }
     with pytest.raises(ValueError, match=message):
         rw.evaluate_multilabel(**{**given, **change})
+
+
+def test_a_mean_over_findings_is_explained_as_each_of_them() -> None:
+    """Errors ask about the finding's probability: nobody is told of the confidence."""
+    found = rw.evaluate_multilabel(
+        [[0.9, 0.2], [0.4, 0.1], [0.7, 0.6]], [[1, 0], [0, 0], [1, 1]], np.ones((3, 2), int),
+        metrics="ece,smooth_ece,brier", resamples=0,
+    )  # fmt: skip
+    for name, mean in found.items():
+        assert "confidence" not in mean.meaning
+        assert {each[name].meaning for each in found.findings.values()} == {mean.meaning}

@@ -274,6 +274,53 @@ def test_a_display_says_what_it_lacks() -> None:
         plots.CCCDisplay.__base__(thresholds())
 
 
+LONG = "ResNet-50, ImageNet weights, temperature scaled"
+NAMED: dict[str, Callable[[], Any]] = {
+    "reliability": lambda: plots.ReliabilityDisplay.from_results(results(), name=LONG),
+    "ccc": lambda: plots.CCCDisplay.from_results(results(), name=LONG, threshold=0.5),
+    "risk": lambda: plots.RiskCoverageDisplay.from_results(results(), name=LONG, threshold=0.5),
+    "map": lambda: plots.CalibrationDispersionDisplay.from_results({LONG: results()}),
+    "stability": lambda: plots.StabilityDisplay.from_curves({LONG: subsets(0.2)}),
+    "roc": lambda: plots.RocDisplay.from_predictions([0.9, 0.2, 0.7, 0.4], [1, 0, 0, 1], name=LONG),
+    "precision": lambda: plots.PrecisionRecallDisplay.from_predictions(
+        [0.9, 0.2, 0.7, 0.4], [1, 0, 0, 1], name=LONG
+    ),
+    "plan": lambda: plots.PlanDisplay.from_plan(plan(), budget=200),
+    "subgroups": lambda: plots.SubgroupDisplay.from_results(long_levels(), "ece"),
+}
+
+
+def long_levels() -> Results:
+    """Return the levels with a name as scanners have them, of a metric with a long one."""
+    found = by_level()
+    levels = tuple(replace(s, level=f"{s.level} {LONG}") for s in found.subgroups)
+    whole = replace(found["ece"], title="Expected calibration error")
+    return replace(found, estimates={"ece": whole}, subgroups=levels)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_long_name_leaves_room_for_the_curve(name: str) -> None:
+    """One column of a journal: the legend is within the figure, and half of it are the axes."""
+    display = NAMED[name]()
+    display.figure_.draw_without_rendering()
+    whole, drawn = display.figure_.bbox, display.ax_.get_window_extent()
+    legend = display.ax_.get_legend()
+    texts = [display.ax_.xaxis.label, display.ax_.yaxis.label, *display.ax_.get_yticklabels()]
+    texts = texts if name == "subgroups" else [*texts[:2], *legend.get_texts()]
+    for box in (text.get_window_extent() for text in texts if text.get_text()):
+        assert whole.x0 - 1 <= box.x0 and box.x1 <= whole.x1 + 1
+        assert whole.y0 - 1 <= box.y0 and box.y1 <= whole.y1 + 1
+    assert drawn.width > (0.4 if name == "subgroups" else 0.6) * whole.width
+
+
+def test_the_text_of_a_threshold_stays_off_the_ticks() -> None:
+    """A point at no risk has it above, not between the numbers of the axis."""
+    display = plots.RiskCoverageDisplay(thresholds()).plot(threshold=0.9)
+    display.figure_.draw_without_rendering()
+    (text,) = display.ax_.texts
+    assert text.get_window_extent().y0 >= display.ax_.get_window_extent().y0
+
+
 def test_stability_is_of_patients_where_patients_were_drawn() -> None:
     """The axis names what the subsets are of."""
     curve = replace(subsets(0.2), unit="patients")

@@ -363,3 +363,49 @@ def test_calibrated_probabilities_are_shifted_to_use(tmp_path: Path) -> None:
         found.append(np.array([float(row.split(",")[-1]) for row in rows]))
     assert "prevalence of use" in done.output
     assert found[1] == pytest.approx(rw.shift_prevalence(found[0], 0.5, 0.1), abs=1e-6)
+
+
+def test_what_was_read_is_told_at_another_prevalence_too(tmp_path: Path) -> None:
+    """Cases without a partner, patients left unread, files and readers, as without a target."""
+    (tmp_path / "cases.csv").write_text(
+        "case,patient,prob_no,prob_yes\n"
+        + "".join(f"n{i},p{i // 2},{1 - i / 10:.1f},{i / 10:.1f}\n" for i in range(1, 10))
+    )
+    said = {1: "no,no", 2: "no,yes", 3: "no,no", 4: "yes,no", 5: "yes,yes", 6: "yes,no", 99: "no,"}
+    (tmp_path / "readings.csv").write_text(
+        "case,reader_ann,reader_bob\n" + "".join(f"n{i},{both}\n" for i, both in said.items())
+    )
+    cases = rw.read_cases(
+        tmp_path / "cases.csv", ratings=tmp_path / "readings.csv", allow_unmatched=True
+    )
+    plain = rw.evaluate(cases, metrics="brier", resamples=0)
+    moved = rw.evaluate(cases, metrics="brier", resamples=0, target_prevalence=0.1)
+    assert plain.data["dropped"] == {"without_ratings": 3, "without_predictions": 1}
+    assert moved.data["dropped"] == plain.data["dropped"]
+    for name in ("left_out", "raters", "inputs"):
+        assert moved.provenance[name] == plain.provenance[name] != []
+    assert moved.provenance["raters"] == ["reader_ann", "reader_bob"]
+    assert any("'patient'" in note for note in moved.warnings)
+
+
+@pytest.mark.parametrize("unit", ["raters", "both"])
+def test_raters_are_not_resampled_at_another_prevalence(unit: Any) -> None:
+    """The reason is that, not that cases had one label: they have two."""
+    counts = rw.Labels.from_counts([[2, 0], [1, 1], [0, 2]])
+    told: dict[str, Any] = {"target_prevalence": 0.1, "unit": unit, "resamples": 20}
+    with pytest.raises(rw.InvalidInputError, match='target_prevalence: goes with unit="cases"'):
+        rw.evaluate([0.2, 0.4, 0.7], counts, "brier", **told)
+    with pytest.raises(rw.InvalidInputError, match='target_prevalence: goes with unit="cases"'):
+        rw.evaluate_multilabel(
+            [[0.2], [0.4], [0.7]], ratings=[[[0, 0]], [[0, 1]], [[1, 1]]], metrics="brier", **told
+        )
+
+
+def test_all_and_more_leaves_out_what_cannot_be_had_at_another_prevalence() -> None:
+    """Beside "all" a name that was asked for stays, and those of pairs that were not are left."""
+    problem = ordinary(30, num_classes=2)
+    found = rw.evaluate(
+        problem.probs, problem.labels, "all,ppv,fleiss_kappa", target_prevalence=0.2, resamples=0
+    )
+    assert found["ppv"].value is not None and "epistemic_loss" not in found
+    assert found["fleiss_kappa"].value is None

@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
+import raterwise as rw
 from raterwise.cli import app
 from raterwise.errors import InvalidInputError
 from raterwise.io.outputs import JOB_FILE
@@ -137,6 +138,14 @@ def test_what_cannot_be_is_refused(
     assert done.exit_code == 2, done.output
     assert "bad.npz" in done.output
     assert why in " ".join(done.output.split())
+
+
+def test_results_are_not_summaries(sites: Path, tmp_path: Path) -> None:
+    """Who merges what --out wrote is told what to merge."""
+    rw.evaluate([0.2, 0.7], [0, 1], "brier", resamples=0).to_json(tmp_path / "r.json")
+    done = merge(sites / "a.npz", tmp_path / "r.json")
+    assert done.exit_code == 2
+    assert "r.json: results cannot be merged; evaluate the cases with --save-summary" in done.output
 
 
 def test_a_summary_that_was_changed_is_refused(sites: Path, tmp_path: Path) -> None:

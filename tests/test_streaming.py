@@ -518,6 +518,22 @@ def test_what_cannot_be_streamed_is_refused(
     assert message in done.stderr
 
 
+def test_a_pattern_and_a_table_of_text_say_how_they_are_read(tmp_path: Path) -> None:
+    """Several Parquet files need a stream, and a stream needs Parquet, from Python as well."""
+    for i in range(2):
+        pq.write_table(table(20), tmp_path / f"t{i}.parquet")
+    done = evaluate(tmp_path / "t*.parquet", "--rater-columns", "r0")
+    assert done.exit_code == 2
+    assert "t*.parquet: must be one file; it is a pattern of 2, which" in done.stderr
+    assert "--stream" in done.stderr
+    (tmp_path / "t.csv").write_text("case,prob_a,prob_b,r0\n1,0.2,0.8,1\n", encoding="utf-8")
+    said = r"t\.csv: a stream is read from Parquet or Zarr; save it as one of them, or evaluate it"
+    with pytest.raises(rw.InvalidInputError, match=said):
+        rw.evaluate_stream(tmp_path / "t.csv", "ece", label_column="r0")
+    done = evaluate(tmp_path / "t.csv", "--stream", "--label-column", "r0")
+    assert done.exit_code == 2 and "a stream is read from Parquet or Zarr" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("argument", "meant"),
     [("label_colum", "label_column"), ("resample", "resamples"), ("rater_columnn", "rater_column")],

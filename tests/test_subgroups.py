@@ -505,3 +505,18 @@ def test_arrays_have_no_columns(tmp_path: Path) -> None:
     shown = run(str(tmp_path / "a.npz"), "--subgroup-column", "scanner")
     assert shown.exit_code == 2
     assert "a.npz holds arrays without columns" in shown.output.replace("\n", " ")
+
+
+def test_long_names_of_levels_have_two_lines_in_the_chart() -> None:
+    """Not cut after sixteen letters; short ones keep the room that they had."""
+    from raterwise.report.subgroups import LONG, SHORT, forest
+
+    scanners = ["Siemens SOMATOM Definition", "GE"] * 10
+    for names, pixels in ((scanners, LONG[0]), (["A", "B"] * 10, SHORT[0])):
+        found = rw.evaluate(
+            [0.9, 0.2, 0.7, 0.4] * 5, [1, 0, 1, 1] * 5, "brier", resamples=0,
+            subgroups={"scanner": names},
+        )  # fmt: skip
+        drawn = json.dumps(forest(found, {"brier": found["brier"]}))
+        assert f'"labelLimit": {pixels - 6}' in drawn
+        assert ('["Siemens SOMATOM", "Definition"]' in drawn) == (names is scanners)

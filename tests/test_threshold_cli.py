@@ -127,7 +127,7 @@ def test_a_threshold_that_no_metric_takes_is_refused(folder: Path, name: str) ->
     out = " --out folder" if name == "calibrate" else ""
     done = run(f"{command} --threshold 0.3{out}")
     assert done.exit_code == 2
-    assert "threshold: none of these metrics can be asked with 0.3" in done.stderr
+    assert "--threshold: none of these metrics can be asked with 0.3" in done.stderr
     assert "sensitivity" in done.stderr
 
 
@@ -140,4 +140,4 @@ def test_results_know_their_threshold(folder: Path) -> None:
     assert run(f"{command} 0.3").exit_code == 0
     refused = run(f"{command} 0.4")
     assert refused.exit_code == 2
-    assert "threshold: the results were made with 0.3, which cannot be changed" in refused.stderr
+    assert "--threshold: the results were made with 0.3, which cannot be changed" in refused.stderr

@@ -129,6 +129,24 @@ def test_probabilities_are_taken_as_they_are() -> None:
     assert belief.mean[0, 0] == pytest.approx(sigmoid(1), abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("output", "outputs", "said"),
+    [
+        ("logits", "probs", r"got \(3, 1\) \(a logit z is \(0, z\) of two classes"),
+        ("logits", "logits", "model: must give an output for each of at least 2 classes"),
+        ("probabilities", "probs", r"a probability p is \(1 - p, p\) of two classes"),
+    ],
+)
+def test_a_single_output_is_told_how_to_be_two(output: Any, outputs: Any, said: str) -> None:
+    """At the first batch: a softmax of one logit would be sure of it whatever it is."""
+    calls: list[int] = []
+    model = nn.Sequential(nn.Linear(4, 1), nn.Dropout(0.5), nn.Sigmoid())
+    model.register_forward_hook(lambda *_: calls.append(1))
+    with pytest.raises(InvalidInputError, match=said):
+        ensembles.mc_dropout(model, torch.zeros(3, 4), samples=9, output=output, outputs=outputs)
+    assert len(calls) == 1
+
+
 def test_other_random_layers_can_be_named() -> None:
     """Without dropout there is nothing to sample, unless a layer is said to be random."""
 

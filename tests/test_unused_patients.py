@@ -108,3 +108,10 @@ def test_columns_that_group_nothing_are_not_mentioned(
     lines = "\n".join(f"{i},{value}" for i, value in enumerate(values))
     path.write_text(f"x,patient\n{lines}\n", encoding="utf-8")
     assert not unused_patients(open_table(path), [])
+
+
+def test_a_page_leaves_the_name_of_the_file_as_it_is(folder: Path) -> None:
+    """No option in front of the sentence, and no capital in the name of a file."""
+    run("evaluate cases.csv --metrics ece --resamples 20 --rater-prefix reader_ --html r.html")
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert "<li>cases.csv has a column &#x27;Patient_ID&#x27; with 20 values" in page

@@ -193,6 +193,19 @@ def test_integers_are_no_probabilities(tmp_path: Path) -> None:
         read_images(CaseFiles("c", image, (mask,)))
 
 
+@pytest.mark.parametrize(("value", "said"), [(1.3, "1.3"), (np.nan, "nan"), (np.inf, "inf")])
+def test_labels_that_are_no_whole_numbers_are_named(
+    tmp_path: Path, value: float, said: str
+) -> None:
+    """The voxel and what it holds, of a mask that was interpolated or has gaps."""
+    image = save_nifti(tmp_path / "p.nii", np.full((3, 3, 3), 0.5, np.float32))
+    labels = np.ones((3, 3, 3), np.float32)
+    labels[0, 2, 1] = value
+    mask = save_nifti(tmp_path / "m.nii", labels)
+    with pytest.raises(rw.InvalidInputError, match=rf"numbers; voxel \(0, 2, 1\) is {said}$"):
+        read_images(CaseFiles("c", image, (mask,)))
+
+
 # manifests ---------------------------------------------------------------------------------------
 
 

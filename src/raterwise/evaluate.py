@@ -205,6 +205,7 @@ def evaluate_in_use(
     return replace(
         results,
         data={**results.data, "target_prevalence": found.told},
+        provenance={**results.provenance, "raters": _raters_of(predictions)},
         warnings=(in_words(found.told, predictions.class_names), *results.warnings),
     )
 
@@ -246,7 +247,8 @@ def predictions_of(
         told = {"labels": labels, "weights": weights, "groups": groups, "class_names": class_names}
         told |= {"confidence": confidence, "outside": outside}
         if twice := [name for name, value in told.items() if value is not None]:
-            raise InvalidInputError(f"{twice[0]}: must be left out; the predictions hold it")
+            meant = f"; metrics={labels!r} names metrics" if isinstance(labels, str) else ""
+            raise InvalidInputError(f"{twice[0]}: must be left out; the predictions hold it{meant}")
         return probs
     if labels is None:
         raise InvalidInputError("labels: must be given with probabilities; got None")
@@ -298,10 +300,14 @@ def evaluate_predictions(
 
 def origin_of(predictions: Predictions, call: str) -> dict[str, Any]:
     """Return what the provenance of results says of the predictions they are of."""
-    ratings = predictions.labels.ratings
     return {
         "call": f"raterwise.{call}",
-        "raters": raters_record(None if ratings is None else ratings.rater_ids),
+        "raters": _raters_of(predictions),
         "inputs": files_of(predictions.sources),
         "left_out": left_out_record(predictions.left_out, predictions.dropped),
     }
+
+
+def _raters_of(predictions: Predictions) -> str | list[str]:
+    ratings = predictions.labels.ratings
+    return raters_record(None if ratings is None else ratings.rater_ids)

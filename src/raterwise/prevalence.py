@@ -246,7 +246,8 @@ def in_use(
         moved = replace(moved, draws=Draws.of(samples, probs)[found.rows])
     kept = np.arange(len(predictions)) if predictions.kept is None else predictions.kept
     moved = replace(
-        moved, kept=kept[found.rows], dropped=predictions.dropped,
+        moved, kept=kept[found.rows], dropped=predictions.dropped, notes=predictions.notes,
+        left_out=predictions.left_out, sources=predictions.sources,
         case_raters=predictions.labels.num_raters[found.rows].astype(np.int64),
         groups_are_cases=predictions.groups is None,
     )  # fmt: skip

@@ -112,7 +112,7 @@ class CalibrationSet:
         chosen = int((self.labels.take(rows).counts * at_zero).any(axis=1).sum())
         if chosen:
             warnings.warn(
-                f"probs: {chosen} of {len(self)} cases have probability 0 for a class that a rater "
+                f"{chosen:,} of {len(self):,} cases have probability 0 for a class that a rater "
                 "chose. Rounding may have made them so, and a few such cases decide the fit. Give "
                 "logits or unrounded probabilities if you have them, or raise the zeros to what "
                 "rounding could hide (0.0005 for three decimals)",

@@ -16,14 +16,14 @@ from raterwise.compare import Comparison, Difference, compare
 from raterwise.errors import InvalidInputError
 from raterwise.inference.differences import holm
 from raterwise.report.findings import verdict_on_findings, verdicts_by_finding
-from raterwise.report.words import headline
+from raterwise.report.headline import names_of_figures
 from raterwise.results import Results, left_out
 
 
 def print_verdicts(results: Results, console: Console) -> None:
     """Say of how many findings the report says what, and of which ones that is not good."""
     found = verdict_on_findings(results)
-    console.print(Text.assemble((f"{found.headline}. ", "bold"), found.explanation))
+    console.print(Text.assemble((f"{found.headline}.", "bold"), f" {found.explanation}".rstrip()))
     if len(results.findings) == 1:
         return
     for title, each in verdicts_by_finding(results).items():
@@ -33,8 +33,8 @@ def print_verdicts(results: Results, console: Console) -> None:
 
 
 def print_findings(results: Results, console: Console) -> None:
-    """Print the headline metrics of every finding, a line each; without intervals if narrow."""
-    wide, chosen = console.width >= ROOM_FOR_MEANINGS, headline(results)
+    """Print the key figures of every finding, a line each; without intervals if narrow."""
+    wide, chosen = console.width >= ROOM_FOR_MEANINGS, names_of_figures(results)
     console.print()
     console.print(Text("By finding", style="bold"))
     table = plain_table("finding")
@@ -95,9 +95,10 @@ def compare_findings(models: Mapping[str, Results], **asked: Any) -> dict[str, C
 
 
 def print_differences(found: Mapping[str, Comparison], means: Comparison, console: Console) -> None:
-    """Print the differences of every finding in the headline metrics, a line for each pair."""
+    """Print the differences of every finding in the key figures, a line for each pair."""
     first = next(iter(means.models.values()))
-    chosen = [name for name in headline(first) if any(d.metric == name for d in means.differences)]
+    chosen = names_of_figures(first, of_models=True)
+    chosen = [name for name in chosen if any(d.metric == name for d in means.differences)]
     chance, resamples = 1 - float(first.options["level"]), int(first.options["resamples"])
     marked = _clear(found, chance)
     pairs = dict.fromkeys((d.first, d.second) for d in means.differences)

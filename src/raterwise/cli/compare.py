@@ -49,6 +49,7 @@ from raterwise.results import Results
 
 if TYPE_CHECKING:
     from raterwise.compare import Comparison
+from raterwise.report.words import best_of, warnings_by_model
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -334,8 +335,9 @@ def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) 
         table.add_column(name, no_wrap=True)
     for d in found.differences:
         shares = found.ranking.get(d.metric, {})
-        best = max(shares, key=lambda name: shares[name]) if shares else ""
-        share = f"{best} ({shares[best]:.0%})" if shares else ""
+        best = best_of(shares) if shares else []
+        share = f"{', '.join(best)} ({shares[best[0]]:.0%})" if best else ""
+        share = "equal" if len(best) == len(found.models) else share
         cells = [first[d.metric].title, f"{d.first} - {d.second}", number(d.difference)]
         cells += [number(d.debiased) if d.debiased is not None else ""]
         cells += [f"[{number(d.low)}, {number(d.high)}]", p_value(d.p_value)]
@@ -352,9 +354,7 @@ def _print(console: Console, found: Comparison, each: Mapping[str, Comparison]) 
     console.print(Text("best: the model that is best in most resamples, and in how many."))
     if each:
         print_differences(each, found, console)
-    shared = tuple(w for w in first.warnings if all(w in m.warnings for m in found.models.values()))
+    shared, own = warnings_by_model(found.models)
     print_notes(replace(first, warnings=shared), console)
-    for name, model in found.models.items():
-        for warning in model.warnings:
-            if warning not in shared:
-                console.print(Text(f"warning: {name}: {as_options(warning)}", style="yellow"))
+    for name, warning in ((name, warning) for name, each in own.items() for warning in each):
+        console.print(Text(f"warning: {name}: {as_options(warning)}", style="yellow"))

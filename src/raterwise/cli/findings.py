@@ -18,6 +18,7 @@ from raterwise.io.findings import Findings, join_findings, read_finding_ratings
 from raterwise.io.npz import is_npz
 from raterwise.io.sources import open_table
 from raterwise.io.tables import PredictionTable, read_predictions
+from raterwise.provenance import left_out_record
 from raterwise.results import Results
 
 
@@ -130,7 +131,14 @@ def with_what_was_read(results: Results, found: Findings) -> Results:
     notes = results.warnings
     if found.unread:
         notes = (*notes, f"left unread, having no probability: {', '.join(found.unread)}")
-    return replace(results, data={**results.data, "dropped": dropped}, warnings=notes)
+    return replace(
+        results,
+        data={**results.data, "dropped": dropped},
+        warnings=notes,
+        provenance={
+            **results.provenance, "left_out": left_out_record(found.report.left_out, dropped)
+        },
+    )  # fmt: skip
 
 
 def facts_of_findings(found: Findings) -> dict[str, Any]:

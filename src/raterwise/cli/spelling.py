@@ -9,12 +9,16 @@ from raterwise.errors import argument_of
 OPTIONS = frozenset(
     (
         *("allow_unmatched", "class_names", "on_single", "on_unrated", "ratings_layout"),
-        *("skip_bad", "ignore_case", "normalize", "percent", "loose_ids"),
+        *("skip_bad", "ignore_case", "normalize", "percent", "loose_ids", "save_summary"),
+        *("target_prevalence", "source_prevalence"),
         *("features_prefix", "logit_prefix", "prob_prefix", "rater_prefix", "count_prefix"),
         *("prob_columns", "rater_columns", "count_columns", "subgroup_column", "subgroup_metrics"),
         *(
             f"{of}_column"
-            for of in ("id", "label", "group", "weight", "rater", "rating", "alpha", "finding")
+            for of in (
+                *("id", "label", "group", "weight", "confidence"),
+                *("rater", "rating", "alpha", "finding"),
+            )
         ),
     )
 )
@@ -37,7 +41,8 @@ OPTIONS_IN_FRONT = frozenset(
             "level",
         ),
         *("maps", "metrics", "num_classes", "options", "out", "per", "question", "raters"),
-        *("ratings", "repeats", "resamples", "seed", "spacing", "subgroups", "top", "unit"),
+        *("ratings", "repeats", "resamples", "seed", "spacing", "subgroups", "threshold"),
+        *("top", "unit"),
     )
 )
 """Those that are common words too, and so only count as the argument of an error."""

@@ -20,7 +20,6 @@ from raterwise.io.sources import FORMATS, matching_files, open_table
 from raterwise.results import Results
 
 SCALE = "More cases than memory"
-NOT_STREAMED = (".arrow", ".csv", ".feather", ".gz", ".ipc", ".npz", ".tsv", ".txt")
 
 
 @dataclass(frozen=True)
@@ -74,11 +73,6 @@ class Streamed:
         """Return the results of a table that is read part by part, with notes on its columns."""
         from raterwise.streaming.evaluation import evaluate_stream
 
-        if predictions.suffix.lower() in NOT_STREAMED:
-            raise InvalidInputError(
-                f"{predictions}: a stream is read from Parquet or Zarr; save it as one of "
-                "them, or leave out the options that stream"
-            )
         with client_of(self.cluster, self.workers) as client:
             results = evaluate_stream(
                 predictions,

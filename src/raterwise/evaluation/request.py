@@ -178,15 +178,23 @@ class Request:
 
         Weights of labels do not carry over how raters of a case differ, nor what a belief says.
         """
+        if self.settings.draws_raters:
+            raise InvalidInputError(
+                'target_prevalence: goes with unit="cases"; each label is weighted, whoever gave it'
+            )
         found = replace(self, given=given or self.given)
-        if metrics != "all":
+        named = _names(metrics)
+        if "all" not in named:
             return found
         left = [
             row.name
             for row in found.rows
-            if not row.of_pairs
-            and row.options.get("estimator") != "debiased"
-            and row.lacks(found.given) is None
+            if row.name in named
+            or (
+                not row.of_pairs
+                and row.options.get("estimator") != "debiased"
+                and row.lacks(found.given) is None
+            )
         ]
         return found.only(left)
 
@@ -246,9 +254,8 @@ def rows_of(
     >>> "net_benefit" in [row.name for row in rows_of("ece,clinical")]
     True
     """
-    names = metrics.split(",") if isinstance(metrics, str) else list(metrics)
     rows: list[Metric] = []
-    for name in (name.strip() for name in names):
+    for name in _names(metrics):
         group = [row for row in CATALOG.values() if row.group.lower() == name.lower()]
         if name == "all":
             group = [row for row in CATALOG.values() if _in_all(row, given or Given(), classes)]
@@ -257,6 +264,11 @@ def rows_of(
     if not rows:
         raise InvalidInputError("metrics: must name at least one metric; got none")
     return rows
+
+
+def _names(metrics: Metrics) -> list[str]:
+    names = metrics.split(",") if isinstance(metrics, str) else metrics
+    return [name.strip() for name in names]
 
 
 def _in_all(row: Metric, given: Given, classes: int | None) -> bool:

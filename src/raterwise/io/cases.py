@@ -202,14 +202,9 @@ def predictions_of_tables(
         confidence=confidence,
         outside=outside,
     )
-    report = joined.report
-    unmatched = {
-        "without_ratings": report.without_ratings,
-        "without_predictions": report.without_predictions,
-    }
     return replace(
         found,
-        left_out={**{k: v for k, v in unmatched.items() if v}, **found.left_out},
+        left_out={**joined.report.left_out, **found.left_out},
         notes=(*table.notes, *found.notes),
         sources=tuple(str(path) for path in sources if path is not None),
     )

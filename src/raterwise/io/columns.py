@@ -77,8 +77,8 @@ def unused_patients(
     >>> path = getfixture("tmp_path") / "cases.csv"
     >>> _ = path.write_text("case,patient_id,prob_a\\nn1,p1,0.3\\nn2,p1,0.4\\nn3,p2,0.5\\n")
     >>> print(*unused_patients(open_table(path), ["case", "prob_a"]))
-    group_column: cases.csv has a column 'patient_id' with 2 values for 3 cases that was not used.
-    Cases of one patient are not independent: without it, intervals are too short
+    cases.csv has a column 'patient_id' with 2 values for 3 cases that was not used; group_column
+    would read it. Cases of one patient are not independent: without it, intervals are too short
     """
     said = []
     for name in file.columns:
@@ -92,9 +92,9 @@ def unused_patients(
             values = len(set(known))
             if not 1 < values < len(known):
                 continue
-            shared = f" with {values} values for {len(column)} cases"
+            shared = f" with {values:,} values for {len(column):,} cases"
         said.append(
-            f"group_column: {file.name} has a column {name!r}{shared} that was not used. Cases of "
-            "one patient are not independent: without it, intervals are too short"
+            f"{file.name} has a column {name!r}{shared} that was not used; group_column would read "
+            "it. Cases of one patient are not independent: without it, intervals are too short"
         )
     return tuple(said)

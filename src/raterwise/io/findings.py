@@ -1,67 +1,48 @@
 """Findings that may occur together, from files: a probability and raters' answers for each.
 
 Answers come as counts (positives_FINDING, raters_FINDING), as a column per rater and finding
-(reader_1_FINDING), as one label (label_FINDING), or with a row per case, reader and finding.
+(reader_1_FINDING), as one label (label_FINDING), or with rows of raters (`finding_rows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.io.columns import unused_columns
+from raterwise.io.finding_rows import (
+    Answers,
+    Counts,
+    FindingRatings,
+    is_long,
+    read_long,
+    require_every,
+)
 from raterwise.io.layouts import (
     CASE_COLUMNS,
     LAYOUT_ARGUMENTS,
-    RATER_COLUMNS,
     RATER_PREFIXES,
-    RATING_COLUMNS,
     RatingColumns,
     find_id_column,
-    usual_column,
     usual_names,
 )
 from raterwise.io.matching import JoinReport
 from raterwise.io.npz import is_npz, read_npz
 from raterwise.io.numbers import as_whole_numbers
-from raterwise.io.ratings import encoded, unique_ids
+from raterwise.io.ratings import unique_ids
 from raterwise.io.sources import TableFile, open_table
-from raterwise.io.tables import PredictionTable, matched
-from raterwise.io.values import as_ids, as_yes_or_no, id_at
+from raterwise.io.tables import JoinReport, PredictionTable, matched
+from raterwise.io.values import as_yes_or_no, id_at
 from raterwise.labels import Labels
-from raterwise.labels.duplicates import DUPLICATES, WAYS_OUT, chosen_of_each
+from raterwise.labels.duplicates import DUPLICATES
 from raterwise.rules import choose, listed
 from raterwise.types import Array
 
-Counts = NDArray[np.int64]
-Answers = NDArray[np.int8]
-
-FINDING_COLUMNS = ("finding",)
 POSITIVES, RATERS, LABEL = "positives_", "raters_", "label_"
-
-
-@dataclass(frozen=True, eq=False)
-class FindingRatings:
-    """How many raters saw each finding in each case of a file, out of how many who looked."""
-
-    ids: Array | None
-    """(M,): the cases, each once, in the order of the file; None where it has no ids."""
-    positives: Counts
-    """(M, L)."""
-    raters: Counts
-    """(M, L)."""
-    source: str
-    unread: tuple[str, ...] = ()
-    """Findings, or columns, that have ratings and no probability; left out because allowed."""
-    answers: Answers | None = None
-    """(M, L, R): what each rater said, -1 for nothing, where that is wanted and known."""
-    notes: tuple[str, ...] = ()
-    """What to know about how it was read."""
 
 
 class Findings(NamedTuple):
@@ -156,8 +137,8 @@ def read_finding_ratings(
         return _of_npz(path, tuple(names))
     choose("duplicates", duplicates, DUPLICATES)
     file = open_table(path, delimiter=delimiter, encoding=encoding)
-    if _is_long(file, columns, finding_column):
-        found = _read_long(
+    if is_long(file, names, columns, finding_column):
+        found = read_long(
             file, tuple(names), columns, finding_column, id_column, missing, by_rater, duplicates
         )
     else:
@@ -209,78 +190,6 @@ def join_findings(
         ratings.unread,
         None if ratings.answers is None else ratings.answers[index],
         ratings.notes,
-    )
-
-
-def _is_long(file: TableFile, columns: RatingColumns, finding_column: str | None) -> bool:
-    """Tell whether a row is a rating: as told, or by the usual names of the columns."""
-    if columns.layout is not None:
-        if columns.layout != "long" and finding_column is not None:
-            raise InvalidInputError(
-                f"finding_column: does not go with the layout {columns.layout!r} of the ratings"
-            )
-        return columns.layout == "long"
-    if finding_column or columns.rater_column or columns.rating_column:
-        return True
-    usual = (FINDING_COLUMNS, RATER_COLUMNS, RATING_COLUMNS)
-    return all(usual_names(file, names) for names in usual)
-
-
-def _read_long(
-    file: TableFile,
-    names: tuple[str, ...],
-    columns: RatingColumns,
-    finding_column: str | None,
-    id_column: str | None,
-    missing: Collection[str],
-    by_rater: bool,
-    duplicates: str,
-) -> FindingRatings:
-    case = find_id_column(file, id_column)
-    finding = usual_column(file, finding_column, FINDING_COLUMNS, "finding_column")
-    rater = usual_column(file, columns.rater_column, RATER_COLUMNS, "rater_column")
-    rating = usual_column(file, columns.rating_column, RATING_COLUMNS, "rating_column")
-    table = file.read([case, rater, finding, rating])
-
-    def codes_of(name: str) -> tuple[NDArray[np.int64], Array]:
-        return encoded(as_ids(table.column(name), f"{file.name}: column {name!r}"))
-
-    (items, ids), (raters, rater_ids), (found, titles) = map(codes_of, (case, rater, finding))
-    of_one = (items * len(rater_ids) + raters) * len(titles) + found
-    repeated = len(np.unique(of_one)) < len(of_one)
-    if repeated and duplicates == "error":
-        _refuse_second_answers(of_one, ids, rater_ids, titles, file)
-    position = {name: i for i, name in enumerate(names)}
-    places = np.array([position.get(str(title), -1) for title in titles.tolist()], np.int64)
-    unread = tuple(str(t) for t, i in zip(titles.tolist(), places, strict=True) if i < 0)
-    _require_every(file, names, set(map(str, titles.tolist())), f"its name in {finding!r}")
-    answers = as_yes_or_no(table.column(rating), f"{file.name}: column {rating!r}", missing)
-    chosen, notes = chosen_of_each(of_one, answers, duplicates, file.name)
-    use = chosen & (places[found] >= 0)
-    cells = items[use] * len(names) + places[found[use]]
-    shape = (len(ids), len(names))
-    size = shape[0] * shape[1]
-    positives = np.bincount(cells[answers[use] == 1], minlength=size).reshape(shape)
-    said = None
-    if by_rater and not (repeated and duplicates == "keep"):
-        said = np.full((*shape, len(rater_ids)), -1, np.int8)
-        said[items[use], places[found[use]], raters[use]] = answers[use]
-    looked = np.bincount(cells, minlength=size).reshape(shape)
-    return FindingRatings(ids, positives, looked, file.name, unread, said, notes)
-
-
-def _refuse_second_answers(
-    of_one: Counts, ids: Array, rater_ids: Array, titles: Array, file: TableFile
-) -> None:
-    """Name the first rater who answers twice for a finding of a case."""
-    ordered = np.sort(of_one)
-    again = ordered[1:][ordered[1:] == ordered[:-1]]
-    rest, title = divmod(int(again[0]), len(titles))
-    case, rater = divmod(rest, len(rater_ids))
-    raise InvalidInputError(
-        f"{file.name}: a rater must rate a finding of a case once; {id_at(rater_ids, rater)!r} "
-        f"has more than one row for {id_at(titles, title)!r} of case {id_at(ids, case)!r} "
-        f"{WAYS_OUT}"
     )
 
 
@@ -357,7 +266,11 @@ def _columns_of(
         usual = f"{RATER_PREFIXES[0]}…_FINDING or {LABEL}FINDING"
         own = columns.rater_prefix and f"{columns.rater_prefix}…_FINDING"
         words = own or f"{words}, {usual}".removeprefix(", ")
-    _require_every(file, names, {*counts, *answers}, words)
+    if any(name in file.columns for name in names):  # what a reader says of a case, in a row
+        readers = unused_columns(file, ()).get("a rater", [])
+        such = f', such as rater_column="{readers[0]}"' if len(readers) == 1 else ""
+        words += f", or a column per finding beside a rater_column{such}"
+    require_every(file, names, {*counts, *answers}, words)
     counts = {name: [POSITIVES + name, RATERS + name] for name in counts}
     return counts, answers, tuple(unread)
 
@@ -388,18 +301,6 @@ def _finding_of(rest: str, names: Sequence[str], *, alone: bool) -> str | None:
     """
     fits = [n for n in names if rest == n or (not alone and rest.endswith(f"_{n}"))]
     return max(fits, key=len) if fits else None
-
-
-def _require_every(
-    file: TableFile, names: Sequence[str], having: Collection[str], what: str
-) -> None:
-    """Refuse findings without labels, by their names."""
-    if absent := [name for name in names if name not in having]:
-        raise InvalidInputError(
-            f"{file.name}: every finding needs labels; {listed(absent)} "
-            f"{'has' if len(absent) == 1 else 'have'} none (looked for {what}; columns: "
-            f"{listed(file.columns)})"
-        )
 
 
 def _whole(table: Any, column: str, file: TableFile) -> Counts:

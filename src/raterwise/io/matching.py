@@ -45,13 +45,18 @@ class JoinReport:
     """How many cases are written otherwise in the other file."""
 
     @property
-    def dropped(self) -> dict[str, int]:
-        """How many cases were left out, by reason; empty where none was."""
+    def left_out(self) -> dict[str, tuple[Any, ...]]:
+        """Which cases were left out, by reason; empty where none was."""
         reasons = {
-            "without_ratings": len(self.without_ratings),
-            "without_predictions": len(self.without_predictions),
+            "without_ratings": self.without_ratings,
+            "without_predictions": self.without_predictions,
         }
-        return {reason: count for reason, count in reasons.items() if count}
+        return {reason: ids for reason, ids in reasons.items() if ids}
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many they are."""
+        return {reason: len(ids) for reason, ids in self.left_out.items()}
 
 
 def positions(ids: Array, among: Array, *, loose: bool = False) -> NDArray[np.int64]:

@@ -218,12 +218,13 @@ def _ids_and_columns(file: TableFile, case: str | None, names: Sequence[str]) ->
         table = file.read(names)
         return np.arange(1, table.num_rows + 1), table
     table = file.read([case, *names])
-    return unique_ids(table.column(case), file, case), table
+    long = "; if a row is one rating, name its columns: rater_column and rating_column"
+    return unique_ids(table.column(case), file, case, long), table
 
 
-def unique_ids(column: Any, file: TableFile, name: str) -> Array:
+def unique_ids(column: Any, file: TableFile, name: str, else_: str = "") -> Array:
     """Return the ids of a column that names each case once."""
     where = f"{file.name}: column {name!r}"
     ids = as_ids(column, where)
-    refuse_repeats(ids, where)
+    refuse_repeats(ids, where, else_)
     return ids

@@ -145,6 +145,11 @@ def existing_file(path: str | PathLike[str]) -> Path:
     if file.is_dir():
         raise InvalidInputError(f"{file}: must be a file; it is a folder")
     if not file.exists():
+        if several := glob.glob(str(file)):
+            raise InvalidInputError(
+                f"{file}: must be one file; it is a pattern of {len(several)}, which are read as "
+                "one table in a stream alone (raterwise evaluate --stream, evaluate_stream)"
+            )
         raise InvalidInputError(f"{file}: there is no such file")
     if not file.is_file():  # a pipe would wait for ever, /dev/zero never end
         raise InvalidInputError(f"{file}: must be an ordinary file")

@@ -69,8 +69,11 @@ def id_at(ids: Array, row: int) -> Any:
     return ids[row : row + 1].tolist()[0]
 
 
-def refuse_repeats(ids: Array, where: str) -> None:
-    """Raise an error that names the ids that occur more than once, if there are any."""
+def refuse_repeats(ids: Array, where: str, else_: str = "") -> None:
+    """Raise an error that names the ids that occur more than once, if there are any.
+
+    `else_` is what else they may be.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -78,7 +81,7 @@ def refuse_repeats(ids: Array, where: str) -> None:
     often = counted.filter(pc.greater(counted.field("counts"), 1))
     if len(often):
         names = often.field("values").to_pylist()
-        way = "keep one row of each, or give every row an id of its own"
+        way = f"keep one row of each, or give every row an id of its own{else_}"
         if any(SHORTENED.fullmatch(str(name)) for name in names):
             way = (
                 "a spreadsheet shortened the numbers: format the ids as text and export them again"

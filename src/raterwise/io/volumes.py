@@ -283,8 +283,13 @@ def _as_labels(volume: Volume) -> Array:
     if array.dtype.kind == "f":  # label maps saved as floats; whole numbers are checked later
         nearest = np.rint(array)
         # Scaled integers are a few last digits off; NaN is not near any number.
-        if not np.isfinite(array).all() or (np.abs(array - nearest) > 1e-6).any():
-            raise InvalidInputError(f"{volume.path}: labels must be whole numbers")
+        with np.errstate(invalid="ignore"):  # infinite less infinite
+            odd = ~(np.abs(array - nearest) <= 1e-6)
+        if odd.any():
+            voxel = tuple(int(i) for i in np.argwhere(odd)[0])
+            raise InvalidInputError(
+                f"{volume.path}: labels must be whole numbers; voxel {voxel} is {array[voxel]:g}"
+            )
         return nearest.astype(np.int32)
     return array
 

@@ -325,9 +325,11 @@ def _mean(request: Request, findings: Mapping[str, Judged]) -> Judged:
 
 
 def _mean_of(row: Metric, having: Sequence[Judged], findings: int) -> Estimate:
-    point = replace(blank(row), dropped=findings - len(having))
     if not having:
+        point = replace(blank(row), dropped=findings)
         return replace(point, undefined="it is undefined for every finding")
+    own = having[0].asked[row.name][1]  # as of all of them
+    point = replace(blank(row, own), dropped=findings - len(having))
     parts = []
     for judged in having:
         value = judged.estimates[row.name].value

@@ -103,7 +103,7 @@ class _Ranked(ABC):
         self.figure_: Any = ax.figure
         colour = colour_of(ax, colour)
         x, y, low, high, area = self._drawn()
-        label = area if name is None else f"{plain(name)} ({area})"
+        label = area if name is None else plain(f"{name} ({area})")
         shown = {"label": label, **line}
         self.line_, self.band_ = curve_with_band(ax, x, y, low, high, colour, shown)
         self._frame(ax)
@@ -187,7 +187,7 @@ class PrecisionRecallDisplay(_Ranked):
 
     curve: PrecisionRecallCurve
     _curve_of = staticmethod(precision_recall_curve)
-    _legend = "upper right"
+    _legend = "best"
 
     def _drawn(self) -> tuple[Any, Any, Any, Any, str]:
         c = self.curve

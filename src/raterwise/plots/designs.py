@@ -205,7 +205,7 @@ class PlanDisplay:
         >>> len(PlanDisplay(StudyPlan("brier", 0.95, designs)).plot().ax_.lines)
         2
         """
-        self.ax_ = ax = axes(ax, 2.6)
+        self.ax_ = ax = axes(ax, 3.2)
         self.figure_: Any = ax.figure
         for raters in sorted({d.raters for d in self.plan.designs}):
             same = (d for d in self.plan.designs if d.raters == raters)
@@ -224,7 +224,9 @@ class PlanDisplay:
         _plain_numbers(ax.xaxis, sorted({d.cases for d in self.plan.designs}))
         ax.set_ylim(0, 1.3 * max(design.width for design in self.plan.designs))
         tidy(ax, x="Cases", y=f"Expected width of the {self.plan.level:.0%} interval")
-        ax.legend(loc="upper right", frameon=False, title=self.plan.metric)
+        # Below: lines that begin high up leave no corner to it.
+        below = {"loc": "upper left", "bbox_to_anchor": (0, -0.25), "ncols": 2}
+        ax.legend(**below, frameon=False, title=self.plan.metric)
         return self
 
 

@@ -129,8 +129,9 @@ class CalibrationDispersionDisplay:
         tidy(ax, x="Dispersion loss", y="Calibration loss")
         ax.margins(0.1)
         self._contours(ax)
-        # Below: within, it would hide a model or an interval sooner or later.
-        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), ncols=2, frameon=False)
+        # Below: within, it would hide a model or an interval sooner or later; side by side, long
+        # names would leave the figure.
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2), frameon=False)
         return self
 
     def _contours(self, ax: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from textwrap import wrap
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,6 +41,8 @@ STYLE: dict[str, Any] = {
 """Text stays text in PDF and SVG, so that a journal can set it in its own fonts."""
 
 BAND: dict[str, Any] = {"alpha": 0.18, "lw": 0, "zorder": 2}
+LINE = 39
+"""How many letters of a name stand side by side."""
 COLUMN = 3.4
 """Inches: the width of one column of most journals."""
 
@@ -118,9 +121,17 @@ def identity(ax: Any, colour: str, label: str | None) -> None:
         line.set_label(label or "_nolegend_")
 
 
-def plain(name: str) -> str:
-    """Return a name from outside as text: its dollar signs begin no formula."""
-    return name.replace("$", r"\$")
+def plain(name: str, letters: int = LINE) -> str:
+    """Return a name from outside as text: its dollar signs begin no formula, and it has lines.
+
+    In a column of a journal a long one would leave no room for the curve.
+
+    >>> print(plain("ResNet-50, ImageNet weights, temperature scaled", 30))
+    ResNet-50, ImageNet weights,
+    temperature scaled
+    """
+    lines = wrap(name, letters, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("$", r"\$")
 
 
 def colour_of(ax: Any, colour: str | None) -> str:

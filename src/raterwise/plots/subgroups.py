@@ -13,6 +13,8 @@ from raterwise.results import Estimate, Results, Subgroup
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+BESIDE = 28
+"""How many letters of a level stand side by side, left of the axes."""
 ROW, FRAME = 0.21, 0.75
 """Inches: the height of a level, and of what is around them."""
 
@@ -150,16 +152,17 @@ class SubgroupDisplay:
         with 95% interval
         """
         rows = self._rows()
-        self.ax_ = ax = axes(ax, FRAME + ROW * len(rows))
+        lines = max(plain(name, BESIDE).count("\n") + 1 for name, _ in rows)
+        self.ax_ = ax = axes(ax, FRAME + ROW * len(rows) * lines)
         self.figure_: Any = ax.figure
         ticks, names = [], []
         for y, (name, found) in enumerate(rows):
             if found is None:  # the name of a variable, above its levels
-                ax.text(-0.02, y, plain(name), transform=ax.get_yaxis_transform(), ha="right",
-                        va="center", fontsize=7, fontweight="bold")  # fmt: skip
+                ax.text(-0.02, y, plain(name, BESIDE), transform=ax.get_yaxis_transform(),
+                        ha="right", va="center", fontsize=7, fontweight="bold")  # fmt: skip
                 continue
             ticks.append(y)
-            names.append(f"{plain(name)} ({found.cases})")
+            names.append(f"{plain(name, BESIDE)} ({found.cases})")
             self._draw_level(ax, y, found)
         if self.overall.less_chance is not None:
             ax.axvline(self.overall.less_chance, color=IDEAL, lw=0.8, ls=(0, (4, 3)), zorder=1)
@@ -172,7 +175,7 @@ class SubgroupDisplay:
         ax.set_ylim(len(rows) - 0.4, -0.6)
         title = self.overall.title or self.overall.name
         less = ", corrected for chance" if self.overall.debiased is not None else ""
-        tidy(ax, x=f"{title}{less}\nwith {self.level:.0%} interval", y="")
+        tidy(ax, x=f"{plain(title + less, BESIDE)}\nwith {self.level:.0%} interval", y="")
         ax.locator_params(axis="x", nbins=5)
         ax.spines["left"].set_visible(False)
         return self

@@ -33,6 +33,8 @@ class _ThresholdDisplay(ABC):
 
     _height = 3.4
     _legend: Any = "lower right"
+    _at_the_end = (-6, -18)
+    """Where the text of a point near the end of the curve begins, from the point."""
 
     def __init__(self, curve: ThresholdCurve) -> None:
         self.curve = curve
@@ -177,16 +179,23 @@ class _ThresholdDisplay(ABC):
         label = self._label(name)
         shown = {"label": label, **line}
         self.line_, self.band_ = curve_with_band(ax, x, y, *self._band(), colour, shown)
+        self._frame(ax)
         if threshold is not None:
             # The last threshold that is not below the one asked for accepts the same cases.
             i = int(np.searchsorted(-self.curve.thresholds, -threshold, side="right")) - 1
-            ax.plot(x[i], y[i], "o", color=colour, mec="white", zorder=4, clip_on=False)
-            text = f"accept from {threshold:.0%}"
-            ax.annotate(text, (x[i], y[i]), (6, -10), textcoords="offset points", fontsize=7)
-        self._frame(ax)
+            self._mark(ax, float(x[i]), float(y[i]), f"accept from {threshold:.0%}", colour)
         if label:
             ax.legend(loc=self._legend, frameon=False)
         return self
+
+    def _mark(self, ax: Any, x: float, y: float, text: str, colour: str) -> None:
+        """Draw a point of the curve, and its text within the axes and beside the curve."""
+        ax.plot(x, y, "o", color=colour, mec="white", zorder=4, clip_on=False)
+        place = (6, 6 if y < 0.1 * ax.get_ylim()[1] else -10)
+        if at_the_end := x > 0.6:
+            place = self._at_the_end
+        ax.annotate(text, (x, y), place, textcoords="offset points", fontsize=7,
+                    ha="right" if at_the_end else "left")  # fmt: skip
 
     def _label(self, name: str | None) -> str | None:
         return None if name is None else plain(name)
@@ -258,7 +267,7 @@ class CCCDisplay(_ThresholdDisplay):
 
     def _label(self, name: str | None) -> str | None:
         area = f"AUCCC {self.area:.3f}"
-        return area if name is None else f"{plain(name)} ({area})"
+        return area if name is None else plain(f"{name} ({area})")
 
     def _frame(self, ax: Any) -> None:
         identity(ax, IDEAL, None)
@@ -295,6 +304,7 @@ class RiskCoverageDisplay(_ThresholdDisplay):
 
     _height = 2.6
     _legend = "upper left"
+    _at_the_end = (-6, 6)
 
     def _points(self) -> tuple[Any, Any]:
         return self.curve.coverage, self.curve.risk

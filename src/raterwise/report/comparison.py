@@ -18,7 +18,15 @@ from raterwise.report.page import page
 from raterwise.report.provenance import provenance
 from raterwise.report.sections import Charts, figure, paired_table, section
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import basis, classes_in_words, number, p_value, percent
+from raterwise.report.words import (
+    basis,
+    best_of,
+    classes_in_words,
+    number,
+    p_value,
+    percent,
+    warnings_by_model,
+)
 from raterwise.results import Estimate, Results
 
 TITLE = "Which model's probabilities can be trusted?"
@@ -28,8 +36,6 @@ LEVEL = 0.05
 """An adjusted p-value up to this is shown in bold."""
 TABLE_STEP = 5
 """Of how many thresholds the table of net benefits shows one."""
-TIED = 1e-9
-"""Shares of resamples that differ by less are equal."""
 
 
 def write_comparison(
@@ -140,15 +146,25 @@ def _summary(comparison: Any, first: Results) -> Html:
         "Verdict",
         el("div", el("ul", told) if told else None, rests, class_="panel"),
         [el("h3", "Which is the best?"), el("ul", lines)] if lines else None,
-        sections.warnings(first),
+        _warnings(comparison.models),
     )  # fmt: skip
 
 
+def _warnings(models: Mapping[str, Results]) -> Html | None:
+    """Return what to know before believing the figures: of all models, then of each."""
+    shared, own = warnings_by_model(models)
+    each = [
+        el("li", el("strong", f"{name}: "), sections.as_sentence(note))
+        for name, notes in own.items()
+        for note in notes
+    ]
+    return sections.notes([*(el("li", sections.as_sentence(note)) for note in shared), *each])
+
+
 def _best_in_words(shares: Mapping[str, float]) -> str:
-    highest = max(shares.values())
-    names = [name for name, share in shares.items() if share >= highest - TIED]
+    names = best_of(shares)
     if len(names) == 1:
-        return f"{names[0]} is the best in {percent(highest)} of the resamples."
+        return f"{names[0]} is the best in {percent(shares[names[0]])} of the resamples."
     return f"{', '.join(names[:-1])} and {names[-1]} are equally often the best."
 
 
@@ -218,11 +234,11 @@ def _ranking(comparison: Any) -> Html | None:
     names = list(comparison.models)
     rows = []
     for metric, shares in comparison.ranking.items():
-        best = max(shares.values()) - TIED
+        best = best_of(shares)
         cells = [
-            el("td", el("strong", text) if share is not None and share >= best else text)
-            for share in (shares.get(name) for name in names)
-            for text in ["" if share is None else percent(share)]
+            el("td", el("strong", text) if name in best else text)
+            for name in names
+            for text in [percent(shares[name]) if name in shares else ""]
         ]
         rows.append(el("tr", el("th", _estimate(comparison, metric).title, scope="row"), cells))
     wide = paired_table(("Metric", *names), rows, "Ranking")

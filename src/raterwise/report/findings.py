@@ -1,4 +1,4 @@
-"""The sections on findings that may occur together: a verdict and headline metrics for each."""
+"""The sections on findings that may occur together: a verdict and key figures for each."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from raterwise.report.headline import LESS_CHANCE
+from raterwise.report.headline import LESS_CHANCE, names_of_figures
 from raterwise.report.markup import Html, el
 from raterwise.report.sections import paired_table, section, value_of, warnings
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import Verdict, basis, headline, level_of, number, p_value
+from raterwise.report.words import Verdict, basis, level_of, number, p_value
 from raterwise.results import Results
 
 TONES = ("bad", "caution", "good")
@@ -98,10 +98,10 @@ def _which(results: Results, verdicts: Mapping[str, Verdict]) -> list[str]:
 
 
 def by_finding(results: Results) -> Html | None:
-    """Return the headline metrics of every finding with their intervals, the means first."""
+    """Return the key figures of every finding with their intervals, the means first."""
     if not results.findings:
         return None
-    chosen = headline(results)
+    chosen = names_of_figures(results)
     head = ["Finding", "Cases", *(results[name].title for name in chosen)]
     rows = [_row("Mean over the findings", "", results, chosen)]
     for title, found in results.findings.items():
@@ -120,11 +120,11 @@ def _row(title: str, cases: str, results: Results, chosen: list[str]) -> Html:
 
 
 def differences_by_finding(findings: Mapping[str, Any] | None) -> Html | None:
-    """Return the differences between models in the headline metrics of every finding."""
+    """Return the differences between models in the key figures of every finding."""
     if not findings:
         return None
     first = next(iter(next(iter(findings.values())).models.values()))
-    chosen = headline(first)
+    chosen = names_of_figures(first, of_models=True)
     pairs = dict.fromkeys((d.first, d.second) for c in findings.values() for d in c.differences)
     rows = []
     for title, comparison in findings.items():

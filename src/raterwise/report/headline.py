@@ -16,6 +16,10 @@ LESS_CHANCE = (
     "these cases. “Corrected” is the error without that part, and the interval is for it."
 )
 HOW_MANY = 6
+COLUMNS = 5
+"""How many of them have room beside the name of a finding, on paper, too."""
+OF_RATERS = "Rater agreement"
+"""The group of metrics that no model is asked for."""
 START = 0.5
 """The threshold where none was asked for."""
 RULES = (
@@ -46,6 +50,15 @@ def key_figures(results: Results) -> list[Estimate]:
     found = [chosen[place] for place in sorted(chosen)]
     rest = [e for e in there.values() if e not in found and e.direction != "none"]
     return (found + rest)[:HOW_MANY]
+
+
+def names_of_figures(results: Results, *, of_models: bool = False) -> list[str]:
+    """Return which metrics to show of every finding: the first key figures, so by the same rule.
+
+    How far raters agree does not depend on the model, and is no difference `of_models`.
+    """
+    shown = [e for e in key_figures(results) if e.name in results]
+    return [e.name for e in shown if not (of_models and e.group == OF_RATERS)][:COLUMNS]
 
 
 def _of_two(results: Results) -> bool:

@@ -9,7 +9,7 @@ from raterwise.catalog import CATALOG
 from raterwise.report.comparison_tables import markdown_text
 from raterwise.report.references import papers_of
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import counted_in_words, level_of, number
+from raterwise.report.words import counted_in_words, level_of, number, p_value
 from raterwise.results import Results, left_out
 
 TRIPOD = (
@@ -37,7 +37,7 @@ FOR_THE_AUTHORS = (
     ("17-19", "34, 42-44", "Ethics, funding, protocol, registration, data, patient involvement"),
     ("18f", "43", "Where the code of the analysis is available"),
     ("20b, 20c", "36", "Characteristics of the patients, beside those of the training set"),
-    ("–", "31, 39", "Which cases fail, and whether the model can be explained"),
+    ("", "31, 39", "Which cases fail, and whether the model can be explained"),
     ("25-27", "40, 41", "Interpretation, limitations, use in practice"),
 )
 """By item of TRIPOD+AI and of CLAIM: what no table of predictions and ratings can answer."""
@@ -166,8 +166,9 @@ def _uncertainty(results: Results) -> str:
         "bias_corrected": "the bias-corrected bootstrap",
     }.get(
         options.get("interval", "auto"),
-        "test inversion for calibration errors (so that they may include 0) and the standard error "
-        f"of leaving out one of the {drawn} at a time for the other measures",
+        "test inversion for calibration errors (so that they may include 0) and, for the other "
+        "measures, from the jackknife standard error, leaving out one "
+        f"{' or '.join(each[:-1] for each in drawn.split(' and '))} at a time",
     )
     return (
         f"{level} confidence intervals were made by {how}, with {options['resamples']:,} resamples "
@@ -277,7 +278,9 @@ def _checklist(results: Results) -> str:
 
 
 def _unanswered(results: Results) -> str:
-    items = [f"- TRIPOD+AI {t}; CLAIM {c}: {what}." for t, c, what in FOR_THE_AUTHORS]
+    items = [
+        f"- {f'TRIPOD+AI {t}; ' if t else ''}CLAIM {c}: {what}." for t, c, what in FOR_THE_AUTHORS
+    ]
     if not _named(results.provenance.get("raters")):
         items.insert(5, "- Who the raters were: they are anonymous in these data.")
     return "\n".join(items)
@@ -299,7 +302,10 @@ def _joined(names: list[str]) -> str:
 
 
 def _p(value: float | None) -> str:
-    return "unknown" if value is None else "< 0.001" if value < 0.001 else f"= {value:.2g}"
+    if value is None:
+        return "unknown"
+    shown = p_value(value).replace("\u00a0", " ")
+    return shown if shown.startswith("<") else f"= {shown}"
 
 
 def _plain(text: str) -> str:

@@ -96,21 +96,24 @@ def summary(results: Results) -> Html:
 
 def warnings(results: Results) -> Html | None:
     """Return what to know before believing the figures, where there is anything."""
-    notes = [as_sentence(warning) for warning in results.warnings]
-    if not notes:
+    return notes([el("li", as_sentence(warning)) for warning in results.warnings])
+
+
+def notes(told: list[Html]) -> Html | None:
+    """Return the box of what to know, where there is anything."""
+    if not told:
         return None
     title = el("h3", "Before you rely on this")
-    return el("div", title, el("ul", [el("li", note) for note in notes]), class_="warnings")
+    return el("div", title, el("ul", told), class_="warnings")
 
 
 def as_sentence(warning: str) -> str:
     """Return a warning with a full stop, and a capital unless it begins with the name of a file.
 
-    >>> as_sentence("only 12 cases"), as_sentence("why?"), as_sentence("r.csv: 2 rows")
-    ('Only 12 cases.', 'Why?', 'r.csv: 2 rows.')
+    >>> as_sentence("only 12 cases"), as_sentence("why?"), as_sentence("r.csv has 2 rows")
+    ('Only 12 cases.', 'Why?', 'r.csv has 2 rows.')
     """
-    first = warning.split(":")[0]
-    is_file = ":" in warning and "." in first and " " not in first
+    is_file = "." in warning.split(" ")[0].rstrip(".:")
     ended = warning if warning.endswith((".", "?", "!", "…")) else f"{warning}."
     return ended if is_file else ended[:1].upper() + ended[1:]
 

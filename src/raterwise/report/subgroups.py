@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 from raterwise.report.charts import FAINT, SERIES, altair, compiled
@@ -13,10 +14,13 @@ from raterwise.results import Estimate, LevelDifference, Results, Subgroup
 
 Rows = list[dict[str, Any]]
 
-ROW_HEIGHT = 26
-"""Pixels between the levels of the chart."""
-NAMES = 118
-"""Pixels for the names of the levels; longer ones are cut there, and whole in the table."""
+ROW_HEIGHT, LINE_HEIGHT = 26, 14
+"""Pixels between the levels of the chart, and for the second line of their names."""
+SHORT, LONG = (118, 16), (186, 24)
+"""Pixels for the names of the levels, and letters in a line of them; if some are long, two lines.
+
+What is longer still is cut there, and whole in the table.
+"""
 MOST_TOLD = 12
 """How many differences are told in words; the table has them all."""
 
@@ -138,13 +142,25 @@ def _table(results: Results, metrics: dict[str, Estimate]) -> Html:
     return data_table(header, rows, caption)
 
 
+def _broken(name: str, letters: int) -> list[str]:
+    """Return a name in two lines at most.
+
+    >>> _broken("Siemens SOMATOM Definition Flash (kernel B70f)", 26)
+    ['Siemens SOMATOM Definition', 'Flash (kernel B70f)']
+    """
+    return wrap(name, letters, max_lines=2, placeholder=" …", break_long_words=False)
+
+
 def forest(results: Results, metrics: dict[str, Estimate]) -> dict[str, Any]:
     """Return the chart of the metric called by the parameter `what`: levels one above another."""
     alt = altair()
     lines = _lines(results)
     rows = _rows(lines, metrics, _most(results))
     # Names come from outside: they are values of parameters, never part of an expression.
-    names = alt.param(name="names", value={line: text for line, text, _ in lines})
+    pixels, letters = LONG if any(len(text) > SHORT[1] for _, text, _ in lines) else SHORT
+    broken = {line: _broken(text, letters) for line, text, _ in lines}
+    height = ROW_HEIGHT + LINE_HEIGHT * (max(map(len, broken.values())) - 1)
+    names = alt.param(name="names", value=broken)
     variables = alt.param(name="variables", value=[line for line, _, s in lines if s is None])
     what = alt.param(name="what", value=rows[0]["metric"])
     bold = {
@@ -152,8 +168,8 @@ def forest(results: Results, metrics: dict[str, Estimate]) -> dict[str, Any]:
         "value": 400,
     }
     axis = alt.Axis(
-        labelExpr="names[datum.value]", labelFontWeight=bold, labelLimit=NAMES - 6,
-        minExtent=NAMES, maxExtent=NAMES, title=None, grid=False,
+        labelExpr="names[datum.value]", labelFontWeight=bold, labelLimit=pixels - 6,
+        minExtent=pixels, maxExtent=pixels, title=None, grid=False,
     )  # fmt: skip
     y = alt.Y("line:N", scale=alt.Scale(domain=[line for line, _, _ in lines]), axis=axis)
     x = alt.X("value:Q", title=None, scale=alt.Scale(zero=False, nice=True),
@@ -181,7 +197,7 @@ def forest(results: Results, metrics: dict[str, Estimate]) -> dict[str, Any]:
         .encode(x=x, tooltip=[alt.Tooltip("shown:N", title="all cases")])
     )
     chart = alt.layer(overall, whiskers, dots).add_params(what, names, variables)
-    return compiled(chart.properties(width="container", height=ROW_HEIGHT * len(lines)))
+    return compiled(chart.properties(width="container", height=height * len(lines)))
 
 
 def _lines(results: Results) -> list[tuple[str, str, Subgroup | None]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from raterwise.catalog import CATALOG
 from raterwise.curves import ReliabilityCurve
 from raterwise.results import Estimate, Results
 
@@ -22,8 +22,8 @@ ENOUGH = 10
 """Cases that a bin needs to be the example in the verdict, where some bin has them."""
 
 
-FEW = 5
-"""How many metrics are shown of every finding, where none of the usual ones is there."""
+TIED = 1e-9
+"""Shares of resamples that differ by less are equal."""
 MANY = 12
 """More classes than this are counted, not named."""
 
@@ -203,14 +203,23 @@ def classes_in_words(data: Any) -> str:
     return f"Classes: {', '.join(names)}"
 
 
-def headline(results: Results) -> list[str]:
-    """Return the metrics to show of every finding: those of sub-groups, or the first few.
+def best_of(shares: Mapping[str, float]) -> list[str]:
+    """Return the models that are best in most resamples: several where they are equally often.
 
-    >>> headline(Results({name: Estimate(name, 0.5) for name in ("nll", "ece", "brier")}))
-    ['ece', 'brier']
+    >>> best_of({"old": 0.5, "new": 0.5}), best_of({"old": 0.1, "new": 0.9})
+    (['old', 'new'], ['new'])
     """
-    usual = [name for name in results if name in CATALOG and "by_level" in CATALOG[name].tags]
-    return usual or list(results)[:FEW]
+    return [name for name, share in shares.items() if share >= max(shares.values()) - TIED]
+
+
+def warnings_by_model(
+    models: Mapping[str, Results],
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Return what every model is warned about, and what each one is besides."""
+    first = next(iter(models.values()))
+    shared = tuple(w for w in first.warnings if all(w in m.warnings for m in models.values()))
+    own = {name: tuple(w for w in m.warnings if w not in shared) for name, m in models.items()}
+    return shared, own
 
 
 def verdict_on_confidence(results: Results) -> Verdict:

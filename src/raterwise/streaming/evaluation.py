@@ -199,9 +199,9 @@ def evaluate_stream(
     prior = None
     refuse_source_alone(target_prevalence, source_prevalence)
     if target_prevalence is not None:
-        _refuse_in_use(found, request, outside, save_summary)
-        prior = _prior(found, parts, on_unrated, target_prevalence, source_prevalence, client)
+        _refuse_in_use(found, outside, save_summary)
         request = request.at_other_prevalence(metrics)
+        prior = _prior(found, parts, on_unrated, target_prevalence, source_prevalence, client)
     job = replace(_job(found, request, on_unrated, chosen), prior=prior)
     if save_summary is not None and job.panels:
         raise InvalidInputError(
@@ -247,15 +247,13 @@ def _prior(
     return Prior.of(table.positive.sum(axis=-1), target, source)
 
 
-def _refuse_in_use(columns: StreamColumns, request: Request, outside: Any, saved: Any) -> None:
+def _refuse_in_use(columns: StreamColumns, outside: Any, saved: Any) -> None:
     """Refuse what does not go with another prevalence."""
     if saved is not None:
         raise InvalidInputError(
             "target_prevalence: a saved summary knows the labels of one place alone; leave out "
             "save_summary"
         )
-    if request.settings.draws_raters:
-        raise InvalidInputError('target_prevalence: goes with unit="cases"')
     for name, given in (("confidence", columns.confidence), ("outside", outside)):
         if given is not None:
             raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")

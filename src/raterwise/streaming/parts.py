@@ -29,7 +29,7 @@ from raterwise.io.probabilities import (
     probability_columns,
 )
 from raterwise.io.ratings import Coding
-from raterwise.io.sources import TableFile, existing_file, matching_files
+from raterwise.io.sources import FORMATS, TableFile, existing_file, matching_files
 from raterwise.io.values import as_ids
 from raterwise.labels import Labels
 from raterwise.labels.misread import IN_ORDER_OF_CODES, code_notes, one_hot_notes
@@ -184,6 +184,11 @@ def _parquet_parts(file: Path) -> tuple[list[tuple[int, int]], list[str]]:
     import pyarrow.parquet as pq
 
     existing_file(file)
+    if file.suffix == ".gz" or FORMATS.get(file.suffix.lower(), "parquet") != "parquet":
+        raise InvalidInputError(
+            f"{file.name}: a stream is read from Parquet or Zarr; save it as one of them, or "
+            "evaluate it in memory"
+        )
     try:
         with pq.ParquetFile(file) as table:
             meta = table.metadata

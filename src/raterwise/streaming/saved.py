@@ -149,6 +149,11 @@ def load_saved(path: str | PathLike[str], identity: str = "") -> Saved:
     name = Path(path).name
     if not Path(path).is_file():
         raise InvalidInputError(f"{path}: there is no such file")
+    if Path(path).suffix.lower() == ".json":
+        raise InvalidInputError(
+            f"{name}: results cannot be merged; evaluate the cases with save_summary, and merge "
+            "the summaries that it writes"
+        )
     with open(path, "rb") as stream:
         return _unpacked(stream, name, identity)
 

@@ -142,6 +142,12 @@ def as_probabilities(output: str) -> Callable[[Tensor], Tensor]:
             raise InvalidInputError(
                 f"model: must give (N, K) or (N, K, …) for each batch; got {tuple(values.shape)}"
             )
+        if values.shape[1] < 2:
+            one = "a logit z is (0, z)" if output == "logits" else "a probability p is (1 - p, p)"
+            raise InvalidInputError(
+                f"model: must give an output for each of at least 2 classes; got "
+                f"{tuple(values.shape)} ({one} of two classes: torch.cat over axis 1)"
+            )
         return values.float().softmax(dim=1) if output == "logits" else values.float()
 
     return convert
