@@ -155,6 +155,20 @@ def test_interval_covers_a_diffuse_truth_where_nothing_can_drift():
     assert np.mean([interval.low <= 15 <= interval.high for interval in found]) >= 0.92
 
 
+def test_a_median_is_zero_where_most_cells_are_right():
+    """Nine of fifteen cells are right and six off by twenty standard errors: the median is 0."""
+    random, truth = np.random.default_rng(5), np.zeros((1, 15))
+    truth[0, 9:] = 0.2
+
+    def median(table):
+        return np.median(np.abs(table), axis=-1).mean(axis=-1)
+
+    noise = random.normal(0, 0.01, (400, 1, 15))
+    seen = truth + random.normal(0, 0.01, (40, 1, 15))
+    low = [calibration_interval(median, table, noise).low for table in seen]
+    assert np.mean(np.array(low) == 0) >= 0.9
+
+
 def test_percentile_interval_never_covers_perfect_calibration():
     """Why the percentile bootstrap is not used for errors: it covers the truth 0 in no data set."""
     random = np.random.default_rng(4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -299,7 +300,8 @@ def test_patients_widen_the_band() -> None:
         probs[five], labels.take(five), groups=five, at=[0.5], resamples=300
     )
     width = [float(c.high[0] - c.low[0]) for c in (once, alone, whole)]
-    assert width[1] < 0.6 * width[0]
+    # The part of the cases that a curve rests on falls with their cube root: 5^(-1/3) = 0.585.
+    assert width[1] < 0.65 * width[0]
     assert width[2] == pytest.approx(width[0], rel=0.1)
 
 
@@ -372,13 +374,14 @@ def test_a_measured_bound_is_told_from_a_proven_one(tmp_path: Path) -> None:
     assert "E90" in told[measured] and "AUROC" not in told[measured]
 
 
-def test_the_cells_of_an_interval_are_fine_enough() -> None:
+def test_the_cells_of_an_interval_are_fine_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its ends are those of resampling the naive loess, within a standard error, in a long tail.
 
-    An eighth of the cases has half of the range of probabilities here: with eight cells in place
-    of 64 the interval of E90 ends 2.6 to 3.9 standard errors too high, over six seeds.
+    So they are of the curve itself, without that which is smoothed less. An
+    eighth of the cases has half of the range of probabilities here: with eight cells in place of
+    64 the interval of E90 begins 1.7 standard errors too high.
     """
-    random, number = np.random.default_rng(3), 400
+    random, number = np.random.default_rng(3), 800
     p = 0.01 + 0.98 * random.beta(0.6, 2.5, number)
     y = (random.random(number) < np.clip(p - 0.9 * p**2, 0.005, 0.99)).astype(float)
     again = []
@@ -388,6 +391,8 @@ def test_the_cells_of_an_interval_are_fine_enough() -> None:
         again.append((np.mean(errors), np.quantile(errors, 0.9)))
     (_, low), (highest_mean, high) = np.quantile(again, (0.025, 0.975), axis=0)
     error_of_mean, error = np.std(again, axis=0)
+    for name in ("ici", "e90"):
+        monkeypatch.setitem(CATALOG, name, replace(CATALOG[name], closer=None))
     found = rw.evaluate(p, y.astype(int), "ici,e90", resamples=600)
     assert found["e90"].low == pytest.approx(low, abs=error)
     assert found["e90"].high == pytest.approx(high, abs=error)
@@ -479,3 +484,61 @@ def test_a_known_difference_of_quantiles_is_covered() -> None:
             widths.append(difference.high - difference.low)
     assert min(held.values()) >= 17
     assert np.mean(widths) < 0.1
+
+
+def quantiles_of(gap: np.ndarray) -> dict[str, float]:
+    """Return ICI, E50 and E90 of an endless test set, from the true distances."""
+    size = np.abs(gap)
+    each = (size.mean(), *np.quantile(size, (0.5, 0.9)))
+    return dict(zip(("ici", "e50", "e90"), map(float, each), strict=True))
+
+
+def held(centre: float, spread: float, shift: float, power: float, cases: int) -> dict[str, int]:
+    """Return how many of 24 intervals hold the truth; log odds are shift + power × the true."""
+    odds = centre + spread * norm.ppf((np.arange(20_000) + 0.5) / 20_000)
+    truth = quantiles_of(expit(odds) - expit(shift + power * odds))
+    found = dict.fromkeys(truth, 0)
+    for seed in range(24):
+        random = np.random.default_rng([71, seed])
+        drawn_odds = random.normal(centre, spread, cases)
+        labels = (random.random(cases) < expit(drawn_odds)).astype(int)
+        probs = expit(shift + power * drawn_odds)
+        results = rw.evaluate(probs, labels, tuple(truth), resamples=100, seed=seed)
+        for name, true in truth.items():
+            e = results[name]
+            assert e.low <= e.value <= e.high
+            assert (e.p_value <= 0.05) == (e.low > 0)
+            found[name] += e.low <= true <= e.high
+    return found
+
+
+def test_what_loess_rounds_off_is_in_the_interval() -> None:
+    """Log odds twice as large as the true ones, 2,500 cases: 95 % is 23 of 24, 21 in one of 30.
+
+    The curve with a span of 3/4 has an E90 of 0.103 where the truth is 0.146, and an E50 of 0.061
+    for 0.073: its own interval held 50 and 65 % of them.
+    """
+    assert min(held(0.0, 3.0, 0.0, 2.0, 2500).values()) >= 21
+
+
+def test_half_of_the_cases_may_be_nearer_than_the_mean() -> None:
+    """A rare finding, said too often: E50 is 0.043, and the overall gap of 0.051 no bound of it.
+
+    Held above the gap, the interval of E50 lay above the truth in 28 % of sets of 5,000 cases.
+    """
+    assert held(-2.5, 1.2, 0.5, 1.0, 5000)["e50"] >= 21
+
+
+def test_the_band_holds_a_curve_that_bends() -> None:
+    """The curve of log odds that are twice the true ones, 2,000 cases, nine places each.
+
+    The band of the curve with a span of 3/4 held it at 65 to 77 % of places.
+    """
+    at, inside = np.linspace(0.1, 0.9, 9), []
+    for seed in range(20):
+        random = np.random.default_rng([72, seed])
+        odds = random.normal(0, 3, 2000)
+        labels = (random.random(2000) < expit(odds)).astype(int)
+        curve = rw.calibration_curve(expit(2 * odds), labels, at=at, resamples=100, seed=seed)
+        inside.append((curve.low <= expit(logit(at) / 2)) & (expit(logit(at) / 2) <= curve.high))
+    assert np.mean(inside) >= 0.92

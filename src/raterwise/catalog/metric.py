@@ -108,6 +108,9 @@ class Metric:
     """The smallest and the largest value that there can be."""
     most_of_score: float | None = None
     """The largest value of one score per case or class, where whole vectors may have more."""
+    closer: Callable[[Options, float], Options] | None = None
+    """Of a smoothed error: its options where so many cases are smoothed less. The interval holds
+    what either curve allows, for no noise tells what smoothing rounds off."""
     measured_bound: bool = False
     """Whether the bound of its value from cells was measured on many sets, and not proven."""
     test: Literal["", "normal", "signs"] = ""
@@ -145,7 +148,8 @@ class Metric:
     within sub-groups unless told otherwise; kernel: needs neighbours; variance: below 0 by
     chance alone; of_cases: tells equal scores of different cases apart; plugin_needs_one: its
     plug-in estimate needs one label per case only; other_scale: it may be less than the
-    gap between all that was said and all that was predicted."""
+    gap between all that was said and all that was predicted; quantile: so it may, on the same
+    scale, for most cases can be nearer than the mean."""
 
     def estimate(self, summary: Summary, options: Options) -> float:
         """Return the value of the metric."""

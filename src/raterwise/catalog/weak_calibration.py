@@ -52,7 +52,7 @@ ROWS = (
         "Half of all cases are nearer to the smooth calibration curve than this.",
         "lower", "Austin & Steyerberg 2019",
         **recipes.of_smooth_curve(0.5), options=SMOOTH, error=True, bounds=common.UNIT,
-        measured_bound=True,
+        measured_bound=True, tags=frozenset({"quantile"}),
         in_all=False,
         cannot_tell="What the curve is before it is smoothed: loess rounds it off, and of a "
         "thousand cases or more the interval is narrower than what that shifts E50 by; a smaller "
@@ -63,7 +63,7 @@ ROWS = (
         "Nine of ten cases are nearer to the smooth calibration curve than this.",
         "lower", "Austin & Steyerberg 2019",
         **recipes.of_smooth_curve(0.9), options=SMOOTH, error=True, bounds=common.UNIT,
-        measured_bound=True,
+        measured_bound=True, tags=frozenset({"quantile"}),
         in_all=False,
     ),
 )  # fmt: skip

@@ -11,8 +11,10 @@ from raterwise.catalog import Metric
 from raterwise.catalog.recipes.common import Options
 from raterwise.catalog.recipes.weak_calibration import channels_of, smoother_of
 from raterwise.curves.tables import ReliabilityCurve, Table
+from raterwise.inference.inversion import less_smooth
 from raterwise.inference.jackknife import noise_expansion, normal_quantile
 from raterwise.inference.passes import Pass
+from raterwise.summaries import ScoreMasses
 from raterwise.types import FloatArray
 
 POINTS = 101
@@ -68,19 +70,27 @@ def smooth_calibration(
     """Return the curve whose distance from the diagonal `row` measures, of one class.
 
     The band is Wilson's, of as many cases as the curve rests on at a place; the design effect, of
-    raters who agree and of cases of one patient, is that of all places together.
+    raters who agree and of cases of one patient, is that of all places together. It holds the band
+    of a curve that is smoothed less as well, as the interval of the error does (`Metric.closer`).
     """
     scores = channels_of(pass_.summary(row))[0]
     if at is None:
         at = np.linspace(scores.score[0], scores.score[-1], POINTS)
-    inside = (at >= scores.score[0]) & (at <= scores.score[-1])
-    smoother = smoother_of(scores.score, scores.mass, own)
-    gap = smoother.curve(scores.hits / scores.mass - scores.score, at)
-    observed = np.where(inside, at + gap, np.nan)
+    observed = _observed(scores, own, at)
     low, high = np.full_like(at, np.nan), np.full_like(at, np.nan)
     if pass_.resampled:
-        low, high = _band(pass_, row, own, at, observed)
+        either = own, less_smooth(row, own, pass_)
+        bands = [_band(pass_, row, o, at, _observed(scores, o, at)) for o in either]
+        low, high = np.min([b[0] for b in bands], axis=0), np.max([b[1] for b in bands], axis=0)
     return CalibrationCurve(name, at, observed, low, high, pass_.settings.level)
+
+
+def _observed(scores: ScoreMasses, own: Options, at: FloatArray) -> FloatArray:
+    """Return the smoothed frequency at each place; NaN where there are no scores around it."""
+    smoother = smoother_of(scores.score, scores.mass, own)
+    gap = smoother.curve(scores.hits / scores.mass - scores.score, at)
+    inside = (at >= scores.score[0]) & (at <= scores.score[-1])
+    return np.where(inside, at + gap, np.nan)
 
 
 def _band(

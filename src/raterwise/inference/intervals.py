@@ -219,10 +219,16 @@ class _Inversion:
         wrong = [m for m in (self.observed, *self.calibrated) if not 0 <= m < np.inf]
         if wrong:
             raise InvalidInputError(f"norm: must be finite and not negative; got {float(wrong[0])}")
-        self.shapes = [shape for shape in _shapes(table, noise) if norm(shape) > 0]
+        shapes = _shapes(table, noise)
+        self.shapes = [shape for shape in shapes if norm(shape) > 0]
+        # A quantile of errors is 0 where most cells are right, however far off the others are.
+        self.unseen = [shape for shape in shapes if shape.any() and not norm(shape) > 0]
 
     def low(self, tail: float) -> float:
         """Return the smallest truth under which the observed metric is not too large."""
+        drawn = (self.norm(shape + self.noise) for shape in self.unseen)
+        if any(_quantile(metrics, 1 - tail) >= self.observed for metrics in drawn):
+            return 0.0
         return min((self._truth(u, 1 - tail, self.observed) for u in self.shapes), default=0.0)
 
     def high(self, tail: float) -> float:

@@ -43,7 +43,46 @@ def invert(
     the plugin, which is a norm of the deviations. A debiased value is left as it is.
     """
     plugin = [{**o, "estimator": "plugin"} if "estimator" in o else o for o in own]
-    parts = [_Deviations.of(row, o, p) for o, p in zip(plugin, passes, strict=True)]
+    found, level = _inverted(row, plugin, value, passes), passes[0].settings.level
+    less = [less_smooth(row, o, p) for o, p in zip(plugin, passes, strict=True)]
+    if row.closer is not None:
+        near = _inverted(row, less, value, passes)
+        found = replace(found, low=min(found.low, near.low), high=max(found.high, near.high))
+    if len(passes) == 1 and passes[0].units is not None:
+        found = _at_zero(found, row, plugin[0], value, passes[0])
+    found = replace(found, p_value=_as_the_interval_says(found, level))
+    already = all(o.get("estimator") == "debiased" for o in own)
+    return replace(found, debiased=value) if already else found
+
+
+def less_smooth(row: Metric, own: Options, pass_: Pass) -> Options:
+    """Return the options under which so many independent cases are smoothed less, if any are."""
+    if row.closer is None:
+        return own
+    grouped = pass_.facts.grouped and pass_.units is not None
+    return row.closer(own, pass_.cases / (_design_effect(row, own, pass_) if grouped else 1.0))
+
+
+def _design_effect(row: Metric, own: Options, pass_: Pass) -> float:
+    """Return by how much patients make the noise of the deviations larger than cases would."""
+    cells = pass_.cells(row, own)
+    table, shape = cells.table, cells.table.weight.shape
+    fine = pass_.noise_of_cells(table, _often(cells))
+    deviation = cells.by_cell.by_channel(4, *shape) - cells.by_cell.by_channel(3, *shape)
+    variance = float(table.weight.sum() ** 2 * (fine**2).sum())
+    return noise.design_effect(deviation, cells.sums_by_unit(1), variance)
+
+
+def _often(cells: Any) -> int:
+    """Return how often the weight of all counts a case: where every case is in every channel."""
+    return len(cells.table.weight) if _asked(cells) == "per_class" else 1
+
+
+def _inverted(
+    row: Metric, own: Sequence[Options], value: float, passes: Sequence[Pass]
+) -> intervals.CalibrationInterval:
+    """Return the true errors under which the observed one is neither too large nor too small."""
+    parts = [_Deviations.of(row, o, p) for o, p in zip(own, passes, strict=True)]
     bins = max(part.observed.shape[-1] for part in parts)
     observed = np.concatenate([part.padded(part.observed, bins) for part in parts], axis=-2)
     drawn = np.concatenate([part.padded(part.noise, bins) for part in parts], axis=-2)
@@ -58,15 +97,9 @@ def invert(
         ]
         return np.asarray(np.mean(errors, axis=0))
 
-    level = passes[0].settings.level
-    found = intervals.calibration_interval(
-        norm, observed, drawn, level, value=value, least_noise=least
+    return intervals.calibration_interval(
+        norm, observed, drawn, passes[0].settings.level, value=value, least_noise=least
     )
-    if len(passes) == 1 and passes[0].units is not None:
-        found = _at_zero(found, row, plugin[0], value, passes[0])
-    found = replace(found, p_value=_as_the_interval_says(found, level))
-    already = all(o.get("estimator") == "debiased" for o in own)
-    return replace(found, debiased=value) if already else found
 
 
 def _as_the_interval_says(found: intervals.CalibrationInterval, level: float) -> float:
@@ -136,7 +169,9 @@ def _at_zero(
     if question in OF_CLASSES:
         least, most = _ends_of_classes(row, own, pass_)
     elif question in ONE_SCORE:
-        gap = least, most = _overall_gap(cells, level)
+        least, most = _overall_gap(cells, level)
+        # Most cases may be nearer than the mean: few errors widen a quantile, and raise no end.
+        gap = (0.0 if "quantile" in row.tags else least), most
     else:
         return found
     ends = found.low if varies else least, max(found.high, most)
@@ -212,17 +247,9 @@ def _without(hits: FloatArray, weight: FloatArray) -> FloatArray:
 def _p_of_calibration(row: Metric, own: Options, pass_: Pass) -> float:
     """Return how often a calibrated model with these probabilities shows so large an error."""
     cells, full = pass_.cells(row, own), pass_.table(row, own)
-    table = cells.table
-    # Where every case is in every channel, the weight of all counts it as often.
-    often = len(table.weight) if _asked(cells) == "per_class" else 1
-    total = table.weight.sum()
-    effect = 1.0  # cases are independent; squared deviations would let a model excuse itself
-    if pass_.facts.grouped:
-        fine, shape = pass_.noise_of_cells(table, often), table.weight.shape
-        deviation = cells.by_cell.by_channel(4, *shape) - cells.by_cell.by_channel(3, *shape)
-        variance = float(total**2 * (fine**2).sum())
-        effect = noise.design_effect(deviation, cells.sums_by_unit(1), variance)
-    draws = _calibrated_draws(cells, pass_, often, effect)
+    # Cases are independent; squared deviations would let a model excuse itself.
+    effect = _design_effect(row, own, pass_) if pass_.facts.grouped else 1.0
+    draws = _calibrated_draws(cells, pass_, _often(cells), effect)
     smoother = pass_.smoother(row, own)
     draws = draws if smoother is None else through(smoother, draws)
     whole = full.weight.sum()

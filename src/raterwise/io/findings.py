@@ -35,7 +35,7 @@ from raterwise.io.npz import is_npz, read_npz
 from raterwise.io.numbers import as_whole_numbers
 from raterwise.io.ratings import unique_ids
 from raterwise.io.sources import TableFile, open_table
-from raterwise.io.tables import JoinReport, PredictionTable, matched
+from raterwise.io.tables import PredictionTable, matched
 from raterwise.io.values import as_yes_or_no, id_at
 from raterwise.labels import Labels
 from raterwise.labels.duplicates import DUPLICATES

@@ -24,6 +24,10 @@ from raterwise.types import Array
 
 SMOOTHING: dict[str, Any] = {"span": 0.75, "degree": 2, "surface": "interpolate"}
 CURVE_CELLS = 64
+FEW = 50.0
+"""Up to so many cases the interval is that of the curve itself."""
+LEAST_SPAN = 0.1
+"""Six of the cells, from which a parabola can still be told."""
 CERTAIN = (
     "{certain} of {number} have a probability of exactly 0 or 1, whose log odds are infinite; "
     "clip=1e-7 moves them to 1e-7 and 1 - 1e-7"
@@ -179,7 +183,22 @@ def of_smooth_curve(q: float | None) -> dict[str, Any]:
         "exact": value,
         "of_cells": of_cells,
         "table_options": tuple(SMOOTHING),
+        "closer": closer_curve,
     }
+
+
+def closer_curve(options: Options, cases: float) -> Options:
+    """Return the options of a curve that follows so many cases more closely.
+
+    With a span of 3/4 a local parabola is off by the same however many cases there are, and of
+    a thousand that is as much as their noise. The span falls with the cube root of the cases, so
+    that its error falls faster than theirs does.
+
+    >>> round(closer_curve({"span": 0.75}, 3200)["span"], 4)  # (50 / 3200)^(1/3) = 1/4
+    0.1875
+    """
+    closer = options["span"] * min(1.0, (FEW / cases) ** (1 / 3))
+    return {**options, "span": max(closer, min(LEAST_SPAN, options["span"]))}
 
 
 def _error(gap: Array, mass: Array, q: float | None) -> float:
