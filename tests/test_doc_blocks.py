@@ -29,7 +29,10 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(
     if not MADE & set(path.relative_to(ROOT).parts)
 )]  # fmt: skip
 # Programs of others, which are not ours to run here. Ours are run, or their options looked up.
-OTHERS = {"cp", "dask", "docker", "export", "for", "openssl", "pip", "rattler-build", "source"}
+OTHERS = {
+    *("cp", "dask", "docker", "export", "for", "nvidia-cuda-mps-control", "openssl", "pip"),
+    *("rattler-build", "source"),
+}
 # What keeps a command short; its output is then not compared.
 SHORT = {
     "evaluate": "--resamples 20", "compare": "--resamples 20", "segment": "--resamples 20",
@@ -155,6 +158,9 @@ def test_the_commands_of_a_page(page: Path, here: Path) -> None:
         assert program in RUN.keys() | OTHERS, f"{program}: who runs this?"
         if program in RUN:
             RUN[program](line, shown)
+        else:  # after a copy, or in a loop of the shell
+            for ours in re.findall(r"python -m experiments [^&;|]+", line):
+                check_python(ours, "")
         if page.parent.name == "challenge" and line.startswith("python"):
             shutil.copytree("scores/sample", "scores/other")  # a second team, as the README has
 

@@ -75,6 +75,13 @@ def test_the_check_of_the_site(tmp_path: Path, planted: str, complaint: str | No
     assert complaint is None or complaint in done.stdout
 
 
+def test_every_image_is_shown() -> None:
+    """A picture in docs/images that no page shows would be one that nobody can check."""
+    texts = [(ROOT / page).read_text(encoding="utf-8") for page in ["README.md", *LINKING]]
+    shown = {name for text in texts for name in re.findall(r"images/([\w.]+)", text)}
+    assert {path.name for path in (ROOT / "docs" / "images").iterdir()} <= shown
+
+
 @pytest.mark.parametrize("page", ["README.md", *LINKING])
 def test_links_between_files_lead_somewhere(page: str) -> None:
     """What README and the pages link to within the repository is there."""

@@ -19,11 +19,11 @@ PAGES = {
     "label_histograms": "calibration.md",
     "mixed_labels": "reproduction/label_histograms.md",
     "several_labels": "reproduction/label_histograms.md",
-    "robust_ece": "training_losses.md",
+    "robust_ece": "reproduction/robust_ece.md",
     "sample_sizes": "reproduction/robust_ece.md",
     "multi_rater": "segmentation_networks.md",
     "rater_stability": "reproduction/multi_rater.md",
-    "confidence_curves": "distillation.md",
+    "confidence_curves": "reproduction/confidence_curves.md",
 }
 OPTION = r"(?<![\w-])--[a-z][a-z0-9-]*"
 

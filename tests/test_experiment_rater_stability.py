@@ -22,6 +22,8 @@ from experiments.multi_rater.classification import (
 from experiments.multi_rater.columns import columns_of
 from experiments.multi_rater.curves import curves_of
 from experiments.multi_rater.rater_stability import as_markdown, run
+from experiments.multi_rater.readings import READINGS, Cases, made_up, variations
+from raterwise.stability.parts import Partition
 
 QUICK = Settings(draws=10, repeats=5)
 
@@ -138,6 +140,48 @@ def test_curves_of_raters_who_agree_are_one() -> None:
     apart = Column("apart", probs, np.stack((20 - seen, seen), axis=1))
     one, several = (np.abs(np.diff(curves_of(apart, "ece", n))).mean() for n in (1, None))
     assert 2 < one / several < 20**0.5 + 1
+
+
+@pytest.mark.parametrize(("redrawn", "growing"), READINGS.values())
+def test_total_variations_of_every_reading_follow_from_variances(
+    redrawn: bool, growing: bool
+) -> None:
+    """An error far above its noise is a mean, and its changes are normal: √(2/π) of their spread.
+
+    With labels of variance v, bootstrapped from N cases, the means of m and m' of them differ with
+    variance v (1/m - 1/m') where the parts grow and the labels stay, v (1/m + 1/m' - 2/N) where
+    parts are drawn anew, and v (1/m + 1/m' + 2/N) where the labels are drawn again.
+    """
+    size, raters = 2000, 7
+    random = np.random.default_rng(1)
+    mu = random.binomial(raters, 0.5, size) / raters
+    cases = Cases(np.full(size, 0.99), mu, np.full(size, float(raters)))
+    partition = Partition(repeats=200)
+    ends = np.array(partition.ends(size))
+    first, second = 1 / ends[:-1], 1 / ends[1:]
+    for one, variance in ((True, 0.25), (False, mu.var())):
+        if one and redrawn:
+            changes = first + second + 2 / size
+        else:
+            changes = first - second if growing else first + second - 2 / size
+        expected = np.sqrt(2 / np.pi * variance * changes).sum()
+        found = variations(cases, one=one, redrawn=redrawn, growing=growing, partition=partition)
+        assert found.mean() == pytest.approx(expected, rel=0.05)
+
+
+def test_a_rater_drawn_for_each_part_gives_the_factors_of_the_paper() -> None:
+    """MR Table 1 has .25 ± .06 and .04 ± .01 for MHIST: more than √7 apart, as this reading."""
+    cases, partition = made_up(0.5), Partition(repeats=50)
+    sums = {
+        (one, redrawn): variations(
+            cases, one=one, redrawn=redrawn, growing=True, partition=partition
+        )
+        for one, redrawn in ((True, False), (True, True), (False, False))
+    }
+    several = sums[False, False].mean()
+    assert sums[True, False].mean() / several < 7**0.5 < sums[True, True].mean() / several
+    assert sums[True, True].mean() == pytest.approx(0.25, abs=0.06)
+    assert several == pytest.approx(0.04, abs=0.01)
 
 
 def test_kept_outputs_make_the_table_of_the_docs(tmp_path: Path) -> None:

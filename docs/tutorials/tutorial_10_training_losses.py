@@ -81,7 +81,7 @@ for name, probs in predicted.items():
 # %%
 # The vote teaches the network to be as sure as a vote; the readers' own labels do not. That is
 # most of the gain, and it costs nothing. With so few cases a calibration term helps once more; on
-# medical images it does not always (:doc:`/training_losses`).
+# medical images it does not always (:doc:`/reproduction/robust_ece`).
 
 names = ("cross-entropy, vote", "cross-entropy, readers")
 fig, ax = plt.subplots(figsize=(4.5, 4), layout="constrained")

@@ -1,8 +1,9 @@
-"""Draw the picture of docs/distillation.md from what its experiment kept.
+"""Draw the CCC curves of docs/reproduction/confidence_curves.md from what is kept.
 
     python -m experiments.confidence_curves.picture FOLDER
 
-FOLDER is what --out of `python -m experiments confidence_curves` was.
+FOLDER is experiments/outputs/confidence_curves, or what --out of
+`python -m experiments confidence_curves --network vgg` was.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from raterwise import plots
 from raterwise.confidence import ccc_curve
 from raterwise.curves import ThresholdCurve
 
-IMAGE = Path(__file__).parents[2] / "docs" / "images" / "distillation_ccc.png"
+IMAGE = Path(__file__).parents[2] / "docs" / "images" / "confidence_curves.png"
 SHOWN = ("ensemble", "softened", "udist", "udist, held out")
 PANELS = (
     ("cifar10", None, "CIFAR-10"),
@@ -29,7 +30,7 @@ DPI = 110
 
 
 def main() -> None:
-    """Draw the first cascade of each problem."""
+    """Draw the first cascade of VGGs of each problem."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
@@ -38,9 +39,10 @@ def main() -> None:
 
     cascades: dict[str, Cascade] = {}
     for cascade in load_cascades(folder):
-        cascades.setdefault(cascade.made_of["problem"], cascade)
+        if cascade.made_of["network"] == "vgg":
+            cascades.setdefault(cascade.made_of["problem"], cascade)
     with plots.journal_style():
-        figure, axes = plt.subplots(1, len(PANELS), figsize=(9, 3.3), layout="constrained")
+        figure, axes = plt.subplots(1, len(PANELS), figsize=(10.5, 3.6), layout="constrained")
         for ax, (problem, kind, title) in zip(axes, PANELS, strict=True):
             methods = cascades[problem].methods()
             for name in SHOWN:
