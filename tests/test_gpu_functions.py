@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 from raterwise import confidence as of_confidence  # noqa: E402
 from raterwise.functions import kernel as kernel_functions  # noqa: E402
 from raterwise.functions import measure as measuring  # noqa: E402
-from raterwise.kernels import _torch_kde  # noqa: E402
+from raterwise.kernels import _torch as kernels  # noqa: E402
 from raterwise.predictions import Predictions  # noqa: E402
 from raterwise.tensors import device  # noqa: E402
 
@@ -48,8 +48,8 @@ def putting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(measuring, "on_gpu", is_tensor)
     monkeypatch.setattr(of_confidence, "on_gpu", is_tensor)
     monkeypatch.setattr(kernel_functions, "on_gpu", is_tensor)
-    monkeypatch.setattr(_torch_kde, "POINTS", 700)
-    monkeypatch.setattr(_torch_kde, "CENTRES", 900)
+    monkeypatch.setattr(kernels, "POINTS", 700)
+    monkeypatch.setattr(kernels, "CENTRES", 900)
     monkeypatch.setattr(device, "has_cpu_loops", lambda: False)
     return torch.as_tensor
 

@@ -28,8 +28,7 @@ from raterwise.densities.bandwidth import (
     select_dirichlet_bandwidth,
 )
 from raterwise.densities.cells import ScoreCells, beta_kde_from_cells, score_cells
-from raterwise.densities.growing import growing_kde
-from raterwise.densities.pairs import EPSILON, canonical_kde, top_label_kde
+from raterwise.densities.pairs import EPSILON, canonical_kde, growing_kde, top_label_kde
 from raterwise.densities.smooth_ece import smooth_ece, smooth_ece_at
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels import _threads

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 import raterwise as rw
 from raterwise.catalog.recipes import peers
 from raterwise.inference.draws import multiplicities
-from raterwise.summaries.vector_cells import cells_of_vectors
+from raterwise.summaries.kept_sample import cells_of_vectors
 from strategies import ordinary
 
 WHOLE: Any = {"kernel_calibration_error": {"question": "canonical"}}

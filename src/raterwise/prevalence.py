@@ -14,6 +14,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.predictions.mixtures import Draws
+from raterwise.predictions.predictions import rows_of
 from raterwise.types import FloatArray
 
 
@@ -62,7 +63,7 @@ def shift_prevalence(
     """
     given = as_float_array(probs, "probs", ndim=(1, 2))
     classes = 2 if given.ndim == 1 else given.shape[1]
-    _check(given, classes)
+    rows_of(given)
     given = given.astype(np.float64)
     both = np.stack((1 - given, given), axis=1) if given.ndim == 1 else given
     before, after = _prior("from_", from_, classes), _prior("to", to, classes)
@@ -70,14 +71,6 @@ def shift_prevalence(
     total = moved.sum(axis=1, keepdims=True)
     shifted = moved / np.where(total > 0, total, 1)
     return np.asarray(shifted[:, 1] if given.ndim == 1 else shifted)
-
-
-def _check(probs: NDArray[Any], classes: int) -> None:
-    """Raise what `evaluate` would raise about these probabilities."""
-    nobody = Labels.from_classes(np.zeros(len(probs), np.int64), num_classes=classes)
-    cases = Predictions.of(probs, nobody)
-    for start in range(0, len(cases), cases.chunk_rows):
-        cases.read(start, min(start + cases.chunk_rows, len(cases)))
 
 
 def _prior(name: str, value: Any, classes: int) -> FloatArray:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions
 from raterwise.predictions.checks import as_labels
+from raterwise.predictions.predictions import rows_of
 from raterwise.types import FloatArray
 
 LEAST, MOST = 1e-250, 1e250
@@ -20,12 +20,7 @@ LEAST, MOST = 1e-250, 1e250
 
 def checked_probs(values: Any, name: str) -> FloatArray:
     """Return class probabilities (N, K) by the rules of Predictions, said of `name`."""
-    try:
-        zeros = np.zeros(len(values) if np.ndim(values) else 0, np.int64)
-        rows = Predictions.of(values, zeros).read(0, len(zeros))
-    except InvalidInputError as error:
-        raise InvalidInputError(name + str(error).removeprefix("probs")) from None
-    return np.asarray(rows.probs, np.float64)
+    return np.asarray(rows_of(values, name).probs, np.float64)
 
 
 def checked_samples(values: Any) -> FloatArray:

@@ -15,8 +15,8 @@ from scipy.special import log_softmax, softmax
 from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError, RaterwiseWarning
 from raterwise.labels import Labels
-from raterwise.predictions import Predictions
 from raterwise.predictions.checks import as_labels, check_weights, row_sum_tolerance
+from raterwise.predictions.predictions import rows_of
 from raterwise.rules import choose
 from raterwise.types import Array, FloatArray
 
@@ -202,10 +202,8 @@ def probabilities(logits: Array) -> FloatArray:
 
 
 def _logarithms(probs: Array) -> Array:
-    nobody = np.zeros(len(probs), np.int64)
-    checked = Predictions.of(probs, nobody).read(0, len(probs)).probs
     smallest = np.finfo(probs.dtype).smallest_subnormal
-    return np.asarray(np.log(np.maximum(checked, smallest), dtype=np.float64))
+    return np.asarray(np.log(np.maximum(rows_of(probs).probs, smallest), dtype=np.float64))
 
 
 def _refuse_either(array: Array) -> None:
@@ -274,7 +272,7 @@ def read_sample_weight(values: Any, cases: int) -> FloatArray | None:
     try:
         return check_weights(values, cases)
     except InvalidInputError as error:
-        raise InvalidInputError("sample_weight" + str(error).removeprefix("weights")) from None
+        raise error.renamed("sample_weight") from None
 
 
 def _named(k: int, labels: Labels) -> str:

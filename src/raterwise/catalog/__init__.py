@@ -12,7 +12,6 @@ from raterwise.catalog import (
     agreement,
     calibration,
     clinical_thresholds,
-    disagreement,
     histograms,
     proper,
     ranking,
@@ -25,7 +24,7 @@ from raterwise.rules import did_you_mean
 __all__ = ["CATALOG", "Metric", "find"]
 
 _FAMILIES = (
-    *(proper, histograms, disagreement, calibration, ranking, clinical_thresholds),
+    *(proper, histograms, calibration, ranking, clinical_thresholds),
     *(weak_calibration, agreement),
 )
 

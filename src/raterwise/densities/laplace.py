@@ -97,7 +97,7 @@ def laplace_pairs(score: FloatArray, values: FloatArray, bandwidth: float) -> Fl
     >>> laplace_pairs(np.array([0.0, 1.0]), np.array([[2.0, 3.0]]), 1.0).round(6)  # 6 / e
     array([2.207277])
     """
-    from raterwise.kernels._pairs import decayed_pairs
+    from raterwise.kernels._kde import decayed_pairs
 
     order = np.argsort(score, kind="stable")
     decay = np.exp(-np.diff(score[order]) / bandwidth)

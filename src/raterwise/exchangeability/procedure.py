@@ -18,7 +18,7 @@ from raterwise.exchangeability.permutations import (
     step_down,
 )
 from raterwise.labels import Labels, Ratings
-from raterwise.predictions.patients import patient_codes
+from raterwise.predictions.checks import patient_codes
 from raterwise.rules import positive_integer
 
 IntArray = NDArray[np.integer[Any]]

@@ -14,8 +14,8 @@ from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.functions.measure import check_estimator
 from raterwise.labels import Labels
 from raterwise.metrics import disagreement, proper
-from raterwise.predictions import Predictions
 from raterwise.predictions.checks import check_weights, row_sum_tolerance
+from raterwise.predictions.predictions import rows_of
 from raterwise.questions import Question, ScoredCases, disagreement_frequency
 from raterwise.rules import choose, positive_integer, spelled
 from raterwise.summaries import BinPlan, BinSums, BinTable
@@ -322,10 +322,7 @@ def _of_class_probabilities(
             "predicted: must be (N,) probabilities that two raters differ, or class probabilities "
             f"{(len(labels), labels.num_classes)} like the labels; got shape {shape}"
         )
-    try:
-        rows = Predictions.of(predicted, np.zeros(shape[0], np.int64)).read(0, shape[0])
-    except InvalidInputError as error:
-        raise InvalidInputError("predicted" + str(error).removeprefix("probs")) from None
+    rows = rows_of(predicted, "predicted")
     probs = rows.probs.astype(np.float64)
     return np.clip(1 - (probs * probs).sum(axis=1), 0, 1), rows.rounding
 

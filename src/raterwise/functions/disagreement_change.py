@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.predictions import Predictions
+from raterwise.predictions.predictions import rows_of
 
 
 def disagreement_change(probs: ArrayLike, recalibrated: ArrayLike) -> NDArray[np.float64]:
@@ -39,7 +39,7 @@ def disagreement_change(probs: ArrayLike, recalibrated: ArrayLike) -> NDArray[np
     array([0.32])
     """
     before, after = (
-        _probabilities(given, name)
+        rows_of(given, name).probs.astype(np.float64)
         for given, name in ((probs, "probs"), (recalibrated, "recalibrated"))
     )
     if before.shape != after.shape:
@@ -47,12 +47,3 @@ def disagreement_change(probs: ArrayLike, recalibrated: ArrayLike) -> NDArray[np
             f"recalibrated: must have the shape of probs, {before.shape}; got {after.shape}"
         )
     return np.asarray(((before + after) * (before - after)).sum(axis=1))
-
-
-def _probabilities(given: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Return checked class probabilities (N, K); what is wrong is said under their own name."""
-    try:
-        cases = Predictions.of(given, np.zeros(len(np.atleast_1d(given)), np.int64))
-        return np.asarray(cases.read(0, len(cases)).probs, np.float64)
-    except InvalidInputError as error:
-        raise error.renamed(name) from None

@@ -1,17 +1,18 @@
-"""What comes with probabilities, checked: labels of the same classes, weights, names in order."""
+"""What comes with probabilities, checked: labels of the same classes, weights, names, patients."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterwise import rules
-from raterwise.arrays import as_float_array
+from raterwise.arrays import as_float_array, refuse_masked
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.frames import is_frame
+from raterwise.frames import as_list, columns_of, is_frame
 from raterwise.labels import Labels
 from raterwise.labels.misread import one_hot_notes
 from raterwise.types import FloatArray
@@ -90,3 +91,43 @@ def check_weights(weights: Any, cases: int) -> FloatArray | None:
         raise rules.no_weight("weights")
     rules.check_sum_of_weights("weights", float((array / cases).sum()) * cases)
     return array
+
+
+def patient_codes(groups: Any, cases: int) -> tuple[NDArray[np.int64] | None, tuple[Hashable, ...]]:
+    """Return the patient of each case as 0 … G-1, in the order they appear, and their names.
+
+    >>> codes, names = patient_codes(["ann", "bob", "ann"], 3)
+    >>> codes.tolist(), names
+    ([0, 1, 0], ('ann', 'bob'))
+    """
+    if groups is None:
+        return None, ()
+    if hasattr(groups, "detach"):
+        groups = groups.detach().cpu().numpy()
+    elif columns_of(groups, "groups") is not None:
+        groups = as_list(groups, "groups")
+    refuse_masked(groups, "groups")
+    # Of a list, NumPy would make text of everything as soon as one of its names is text: "nan".
+    values = groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
+    if values.shape != (cases,):
+        raise InvalidInputError(
+            f"groups: must name the patient of each case; got shape {values.shape} "
+            f"for {cases} cases"
+        )
+    unknown = _missing(values)
+    if unknown.any():
+        first = rules.first_cases(np.flatnonzero(unknown))
+        raise rules.missing_patients("groups", int(unknown.sum()), cases, first)
+    known = dict.fromkeys(values.tolist())
+    code = {value: i for i, value in enumerate(known)}
+    codes = np.fromiter((code[value] for value in values.tolist()), np.int64, cases)
+    return codes, tuple(known)
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Say which names are None, NaN, NaT or NA."""
+    if values.dtype.kind == "O":
+        return np.fromiter((rules.is_missing(value) for value in values), bool, len(values))
+    if values.dtype.kind in "fcmM":
+        return np.asarray(values != values)
+    return np.zeros(len(values), bool)

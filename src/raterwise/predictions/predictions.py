@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise import rules
 from raterwise.arrays import as_float_array
 from raterwise.binning import unit_in_last_place
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.frames import class_names_of, refuse_other_order
 from raterwise.labels import Labels
 from raterwise.labels.classes import names_of
@@ -22,10 +22,10 @@ from raterwise.predictions.checks import (
     as_labels,
     check_class_order,
     check_weights,
+    patient_codes,
     row_sum_tolerance,
 )
 from raterwise.predictions.mixtures import Draws
-from raterwise.predictions.patients import patient_codes
 from raterwise.predictions.rows import Rows, confidences, own_confidence
 from raterwise.rules import choose
 from raterwise.types import Array, FloatArray, OnUnrated
@@ -405,10 +405,20 @@ def _outside(values: Any, num_classes: int, *, ranked_otherwise: bool) -> FloatA
         raise InvalidInputError(
             f"outside: must be (M,), or (M, {num_classes}) as probs; got shape {array.shape}"
         )
+    return rows_of(values, "outside").confidence
+
+
+def rows_of(probs: Any, name: str = "probs") -> Rows:
+    """Return class probabilities without labels, read and checked; an error says it of `name`.
+
+    >>> rows_of([0.2, 0.9]).predicted
+    array([0, 1])
+    """
     try:
-        return Predictions.of(values, np.zeros(len(array), np.int64)).read(0, len(array)).confidence
-    except InvalidInputError as error:
-        raise error.renamed("outside") from None
+        cases = Predictions.of(probs, np.zeros(len(probs) if np.ndim(probs) else 0, np.int64))
+        return cases.read(0, len(cases))
+    except RaterwiseError as error:
+        raise error.renamed(name) from None
 
 
 def _explain_bad_row(probs: Array, row: int, tolerance: float, given: int) -> InvalidInputError:

@@ -2,14 +2,13 @@
 
 from raterwise.summaries.agreement_sums import AgreementPlan, AgreementSums, AgreementTable
 from raterwise.summaries.bin_sums import BinPlan, BinSums
-from raterwise.summaries.bin_table import BinTable
+from raterwise.summaries.bin_table import BinTable, through
 from raterwise.summaries.cells import CellPlan, CellSums
 from raterwise.summaries.contract import Metric, Options, Plan, Summary
 from raterwise.summaries.deviation_sums import DeviationPlan, DeviationSums, DeviationTable
 from raterwise.summaries.kept_sample import KeptSample, SamplePlan
 from raterwise.summaries.one_pass import summarise
 from raterwise.summaries.simplex import SimplexPlan, SimplexSums
-from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import ScoreMasses, SortedPlan, SortedScores
 from raterwise.summaries.votes import Votes
 

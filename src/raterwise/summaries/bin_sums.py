@@ -15,10 +15,9 @@ from raterwise.errors import MergeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.predictions.mixtures import bin_shares
 from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
-from raterwise.summaries.bin_table import BinTable, SmoothTable
+from raterwise.summaries.bin_table import BinTable, SmoothTable, through
 from raterwise.summaries.contract import Metric, Options, TableSummary, UsualPlan
 from raterwise.summaries.entries import Entries
-from raterwise.summaries.smoothing import through
 from raterwise.summaries.sorted_scores import SortedScores
 from raterwise.summaries.votes import Votes, asked_of_two
 from raterwise.types import FloatArray

@@ -15,7 +15,7 @@ from torch import Tensor
 from raterwise.densities import bandwidth as choice
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels import _torch as kernels
-from raterwise.kernels._torch_kde import canonical_kde, score_kde
+from raterwise.kernels._torch import canonical_kde, score_kde
 from raterwise.summaries.cells import fine_cells
 from raterwise.tensors.cases import TensorCases, rated_cases, weighted_cases
 

@@ -1,18 +1,21 @@
-"""Metrics over one table of bins, whatever their formula."""
+"""Metrics over tables of bins: one of any formula, and the losses of label histograms."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
 from raterwise.catalog import find
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels import _torch as kernels
+from raterwise.metrics import proper
+from raterwise.questions import Question
+from raterwise.rules import choose
 from raterwise.summaries import BinPlan, BinTable
-from raterwise.tensors.cases import TensorCases
+from raterwise.tensors.cases import TensorCases, require_raters
 from raterwise.tensors.device import add_cases
 from raterwise.torch._pictures import reliability_diagram
 from raterwise.torch._tables import TableMetric, identity
@@ -52,3 +55,112 @@ class ReliabilityMetric(BinnedMetric):
     def _draw(self, ax: Any) -> Any:
         table = BinTable(self.tables["sums"].cpu().numpy())
         return reliability_diagram(table, self.plan, self.metric_name, ax)
+
+
+class LabelHistogramLosses(TableMetric):
+    """The losses of label histograms, by the names of raterwise's functions (LH sections 2-4).
+
+    `compute` gives a dictionary: expected_squared_loss (eq 8), epistemic_loss (eq 10),
+    irreducible_loss, calibration_loss (eq 14), calibration_error, dispersion_loss (eq 36), and
+    disagreement_loss (eq 40), disagreement_calibration_loss and _error. Most need two labels per
+    case: with `on_single="drop"` they leave the other cases out, and are NaN where none is left.
+
+    Parameters
+    ----------
+    num_classes : int
+        K.
+    bins : int, default 15
+        How many bins of equal width.
+    estimator : {"debiased", "plugin"}, default "debiased"
+        With "plugin" every loss is the plain one, the epistemic loss included (eqs 9, 13).
+    singletons : {"zero", "plugin"}, default "zero"
+        What a bin of one case gives to a debiased calibration loss.
+    on_single : {"error", "drop"}, default "error"
+        What to do about cases with fewer than two labels.
+    **kwargs : keyword arguments
+        `ignore_index`, `on_unrated` and `validate_args` of `TableMetric`, and what every
+        `torchmetrics.Metric` takes.
+
+    See Also
+    --------
+    raterwise.epistemic_loss, raterwise.calibration_loss, raterwise.disagreement_loss
+
+    Examples
+    --------
+    >>> import torch
+    >>> metric = LabelHistogramLosses(num_classes=2)
+    >>> metric.update(torch.tensor([[0.5, 0.5]]), torch.tensor([[2, 2]]))
+    >>> round(metric.compute()["expected_squared_loss"].item(), 4)
+    0.5
+    """
+
+    paired = (
+        "epistemic_loss", "irreducible_loss", "dispersion_loss", "disagreement_loss",
+        "disagreement_calibration_loss", "disagreement_calibration_error",
+    )  # fmt: skip
+    """Those that need two labels per case."""
+    of_every_case = ("expected_squared_loss", "calibration_loss", "calibration_error")
+
+    def __init__(
+        self,
+        num_classes: int,
+        bins: int = 15,
+        estimator: Literal["debiased", "plugin"] = "debiased",
+        singletons: Literal["zero", "plugin"] = "zero",
+        on_single: Literal["error", "drop"] = "error",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_classes, **kwargs)
+        self.on_single = choose("on_single", on_single, ("error", "drop"))
+        self.options = {
+            "estimator": choose("estimator", estimator, ("debiased", "plugin")),
+            "singletons": choose("singletons", singletons, ("zero", "plugin")),
+        }
+        self.plans = {
+            "every_case": BinPlan(Question("per_class", "case"), bins),
+            "two_labels": BinPlan(Question("per_class", "case"), bins, 2),
+            "disagreement": BinPlan(Question("disagreement", "case"), bins, 2),
+        }
+        for name, plan in self.plans.items():
+            channels = plan.question.channels(self.num_classes)
+            bins_of = len(plan.edges) - 1
+            self._add_table(name, channels, bins_of, kernels.FIELDS, of=identity(plan))
+
+    def _add(self, cases: TensorCases, tables: Mapping[str, Tensor]) -> None:
+        if self.on_single == "error" and self.validate_args:
+            require_raters(cases, 2)
+        plans: dict[BinPlan, Tensor] = {plan: tables[name] for name, plan in self.plans.items()}
+        add_cases(cases, plans, check=self.validate_args)
+
+    def _value(self, tables: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        every, two, differ = (BinTable(tables[name].cpu().numpy()) for name in self.plans)
+        if not every.weight.any():
+            raise UndefinedMetricError("label histograms: undefined, no case was given yet")
+        values = {
+            "expected_squared_loss": float(proper.expected_squared_loss(every)),
+            "calibration_loss": float(proper.calibration_loss(every, **self.options)),
+            "calibration_error": float(proper.calibration_error(every, **self.options)),
+        }
+        values |= dict.fromkeys(self.paired, math.nan)
+        if two.weight.any():
+            estimator = "plugin" if self.options["estimator"] == "plugin" else "unbiased"
+            values |= {
+                "epistemic_loss": float(proper.epistemic_loss(two, estimator=estimator)),
+                "irreducible_loss": float(proper.irreducible_loss(two)),
+                "dispersion_loss": float(proper.dispersion_loss(two, **self.options)),
+                "disagreement_loss": float(proper.expected_squared_loss(differ)),
+                "disagreement_calibration_loss": float(
+                    proper.calibration_loss(differ, **self.options)
+                ),
+                "disagreement_calibration_error": float(
+                    proper.calibration_error(differ, **self.options)
+                ),
+            }
+        return {name: self._scalar(value) for name, value in values.items()}
+
+    def _draw(self, ax: Any) -> Any:
+        table = BinTable(self.tables["disagreement"].cpu().numpy())
+        return reliability_diagram(table, self.plans["disagreement"], "disagreement", ax)
+
+    def _undefined(self) -> dict[str, Tensor]:
+        return {name: self._scalar(math.nan) for name in (*self.of_every_case, *self.paired)}

@@ -19,8 +19,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from raterwise.rules import at_least_one, choose, positive
-from raterwise.torch._binned import BinnedMetric, ReliabilityMetric
-from raterwise.torch._histogram_metrics import LabelHistogramLosses
+from raterwise.torch._binned import BinnedMetric, LabelHistogramLosses, ReliabilityMetric
 from raterwise.torch._rank_metrics import AUCCC, AUROC
 from raterwise.torch._tables import TableMetric
 

@@ -273,7 +273,7 @@ def _kde_of_channel(summary: SortedScores, options: Options, c: int) -> tuple[fl
 
 def kde_of_parts(summary: Any, options: Options) -> Array | None:
     """Return the KDE-ECE of the growing parts of the cases, where every part's is exact."""
-    from raterwise.densities.growing import growing_kde
+    from raterwise.densities.pairs import growing_kde
 
     plain = options["question"] != "canonical" and options["leave_out"] == "case"
     if not plain or options["method"] == "cells" or options["bandwidth"] is None:
