@@ -21,7 +21,6 @@ from raterwise.cli.findings import (
     refuse_finding_column,
     with_what_was_read,
 )
-from raterwise.cli.kinds import OnProblem
 from raterwise.cli.models import Draws, read_models, same_rows
 from raterwise.cli.numbers import number, p_value
 from raterwise.cli.options import OUTPUT, Asked, Drawn, InUse, in_panel, with_options
@@ -228,7 +227,7 @@ def _of_findings(
         part = within(report, i / len(files), (i + 1) / len(files), title)
         results = evaluate_multilabel(
             **arrays_of_findings(found),
-            **{**asked, "progress": part, "on_unrated": tables.on_unrated.value},
+            **{**asked, "progress": part, "on_unrated": tables.on_unrated},
         )
         models[title] = with_notes(with_what_was_read(results, found), table.notes)
     return _of_results(models, None, {})
@@ -281,12 +280,12 @@ def _refuse_draws(draws: Draws, who: str) -> None:
 
 
 def _refuse_unread(
-    ratings: Path | None, tables: TableOptions, on_single: OnProblem, multilabel: bool
+    ratings: Path | None, tables: TableOptions, on_single: str, multilabel: bool
 ) -> None:
     """Refuse options about tables where there are none."""
     usual = TableOptions()
     given = [f.name for f in fields(tables) if getattr(tables, f.name) != getattr(usual, f.name)]
-    given += [] if on_single is OnProblem.error else ["on_single"]
+    given += [] if on_single == "error" else ["on_single"]
     given += [] if ratings is None else ["ratings"]
     given += ["multilabel"] if multilabel else []
     if given:

@@ -121,14 +121,14 @@ def evaluate(
             report(f"reading {predictions.name}", 0.0)
             results = evaluate_findings(
                 predictions, ratings, tables, finding_column, subgroup_column, report,
-                on_unrated=tables.on_unrated.value, **how,
+                on_unrated=tables.on_unrated, **how,
             )  # fmt: skip
         elif streamed.wanted:
             columns = stream_columns(tables, ratings, confidence_column)
             elsewhere = read_outside_cases(outside, confidence_column, tables)
             results = streamed.evaluate(
                 predictions, columns, report, outside=elsewhere, subgroups=subgroup_column,
-                on_unrated=tables.on_unrated.value, **how,
+                on_unrated=tables.on_unrated, **how,
             )  # fmt: skip
             inputs = tuple(matching_files([predictions]))
         else:
@@ -138,7 +138,7 @@ def evaluate(
             cases = predictions_of_tables(
                 table,
                 joined,
-                on_unrated=tables.on_unrated.value,
+                on_unrated=tables.on_unrated,
                 probs=probabilities_or_belief(members, tables, table, joined),
                 confidence=read_confidence(predictions, confidence_column, tables, table, joined),
                 outside=read_outside_cases(outside, confidence_column, tables),

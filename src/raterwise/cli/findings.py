@@ -63,7 +63,7 @@ def read_findings(
         missing=comma_list(tables.missing),
         delimiter=tables.delimiter,
         encoding=tables.encoding,
-        duplicates=tables.duplicates.value,
+        duplicates=tables.duplicates,
         allow_unmatched=tables.allow_unmatched,
         by_rater=True,
     )
@@ -75,7 +75,7 @@ def read_findings(
     joined = join_findings(
         table, answers, same_file=ratings is None, allow_unmatched=tables.allow_unmatched
     )
-    joined.require_ratings(answers.source, tables.on_unrated.value)
+    joined.require_ratings(answers.source, tables.on_unrated)
     notes = (*table.notes, *_unused(predictions, tables, table), *answers.notes)
     return replace(table, notes=tuple(dict.fromkeys(notes))), joined
 

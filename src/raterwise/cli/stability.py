@@ -13,7 +13,6 @@ from rich.text import Text
 from raterwise.catalog import find
 from raterwise.cli import model_options, options
 from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
-from raterwise.cli.kinds import OnProblem
 from raterwise.cli.members import Members
 from raterwise.cli.numbers import number
 from raterwise.cli.options import OUTPUT, Asked, in_panel, with_options
@@ -81,7 +80,7 @@ def stability(
     fractions: Fractions = "0.01,0.05,0.1,0.25,0.5,1",
     repeats: Repeats = 100,
     seed: options.Seed = 0,
-    on_single: options.OnSingle = OnProblem.error,
+    on_single: options.OnSingle = "error",
     figure: Figure = None,
 ) -> None:
     """Say how steady metrics are when the test set shrinks.
@@ -99,7 +98,7 @@ def stability(
     names = [name.strip() for name in comma_list(metrics)]
     how: dict[str, Any] = {
         "fractions": numbers("--fractions", fractions, float, "0.1,0.5,1"), "repeats": repeats,
-        "seed": seed, "on_single": on_single.value, "asked": asked.told,
+        "seed": seed, "on_single": on_single, "asked": asked.told,
     }  # fmt: skip
     asked.check(names, seed=seed)
     positive_integer("repeats", repeats)
