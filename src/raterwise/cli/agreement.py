@@ -10,11 +10,18 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
-from raterwise.cli.numbers import interval, number, p_value
 from raterwise.cli.options import RATINGS, in_panel
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import NOTES
-from raterwise.cli.show import cases, new_console, plain_table, print_table
+from raterwise.cli.show import (
+    cases,
+    interval,
+    new_console,
+    number,
+    p_value,
+    plain_table,
+    print_table,
+)
 from raterwise.cli.table_options import RatingOptions
 from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.inference.settings import Settings

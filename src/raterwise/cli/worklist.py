@@ -12,9 +12,8 @@ from rich.text import Text
 
 from raterwise.cli import model_options, options
 from raterwise.cli.members import Members
-from raterwise.cli.numbers import number
 from raterwise.cli.reading import Cases, read_cases
-from raterwise.cli.show import new_console, plain_table, print_table
+from raterwise.cli.show import new_console, number, plain_table, print_table
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import announce, check_html, check_outputs, origin_of
 from raterwise.errors import InvalidInputError
