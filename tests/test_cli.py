@@ -26,7 +26,7 @@ from typer.testing import CliRunner, Result
 import raterwise
 from raterwise.cli import app
 from raterwise.cli.show import print_results
-from raterwise.cli.steadiness import one_rater_each
+from raterwise.cli.stability_curves import one_rater_each
 from raterwise.labels import Labels
 from raterwise.progress_bar import ProgressBar
 from raterwise.results import Estimate, Results

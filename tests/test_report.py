@@ -21,7 +21,7 @@ import raterwise as rw
 import reports
 from raterwise.catalog import CATALOG
 from raterwise.cli import app
-from raterwise.cli.steadiness import measure
+from raterwise.cli.stability_curves import measure
 from raterwise.curves import ReliabilityCurve
 from raterwise.report import as_csv, as_latex, as_markdown, comparison_html, report_html
 from raterwise.report.headline import key_figures

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 import raterwise as rw
 from raterwise.cli import app
 from raterwise.cli.stability import read_stability
-from raterwise.cli.steadiness import measure, one_rater_each
+from raterwise.cli.stability_curves import measure, one_rater_each
 
 ROOT = Path(__file__).parents[1]
 

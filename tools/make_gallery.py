@@ -20,9 +20,8 @@ from PIL import Image
 
 import raterwise as rw
 from raterwise import plots
-from raterwise.cli.demo_parts import further_parts
-from raterwise.cli.stability import named
-from raterwise.cli.steadiness import measure
+from raterwise.cli.demo import further_parts
+from raterwise.cli.stability_curves import measure, named
 from raterwise.datasets import load_lidc_malignancy
 from raterwise.results import Results
 

@@ -10,12 +10,18 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import options
-from raterwise.cli.kinds import Unit
-from raterwise.cli.numbers import interval, number, p_value
 from raterwise.cli.options import RATINGS, in_panel
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import NOTES
-from raterwise.cli.show import cases, new_console, plain_table, print_table
+from raterwise.cli.show import (
+    cases,
+    interval,
+    new_console,
+    number,
+    p_value,
+    plain_table,
+    print_table,
+)
 from raterwise.cli.table_options import RatingOptions
 from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.inference.settings import Settings
@@ -94,7 +100,7 @@ def agreement(
     resamples: options.Resamples = 1000,
     level: options.Level = 0.95,
     seed: options.Seed = 0,
-    unit: options.UnitDrawn = Unit.cases,
+    unit: options.UnitDrawn = "cases",
 ) -> None:
     """Say how far raters agree with one another, and who says what more often.
 
@@ -107,7 +113,7 @@ def agreement(
         "resamples": resamples,
         "level": level,
         "seed": seed,
-        "unit": unit.value,
+        "unit": unit,
     }
     Settings(**asked)  # which says at once what cannot be
     with files.progress() as report:
@@ -115,7 +121,7 @@ def agreement(
         table = read_rated(
             ratings, columns.ratings, class_names=comma_list(class_names), id_column=id_column,
             group_column=group_column, missing=comma_list(columns.missing), delimiter=delimiter,
-            encoding=encoding, ignore_case=columns.ignore_case, duplicates=columns.duplicates.value,
+            encoding=encoding, ignore_case=columns.ignore_case, duplicates=columns.duplicates,
         )  # fmt: skip
         NOTES.set((*NOTES.get(), *table.ratings.notes))
         report("resampling", 0.2)

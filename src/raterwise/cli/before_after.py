@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ SCHEMA_VERSION = 1
 
 
 def record_of(
-    method: Enum,
+    method: str,
     known: Cases,
     new: Cases,
     found: Any,
@@ -42,7 +41,7 @@ def record_of(
     shared = {key: made.get(key, {}) for key in ("data", "options", "versions")}
     return {
         "schema_version": SCHEMA_VERSION,
-        "method": method.value,
+        "method": method,
         "alpha": found.alpha is not None,
         "fitted": found.in_words(),
         "fit": {"file": known.table.source, **facts(known)},

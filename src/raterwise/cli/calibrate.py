@@ -13,7 +13,6 @@ from rich.text import Text
 
 from raterwise.cli import model_options, options
 from raterwise.cli.before_after import record_of, write_page
-from raterwise.cli.kinds import Input, Method
 from raterwise.cli.members import Members, each_draw, write_draws
 from raterwise.cli.options import EVALUATION, OUTPUT, Asked, Drawn, in_panel, with_options
 from raterwise.cli.parsing import prevalences
@@ -65,13 +64,13 @@ METRICS = (
 )
 BELIEF_METRICS = ("prior_epistemic_loss", "posterior_epistemic_loss")
 CALIBRATORS = {
-    Method.temperature: "TemperatureScaling",
-    Method.vector: "VectorScaling",
-    Method.matrix: "MatrixScaling",
-    Method.dirichlet: "DirichletCalibration",
-    Method.isotonic: "IsotonicCalibration",
-    Method.beta: "BetaCalibration",
-    Method.histogram: "HistogramBinning",
+    "temperature": "TemperatureScaling",
+    "vector": "VectorScaling",
+    "matrix": "MatrixScaling",
+    "dirichlet": "DirichletCalibration",
+    "isotonic": "IsotonicCalibration",
+    "beta": "BetaCalibration",
+    "histogram": "HistogramBinning",
 }
 
 
@@ -127,7 +126,7 @@ def calibrate(
     fit_member: model_options.FitMembers = None,
     apply_samples: model_options.ApplySamples = None,
     apply_member: model_options.ApplyMembers = None,
-    method: model_options.MethodName = Method.temperature,
+    method: model_options.Method = "temperature",
     fit_ratings: model_options.FitRatings = None,
     apply_ratings: model_options.ApplyRatings = None,
     alpha: model_options.Alpha = False,
@@ -135,7 +134,7 @@ def calibrate(
     alpha_l2: model_options.AlphaL2 = None,
     cross_validate: model_options.CrossValidate = False,
     allow_overlap: model_options.AllowOverlap = False,
-    input: model_options.InputKind = Input.probs,
+    input: model_options.Input = "probs",
     logit_prefix: model_options.LogitPrefix = "logit_",
     metrics: Annotated[
         str | None, in_panel(EVALUATION, "all, or a list: ece,brier. Default: about a dozen.")
@@ -174,7 +173,7 @@ def calibrate(
     check_html(html)
     check_outputs((html,), inputs)
     refuse_overwriting([out / name for name in names], inputs)
-    if method is Method.none and not alpha:
+    if method == "none" and not alpha:
         raise InvalidInputError("--method: none leaves nothing to do without --alpha")
     asked.check(metrics or "all", **drawn.told)
     with ProgressBar(shown=not quiet) as report, heard_warnings() as heard:
@@ -184,7 +183,7 @@ def calibrate(
                 file,
                 ratings,
                 tables,
-                input=input.value,
+                input=input,
                 logit_prefix=logit_prefix,
                 features_prefix=features_prefix if alpha else None,
                 members=members,
@@ -199,11 +198,11 @@ def calibrate(
         _check_alike(known, new)
         report("fitting", 0.1)
         calibrator = _new_calibrator(method, cross_validate, alpha, input)
-        found = _calibrated(known, new, calibrator, alpha, alpha_l2, drawn.seed, input.value)
+        found = _calibrated(known, new, calibrator, alpha, alpha_l2, drawn.seed, input)
         comparison = None
         if new.labels is not None:
             comparison = _compared(
-                new, found, new.belief(input.value), metrics,
+                new, found, new.belief(input), metrics,
                 **asked.told, **drawn.told, progress=report,
             )  # fmt: skip
     read = dict.fromkeys((*known.table.notes, *new.table.notes))
@@ -333,19 +332,19 @@ def _as_belief(found: Any) -> Any:
     return PointBelief(found) if isinstance(found, np.ndarray) else found
 
 
-def _new_calibrator(method: Method, cross_validate: bool, alpha: bool, input: Input) -> Any:
+def _new_calibrator(method: str, cross_validate: bool, alpha: bool, input: str) -> Any:
     """Return the calibrator to fit; None where the class probabilities stay as they are."""
     from raterwise.calibrators.saved import KINDS
 
-    if method is Method.none:
+    if method == "none":
         return None
     name = CALIBRATORS[method]
     has_choice = f"{name}CV" in KINDS
     if cross_validate and not (has_choice or alpha):
         raise InvalidInputError(
-            f"--cross-validate: must be used with vector, matrix or --alpha; got {method.value}"
+            f"--cross-validate: must be used with vector, matrix or --alpha; got {method}"
         )
-    return KINDS[f"{name}CV" if cross_validate and has_choice else name](input=input.value)
+    return KINDS[f"{name}CV" if cross_validate and has_choice else name](input=input)
 
 
 def _compared(

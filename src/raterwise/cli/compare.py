@@ -14,20 +14,26 @@ from rich.console import Console
 from rich.text import Text
 
 from raterwise.cli import model_options, options
-from raterwise.cli.by_finding import compare_findings, finding_of, print_differences
 from raterwise.cli.findings import (
     arrays_of_findings,
     read_findings,
     refuse_finding_column,
     with_what_was_read,
 )
-from raterwise.cli.kinds import OnProblem
 from raterwise.cli.models import Draws, read_models, same_rows
-from raterwise.cli.numbers import number, p_value
 from raterwise.cli.options import OUTPUT, Asked, Drawn, InUse, in_panel, with_options
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import heard_warnings
-from raterwise.cli.show import comparison_table, new_console, plain_table, print_notes, print_table
+from raterwise.cli.show import (
+    comparison_table,
+    new_console,
+    number,
+    p_value,
+    plain_table,
+    print_notes,
+    print_table,
+)
+from raterwise.cli.show_findings import print_differences
 from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import (
@@ -179,8 +185,35 @@ def _of_results(
     """Return the comparison of results, and that of each finding where they have several."""
     from raterwise.compare import compare as compared
 
-    chosen = dict(models) if finding is None else finding_of(models, finding)
-    return compared(chosen, **asked), compare_findings(chosen, **asked)
+    chosen = dict(models) if finding is None else _finding_of(models, finding)
+    return compared(chosen, **asked), _of_each_finding(chosen, **asked)
+
+
+def _finding_of(models: Mapping[str, Results], name: str) -> dict[str, Results]:
+    """Return one finding of every model."""
+    for model, results in models.items():
+        if name not in results.findings:
+            known = ", ".join(results.findings) or "none: they are not of --multilabel"
+            raise InvalidInputError(
+                f"--finding: must be among those of the results; {model} has no {name!r} "
+                f"(it has {known})"
+            )
+    return {model: results.findings[name] for model, results in models.items()}
+
+
+def _of_each_finding(models: Mapping[str, Results], **asked: Any) -> dict[str, Comparison]:
+    """Return the comparison of every finding; the models must have the same ones."""
+    from raterwise.compare import compare as compared
+
+    (first, one), *rest = models.items()
+    for name, other in rest:
+        if list(other.findings) != list(one.findings):
+            raise InvalidInputError(
+                f"models: must have the same findings in the same order; {first!r} has "
+                f"{', '.join(one.findings) or 'none'}, {name!r} has "
+                f"{', '.join(other.findings) or 'none'}"
+            )
+    return {title: compared(_finding_of(models, title), **asked) for title in one.findings}
 
 
 def _of_tables(
@@ -229,7 +262,7 @@ def _of_findings(
         part = within(report, i / len(files), (i + 1) / len(files), title)
         results = evaluate_multilabel(
             **arrays_of_findings(found),
-            **{**asked, "progress": part, "on_unrated": tables.on_unrated.value},
+            **{**asked, "progress": part, "on_unrated": tables.on_unrated},
         )
         models[title] = with_notes(with_what_was_read(results, found), table.notes)
     return _of_results(models, None, {})
@@ -282,12 +315,12 @@ def _refuse_draws(draws: Draws, who: str) -> None:
 
 
 def _refuse_unread(
-    ratings: Path | None, tables: TableOptions, on_single: OnProblem, multilabel: bool
+    ratings: Path | None, tables: TableOptions, on_single: str, multilabel: bool
 ) -> None:
     """Refuse options about tables where there are none."""
     usual = TableOptions()
     given = [f.name for f in fields(tables) if getattr(tables, f.name) != getattr(usual, f.name)]
-    given += [] if on_single is OnProblem.error else ["on_single"]
+    given += [] if on_single == "error" else ["on_single"]
     given += [] if ratings is None else ["ratings"]
     given += ["multilabel"] if multilabel else []
     if given:

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
 
-from raterwise.cli.demo_parts import by_diameter, further_parts
-from raterwise.cli.report import open_in_browser
+from raterwise.cli.report import open_in_browser, paired
 from raterwise.cli.show import comparison_table, new_console, print_notes, print_table
-from raterwise.cli.steadiness import one_rater_each
+from raterwise.cli.stability_curves import measure, one_rater_each, parts_of_report
 from raterwise.cli.writing import announce, check_folder, check_html, check_outputs
 from raterwise.errors import InvalidInputError, MissingExtraError
-from raterwise.inference.settings import within
+from raterwise.inference.settings import Progress, within
 from raterwise.progress_bar import ProgressBar
 from raterwise.report.words import facts_in_words
 from raterwise.results import Estimate, Results
 
 if TYPE_CHECKING:
+    from raterwise.beliefs import DirichletBelief
     from raterwise.datasets import LidcDemo
     from raterwise.labels import Labels
+    from raterwise.results import Subgroup
 
 EXAMPLES = """[bold]Examples[/bold]
 
@@ -49,6 +51,19 @@ WRITTEN = ("predictions.csv", "ratings.csv", "results.json", "report.html")
 """What goes into a folder."""
 REPORT = Path("raterwise-demo.html")
 """Where the report goes if no folder is named."""
+CHANGED = (
+    *("accuracy", "brier", "nll", "ece", "classwise_ece", "robust_ece", "calibration_error"),
+    *("calibration_loss", "dispersion_loss", "disagreement_calibration_error", "auccc"),
+)
+"""What is shown before and after recalibration."""
+STEADY = ("ece", "robust_ece")
+REPEATS = 10
+"""Subsets of each size: few, since somebody waits."""
+LISTED = 25
+READERS = (
+    "In LIDC-IDRI a rater is a slot of the reading, not a person: slot 2 of one scan and of the "
+    "next may be two radiologists. What is tested here is whether the slots are interchangeable."
+)
 
 
 def demo(
@@ -80,7 +95,6 @@ def demo(
     most test sets have. Needs no files and no network.
     """
     from raterwise.datasets import load_lidc_malignancy
-    from raterwise.evaluate import evaluate
 
     check_html(html)
     page = html or (REPORT if out is None else out / "report.html")
@@ -89,25 +103,11 @@ def demo(
     if out is not None:
         _ask_to_replace(check_folder(out), force=force)
     data = load_lidc_malignancy()
+    drawn = {"resamples": resamples, "seed": seed}
     with ProgressBar() as report:
-
-        def results_of(
-            labels: Labels, metrics: str | Sequence[str], begin: float, end: float
-        ) -> Results:
-            return evaluate(
-                data.probs,
-                labels,
-                metrics=metrics,
-                groups=data.patients,
-                class_names=data.class_names,
-                resamples=resamples,
-                seed=seed,
-                on_single="drop",
-                progress=within(report, begin, end),
-            )
-
-        everybody = results_of(data.labels, "all", 0.0, 0.5)
-        single = results_of(one_rater_each(data.labels, seed), SHOWN, 0.5, 0.6)
+        everybody = _evaluated(data, data.probs, data.labels, "all", within(report, 0, 0.5), drawn)
+        one = one_rater_each(data.labels, seed)
+        single = _evaluated(data, data.probs, one, SHOWN, within(report, 0.5, 0.6), drawn)
         levels = by_diameter(data, everybody, within(report, 0.6, 0.7))
         parts = further_parts(data, everybody, report, 0.7)
     # The files first: whoever reads what is printed may stop at any line.
@@ -125,6 +125,98 @@ def demo(
     console.print(Text(f"Report: {page.resolve()}"), soft_wrap=True)
     if show:
         open_in_browser(page)
+
+
+def _evaluated(
+    data: LidcDemo,
+    probs: Any,
+    labels: Labels,
+    metrics: str | Sequence[str],
+    progress: Progress | None,
+    drawn: Mapping[str, Any],
+    **more: Any,
+) -> Results:
+    """Return results of the nodules; `drawn` has the resamples and the seed."""
+    from raterwise.evaluate import evaluate
+
+    return evaluate(
+        probs, labels, metrics, groups=data.patients, class_names=data.class_names,
+        resamples=drawn["resamples"], seed=drawn["seed"], on_single="drop", progress=progress,
+        **more,
+    )  # fmt: skip
+
+
+def further_parts(
+    data: LidcDemo, results: Results, progress: Progress, begin: float
+) -> dict[str, Any]:
+    """Return the recalibrated model, the stability and the worklist, as a report takes them.
+
+    `results` are those of the model as it is. `begin` is the part of the progress done before.
+    """
+    from raterwise.worklist import worklist
+
+    rest = within(progress, begin, 1)
+    rest("recalibration", 0.0)
+    probs, belief = recalibrated(data)
+    part = within(rest, 0.15, 0.4)
+    after = _evaluated(data, probs, data.labels, CHANGED, part, results.options)
+    differences, _ = paired(after, results)
+    found, _ = measure(
+        data.probs,
+        data.labels,
+        STEADY,
+        groups=data.patients,
+        repeats=REPEATS,
+        seed=results.options["seed"],
+        progress=within(rest, 0.7, 1),
+    )
+    now = belief.posterior(data.labels)
+    ids = data.case_ids.tolist()
+    return {
+        "after": after,
+        "differences": differences,
+        **parts_of_report(found),
+        "worklist": worklist(now, ids, top=LISTED, class_names=data.class_names),
+        "notes": {"raters": READERS},
+    }
+
+
+def by_diameter(
+    data: LidcDemo, results: Results, progress: Progress | None = None
+) -> tuple[Subgroup, ...]:
+    """Return a few metrics by the size of the nodule, the smallest first.
+
+    The limits are those of the Fleischner Society's guidelines of 2017.
+    """
+    diameter = data.features[:, data.feature_names.index("diameter_mm")]
+    small, middle, large = "below 6 mm", "6 to 8 mm", "above 8 mm"
+    level = np.select([diameter < 6, diameter <= 8], [small, middle], large)
+    metrics, by_level = ("accuracy", "brier", "ece"), {"diameter": level}
+    found = _evaluated(
+        data, data.probs, data.labels, metrics, progress, results.options, subgroups=by_level
+    )
+    return tuple(found.subgroup("diameter", name) for name in (small, middle, large))
+
+
+def recalibrated(data: LidcDemo) -> tuple[NDArray[np.float64], DirichletBelief]:
+    """Return temperature-scaled probabilities, and how sure of them to be, of every case.
+
+    Each case is calibrated by what was fitted to other patients: those outside of its fold.
+    """
+    from raterwise.beliefs import DirichletBelief
+    from raterwise.calibrators.alpha import AlphaCalibration
+    from raterwise.calibrators.scaling import TemperatureScaling
+
+    probs, concentration = np.empty_like(data.probs), np.empty(len(data))
+    for fold in np.unique(data.folds):
+        fit, apply = data.folds != fold, data.folds == fold
+        labels = data.labels.take(fit)
+        scaling = TemperatureScaling(input="probs").fit(data.probs[fit], labels)
+        probs[apply] = scaling.predict_proba(data.probs[apply])
+        known = scaling.predict_proba(data.probs[fit])
+        alpha = AlphaCalibration().fit(None, labels, probs=known, groups=data.patients[fit])
+        concentration[apply] = alpha.predict(None, probs=probs[apply]).concentration
+    return probs, DirichletBelief(probs, concentration)
 
 
 def _ask_to_replace(folder: Path, *, force: bool) -> None:

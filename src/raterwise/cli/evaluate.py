@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from raterwise.cli import model_options, options
-from raterwise.cli.findings import evaluate_findings, refuse_finding_column
+from raterwise.cli.findings import evaluate_findings, refuse_finding_column, refuse_unread
 from raterwise.cli.members import Members
 from raterwise.cli.options import Asked, Drawn, InUse, with_options
 from raterwise.cli.parsing import comma_list
@@ -107,28 +106,28 @@ def evaluate(
     unread: dict[str, Any] = {"samples": samples, "member": member}
     if multilabel:
         unread |= {"confidence_column": confidence_column, "outside": outside}
-        _refuse(unread, "findings have")
+        refuse_unread(unread, "findings have")
         if streamed.wanted:
             raise InvalidInputError(
                 "--multilabel: findings are read into memory; leave out the options that stream"
             )
     else:
         if streamed.wanted:
-            _refuse(unread, "a stream has")
+            refuse_unread(unread, "a stream has")
         refuse_finding_column(finding_column)
     with files.progress() as report:
         if multilabel:
             report(f"reading {predictions.name}", 0.0)
             results = evaluate_findings(
                 predictions, ratings, tables, finding_column, subgroup_column, report,
-                on_unrated=tables.on_unrated.value, **how,
+                on_unrated=tables.on_unrated, **how,
             )  # fmt: skip
         elif streamed.wanted:
             columns = stream_columns(tables, ratings, confidence_column)
             elsewhere = read_outside_cases(outside, confidence_column, tables)
             results = streamed.evaluate(
                 predictions, columns, report, outside=elsewhere, subgroups=subgroup_column,
-                on_unrated=tables.on_unrated.value, **how,
+                on_unrated=tables.on_unrated, **how,
             )  # fmt: skip
             inputs = tuple(matching_files([predictions]))
         else:
@@ -138,7 +137,7 @@ def evaluate(
             cases = predictions_of_tables(
                 table,
                 joined,
-                on_unrated=tables.on_unrated.value,
+                on_unrated=tables.on_unrated,
                 probs=probabilities_or_belief(members, tables, table, joined),
                 confidence=read_confidence(predictions, confidence_column, tables, table, joined),
                 outside=read_outside_cases(outside, confidence_column, tables),
@@ -158,10 +157,3 @@ def _check_metrics_by_level(names: str | None) -> None:
             find(name.strip())
         except InvalidInputError as error:
             raise error.renamed("subgroup_metrics") from None
-
-
-def _refuse(unread: Mapping[str, Any], who: str) -> None:
-    """Refuse options that findings, or streams, would leave unread."""
-    for name, given in unread.items():
-        if given:
-            raise InvalidInputError(f"{name}: {who} no such thing; leave it out")

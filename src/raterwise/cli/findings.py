@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.reading import read_subgroups
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import with_notes
-from raterwise.errors import InvalidInputError
-from raterwise.inference.settings import Progress
+from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.evaluation.request import Request
+from raterwise.inference.settings import Progress, within
 from raterwise.io.columns import unused_columns, unused_notes
 from raterwise.io.findings import Findings, join_findings, read_finding_ratings
 from raterwise.io.npz import is_npz
@@ -21,11 +22,20 @@ from raterwise.io.tables import PredictionTable, read_predictions
 from raterwise.provenance import left_out_record
 from raterwise.results import Results
 
+Made = TypeVar("Made")
+
 
 def refuse_finding_column(finding_column: str | None) -> None:
     """Refuse the column of findings where it would be left unread."""
     if finding_column is not None:
         raise InvalidInputError(f"--finding-column: goes with --multilabel; got {finding_column!r}")
+
+
+def refuse_unread(unread: Mapping[str, Any], who: str) -> None:
+    """Refuse options that findings, or streams, would leave unread."""
+    for name, given in unread.items():
+        if given:
+            raise InvalidInputError(f"{name}: {who} no such thing; leave it out")
 
 
 def read_findings(
@@ -64,7 +74,7 @@ def read_findings(
         missing=comma_list(tables.missing),
         delimiter=tables.delimiter,
         encoding=tables.encoding,
-        duplicates=tables.duplicates.value,
+        duplicates=tables.duplicates,
         allow_unmatched=tables.allow_unmatched,
         by_rater=True,
     )
@@ -76,7 +86,7 @@ def read_findings(
     joined = join_findings(
         table, answers, same_file=ratings is None, allow_unmatched=tables.allow_unmatched
     )
-    joined.require_ratings(answers.source, tables.on_unrated.value)
+    joined.require_ratings(answers.source, tables.on_unrated)
     notes = (*table.notes, *_unused(predictions, tables, table), *answers.notes)
     return replace(table, notes=tuple(dict.fromkeys(notes))), joined
 
@@ -139,6 +149,31 @@ def with_what_was_read(results: Results, found: Findings) -> Results:
             **results.provenance, "left_out": left_out_record(found.report.left_out, dropped)
         },
     )  # fmt: skip
+
+
+def asked_of_findings(metrics: Sequence[str], asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what to ask of every finding: about the positive class, unless a question is told.
+
+    So does `evaluate_multilabel`.
+    """
+    if asked.get("question") is not None:
+        return asked
+    positive = Request.of(list(metrics), **asked).about_the_positive_class()
+    return {**asked, "options": positive.own}
+
+
+def of_each_finding(
+    found: Findings, progress: Progress, make: Callable[..., Made]
+) -> dict[str, Made]:
+    """Return what `make` says of the probabilities and labels of each finding."""
+    each: dict[str, Made] = {}
+    for i, (title, probs, labels, known) in enumerate(found.each()):
+        part = within(progress, i / len(found.names), (i + 1) / len(found.names), title)
+        try:
+            each[title] = make(probs=probs, labels=labels, progress=part, **known)
+        except RaterwiseError as error:
+            raise InvalidInputError(f"{title}: {error}") from error
+    return each
 
 
 def facts_of_findings(found: Findings) -> dict[str, Any]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.files import write_bytes_atomically
+from raterwise.io.files import write_npz_atomically
 from raterwise.io.npz import is_npz, read_npz
 from raterwise.io.tables import PredictionTable, matched
 from raterwise.rules import listed
@@ -163,10 +162,4 @@ def write_draws(path: Path, arrays: Mapping[str, Any], belief: Any) -> Path:
     if hasattr(belief, "concentration"):
         held["concentration"] = belief.concentration
     held |= {key: arrays[key] for key in ("ids", "groups", "class_names") if key in arrays}
-    plain = {
-        key: values.astype(str) if values.dtype == object else values
-        for key, values in held.items()
-    }
-    buffer = BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **plain)
-    return write_bytes_atomically(path, buffer.getvalue())
+    return write_npz_atomically(path, held)

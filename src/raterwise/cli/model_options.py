@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from raterwise.cli.kinds import Input, Method
 from raterwise.cli.options import COLUMNS, MODEL, in_panel
 
 CALIBRATION = "Calibration"
@@ -107,8 +106,8 @@ ApplyRatings = Annotated[
     Path | None,
     typer.Option(help="Ratings of the cases in --apply. Without them there is nothing to compare."),
 ]
-InputKind = Annotated[
-    Input,
+Input = Annotated[
+    Literal["probs", "logits"],
     in_panel(
         MODEL, "What the files hold: probabilities, or logits (see --logit-prefix).", "--input"
     ),
@@ -120,8 +119,10 @@ FeaturesPrefix = Annotated[
     str | None,
     in_panel(MODEL, "Prefix of the columns that α0 may depend on, such as feat_."),
 ]
-MethodName = Annotated[
-    Method,
+Method = Annotated[
+    Literal[
+        "temperature", "vector", "matrix", "dirichlet", "isotonic", "beta", "histogram", "none"
+    ],
     in_panel(
         CALIBRATION,
         "Which calibrator to fit; none leaves the class probabilities alone.",

@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from raterwise.cli.kinds import OnProblem, Per, Question, Unit
+from raterwise import types
 from raterwise.cli.parsing import metric_options, prevalences
 
 
@@ -50,13 +50,13 @@ Resamples = Annotated[
 Level = Annotated[float, in_panel(EVALUATION, "Confidence level of the intervals.")]
 Seed = Annotated[int, in_panel(EVALUATION, "Random seed; the same seed gives the same digits.")]
 UnitDrawn = Annotated[
-    Unit,
+    types.Unit,
     in_panel(
         EVALUATION, "What to resample: cases (patients, with --group-column), raters, or both."
     ),
 ]
 OnSingle = Annotated[
-    OnProblem,
+    types.OnSingle,
     in_panel(
         EVALUATION,
         "If cases have too few ratings for a metric: leave it undefined, or drop those cases.",
@@ -113,16 +113,16 @@ class Asked:
 
     bins: Annotated[int, in_panel(EVALUATION, "Number of bins of the binned metrics.")] = 15
     question: Annotated[
-        Question | None,
+        types.Questions | None,
         in_panel(
             EVALUATION,
             "What a metric asks of a case: is the predicted class right, is it the second of two "
             "classes, is it class k? Default: the metric's own question.",
         ),
     ] = None
-    per: Annotated[Per | None, in_panel(EVALUATION, "Count a case once per rating, or once.")] = (
-        None
-    )
+    per: Annotated[
+        types.Per | None, in_panel(EVALUATION, "Count a case once per rating, or once.")
+    ] = None
     option: Annotated[
         list[str] | None,
         in_panel(
@@ -143,8 +143,8 @@ class Asked:
         """The same as `evaluate` takes it."""
         return {
             "bins": self.bins,
-            "question": None if self.question is None else self.question.value,
-            "per": None if self.per is None else self.per.value,
+            "question": self.question,
+            "per": self.per,
             "threshold": self.threshold,
             "options": metric_options(self.option or ()) or None,
         }
@@ -183,14 +183,13 @@ class Drawn:
     resamples: Resamples = 1000
     level: Level = 0.95
     seed: Seed = 0
-    unit: UnitDrawn = Unit.cases
-    on_single: OnSingle = OnProblem.error
+    unit: UnitDrawn = "cases"
+    on_single: OnSingle = "error"
 
     @property
     def told(self) -> dict[str, Any]:
         """The same as `evaluate` takes it."""
-        unit, on_single = self.unit.value, self.on_single.value
-        return {**vars(self), "unit": unit, "on_single": on_single}
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,18 +17,20 @@ from rich.text import Text
 
 from raterwise.catalog import find
 from raterwise.cli import options
-from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
-from raterwise.cli.numbers import number
+from raterwise.cli.findings import (
+    asked_of_findings,
+    facts_of_findings,
+    of_each_finding,
+    read_findings,
+    refuse_finding_column,
+)
 from raterwise.cli.options import Asked, in_panel, with_options
 from raterwise.cli.parsing import numbers, own_options
 from raterwise.cli.reading import Cases, heard_warnings, read_cases
-from raterwise.cli.show import new_console, plain_table, print_table
+from raterwise.cli.show import new_console, number, plain_table, print_table
 from raterwise.cli.spelling import as_options
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Files, announce, origin_of, write_json
-from raterwise.errors import InvalidInputError, RaterwiseError
-from raterwise.evaluation.request import Request
-from raterwise.inference.settings import within
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
 from raterwise.report.words import facts_in_words
@@ -148,25 +151,13 @@ def _of_findings(
 ) -> tuple[StudyPlan, dict[str, StudyPlan]]:
     """Return the plan of each finding, and of every design that of the widest interval.
 
-    Calibration errors ask about the positive class unless told otherwise, as in
-    `evaluate_multilabel`. A study has as many cases as the finding needs that needs the most.
+    A study has as many cases as the finding needs that needs the most.
     """
     from raterwise.planning import StudyPlan
     from raterwise.planning import plan as planned
 
-    if told.get("question") is None:
-        positive = Request.of([metric], **told).about_the_positive_class()
-        told = {**told, "options": positive.own}
-    each: dict[str, StudyPlan] = {}
-    total = len(pilot.names)
-    for i, (title, probs, labels, about) in enumerate(pilot.each()):
-        part = within(report, i / total, (i + 1) / total, title)
-        try:
-            each[title] = planned(
-                metric, probs, labels, progress=part, **about, **own_options(metric, told), **asked,
-            )  # fmt: skip
-        except RaterwiseError as error:
-            raise InvalidInputError(f"{title}: {error}") from error
+    own = own_options(metric, asked_of_findings([metric], told))
+    each = of_each_finding(pilot, report, partial(planned, metric, **own, **asked))
     of_designs = list(zip(*(found.designs for found in each.values()), strict=True))
     which = [int(np.argmax([design.width for design in same])) for same in of_designs]
     widest = tuple(same[k] for same, k in zip(of_designs, which, strict=True))

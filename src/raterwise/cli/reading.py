@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise import rules
-from raterwise.cli.kinds import OnProblem
 from raterwise.cli.members import Members
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.table_options import TableOptions
@@ -259,7 +258,7 @@ def _with_labels(
     labels, dropped = joined.labels, dict(report.dropped)
     unrated = labels.num_raters == 0
     if unrated.any():
-        if rated == "all" and tables.on_unrated is OnProblem.error:
+        if rated == "all" and tables.on_unrated == "error":
             number, first = int(unrated.sum()), labels.first_named(unrated)
             raise rules.unrated("labels", number, len(labels), first)
         rows, labels = rows[~unrated], labels.take(~unrated)

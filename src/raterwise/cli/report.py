@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from raterwise.cli.before_after import read_results
-from raterwise.cli.stability import named, read_stability
+from raterwise.cli.stability import read_stability
+from raterwise.cli.stability_curves import parts_of_report
 from raterwise.cli.writing import check_outputs
 from raterwise.compare import Difference, compare
 from raterwise.errors import InvalidInputError, RaterwiseError
@@ -112,9 +113,7 @@ def _read(
         if doubt:
             typer.echo(f"The differences have no intervals: {doubt}", err=True)
     if stability is not None:
-        found = named(read_stability(stability))
-        parts["stability"] = {name: one.curve for name, one in found.items()}
-        parts["variation"] = {name: one.variation for name, one in found.items()}
+        parts |= parts_of_report(read_stability(stability))
     if worklist is not None:
         parts["worklist"] = Worklist.from_csv(worklist)
     return content, parts

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -34,13 +33,6 @@ IMAGES = "Images"
 CLUSTER = "Where it runs"
 
 
-class How(StrEnum):
-    """How images become one number."""
-
-    per_case = "per_case"
-    pooled = "pooled"
-
-
 Manifest = Annotated[
     Path,
     typer.Argument(
@@ -65,8 +57,9 @@ def segment(
     files: Files,
     manifest: Manifest,
     reduction: Annotated[
-        How, in_panel(IMAGES, "One value per image and their mean, or all voxels together.")
-    ] = How.per_case,
+        Literal["per_case", "pooled"],
+        in_panel(IMAGES, "One value per image and their mean, or all voxels together."),
+    ] = "per_case",
     num_classes: Annotated[
         int | None, in_panel(IMAGES, "Number of classes, to check the images against.")
     ] = None,
@@ -141,7 +134,7 @@ def segment(
     mapped = [] if maps is None else _prepare_maps(maps, images)
     refuse_overwriting((*files.paths, *mapped), (*read, *read_by(manifest, images)))
     roster = roster_of(comma_list(raters) or None, images) if settings.draws_raters else ()
-    wanted = ImageRequest(request, selection, reduction.value, roster)
+    wanted = ImageRequest(request, selection, reduction, roster)
     with files.progress() as report, client_of(cluster, workers) as client:
         results = evaluate_job(
             Job(wanted, num_classes, sizes, maps),

@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from raterwise.catalog import CATALOG
-from raterwise.cli.numbers import interval, number, p_value, signed
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison
 from raterwise.report.verdicts import verdict
@@ -32,6 +31,48 @@ def new_console(*, stderr: bool = False) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = max(console.width, PIPED_WIDTH)
     return console
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a value with as many decimals; what would round to 0 is told from 0 itself.
+
+    >>> number(0.12345), number(0.0), number(0.00001), number(-0.00001), number(None)
+    ('0.1235', '0.0000', '< 0.0001', '> -0.0001', '-')
+    """
+    if value is None:
+        return "-"
+    least = 10.0**-digits
+    if value and abs(value) < 0.5 * least:
+        return f"< {least:.{digits}f}" if value > 0 else f"> -{least:.{digits}f}"
+    return f"{value:.{digits}f}"
+
+
+def p_value(p: float | None) -> str:
+    """Return a p-value with three decimals.
+
+    >>> p_value(0.0213), p_value(0.00001), p_value(None)
+    ('0.021', '< 0.001', '-')
+    """
+    return "< 0.001" if p is not None and p < 0.001 else number(p, 3)
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign.
+
+    >>> signed(0.12345), signed(-0.12345), signed(0.00001), signed(0.0)
+    ('+0.1235', '-0.1235', '< +0.0001', '0.0000')
+    """
+    text = number(value)
+    if not value > 0:
+        return text
+    return f"< +{text[2:]}" if text.startswith("<") else f"+{text}"
+
+
+def interval(estimate: Estimate, digits: int = 4) -> str:
+    """Return the interval in brackets, or nothing where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
 
 
 def cases(count: int) -> str:
@@ -59,7 +100,7 @@ def print_results(results: Results, console: Console | None = None) -> None:
             )
         )
     if results.findings:
-        from raterwise.cli.by_finding import print_findings
+        from raterwise.cli.show_findings import print_findings
 
         print_findings(results, console)
     _print_subgroups(results, console)
@@ -72,7 +113,7 @@ def _print_verdict(results: Results, console: Console) -> None:
     if judged is None:
         return None
     if results.findings and "findings" in judged:
-        from raterwise.cli.by_finding import print_verdicts
+        from raterwise.cli.show_findings import print_verdicts
 
         return print_verdicts(results, console)
     if judged["miscalibrated"] is None:
@@ -169,7 +210,7 @@ def print_notes(results: Results, console: Console) -> None:
     for reason, count in results.data.get("dropped", {}).items():
         console.print(Text(f"left out: {left_out(reason, count)}"))
     if results.findings:
-        from raterwise.cli.by_finding import note_findings
+        from raterwise.cli.show_findings import note_findings
 
         note_findings(results, console)
     else:

@@ -12,20 +12,25 @@ from rich.text import Text
 
 from raterwise.catalog import find
 from raterwise.cli import model_options, options
-from raterwise.cli.findings import facts_of_findings, read_findings, refuse_finding_column
-from raterwise.cli.kinds import OnProblem
+from raterwise.cli.findings import (
+    facts_of_findings,
+    read_findings,
+    refuse_finding_column,
+    refuse_unread,
+)
 from raterwise.cli.members import Members
-from raterwise.cli.numbers import number
 from raterwise.cli.options import OUTPUT, Asked, in_panel, with_options
 from raterwise.cli.parsing import comma_list, numbers
 from raterwise.cli.reading import Cases, numbers_of, read_cases, read_outside_cases
-from raterwise.cli.show import new_console, plain_table, print_table
-from raterwise.cli.steadiness import (
+from raterwise.cli.show import new_console, number, plain_table, print_table
+from raterwise.cli.stability_curves import (
     EVERY,
     ONE,
-    Steadiness,
+    MetricStability,
     measure,
     measure_findings,
+    named,
+    parts_of_report,
 )
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import Pages, announce, origin_of, write_json
@@ -81,7 +86,7 @@ def stability(
     fractions: Fractions = "0.01,0.05,0.1,0.25,0.5,1",
     repeats: Repeats = 100,
     seed: options.Seed = 0,
-    on_single: options.OnSingle = OnProblem.error,
+    on_single: options.OnSingle = "error",
     figure: Figure = None,
 ) -> None:
     """Say how steady metrics are when the test set shrinks.
@@ -99,19 +104,18 @@ def stability(
     names = [name.strip() for name in comma_list(metrics)]
     how: dict[str, Any] = {
         "fractions": numbers("--fractions", fractions, float, "0.1,0.5,1"), "repeats": repeats,
-        "seed": seed, "on_single": on_single.value, "asked": asked.told,
+        "seed": seed, "on_single": on_single, "asked": asked.told,
     }  # fmt: skip
     asked.check(names, seed=seed)
     positive_integer("repeats", repeats)
     if not all(0 < part <= 1 for part in how["fractions"]):
         raise InvalidInputError(f"--fractions: must be in (0, 1]; got {fractions}")
-    each: dict[str, list[Steadiness]] = {}
+    each: dict[str, list[MetricStability]] = {}
     with files.progress() as report:
         report("reading", 0.0)
         if multilabel:
             told = {"member": members.given, "outside": outside, "confidence": confidence_column}
-            if unread := [name for name, given in told.items() if given]:
-                raise InvalidInputError(f"{unread[0]}: findings have no such thing; leave it out")
+            refuse_unread(told, "findings have")
             joined = read_findings(predictions, ratings, tables, finding_column)[1]
             found, each, notes = measure_findings(joined, names, progress=report, **how)
             data = facts_of_findings(joined)
@@ -143,7 +147,7 @@ def stability(
 
 def _write_page(
     html: Path,
-    found: Sequence[Steadiness],
+    found: Sequence[MetricStability],
     data: dict[str, Any],
     notes: Sequence[str],
     origin: dict[str, Any],
@@ -154,12 +158,10 @@ def _write_page(
 
     if not found:
         raise InvalidInputError("--html: shows the means over the findings; there are none")
-    known = named(found)
     told = [_compared([one for one in found if one.metric == name])
             for name in dict.fromkeys(one.metric for one in found)]  # fmt: skip
     text = stability_page(
-        {name: one.curve for name, one in known.items()},
-        {name: one.variation for name, one in known.items()},
+        *parts_of_report(found).values(),
         [line for line in told if line],
         basis=facts_in_words(data), notes=[f"left out: {note}" for note in notes],
         findings=findings, origin=origin,
@@ -167,7 +169,7 @@ def _write_page(
     write_text_atomically(html, text)
 
 
-def read_stability(path: Path) -> list[Steadiness]:
+def read_stability(path: Path) -> list[MetricStability]:
     """Read what `raterwise stability --out` wrote."""
     content = read_json(path, "what raterwise stability --out writes")
     try:
@@ -177,7 +179,7 @@ def read_stability(path: Path) -> list[Steadiness]:
                 f"{path}: schema_version must be {SCHEMA_VERSION}; got {version!r}"
             )
         return [
-            Steadiness.from_dict(metric, one)
+            MetricStability.from_dict(metric, one)
             for metric, each in content["metrics"].items()
             for one in each
         ]
@@ -189,25 +191,14 @@ def read_stability(path: Path) -> list[Steadiness]:
         ) from error
 
 
-def named(found: Sequence[Steadiness]) -> dict[str, Steadiness]:
-    """Return each by the name to show: its raters, too, where the same metric comes twice."""
-    several = len({one.raters for one in found}) > 1
-    titles = [find(one.metric).title for one in found]
-    names = [
-        f"{title}, {one.raters}" if several else title
-        for title, one in zip(titles, found, strict=True)
-    ]
-    return dict(zip(names, found, strict=True))
-
-
-def draw(found: Sequence[Steadiness], path: Path) -> None:
+def draw(found: Sequence[MetricStability], path: Path) -> None:
     """Draw the curves into a file, in the format that its name ends in."""
     if not found:
         raise InvalidInputError("--figure: draws the means over the findings; there are none")
     from raterwise.plots import StabilityDisplay, journal_style
 
     with journal_style():
-        display = StabilityDisplay({name: one.curve for name, one in named(found).items()}).plot()
+        display = StabilityDisplay(parts_of_report(found)["stability"]).plot()
         drawing = io.BytesIO()
         display.figure_.savefig(drawing, format=path.suffix.lower().removeprefix("."))
     write_bytes_atomically(path, drawing.getvalue())
@@ -225,13 +216,13 @@ def _facts(cases: Cases) -> dict[str, Any]:
 
 
 def _content(
-    found: Sequence[Steadiness],
-    each: Mapping[str, Sequence[Steadiness]],
+    found: Sequence[MetricStability],
+    each: Mapping[str, Sequence[MetricStability]],
     data: dict[str, Any],
     asked: dict[str, Any],
     notes: Sequence[str],
 ) -> dict[str, Any]:
-    def by_metric(measured: Sequence[Steadiness]) -> dict[str, list[dict[str, Any]]]:
+    def by_metric(measured: Sequence[MetricStability]) -> dict[str, list[dict[str, Any]]]:
         rows: dict[str, list[dict[str, Any]]] = {}
         for one in measured:
             rows.setdefault(one.metric, []).append(one.to_dict())
@@ -250,8 +241,8 @@ def _content(
 
 def _show(
     console: Console,
-    found: Sequence[Steadiness],
-    each: Mapping[str, Sequence[Steadiness]],
+    found: Sequence[MetricStability],
+    each: Mapping[str, Sequence[MetricStability]],
     data: dict[str, Any],
     notes: Sequence[str],
 ) -> None:
@@ -280,7 +271,7 @@ def _show(
             console.print(Text(told))
 
 
-def _show_findings(console: Console, each: Mapping[str, Sequence[Steadiness]]) -> None:
+def _show_findings(console: Console, each: Mapping[str, Sequence[MetricStability]]) -> None:
     """Print the total variation of every metric of each finding, a line each."""
     console.print()
     console.print(Text("Total variation by finding", style="bold"))
@@ -298,7 +289,7 @@ def _show_findings(console: Console, each: Mapping[str, Sequence[Steadiness]]) -
     print_table(table, console)
 
 
-def _show_curves(console: Console, found: Sequence[Steadiness]) -> None:
+def _show_curves(console: Console, found: Sequence[MetricStability]) -> None:
     first = found[0].curve
     table = plain_table(first.unit)
     for one in found:
@@ -311,7 +302,7 @@ def _show_curves(console: Console, found: Sequence[Steadiness]) -> None:
     print_table(table, console)
 
 
-def _compared(found: Sequence[Steadiness]) -> str:
+def _compared(found: Sequence[MetricStability]) -> str:
     """Say how much steadier a metric is with every rater's labels than with one's."""
     by_raters = {one.raters: one for one in found}
     if set(by_raters) != {EVERY, ONE} or not by_raters[ONE].variation.mean > 0:

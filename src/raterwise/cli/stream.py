@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from raterwise.cli.kinds import Duplicates
 from raterwise.cli.options import in_panel
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.table_options import TableOptions
@@ -123,10 +122,10 @@ def stream_columns(
             raise InvalidInputError(
                 f"{name}: a stream has its labels in the file of the probabilities, one row a case"
             )
-    if tables.duplicates is not Duplicates.error:
+    if tables.duplicates != "error":
         raise InvalidInputError(
             f"duplicates: a stream has one row a case, so no rater says anything twice; got "
-            f"{tables.duplicates.value!r}"
+            f"{tables.duplicates!r}"
         )
     same = (
         *("prob_prefix", "label_column", "rater_prefix", "count_prefix"),

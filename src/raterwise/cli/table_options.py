@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from raterwise.cli.kinds import Duplicates, Layout, OnProblem
 from raterwise.cli.options import COLUMNS, EVALUATION, RATINGS, in_panel
 from raterwise.cli.parsing import comma_list
 from raterwise.errors import InvalidInputError
 from raterwise.io.cases import TableColumns
 from raterwise.io.layouts import RatingColumns
+from raterwise.labels.duplicates import Duplicates
+from raterwise.types import OnUnrated
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class RatingOptions:
     """Where a table has the ratings, and how they are read."""
 
     ratings_layout: Annotated[
-        Layout | None,
+        Literal["wide", "long", "counts"] | None,
         in_panel(
             RATINGS,
             "wide: a column per rater. long: a row per rating. counts: a count per class. Default: "
@@ -106,13 +107,13 @@ class RatingOptions:
             "frequent one or the last.",
             "--duplicates",
         ),
-    ] = Duplicates.error
+    ] = "error"
 
     @property
     def ratings(self) -> RatingColumns:
         """Where the ratings are."""
         return RatingColumns(
-            layout=self.ratings_layout and self.ratings_layout.value,
+            layout=self.ratings_layout,
             rater_columns=comma_list(self.rater_columns),
             rater_prefix=self.rater_prefix,
             rater_column=self.rater_column,
@@ -144,8 +145,8 @@ class TableOptions(RatingOptions, ColumnOptions):
         ),
     ] = False
     on_unrated: Annotated[
-        OnProblem, in_panel(EVALUATION, "What to do with a case that nobody rated.")
-    ] = OnProblem.error
+        OnUnrated, in_panel(EVALUATION, "What to do with a case that nobody rated.")
+    ] = "error"
 
     @property
     def told(self) -> TableColumns:
@@ -159,7 +160,7 @@ class TableOptions(RatingOptions, ColumnOptions):
             prob_columns=comma_list(self.prob_columns),
             class_names=comma_list(self.class_names) or None,
             missing=comma_list(self.missing),
-            duplicates=self.duplicates.value,
+            duplicates=self.duplicates,
             **{name: getattr(self, name) for name in same},
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -11,11 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from raterwise.cli import model_options, options
-from raterwise.cli.kinds import Order
 from raterwise.cli.members import Members
-from raterwise.cli.numbers import number
 from raterwise.cli.reading import Cases, read_cases
-from raterwise.cli.show import new_console, plain_table, print_table
+from raterwise.cli.show import new_console, number, plain_table, print_table
 from raterwise.cli.table_options import TableOptions
 from raterwise.cli.writing import announce, check_html, check_outputs, origin_of
 from raterwise.errors import InvalidInputError
@@ -62,9 +60,9 @@ def worklist(
     samples: model_options.SamplesFile = None,
     member: model_options.MemberFiles = None,
     by: Annotated[
-        Order,
+        Literal["gain", "disagreement"],
         typer.Option(help="Rank by the expected gain of one more label, or by disagreement."),
-    ] = Order.gain,
+    ] = "gain",
     top: Annotated[int | None, typer.Option(help="How many cases to list. Default: all.")] = None,
     calibrator: model_options.CalibratorFile = None,
     alpha_model: model_options.AlphaModel = None,
@@ -111,7 +109,7 @@ def worklist(
     belief = _belief(cases, probs, sure, predictions, alpha_column, tables.delimiter, by, members)
     belief = _updated(belief, cases)
     ids = None if cases.table.ids is None else cases.table.ids.tolist()
-    found = ranked(belief, ids, by.value, top, class_names=cases.table.class_names)
+    found = ranked(belief, ids, by, top, class_names=cases.table.class_names)
     if out is not None:
         found.to_csv(out)
     if html is not None:
@@ -158,7 +156,7 @@ def _belief(
     predictions: Path,
     column: str | None,
     delimiter: str | None,
-    by: Order,
+    by: str,
     members: Members,
 ) -> Belief:
     """Return the belief about every case: Dirichlet where α0 is known, of draws, or a point."""
@@ -175,7 +173,7 @@ def _belief(
         column = ALPHA_COLUMN
     if column is not None:
         return DirichletBelief(probs, read_numbers(predictions, column, "alpha_column", delimiter))
-    if by is Order.gain:
+    if by == "gain":
         raise InvalidInputError(
             f"--by gain: needs to know how sure to be of each case, and {predictions.name} has no "
             "column 'alpha0'; give --alpha-model or --alpha-column, or rank --by disagreement"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.text import Text
@@ -18,7 +17,12 @@ from raterwise.cli import options
 from raterwise.cli.show import new_console, print_results
 from raterwise.compare.comparison import Comparison
 from raterwise.errors import InvalidInputError
-from raterwise.io.files import check_can_write, replaced, write_text_atomically
+from raterwise.io.files import (
+    check_can_write,
+    replaced,
+    write_npz_atomically,
+    write_text_atomically,
+)
 from raterwise.io.outputs import refuse_overwriting
 from raterwise.io.sources import file_format, open_table
 from raterwise.progress_bar import ProgressBar
@@ -182,21 +186,11 @@ def write_like(
         text = csv_text({name: column.tolist() for name, column in columns.items()}, mark)
         return write_text_atomically(folder / f"{stem}{suffix}", text)
     if kind == "npz":
-        with_text = {key: _plain_text(array) for key, array in arrays.items()}
-        return _written(folder / f"{stem}.npz", lambda part: _save_npz(part, with_text))
-    return _written(
-        folder / f"{stem}{source.suffix}", lambda part: _save_arrow(part, columns, kind)
-    )
-
-
-def _plain_text(array: NDArray[Any]) -> NDArray[Any]:
-    """Return text as NumPy's own; Python strings would be stored as a pickle."""
-    return array.astype(np.str_) if array.dtype == object else array
-
-
-def _save_npz(part: Path, arrays: Columns) -> None:
-    with open(part, "xb") as stream:  # a name without .npz would be given one
-        np.savez_compressed(stream, allow_pickle=False, **dict(arrays))
+        return write_npz_atomically(folder / f"{stem}.npz", arrays)
+    target = check_can_write(folder / f"{stem}{source.suffix}")
+    with replaced(target) as part:
+        _save_arrow(part, columns, kind)
+    return target
 
 
 def _save_arrow(part: Path, columns: Columns, kind: str) -> None:
@@ -209,11 +203,3 @@ def _save_arrow(part: Path, columns: Columns, kind: str) -> None:
         pyarrow.parquet.write_table(table, part)
     else:
         pyarrow.feather.write_feather(table, str(part), compression="uncompressed")
-
-
-def _written(path: Path, write: Callable[[Path], None]) -> Path:
-    """Let `write` make a file under a temporary name, then rename it."""
-    target = check_can_write(path)
-    with replaced(target) as part:
-        write(part)
-    return target

@@ -6,7 +6,6 @@ which is not imported here). The scans with their XML come from The Cancer Imagi
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
@@ -28,7 +27,7 @@ from raterwise.datasets.lidc_readings import (
 )
 from raterwise.datasets.sheets import files_below, files_in, texts
 from raterwise.errors import InvalidInputError
-from raterwise.io.files import write_bytes_atomically
+from raterwise.io.files import write_npz_atomically
 from raterwise.labels import Labels
 from raterwise.rules import choose, positive_integer
 
@@ -203,10 +202,7 @@ def convert_lidc_nodules(
         "ratings": ratings,
         "rating_names": texts(RATING_LIMITS),
     }
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    write_bytes_atomically(Path(out), buffer.getvalue())
-    return Path(out)
+    return write_npz_atomically(Path(out), arrays)
 
 
 def _readings(source: str | PathLike[str]) -> list[Reading]:

@@ -7,7 +7,6 @@ collect segmentations for biomedical images?", WACV 2015, https://doi.org/10.110
 
 from __future__ import annotations
 
-import io
 import re
 from dataclasses import dataclass
 from os import PathLike
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from raterwise.datasets.sheets import files_in, read_npz, required, texts
 from raterwise.errors import InvalidInputError, missing_extra
-from raterwise.io.files import write_bytes_atomically
+from raterwise.io.files import write_npz_atomically
 from raterwise.rules import choose, positive_integer
 from raterwise.types import Array
 
@@ -260,10 +259,7 @@ def convert_bubil_cells(
         "dataset": np.array(numbers),
         "raters": texts(raters),
     }
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    write_bytes_atomically(Path(out), buffer.getvalue())
-    return Path(out)
+    return write_npz_atomically(Path(out), arrays)
 
 
 def _masks_of(place: Path, rater: str) -> dict[str, Path]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 
@@ -56,6 +61,14 @@ def write_bytes_atomically(path: str | PathLike[str], content: bytes) -> Path:
         if target.exists():
             shutil.copymode(target, partial)
     return Path(path)
+
+
+def write_npz_atomically(path: str | PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> Path:
+    """Write arrays as NPZ; Python strings, which NumPy would pickle, become its own."""
+    plain = {k: v.astype(np.str_) if v.dtype == object else v for k, v in arrays.items()}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **plain)
+    return write_bytes_atomically(path, buffer.getvalue())
 
 
 @contextlib.contextmanager

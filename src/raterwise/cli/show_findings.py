@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from raterwise.cli.numbers import interval, number
-from raterwise.cli.show import ROOM_FOR_MEANINGS, cases, plain_table, print_table, titles_by
+from raterwise.cli.show import (
+    ROOM_FOR_MEANINGS,
+    cases,
+    interval,
+    number,
+    plain_table,
+    print_table,
+    titles_by,
+)
 from raterwise.cli.spelling import as_options
-from raterwise.compare import Comparison, Difference, compare
-from raterwise.errors import InvalidInputError
+from raterwise.compare import Comparison, Difference
 from raterwise.inference.differences import holm
 from raterwise.report.findings import verdict_on_findings, verdicts_by_finding
 from raterwise.report.headline import names_of_figures
@@ -67,31 +72,6 @@ def note_findings(results: Results, console: Console) -> None:
             where = "every finding" if e.value is None else ", ".join(absent)
             reason = as_options(str(next(iter(absent.values()))))
             console.print(Text(f"undefined: {e.title} in {where}: {reason}", style="yellow"))
-
-
-def finding_of(models: Mapping[str, Results], name: str) -> dict[str, Results]:
-    """Return one finding of every model."""
-    for model, results in models.items():
-        if name not in results.findings:
-            known = ", ".join(results.findings) or "none: they are not of --multilabel"
-            raise InvalidInputError(
-                f"--finding: must be among those of the results; {model} has no {name!r} "
-                f"(it has {known})"
-            )
-    return {model: results.findings[name] for model, results in models.items()}
-
-
-def compare_findings(models: Mapping[str, Results], **asked: Any) -> dict[str, Comparison]:
-    """Return the comparison of every finding; the models must have the same ones."""
-    (first, one), *rest = models.items()
-    for name, other in rest:
-        if list(other.findings) != list(one.findings):
-            raise InvalidInputError(
-                f"models: must have the same findings in the same order; {first!r} has "
-                f"{', '.join(one.findings) or 'none'}, {name!r} has "
-                f"{', '.join(other.findings) or 'none'}"
-            )
-    return {title: compare(finding_of(models, title), **asked) for title in one.findings}
 
 
 def print_differences(found: Mapping[str, Comparison], means: Comparison, console: Console) -> None:

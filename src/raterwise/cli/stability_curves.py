@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 
 from raterwise.catalog import find
 from raterwise.catalog.metric import Given
+from raterwise.cli.findings import asked_of_findings, of_each_finding
 from raterwise.cli.parsing import own_options
-from raterwise.errors import InvalidInputError, RaterwiseError
+from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.evaluation.request import Request
 from raterwise.inference.settings import Progress, within
@@ -28,7 +30,7 @@ CURVES_SHARE = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class Steadiness:
+class MetricStability:
     """One metric on parts of the cases, with the labels of every rater or of one."""
 
     metric: str
@@ -54,7 +56,7 @@ class Steadiness:
         }
 
     @staticmethod
-    def from_dict(metric: str, content: Mapping[str, Any]) -> Steadiness:
+    def from_dict(metric: str, content: Mapping[str, Any]) -> MetricStability:
         """Return what `to_dict` wrote down."""
         values = np.array(content["values"], np.float64)
         fractions, sizes = tuple(content["fractions"]), tuple(content["sizes"])
@@ -62,7 +64,27 @@ class Steadiness:
         curve = SubsampleCurve(fractions, sizes, values, full, content["unit"])
         ends = content["total_variation"]
         mean, std = (np.nan if ends[key] is None else ends[key] for key in ("mean", "std"))
-        return Steadiness(metric, content["raters"], curve, TotalVariation(mean, std))
+        return MetricStability(metric, content["raters"], curve, TotalVariation(mean, std))
+
+
+def named(found: Sequence[MetricStability]) -> dict[str, MetricStability]:
+    """Return each by the name to show: its raters, too, where the same metric comes twice."""
+    several = len({one.raters for one in found}) > 1
+    titles = [find(one.metric).title for one in found]
+    names = [
+        f"{title}, {one.raters}" if several else title
+        for title, one in zip(titles, found, strict=True)
+    ]
+    return dict(zip(names, found, strict=True))
+
+
+def parts_of_report(found: Sequence[MetricStability]) -> dict[str, dict[str, Any]]:
+    """Return the curves and the total variations by name, as a report takes them."""
+    known = named(found).items()
+    return {
+        "stability": {name: one.curve for name, one in known},
+        "variation": {name: one.variation for name, one in known},
+    }
 
 
 def measure(
@@ -80,7 +102,7 @@ def measure(
     confidence: Any = None,
     outside: Any = None,
     progress: Progress | None = None,
-) -> tuple[list[Steadiness], list[str]]:
+) -> tuple[list[MetricStability], list[str]]:
     """Return every metric with all labels and with one per case; and what could not be had.
 
     `asked` are `bins`, `question`, `per` and `options`, `probs` perhaps a belief, as in `evaluate`.
@@ -132,7 +154,7 @@ def measure(
         known = predictions_of(part, chosen, **told)
         parts = Partition(repeats=repeats, seed=seed)
         paths = paths_of(known, request.asked[metric], parts, within(progress, middle, end, what))
-        found.append(Steadiness(metric, raters, curve, variation_of(paths), paths))
+        found.append(MetricStability(metric, raters, curve, variation_of(paths), paths))
     return found, notes
 
 
@@ -143,38 +165,29 @@ def measure_findings(
     asked: Mapping[str, Any],
     progress: Progress,
     **how: Any,
-) -> tuple[list[Steadiness], dict[str, list[Steadiness]], list[str]]:
+) -> tuple[list[MetricStability], dict[str, list[MetricStability]], list[str]]:
     """Return the means over the findings, each finding, and what could not be had.
 
-    Calibration errors ask about the positive class unless told otherwise, as in
-    `evaluate_multilabel`. The same seed draws the same cases for every finding that the same cases
+    The same seed draws the same cases for every finding that the same cases
     were rated for: only then is there a mean over the findings, on each subset and each growing
     part, and the variation is that of this mean.
     """
-    if asked.get("question") is None:
-        positive = Request.of(list(metrics), **asked).about_the_positive_class()
-        asked = {**asked, "options": positive.own}
-    each: dict[str, list[Steadiness]] = {}
+    asked = asked_of_findings(metrics, asked)
+    one = partial(measure, metrics=metrics, asked=asked, **how)
+    made = of_each_finding(found, progress, one)
+    each = {title: measured for title, (measured, _) in made.items()}
     notes: dict[str, list[str]] = {}
-    all_of_them = len(found.names)
-    for i, (title, probs, labels, known) in enumerate(found.each()):
-        part = within(progress, i / all_of_them, (i + 1) / all_of_them, title)
-        try:
-            each[title], told = measure(
-                probs, labels, metrics, asked=asked, progress=part, **known, **how
-            )
-        except RaterwiseError as error:
-            raise InvalidInputError(f"{title}: {error}") from error
-        for note in told:
+    for title, (_, lacking) in made.items():
+        for note in lacking:
             notes.setdefault(note, []).append(title)
     means, missing = _means(found, each, Request.of(list(metrics), **asked))
-    told = [n if len(t) == all_of_them else f"{n}: {', '.join(t)}" for n, t in notes.items()]
+    told = [n if len(t) == len(made) else f"{n}: {', '.join(t)}" for n, t in notes.items()]
     return means, each, [*told, *missing]
 
 
 def _means(
-    found: Findings, each: Mapping[str, Sequence[Steadiness]], request: Request
-) -> tuple[list[Steadiness], list[str]]:
+    found: Findings, each: Mapping[str, Sequence[MetricStability]], request: Request
+) -> tuple[list[MetricStability], list[str]]:
     """Return the mean over the findings of each metric, repeat by repeat; or why there is none."""
     means, notes = [], []
     for name, (row, own) in request.asked.items():
@@ -194,7 +207,7 @@ def _means(
     return means, notes
 
 
-def _mean(findings: Sequence[Steadiness]) -> Steadiness:
+def _mean(findings: Sequence[MetricStability]) -> MetricStability:
     first = findings[0]
     paths = _over([one.paths for one in findings])
     curve = replace(
@@ -202,7 +215,7 @@ def _mean(findings: Sequence[Steadiness]) -> Steadiness:
         values=_over([one.curve.values for one in findings]),
         full=float(_over([one.curve.full for one in findings])),
     )
-    return Steadiness(first.metric, first.raters, curve, variation_of(paths), paths)
+    return MetricStability(first.metric, first.raters, curve, variation_of(paths), paths)
 
 
 def _over(values: Sequence[Any]) -> NDArray[np.float64]:
