@@ -18,7 +18,7 @@ from raterwise.exports import Exports
 from raterwise.io.damaged import read_json
 from raterwise.provenance import versions
 from raterwise.rules import did_you_mean
-from raterwise.sense import check_parts, estimates_of, subgroup_of
+from raterwise.sense import check_parts, estimates_of, subgroup_of, written_by_another
 
 __all__ = [
     "DIGITS",
@@ -315,7 +315,7 @@ class Results(Exports, Mapping[str, Estimate]):
         try:
             return Results.from_dict(content)
         except InvalidInputError as error:
-            raise InvalidInputError(f"{path}: {error}") from error
+            raise InvalidInputError(f"{path}: {written_by_another(content) or error}") from error
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> Results:
