@@ -18,6 +18,9 @@ from raterwise.duplicates import DUPLICATES
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_columns
 from raterwise.io.finding_rows import (
+    LABEL,
+    POSITIVES,
+    RATERS,
     Answers,
     Counts,
     FindingRatings,
@@ -41,8 +44,6 @@ from raterwise.io.tables import JoinReport, PredictionTable, matched
 from raterwise.io.values import as_yes_or_no, id_at
 from raterwise.labels import Labels
 from raterwise.rules import listed
-
-POSITIVES, RATERS, LABEL = "positives_", "raters_", "label_"
 
 
 class Findings(NamedTuple):
