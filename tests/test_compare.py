@@ -357,7 +357,9 @@ def test_a_comparison_survives_a_file(tmp_path: Path) -> None:
     found.models["sharp"].to_json(tmp_path / "r.json")
     with pytest.raises(InvalidInputError, match=r"r\.json: is not a raterwise comparison"):
         rw.Comparison.from_json(tmp_path / "r.json")
-    with pytest.raises(InvalidInputError, match=r"c\.json: is not a raterwise result file"):
+    with pytest.raises(
+        InvalidInputError, match=r"c\.json: holds what raterwise compare writes, not results"
+    ):
         Results.from_json(tmp_path / "c.json")
 
 

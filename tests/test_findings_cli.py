@@ -449,6 +449,10 @@ def test_compare_means_and_findings(folder: Path) -> None:
     assert float(found["", "brier"]["difference"]) == pytest.approx(np.mean(gaps))
     page = (folder / "d.html").read_text(encoding="utf-8")
     assert "Do they differ in each finding?" in page and "No verdict on calibration" not in page
+    # Of two models no column says again which they are: it would push others off the paper.
+    section = page[page.index('id="findings"') :]
+    assert "p minus other, calibration errors corrected" in section
+    assert ">Models</th>" not in section[: section.index("</table>")]
 
 
 def test_compare_one_finding(folder: Path) -> None:

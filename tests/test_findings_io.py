@@ -89,6 +89,8 @@ def test_a_form_that_a_reader_filled_in(tmp_path: Path) -> None:
         read_finding_ratings(saved(tmp_path, text), ["edema", "mass"], id_column="Image ID")
     with pytest.raises(rw.InvalidInputError, match="'Mass' has none \\(did you mean 'mass'"):
         read_finding_ratings(saved(tmp_path, READINGS), ["edema", "Mass"])
+    weighed = "case,reader,mass,label_mass\nn1,A,3.5,1\nn2,B,4,0\n"  # no answer: grams
+    assert read_finding_ratings(saved(tmp_path, weighed), ["mass"]).positives.tolist() == [[1], [0]]
     twice = READINGS + "n3,A,1,0\n"
     with pytest.raises(rw.InvalidInputError, match="'A' has more than one row for 'edema' of case"):
         read_finding_ratings(saved(tmp_path, twice), ["edema", "mass"])

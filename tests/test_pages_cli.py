@@ -78,6 +78,29 @@ def test_every_command_writes_a_page(tables: Path, command: str) -> None:
     assert f"raterwise {command.split()[0]}" in text
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "stability 'DIR/new.csv' --metrics ece --repeats 2 --fractions 0.5,1",
+        "plan brier 'DIR/new.csv' --cases 50 --raters 1",
+        "agreement 'DIR/new.csv'",
+        "compare 'DIR/new.csv' 'DIR/fit.csv' --names a,b --metrics brier --resamples 20",
+    ],
+)
+def test_a_report_of_what_another_command_wrote_is_told_so(tables: Path, command: str) -> None:
+    """Which command it was, not what is missing in the file."""
+    if command.startswith("compare"):
+        text = (tables / "new.csv").read_text(encoding="utf-8")
+        (tables / "same.csv").write_text(text, encoding="utf-8")
+        command = command.replace("fit.csv", "same.csv")
+    out = tables / "other.json"
+    done = run(f"{command} --out '{out}' --quiet".replace("DIR", str(tables)))
+    assert done.exit_code == 0, done.output
+    refused = run(f"report '{out}' -o '{tables / 'other.html'}'")
+    assert refused.exit_code == 2
+    assert f"holds what raterwise {command.split()[0]} writes, not results" in refused.output
+
+
 def test_raters_stand_in_the_order_of_their_names(tables: Path) -> None:
     """2, 9, 10: as numbers, whatever the order of their columns."""
     text = page_of(tables, "agreement 'DIR/new.csv'")

@@ -319,6 +319,15 @@ def test_the_command_line_states_the_weights(tmp_path: Path) -> None:
     assert wrong.exit_code == 2 and "--target-prevalence: must be numbers" in wrong.output
 
 
+def test_the_command_line_resamples_cases_at_another_prevalence(tmp_path: Path) -> None:
+    """The refusal names the options as they are typed."""
+    write_cases(tmp_path / "cases.csv")
+    words = ["evaluate", str(tmp_path / "cases.csv"), "--label-column", "truth", "--unit", "both"]
+    done = CliRunner().invoke(app, [*words, "--target-prevalence", "0.1"])
+    assert done.exit_code == 2
+    assert "--target-prevalence: goes with --unit cases; each label is weighted" in done.output
+
+
 def test_the_command_line_compares_at_the_prevalence_of_use(tmp_path: Path) -> None:
     """--target-prevalence of compare: the value of each model is that of evaluate."""
     cases, files = tmp_path / "a.csv", []

@@ -100,3 +100,11 @@ def test_results_without_the_curve_say_what_brings_it() -> None:
     results = rw.evaluate([0.2, 0.9], [0, 1], "brier", resamples=0)
     with pytest.raises(InvalidInputError, match=r"hold no curve 'operating'.*'auroc'"):
         plots.DecisionDisplay.from_results(results)
+
+
+def test_the_sentence_at_a_threshold_by_hand() -> None:
+    """Of 20 cases 4 positive ones test positive and 1 does not, and 6 negative ones do."""
+    probs = [0.9] * 4 + [0.1] + [0.8] * 6 + [0.2] * 9
+    found = rw.evaluate(probs, [1] * 5 + [0] * 15, resamples=20)
+    page = report_html(found)
+    assert "In 100 ratings: 20.0 positives found, 30.0 false alarms, 5.0 positives missed." in page

@@ -238,8 +238,12 @@ def test_without_alpha_only_disagreement_can_rank(folder: Path) -> None:
     refused = run("worklist bare.csv")
     assert refused.exit_code == 2
     assert "bare.csv has no column 'alpha0'; give --alpha-model or --alpha-col" in refused.stderr
-    shown = run("worklist bare.csv --by disagreement")
-    assert "α0 is unknown, so no answer would change the probabilities" in shown.stdout
+    shown = run("worklist bare.csv --by disagreement --html bare.html")
+    assert "α0, how sure to be of each case, is unknown, and so what an answer" in shown.stdout
+    assert shown.stdout.splitlines()[1].split() == ["case", "disagree", "now"]
+    page = (folder / "bare.html").read_text(encoding="utf-8")
+    assert "that two raters are most likely to differ about come first" in page
+    assert "gain 0" not in page and "If the expert says" not in page
     rows = listed("bare.csv --by disagreement")
     assert [float(row["disagreement"]) for row in rows] == pytest.approx([0.5, 0.48, 0.18])
 

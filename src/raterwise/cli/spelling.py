@@ -23,7 +23,7 @@ OPTIONS = frozenset(
     )
 )
 """Arguments of the library that are options here, wherever a message speaks of them."""
-OPTIONS_WITH_VALUES = frozenset(("axes", "delimiter", "duplicates", "encoding", "missing"))
+OPTIONS_WITH_VALUES = frozenset(("axes", "delimiter", "duplicates", "encoding", "missing", "unit"))
 """Those that are also common words, and so must come with a value: delimiter=";"."""
 OPTIONS_IN_FRONT = frozenset(
     (

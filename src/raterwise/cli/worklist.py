@@ -221,19 +221,24 @@ def _show(found: Worklist, total: int, cases: Cases, top: int | None, out: Path 
     console.print(Text(f"{shown} of {total} cases, by {order}", style="bold"))
     if cases.labels is not None:
         console.print(Text(f"after {int(cases.labels.num_raters.sum())} ratings so far"))
-    print_table(_table(found, shown), console)
-    if found.expected_gain.max() == 0:
-        console.print(Text("α0 is unknown, so no answer would change the probabilities."))
+    known = bool(found.expected_gain.max() > 0)
+    print_table(_table(found, shown, known), console)
+    if not known:
+        told = "α0, how sure to be of each case, is unknown, and so what an answer would change."
+        console.print(Text(told))
     if out is not None:
         console.print(Text(f"Written: {out} ({len(found)} cases)"), soft_wrap=True)
 
 
-def _table(found: Worklist, shown: int) -> Table:
-    """Return the first cases; each answer in its order, or the likeliest where there are many."""
+def _table(found: Worklist, shown: int, known: bool) -> Table:
+    """Return the first cases; each answer in its order, or the likeliest where there are many.
+
+    Without answers and gains where it is not `known` how sure to be of a case.
+    """
     table = plain_table("case")
-    for heading in ("disagree", "gain", "now"):
+    for heading in ("disagree", *(["gain"] if known else []), "now"):
         table.add_column(heading, justify="right", no_wrap=True)
-    names, classes = found.class_names, len(found.class_names)
+    names, classes = found.class_names, len(found.class_names) if known else 0
     many = classes > MOST_ANSWERS
     answers = MOST_ANSWERS if many else classes
     for k in range(answers):
@@ -242,7 +247,7 @@ def _table(found: Worklist, shown: int) -> Table:
     for i in range(shown):
         best = found.top_class[i]
         cells = [str(found.case_ids[i]), f"{found.disagreement[i]:.3f}"]
-        cells += [number(float(found.expected_gain[i]))]
+        cells += [number(float(found.expected_gain[i]))] if known else []
         cells += [f"{names[best]} {found.probs[i, best]:.2f}"]
         order = np.argsort(-found.probs[i], kind="stable")[:answers] if many else range(classes)
         for k in order:

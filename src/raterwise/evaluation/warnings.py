@@ -101,8 +101,8 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
         return
     if patients.lists + (len(patients.hashes) > 0) > 1:
         yield (
-            f"the {patients.lists} summaries do not name their {patients.number} patients: one who "
-            "is in two of them counts as two"
+            f"the {patients.lists} summaries do not name their {patients.number:,} patients: one "
+            "who is in two of them counts as two"
         )
     if 1 < patients.number < FEW_PATIENTS:  # of one patient there are no intervals at all
         yield f"only {patients.number} patients: the intervals allow for that and are wide"
@@ -112,8 +112,8 @@ def _about_patients(digest: Digest, settings: Settings) -> Iterator[str]:
         worth = 1 / float((shares**2).sum())
         if worth < UNEQUAL * min(patients.number, len(shares)):
             yield (
-                f"the {patients.number} patients have very different numbers of cases: they are "
-                f"worth about {worth:.0f} patients with equal numbers"
+                f"the {patients.number:,} patients have very different numbers of cases: they are "
+                f"worth about {worth:,.0f} patients with equal numbers"
             )
     most = patients.largest
     # Where patients are few, each has a large share, and that has been said.

@@ -33,6 +33,7 @@ Counts = NDArray[np.int64]
 Answers = NDArray[np.int8]
 
 FINDING_COLUMNS = ("finding",)
+POSITIVES, RATERS, LABEL = "positives_", "raters_", "label_"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +82,11 @@ def is_long(
         return True
     if not usual_names(file, RATER_COLUMNS):
         return False
-    answers = all(usual_names(file, usual) for usual in (FINDING_COLUMNS, RATING_COLUMNS))
-    return answers or any(name in file.columns for name in names)
+    if all(usual_names(file, usual) for usual in (FINDING_COLUMNS, RATING_COLUMNS)):
+        return True
+    of_cases = (prefix + name for name in names for prefix in (POSITIVES, LABEL))
+    forms = any(name in file.columns for name in names)
+    return forms and not any(column in file.columns for column in of_cases)
 
 
 def read_long(

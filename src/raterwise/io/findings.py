@@ -15,6 +15,9 @@ import numpy as np
 from raterwise.errors import InvalidInputError
 from raterwise.io.columns import unused_columns
 from raterwise.io.finding_rows import (
+    LABEL,
+    POSITIVES,
+    RATERS,
     Answers,
     Counts,
     FindingRatings,
@@ -41,8 +44,6 @@ from raterwise.labels import Labels
 from raterwise.labels.duplicates import DUPLICATES
 from raterwise.rules import choose, listed
 from raterwise.types import Array
-
-POSITIVES, RATERS, LABEL = "positives_", "raters_", "label_"
 
 
 class Findings(NamedTuple):

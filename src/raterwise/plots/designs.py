@@ -225,8 +225,8 @@ class PlanDisplay:
         ax.set_ylim(0, 1.3 * max(design.width for design in self.plan.designs))
         tidy(ax, x="Cases", y=f"Expected width of the {self.plan.level:.0%} interval")
         # Below: lines that begin high up leave no corner to it.
-        below = {"loc": "upper left", "bbox_to_anchor": (0, -0.25), "ncols": 2}
-        ax.legend(**below, frameon=False, title=self.plan.metric)
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.25), ncols=2, frameon=False,
+                  title=self.plan.metric)  # fmt: skip
         return self
 
 

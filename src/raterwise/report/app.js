@@ -133,9 +133,8 @@
       const found = curve.prevalence * (at(curve.model.sensitivity[0], i) ?? 0);
       const alarms = (1 - curve.prevalence) * (1 - (at(curve.model.specificity[0], i) ?? 0));
       const per = (x) => (100 * x).toFixed(1);
-      const words = `Of 100 ratings, ${per(found + alarms)} belong to cases that test positive: ` +
-        `${per(found)} correctly and ${per(alarms)} as false alarms. ` +
-        `${per(curve.prevalence - found)} positives are missed.`;
+      const words = `In 100 ratings: ${per(found)} positives found, ${per(alarms)} false alarms, ` +
+        `${per(curve.prevalence - found)} positives missed.`;
       document.getElementById("decision-point").textContent = words;
       document.getElementById("act-from-value").textContent = percent(wanted);
       slider.setAttribute("aria-valuetext", `${percent(wanted)}. ${words}`);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -112,32 +112,46 @@ def worklist(found: Any, most: int = MOST_CASES) -> Html | None:
     if found is None:
         return None
     names = found.class_names
+    known = bool(len(found)) and bool(found.expected_gain.max() > 0)  # how sure to be of a case
     items = []
     for i in range(min(len(found), most)):
         top = int(np.argmax(found.probs[i]))
-        answers = []
-        for k, name in enumerate(names):
-            after = found.posterior[i, k]
-            if np.isnan(after).any():
-                continue
-            best = int(np.argmax(after))
-            answers.append(el("li", f"If the expert says “{name}”: “{names[best]}” "
-                                    f"{percent(after[best])}"))  # fmt: skip
-        now = f"“{names[top]}” {percent(found.probs[i, top])}"
-        differ = percent(found.disagreement[i])
-        gain = number(found.expected_gain[i])
-        told = f": now {now}; two raters would differ with probability {differ}; gain {gain}"
-        summary = el("summary", el("strong", found.case_ids[i]), told)
-        items.append(el("li", el("details", summary, el("ul", answers))))
+        told = f": now “{names[top]}” {percent(found.probs[i, top])}; two raters would differ with "
+        told += f"probability {percent(found.disagreement[i])}"
+        case = el("strong", found.case_ids[i])
+        if not known:
+            items.append(el("li", case, told))
+            continue
+        summary = el("summary", case, f"{told}; gain {number(found.expected_gain[i])}")
+        items.append(
+            el("li", el("details", summary, el("ul", _answers(found.posterior[i], names))))
+        )
     rest = len(found) - len(items)
     more = el("p", f"And {rest:,} more.", class_="note") if rest > 0 else None
     text = (
-        "The cases where one more expert's label is worth most come first. The gain is how much "
-        "that label is expected to lower the squared error of the probabilities. Open a case to "
-        "see what each answer would change."
+        "The cases where one more expert's label is worth most come first."
+        if found.by == "gain" and known
+        else "The cases that two raters are most likely to differ about come first."
+    )
+    text += (
+        " The gain is how much one more expert's label is expected to lower the squared error of "
+        "the probabilities. Open a case to see what each answer would change."
+        if known
+        else " How sure to be of each case is unknown, and so what an answer would change."
     )
     return section("worklist", "Which cases need a second opinion?", el("p", text),
                    el("ol", items, class_="worklist"), more)  # fmt: skip
+
+
+def _answers(posterior: Any, names: Sequence[str]) -> list[Html]:
+    """Return what each answer of an expert would make the likeliest class, and how likely."""
+    told = []
+    for name, after in zip(names, posterior, strict=True):
+        if not np.isnan(after).any():
+            best = int(np.argmax(after))
+            says = f"If the expert says “{name}”: “{names[best]}” {percent(after[best])}"
+            told.append(el("li", says))
+    return told
 
 
 def method(results: Results, versions: Mapping[str, str]) -> Html:

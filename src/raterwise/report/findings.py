@@ -131,15 +131,19 @@ def differences_by_finding(findings: Mapping[str, Any] | None) -> Html | None:
         made = {(d.first, d.second, d.metric): d for d in comparison.differences}
         for pair in pairs:
             cells = [el("td", _difference(made.get((*pair, name)))) for name in chosen]
-            rows.append(
-                el("tr", el("th", title, scope="row"), el("td", " − ".join(pair)), cells)
-            )  # fmt: skip
+            models = el("td", " − ".join(pair)) if len(pairs) > 1 else None
+            rows.append(el("tr", el("th", title, scope="row"), models, cells))
+    alone = " minus ".join(next(iter(pairs))) if len(pairs) == 1 else "First minus second model"
     note = (
-        "First minus second model, calibration errors corrected, with the interval of the "
+        f"{alone}, calibration errors corrected, with the interval of the "
         "difference. p is adjusted for the number of pairs of models, not for the number of "
         "findings: of twenty findings without a difference, one has p below 0.05 by chance."
     )
-    head = ["Finding", "Models", *(first[name].title for name in chosen)]
+    head = [
+        "Finding",
+        *(["Models"] if len(pairs) > 1 else []),
+        *(first[name].title for name in chosen),
+    ]
     return section("findings", "Do they differ in each finding?", el("p", note, class_="note"),
                    paired_table(head, rows, "Differences by finding"))  # fmt: skip
 

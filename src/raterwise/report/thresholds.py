@@ -122,9 +122,8 @@ def _sentence(curve: DecisionCurve, i: int) -> str:
     found = curve.prevalence * _or_zero(curve.model.sensitivity.value[i])
     alarms = (1 - curve.prevalence) * (1 - _or_zero(curve.model.specificity.value[i]))
     return (
-        f"Of 100 ratings, {100 * (found + alarms):.1f} belong to cases that test positive: "
-        f"{100 * found:.1f} correctly and {100 * alarms:.1f} as false alarms. "
-        f"{100 * (curve.prevalence - found):.1f} positives are missed."
+        f"In 100 ratings: {100 * found:.1f} positives found, {100 * alarms:.1f} false alarms, "
+        f"{100 * (curve.prevalence - found):.1f} positives missed."
     )
 
 

@@ -6,6 +6,7 @@ Nothing is corrected. What cannot be is refused, with the value and the rule.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,6 +48,21 @@ def subgroup_of(content: Mapping[str, Any]) -> Subgroup:
     return Subgroup(
         **parts, estimates=estimates_of(content["estimates"]), differences=found.differences
     )
+
+
+def written_by_another(content: Any) -> str:
+    """Return what a file holds that another command wrote; nothing where that is not known.
+
+    >>> written_by_another({"provenance": {"call": "raterwise plan ece pilot.csv"}})
+    'holds what raterwise plan writes, not results of evaluate, segment or merge'
+    """
+    origin = content.get("provenance") if isinstance(content, Mapping) else None
+    call = origin.get("call") if isinstance(origin, Mapping) else None
+    wrote = re.match(r"raterwise[ .](agreement|compare|plan|stability)\b", str(call))
+    if wrote is None:
+        return ""
+    way = "; a report shows it beside results: --stability" if wrote[1] == "stability" else ""
+    return f"holds what raterwise {wrote[1]} writes, not results of evaluate, segment or merge{way}"
 
 
 def check_parts(content: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError
 from raterwise.io.damaged import read_json
 from raterwise.provenance import versions
-from raterwise.results.checks import check_parts, estimates_of, subgroup_of
+from raterwise.results.checks import check_parts, estimates_of, subgroup_of, written_by_another
 from raterwise.results.estimate import Estimate, Subgroup
 from raterwise.results.exports import Exports
 from raterwise.rules import did_you_mean
@@ -304,7 +304,7 @@ class Results(Exports, Mapping[str, Estimate]):
         try:
             return Results.from_dict(content)
         except InvalidInputError as error:
-            raise InvalidInputError(f"{path}: {error}") from error
+            raise InvalidInputError(f"{path}: {written_by_another(content) or error}") from error
 
     @staticmethod
     def from_dict(content: Mapping[str, Any]) -> Results:
