@@ -452,6 +452,28 @@ def test_a_model_that_is_certain_of_every_case(classes: int) -> None:
     assert found.data["verdict"]["sentence"]
 
 
+def test_one_patient_is_nothing_to_compare_by() -> None:
+    """A single case, or several of one patient: a clear refusal and no division by zero."""
+    for probs, patients in (([0.3], None), ([0.3, 0.8], ["ann", "ann"])):
+        models = {"a": probs, "b": [0.5] * len(probs)}
+        with pytest.raises(rw.InvalidInputError, match="models: must be of two patients"):
+            rw.compare(models, [1] * len(probs), "brier", resamples=10, groups=patients)
+
+
+def test_a_finding_with_one_patient_leaves_the_mean_without_an_interval() -> None:
+    """Of finding b one patient alone has two ratings: the value is there, its noise is not."""
+    raters = np.array([[2, 1], [2, 2], [2, 1]])
+    found = rw.evaluate_multilabel(
+        np.array([[0.2, 0.4], [0.7, 0.6], [0.5, 0.9]]), np.array([[1, 1], [1, 1], [0, 1]]), raters,
+        ["a", "b"], "disagreement_calibration_error", groups=[1, 2, 3], resamples=10,
+        on_single="drop",
+    )  # fmt: skip
+    mean = found["disagreement_calibration_error"]
+    each = [one["disagreement_calibration_error"].value for one in found.findings.values()]
+    assert mean.value == pytest.approx(np.mean(each))
+    assert mean.low is None
+
+
 def test_raters_who_rated_nothing_are_not_drawn() -> None:
     """A column without a rating changes nothing, and a lone rater is no sample of raters."""
     random = np.random.default_rng(2)
