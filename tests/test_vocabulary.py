@@ -352,6 +352,8 @@ WRONG_KINDS = {
     "images": (lambda: rw.segmentation.evaluate(rw.segmentation.Case([[0.5]], [[1]]), "ece"),
                "cases: must be a list or another iterable of images; got one Case"),
     "calibration_error": (lambda: rw.multi_rater(3), "calibration_error: must be a function"),
+    "metrics": (lambda: rw.evaluate([0.5], [1], None), "metrics: must be names of metrics; got "),
+    "a metric": (lambda: rw.evaluate([0.5], [1], [rw.ece]), "metrics: must be names of metrics"),
 }  # fmt: skip
 TWO_RATERS = rw.Labels.from_counts([[1, 1]])
 

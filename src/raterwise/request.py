@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -248,7 +248,10 @@ def rows_of(
     >>> "net_benefit" in [row.name for row in rows_of("ece,clinical")]
     True
     """
-    names = metrics.split(",") if isinstance(metrics, str) else list(metrics)
+    told: Any = metrics.split(",") if isinstance(metrics, str) else metrics
+    names = list(told) if isinstance(told, Iterable) else [told]
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidTypeError(f"metrics: must be names of metrics; got {metrics!r}")
     rows: list[Metric] = []
     for name in (name.strip() for name in names):
         group = [row for row in CATALOG.values() if row.group.lower() == name.lower()]
