@@ -7,6 +7,8 @@ from raterwise.metric import Metric
 from raterwise.metrics import proper
 from raterwise.recipes import common as recipes
 
+IMPOSSIBLE = "no member of the ensemble gives any probability to what an expert says of a case"
+
 ROWS = (
     Metric(
         "disagreement_loss", "Disagreement loss", "Disagreement",
@@ -44,11 +46,13 @@ ROWS = (
         "The same after the belief has seen the label of the rater set aside.",
         "lower", "LH Table 2", plan=recipes.per_case("posterior_epistemic_loss", 3),
         formula=proper.mean_score, least_raters=3, needs="belief",
+        undefined=IMPOSSIBLE,
     ),
     Metric(
         "posterior_gain", "Gain from an expert label", "Disagreement",
         "How much an expert's label lowers the epistemic loss: before minus after.",
         "higher", "LH Table 2", plan=recipes.per_case("posterior_gain", 3),
         formula=proper.mean_score, least_raters=3, needs="belief",
+        undefined=IMPOSSIBLE,
     ),
 )  # fmt: skip
