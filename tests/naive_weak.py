@@ -92,21 +92,32 @@ def naive_loess_errors(p: Array, y: Array) -> list[float]:
 
 
 def naive_vertices(x: list[float], most: int) -> list[float]:
-    """Return the ends of cells of sorted rows, halved until they hold `most`, ties together."""
+    """Return the ends of cells of sorted rows, halved until they hold `most`, as R halves them.
+
+    From the middle row it looks one row up and one down in turn for a row that differs from the
+    next; where that would leave the cell, equal rows are parted. No cell is cut at its own end.
+    """
     if x[0] == x[-1]:
         return [x[0]]
-    cuts, todo = [], [x]
-    while todo:
-        cell = todo.pop()
-        if len(cell) <= most or cell[0] == cell[-1]:
-            continue
-        middle = (len(cell) + 1) // 2
-        places = [m for m in range(1, len(cell)) if cell[m - 1] != cell[m]]
-        cut = min(places, key=lambda m: (abs(m - middle), -m))
-        cuts.append(cell[cut - 1])
-        todo += [cell[:cut], cell[cut:]]
     margin = 0.005 * (x[-1] - x[0])
-    return sorted({x[0] - margin, *cuts, x[-1] + margin})
+    ends = x[0] - margin, x[-1] + margin
+    cuts, todo = [], [(x, *ends)]
+    while todo:
+        cell, low, high = todo.pop()
+        if len(cell) <= most:
+            continue
+        middle = cut = (len(cell) + 1) // 2
+        step = 0
+        while 1 <= middle + step < len(cell):
+            if cell[middle + step - 1] != cell[middle + step]:
+                cut = middle + step
+                break
+            step = -step if step > 0 else 1 - step
+        at = cell[cut - 1]
+        if at not in (low, high):
+            cuts.append(at)
+            todo += [(cell[:cut], low, at), (cell[cut:], at, high)]
+    return sorted({*cuts, *ends})
 
 
 def naive_halves(x: Array, a: float, b: float, nearest: int) -> list[float]:

@@ -352,6 +352,8 @@ WRONG_KINDS = {
     "images": (lambda: rw.segmentation.evaluate(rw.segmentation.Case([[0.5]], [[1]]), "ece"),
                "cases: must be a list or another iterable of images; got one Case"),
     "calibration_error": (lambda: rw.multi_rater(3), "calibration_error: must be a function"),
+    "metrics": (lambda: rw.evaluate([0.5], [1], None), "metrics: must be names of metrics; got "),
+    "a metric": (lambda: rw.evaluate([0.5], [1], [rw.ece]), "metrics: must be names of metrics"),
 }  # fmt: skip
 TWO_RATERS = rw.Labels.from_counts([[1, 1]])
 
@@ -450,6 +452,50 @@ def test_a_model_that_is_certain_of_every_case(classes: int) -> None:
     assert float(found["ece"]) == pytest.approx(np.mean(said != predicted))
     assert float(found["accuracy"]) == pytest.approx(np.mean(said == predicted))
     assert found.data["verdict"]["sentence"]
+
+
+def test_one_patient_is_nothing_to_compare_by() -> None:
+    """A single case, or several of one patient: a clear refusal and no division by zero."""
+    for probs, patients in (([0.3], None), ([0.3, 0.8], ["ann", "ann"])):
+        models = {"a": probs, "b": [0.5] * len(probs)}
+        with pytest.raises(rw.InvalidInputError, match="models: must be of two patients"):
+            rw.compare(models, [1] * len(probs), "brier", resamples=10, groups=patients)
+
+
+def test_one_case_is_no_pilot_and_no_evidence() -> None:
+    """A plan and the check of α-calibration say so, instead of a failure inside."""
+    with pytest.raises(rw.InvalidInputError, match="probs: the pilot must hold at least 2 cases"):
+        rw.planning.plan("brier", [0.4], TWO_RATERS)
+    with pytest.raises(rw.InvalidInputError, match="labels: needs two patients"):
+        rw.alpha_can_help([0.4], TWO_RATERS)
+
+
+def test_a_label_that_no_member_expects_leaves_the_other_metrics() -> None:
+    """Members that are certain of class 0: what a label of class 1 would teach is undefined."""
+    samples = np.array([[[1.0, 0.0]] * 3, [[1.0, 0.0], [0.5, 0.5], [1.0, 0.0]]])
+    labels = rw.Labels.from_counts([[2, 1], [1, 2], [3, 0]])
+    names = ["ece", "prior_epistemic_loss", "posterior_epistemic_loss", "posterior_gain"]
+    found = rw.evaluate(rw.EnsembleBelief(samples), labels, names, resamples=10)
+    assert float(found["ece"]) == pytest.approx(rw.ece(samples.mean(axis=0), labels))
+    assert found["prior_epistemic_loss"].value is not None
+    for name in names[2:]:
+        assert "no member of the ensemble" in (found[name].undefined or "")
+    rest = rw.evaluate(rw.EnsembleBelief(samples[:, 1:]), labels[1:], names, resamples=0)
+    assert rest["posterior_epistemic_loss"].value is not None
+
+
+def test_a_finding_with_one_patient_leaves_the_mean_without_an_interval() -> None:
+    """Of finding b one patient alone has two ratings: the value is there, its noise is not."""
+    raters = np.array([[2, 1], [2, 2], [2, 1]])
+    found = rw.evaluate_multilabel(
+        np.array([[0.2, 0.4], [0.7, 0.6], [0.5, 0.9]]), np.array([[1, 1], [1, 1], [0, 1]]), raters,
+        ["a", "b"], "disagreement_calibration_error", groups=[1, 2, 3], resamples=10,
+        on_single="drop",
+    )  # fmt: skip
+    mean = found["disagreement_calibration_error"]
+    each = [one["disagreement_calibration_error"].value for one in found.findings.values()]
+    assert mean.value == pytest.approx(np.mean(each))
+    assert mean.low is None
 
 
 def test_raters_who_rated_nothing_are_not_drawn() -> None:

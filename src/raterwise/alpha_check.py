@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
+from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.inference.differences import difference_interval
 from raterwise.inference.jackknife import linearise, student_interval
@@ -209,6 +210,10 @@ class _Means:
         sizes = np.bincount(unit, w).astype(np.float64)
         sums = np.stack([np.bincount(unit, w * column) for column in each.T], axis=1)
         sums, sizes = sums[sizes > 0], sizes[sizes > 0]
+        if len(sizes) < 2:
+            raise InvalidInputError(
+                "labels: needs two patients (or cases) with two labels, to tell chance; got one"
+            )
         rest = np.maximum(sizes.sum() - sizes, 1e-300)
         without = (sums.sum(axis=0) - sums) / rest[:, None]
         return _Means(sums.sum(axis=0) / sizes.sum(), without, sizes, level)

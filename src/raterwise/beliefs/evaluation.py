@@ -26,12 +26,13 @@ def epistemic_losses(belief: Belief, labels: Labels) -> tuple[FloatArray, FloatA
     One rater is set aside as the expert and the others judge. LH draws the expert at random; here
     the mean over every choice is taken, which is what repeated draws tend to:
     Σ_k y_k/n EL(z | y - e_k), before with z the mean and after with z the posterior mean given k.
-    Cases with fewer than three labels, which leave no two judges, have NaN.
+    Cases with fewer than three labels, which leave no two judges, have NaN; so has, after a label
+    to which no member of an ensemble gives any probability, what it teaches them.
     """
     counts = labels.counts.astype(np.float64)
     n = counts.sum(axis=1)
     before, after = np.zeros(len(counts)), np.zeros(len(counts))
-    prior = belief.mean
+    prior, several = belief.mean, len(belief._members.weights) > 1
     for k in range(labels.num_classes):
         said = np.flatnonzero((counts[:, k] > 0) & (n >= 3))
         if not len(said):
@@ -39,8 +40,10 @@ def epistemic_losses(belief: Belief, labels: Labels) -> tuple[FloatArray, FloatA
         judges = counts[said].copy()
         judges[:, k] -= 1
         share = counts[said, k] / n[said]
-        expert = Labels.from_classes(np.full(len(said), k), num_classes=labels.num_classes)
-        posterior = belief.take(said).posterior(expert).mean
+        possible = (prior[said, k] > 0) | (not several)
+        expert = Labels.from_classes(np.full(possible.sum(), k), num_classes=labels.num_classes)
+        posterior = np.full((len(said), labels.num_classes), np.nan)
+        posterior[possible] = belief.take(said[possible]).posterior(expert).mean
         before[said] += share * _unbiased_loss(prior[said], judges)
         after[said] += share * _unbiased_loss(posterior, judges)
     before[n < 3], after[n < 3] = np.nan, np.nan

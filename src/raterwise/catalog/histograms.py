@@ -12,6 +12,8 @@ from raterwise.catalog.metric import Metric
 from raterwise.catalog.recipes import common as recipes
 from raterwise.metrics import proper
 
+IMPOSSIBLE = "no member of the ensemble gives any probability to what an expert says of a case"
+
 ROWS = (
     Metric(
         "expected_squared_loss", "Expected squared loss", "Label histograms",
@@ -119,11 +121,13 @@ ROWS = (
         "The same after the belief has seen the label of the rater set aside.",
         "lower", "LH Table 2", plan=recipes.per_case("posterior_epistemic_loss", 3),
         formula=proper.mean_score, least_raters=3, needs="belief",
+        undefined=IMPOSSIBLE,
     ),
     Metric(
         "posterior_gain", "Gain from an expert label", "Disagreement",
         "How much an expert's label lowers the epistemic loss: before minus after.",
         "higher", "LH Table 2", plan=recipes.per_case("posterior_gain", 3),
         formula=proper.mean_score, least_raters=3, needs="belief",
+        undefined=IMPOSSIBLE,
     ),
 )  # fmt: skip

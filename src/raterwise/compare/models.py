@@ -226,13 +226,14 @@ def _ranked_by(
 def _compared(models: Mapping[str, Results]) -> Comparison:
     seed = next(iter(models.values())).options.get("seed")
     origin = made("raterwise.compare", seed=seed, inputs=[])
+    found = tuple(differences(models))
     valued = {name for r in models.values() for name, e in r.items() if e.value is not None}
     if without := sorted(valued - {name for r in models.values() for name in r.replicates}):
         python_warnings.warn(
             f"not compared, since they have no resampled values: {', '.join(without)}",
             stacklevel=3,
         )
-    return Comparison(dict(models), tuple(differences(models)), ranking(models), origin)
+    return Comparison(dict(models), found, ranking(models), origin)
 
 
 def _refuse_what_results_know(

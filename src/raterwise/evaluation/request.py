@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -267,7 +267,10 @@ def rows_of(
 
 
 def _names(metrics: Metrics) -> list[str]:
-    names = metrics.split(",") if isinstance(metrics, str) else metrics
+    told: Any = metrics.split(",") if isinstance(metrics, str) else metrics
+    names = list(told) if isinstance(told, Iterable) else [told]
+    if not all(isinstance(name, str) for name in names):
+        raise InvalidTypeError(f"metrics: must be names of metrics; got {metrics!r}")
     return [name.strip() for name in names]
 
 

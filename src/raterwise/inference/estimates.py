@@ -112,9 +112,15 @@ def _possible(found: Estimate, bounds: tuple[float, float]) -> Estimate:
 
 
 def _several_units(row: Metric, own: Sequence[Options], passes: Sequence[Pass]) -> bool:
-    """Tell whether cases of two units or more count, without which there is no interval."""
+    """Tell whether cases of two units or more count, without which there is no interval.
+
+    Of a calibration error the noise of each pass is drawn, so that each needs two.
+    """
     if passes[0].units is None:
         return True
+    if row.error:
+        each = [p.unit_sizes(row, o) for p, o in zip(passes, own, strict=True)]
+        return all(np.count_nonzero(sizes) > 1 for sizes in each)
     return bool(np.count_nonzero(_sizes(row, own, passes)) > 1)
 
 

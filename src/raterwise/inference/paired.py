@@ -202,6 +202,11 @@ class Few:
         if told:
             return Few(told["inflation"], told["freedom"] or math.inf, raters)
         units = results.data.get("fingerprint", {}).get("units")  # of files of earlier versions
+        if units == 1:
+            raise InvalidInputError(
+                "models: must be of two patients (or cases) or more to be compared; all is of one, "
+                "which says nothing of chance"
+            )
         if units:
             return Few(math.sqrt(units / (units - 1)), units - 1, raters)
         return Few(freedom=raters, raters=raters)

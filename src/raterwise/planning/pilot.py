@@ -136,6 +136,8 @@ def plan(
             f"cases, raters: must hold a design with at least {row.least_raters} raters; "
             f"got {cases} and {raters}"
         )
+    if len(pilot) < 2:
+        raise InvalidInputError(f"probs: the pilot must hold at least 2 cases; got {len(pilot)}")
     if (pilot.labels.num_raters < 2).all():
         raise InvalidInputError(
             "labels: the pilot needs cases with two labels, to tell raters from cases; none has two"
