@@ -169,6 +169,16 @@ def test_a_median_is_zero_where_most_cells_are_right():
     assert np.mean(np.array(low) == 0) >= 0.9
 
 
+def test_two_raters_leave_room_above_a_lucky_value():
+    """Panels AA, AB, BA and BB: with three of them a calibrated model shows 0.02, with one 0.05.
+
+    0.01 is luck, and gets what the median calibrated model has: no less than its 0.02. Since no
+    panel shows less than the median, [0, 0] was said of a debiased error.
+    """
+    noise = np.array([0.02, 0.02, 0.02, 0.05] * 25)[:, None, None]
+    assert calibration_interval(absolute, np.array([[0.01]]), noise, value=0.0).high == 0.02
+
+
 def test_percentile_interval_never_covers_perfect_calibration():
     """Why the percentile bootstrap is not used for errors: it covers the truth 0 in no data set."""
     random = np.random.default_rng(4)

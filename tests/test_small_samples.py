@@ -576,3 +576,41 @@ def test_net_benefit_of_ten_patients_by_hand() -> None:
     high = a - b + np.sqrt((u1 - a) ** 2 + (b - l2) ** 2 - 2 * r * (u1 - a) * (b - l2))
     one = found["net_benefit"]
     assert (one.value, one.low, one.high) == pytest.approx((a - b, low, high), rel=1e-9)
+
+
+def test_few_unequal_patients_do_not_raise_false_alarms():
+    """Calibrated over patients who differ, eight of 1 to 137 images, worth three of equal size.
+
+    Three errors of 100 sets have at most 8 % of false alarms, as the contract of coverage.md says.
+    Where the design effect that eight patients show was taken for known, it was 14 %.
+    """
+    nodes, part = np.polynomial.hermite_e.hermegauss(40)
+    sizes = [1, 2, 5, 9, 20, 40, 80, 137]
+    patient = np.repeat(np.arange(8), sizes)
+    alarms = dict.fromkeys(("ks_error", "smooth_ece", "ici"), 0)
+    for seed in range(100):
+        random = np.random.default_rng([2, seed])
+        odds = np.sqrt(0.5) * random.normal(size=8)[patient]
+        odds = 1.5 * (odds + np.sqrt(0.5) * random.normal(size=len(patient)))
+        shared = random.normal(size=8)[patient]
+        labels = (random.random(len(patient)) < expit(odds + shared)).astype(int)
+        probs = expit(odds[:, None] + nodes) @ part / part.sum()  # the mean over patients
+        found = rw.evaluate(probs, labels, tuple(alarms), patient, resamples=100, seed=seed)
+        for name in alarms:
+            alarms[name] += found[name].p_value <= 0.05
+    assert sum(alarms.values()) <= 24
+
+
+def test_what_is_left_without_chance_is_in_the_interval():
+    """Eight unequal patients and a model twice as sure: "0 corrected" of [0.013, 0.59] was said."""
+    sizes = [1, 2, 5, 9, 20, 40, 80, 137]
+    patient = np.repeat(np.arange(8), sizes)
+    names = ("ece", "rms_ce", "adaptive_ece", "ks_error", "kde_ece", "ici", "e90")
+    for seed in range(4):
+        random = np.random.default_rng([5, seed])
+        odds = random.normal(size=8)[patient] + random.normal(size=len(patient))
+        labels = (random.random(len(patient)) < expit(odds)).astype(int)
+        found = rw.evaluate(expit(2.5 * odds), labels, names, patient, resamples=100, seed=seed)
+        for name in names:
+            e = found[name]
+            assert e.low <= e.debiased <= e.high

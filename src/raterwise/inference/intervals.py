@@ -234,6 +234,8 @@ class _Inversion:
     def high(self, tail: float) -> float:
         """Return the largest truth under which the observed metric is not too small."""
         metric = max(self.observed, _quantile(self.calibrated, 0.5))
+        if _quantile(self.calibrated, tail) >= metric:
+            return metric  # of two raters half of all panels are alike: no draw is below the median
         return max((self._truth(u, tail, metric) for u in self.shapes), default=0.0)
 
     def p_value(self) -> float:

@@ -50,7 +50,8 @@ def invert(
         found = replace(found, low=min(found.low, near.low), high=max(found.high, near.high))
     if len(passes) == 1 and passes[0].units is not None:
         found = _at_zero(found, row, plugin[0], value, passes[0])
-    found = replace(found, p_value=_as_the_interval_says(found, level))
+    middle = min(max(found.debiased, found.low), found.high)
+    found = replace(found, debiased=middle, p_value=_as_the_interval_says(found, level))
     already = all(o.get("estimator") == "debiased" for o in own)
     return replace(found, debiased=value) if already else found
 
@@ -60,17 +61,18 @@ def less_smooth(row: Metric, own: Options, pass_: Pass) -> Options:
     if row.closer is None:
         return own
     grouped = pass_.facts.grouped and pass_.units is not None
-    return row.closer(own, pass_.cases / (_design_effect(row, own, pass_) if grouped else 1.0))
+    effect = _design_effect(row, own, pass_) if grouped else 1.0
+    return row.closer(own, pass_.cases / max(effect, 1.0))
 
 
 def _design_effect(row: Metric, own: Options, pass_: Pass) -> float:
-    """Return by how much patients make the noise of the deviations larger than cases would."""
+    """Return by how much larger patients were seen to make the noise than cases would."""
     cells = pass_.cells(row, own)
     table, shape = cells.table, cells.table.weight.shape
     fine = pass_.noise_of_cells(table, _often(cells))
     deviation = cells.by_cell.by_channel(4, *shape) - cells.by_cell.by_channel(3, *shape)
     variance = float(table.weight.sum() ** 2 * (fine**2).sum())
-    return noise.design_effect(deviation, cells.sums_by_unit(1), variance)
+    return noise.design_effect(deviation, cells.sums_by_unit(1), variance, least=0.0)
 
 
 def _often(cells: Any) -> int:
@@ -247,9 +249,12 @@ def _without(hits: FloatArray, weight: FloatArray) -> FloatArray:
 def _p_of_calibration(row: Metric, own: Options, pass_: Pass) -> float:
     """Return how often a calibrated model with these probabilities shows so large an error."""
     cells, full = pass_.cells(row, own), pass_.table(row, own)
-    # Cases are independent; squared deviations would let a model excuse itself.
-    effect = _design_effect(row, own, pass_) if pass_.facts.grouped else 1.0
-    draws = _calibrated_draws(cells, pass_, _often(cells), effect)
+    draws = _calibrated_draws(cells, pass_, _often(cells))
+    if pass_.facts.grouped:  # of single cases, squared deviations would let a model excuse itself
+        effect, sizes = _design_effect(row, own, pass_), cells.sums_by_unit(1)
+        random = np.random.default_rng([pass_.settings.seed, CONSISTENCY, 1])
+        apart = max(len(cells.table.weight) - 1, 1)
+        draws = noise.of_patients(draws, effect, sizes, apart, random=random)
     smoother = pass_.smoother(row, own)
     draws = draws if smoother is None else through(smoother, draws)
     whole = full.weight.sum()
@@ -260,7 +265,7 @@ def _p_of_calibration(row: Metric, own: Options, pass_: Pass) -> float:
     return noise.p_of_calibration(norm, float(norm(full.deviation / whole)), draws)
 
 
-def _calibrated_draws(cells: Any, pass_: Pass, often: int, effect: float) -> FloatArray:
+def _calibrated_draws(cells: Any, pass_: Pass, often: int) -> FloatArray:
     """Return deviations as a calibrated model would have them, labels drawn from its probabilities.
 
     Where every case is in every channel (`often`), its label falls on one of them: what is not one
@@ -276,14 +281,13 @@ def _calibrated_draws(cells: Any, pass_: Pass, often: int, effect: float) -> Flo
         labels = max(round(1 / per_case), 1)
         found = cells.by_cell.null_draws(*weight.shape, labels, draws, random)
         if found is not None:
-            return np.asarray(found * np.sqrt(per_case * labels * effect) / total)
+            return np.asarray(found * np.sqrt(per_case * labels) / total)
     found = noise.calibrated_draws(
         table.score / np.where(weight > 0, weight, 1),
         often * weight / total,
         pass_.cases,
         pass_.raters,
         pass_.agreement,
-        effect=effect,
         draws=draws,
         random=random,
     )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from raterwise.errors import InvalidInputError
+from raterwise.inference.jackknife import resampling_of
 from raterwise.summaries import through
 from raterwise.types import FloatArray
 
@@ -161,10 +162,12 @@ def in_concert(draws: FloatArray, covariance: FloatArray) -> FloatArray:
     return out.reshape(draws.shape)
 
 
-def design_effect(deviation: ArrayLike, weight: ArrayLike, variance: float) -> float:
+def design_effect(
+    deviation: ArrayLike, weight: ArrayLike, variance: float, least: float = 1.0
+) -> float:
     """Return by how much patients make the noise of deviations larger than independent cases do.
 
-        D = max(1, Σ_g (d_g − h_g Σ d)² / (1 − Σ h²) / variance),    h_g = W_g / Σ W
+        D = max(least, Σ_g (d_g − h_g Σ d)² / (1 − Σ h²) / variance),    h_g = W_g / Σ W
 
     d_g is the sum of w (μ − z) over the cases of patient g (one for each of several channels) and
     `variance` what it would add up to if cases were independent and the model calibrated:
@@ -180,7 +183,43 @@ def design_effect(deviation: ArrayLike, weight: ArrayLike, variance: float) -> f
     if variance <= 0 or left <= 0:
         return 1.0
     apart = sums - share.reshape(-1, *[1] * (sums.ndim - 1)) * sums.sum(axis=0)
-    return max(1.0, float(np.sum(apart**2)) / left / variance)
+    return max(least, float(np.sum(apart**2)) / left / variance)
+
+
+def of_patients(
+    draws: FloatArray,
+    effect: float,
+    sizes: ArrayLike,
+    channels: int = 1,
+    *,
+    random: np.random.Generator,
+) -> FloatArray:
+    """Return draws of independent cases as far apart as those of patients, as far as few can tell.
+
+    The design effect D that was seen (`design_effect`, with least=0) is itself of few patients,
+    f = channels / Σ h² of them if they were equal, and may be small by chance. Draws are times
+
+        sqrt(max(1, D (1 + 1 / f)) ν / χ²_ν),  ν = f / s,  s = 1 − 1 / max(1, D (1 + sqrt(2 / f)))
+
+    which makes Student's distribution of the normal one where patients say most of the variance (s
+    is their part of it, with D one standard error higher) and leaves it where they say nothing.
+    Were D known instead, eight patients of 1 to 137 cases would raise 13 to 17% false alarms.
+
+    >>> draws = np.random.default_rng(1).normal(size=(20_000, 1))
+    >>> alone = of_patients(draws, 0.3, [5] * 9, random=np.random.default_rng(0))
+    >>> bool((alone == draws).all())
+    True
+    >>> few = of_patients(draws, 100.0, [5] * 9, random=np.random.default_rng(0)) / 10
+    >>> round(float(np.quantile(few, 0.975)), 1)  # Student's t with about 9 degrees: 2.26 · 1.05
+    2.4
+    """
+    freedom = resampling_of(sizes)[2] * channels
+    upper = max(1.0, effect * (1 + np.sqrt(2 / freedom)))
+    scale = np.full(len(draws), max(1.0, effect * (1 + 1 / freedom)))
+    if upper > 1:
+        tails = freedom / (1 - 1 / upper)
+        scale *= tails / random.chisquare(tails, len(draws))
+    return np.asarray(draws * np.sqrt(scale).reshape(-1, *[1] * (draws.ndim - 1)))
 
 
 def p_of_calibration(norm: Norm, observed: float, draws: FloatArray) -> float:
