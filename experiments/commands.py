@@ -350,8 +350,7 @@ def confidence_curves(
             counts = _there(data, "cifar10h_counts.npy")
             findings = _there(data, "cxr14_chexnet_test.npz")
             judge(out, counts, resamples=resamples, seed=seed, progress=report)
-            if findings is not None:
-                judge_findings(findings, out, resamples, seed)
+            judge_findings(findings, out, resamples, seed)
     if not quiet:
         show(out, part)
 

@@ -403,6 +403,11 @@ def test_what_is_missing_from_a_folder_is_named(tmp_path: Path) -> None:
     (qubiq(tmp_path / "q") / "Validation" / "case02" / "task01_seg02.nii.gz").unlink()
     with pytest.raises(InvalidInputError, match=r"case02: must have the masks of seg01, seg02"):
         read("qubiq", tmp_path / "q")
+    with pytest.raises(InvalidInputError, match=r"cases must have masks such as task03_seg01.nii"):
+        read("qubiq", tmp_path / "q", task=3)
+    (curvas(tmp_path / "u") / "training_set" / "UKCHLL001" / "annotation_2.nii.gz").unlink()
+    with pytest.raises(InvalidInputError, match=r"UKCHLL001: .*as other cases have; got ann.*_1, "):
+        read("curvas", tmp_path / "u")
     with pytest.raises(InvalidInputError, match=r"must be NORMAL or .*; row 0 has 'MAYBE'"):
         read("chaksu", chaksu(tmp_path / "c", "maybe"))
     put(oct2017(tmp_path / "o"), {"OCT2017/test/CNV/DME-1-1.jpeg": None})
@@ -455,6 +460,25 @@ def test_what_systems_leave_behind_changes_nothing(tmp_path: Path, name: str) ->
     if before.masks is not None and after.masks is not None:
         assert [len(own) for own in after.masks] == [len(own) for own in before.masks]
     assert after.paths is None or all(path.is_file() for path in after.paths)
+
+
+@pytest.mark.parametrize(
+    "name", ["busi", "oct2017", "covid_ct", "pocus", "chaksu", "qubiq", "curvas"]
+)
+def test_folders_in_other_capitals_lose_no_case(tmp_path: Path, name: str) -> None:
+    """A part that was unpacked as "training" was left out without a word."""
+    place = LAYOUTS[name][0](tmp_path)
+    before = read(name, place)
+    lists = {"Data-split", "COVID", "NonCOVID"}  # of text files, which must be there
+    folders = [path for path in place.rglob("*") if path.is_dir() and path.name not in lists]
+    for folder in sorted(folders, key=lambda path: -len(path.parts)):
+        if not folder.name.startswith(("case", "UKCHLL")):  # the names of cases
+            folder.rename(folder.with_name(folder.name.swapcase()))
+    after = read(name, place)
+    assert after.names == before.names
+    assert after.labels is None or after.labels.counts.tolist() == before.labels.counts.tolist()  # type: ignore[union-attr]
+    assert after.parts is None or after.parts.tolist() == before.parts.tolist()  # type: ignore[union-attr]
+    assert [len(own) for own in after.masks or ()] == [len(own) for own in before.masks or ()]
 
 
 def test_what_is_no_text_is_named(tmp_path: Path) -> None:

@@ -165,6 +165,19 @@ def test_the_commands_of_a_page(page: Path, here: Path) -> None:
             shutil.copytree("scores/sample", "scores/other")  # a second team, as the README has
 
 
+def test_kept_outputs_are_copied_to_a_folder_each() -> None:
+    """`cp -r` into a folder that is there makes a folder within it, and nothing is found there."""
+    lines = [line for page in PAGES for line, _ in commands(page)]
+    steps = [step.strip() for line in lines for step in line.split("&&")]
+    copies = {step.split()[-1]: step.split()[-2] for step in steps if step.startswith("cp -r exp")}
+    assert len(copies) == sum(step.startswith("cp -r exp") for step in steps) >= 7
+    assert all((ROOT / source).is_dir() for source in copies.values())
+    for step in steps:
+        if step.startswith("python -m experiments ") and "--data" not in step:
+            words = step.split()
+            assert words[words.index("--out") + 1] in {*copies, "FOLDER"}, step
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_what_a_sentence_names_is_there(page: Path) -> None:
     """A command in a sentence has its options; files, targets of make and names of `rw` exist."""

@@ -29,6 +29,7 @@ from experiments.robust_ece.truth import (
     shares_of,
     study,
 )
+from experiments.robust_ece.views import moved
 
 KEPT = Path(__file__).parents[1] / "experiments" / "outputs" / "robust_ece" / "sample_sizes"
 TOY = Study(pool=400, sizes=(10, 100), repeats=6, kernel_density_repeats=2, kernel_density_size=10)
@@ -262,3 +263,20 @@ def test_the_kept_outputs_make_the_tables_of_the_page(tmp_path: Path) -> None:
     rows = [line for line in lines if line.startswith("|") and "---" not in line]
     missing = [row for row in rows if row not in page]
     assert len(rows) > 100 and not missing, missing[:3]
+
+
+# The views of RECE-M ------------------------------------------------------------------------------
+
+
+def test_only_the_views_move_recem() -> None:
+    """Where all views of an image are alike, drawing them again changes nothing; else it does."""
+    seen = network(cases=40)
+    assert seen.views is not None
+    alike = np.repeat(seen.views[:1], 10, axis=0)
+    own = moved(seen.probs, seen.labels, alike, 30, pairs=3)
+    np.testing.assert_array_equal(own[:, 0], own[:, 1])
+    other = moved(seen.probs, seen.labels, seen.views, 30, pairs=3)
+    assert np.all(other[:, 0] != other[:, 1])
+    whole = moved(seen.probs, seen.labels, alike, 40, pairs=1)  # all cases, in another order
+    expected = rw.robust_ece_mixture(seen.probs, seen.labels, alike, observed_bins_only=True)
+    assert whole[0, 0] == pytest.approx(expected, abs=1e-12)

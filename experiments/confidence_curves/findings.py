@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.kept import fingerprint, kept
+from experiments.kept import fingerprint, is_there, kept, read_json
 from experiments.markdown import table_head, table_row
 from raterwise.confidence import auccc as area_of
 from raterwise.functions.ranking import auccc
@@ -65,9 +65,26 @@ def auccc_at_own_threshold(p: NDArray[np.float64], labels: NDArray[np.int64]) ->
 
 
 def judge_findings(
-    npz: str | PathLike[str], out: str | PathLike[str], resamples: int = 1000, seed: int = 0
+    npz: str | PathLike[str] | None, out: str | PathLike[str], resamples: int = 1000, seed: int = 0
+) -> dict[str, Any] | None:
+    """Judge cxr14_chexnet_test.npz; write findings.json and findings.md into `out`.
+
+    Without that file, findings.md is made of the findings.json that `out` has, where it has one.
+    """
+    folder = Path(out)
+    if npz is not None:
+        found = _judged_once(npz, folder, resamples, seed)
+    elif is_there(folder / "findings.json"):
+        found = read_json(folder / "findings.json")
+    else:
+        return None
+    write_text_atomically(folder / "findings.md", as_markdown(found))
+    return found
+
+
+def _judged_once(
+    npz: str | PathLike[str], folder: Path, resamples: int, seed: int
 ) -> dict[str, Any]:
-    """Judge cxr14_chexnet_test.npz; write findings.json and findings.md into `out`."""
     with np.load(npz, allow_pickle=False) as stored:
         probs, labels = stored["probs"].astype(np.float64), stored["labels"].astype(np.int64)
         names = [str(name).replace("_", " ") for name in stored["classes"]]
@@ -76,14 +93,11 @@ def judge_findings(
         "version": VERSION, "data": fingerprint(probs, labels, patients),
         "resamples": resamples, "seed": seed,
     }  # fmt: skip
-    folder = Path(out)
-    found = kept(
+    return kept(
         folder / "findings.json",
         made_of,
         lambda: _judged(probs, labels, names, patients, resamples, seed),
     )
-    write_text_atomically(folder / "findings.md", as_markdown(found))
-    return found
 
 
 def _judged(

@@ -18,6 +18,7 @@ import numpy as np
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.sheets import (
     IMAGES,
+    below,
     column,
     files_in,
     folder_in,
@@ -95,7 +96,7 @@ def read_busi(folder: str | PathLike[str]) -> Dataset:
     place = folder_in(folder, "Dataset_BUSI_with_GT", ".")
     paths, classes, masks = [], [], []
     for k, kind in enumerate(BUSI_CLASSES):
-        files = files_in(place / kind, (".png",))
+        files = files_in(below(place, kind), (".png",))
         drawn: dict[str, list[Path]] = {}
         for file in files:
             if found := re.fullmatch(r"(.+)_mask(?:_[0-9]+)?", file.stem):
@@ -149,10 +150,10 @@ def read_oct2017(folder: str | PathLike[str]) -> Dataset:
     place = folder_in(folder, "OCT2017", "OCT2017 ", "CellData/OCT", "OCT", ".")
     paths, classes, parts, patients = [], [], [], []
     for part, called in OCT_PARTS.items():
-        if not (place / part).is_dir():
+        if not below(place, part).is_dir():
             continue
         for k, kind in enumerate(OCT_CLASSES):
-            for file in files_in(place / part / kind, (".jpeg", ".jpg", ".png")):
+            for file in files_in(below(place, part, kind), (".jpeg", ".jpg", ".png")):
                 found = re.fullmatch(r"([A-Z]+)-([0-9]+)-([0-9]+)", file.stem)
                 if not found or found[1] != kind:
                     raise InvalidInputError(
@@ -211,7 +212,9 @@ def read_covid_ct(folder: str | PathLike[str]) -> Dataset:
         for part, begin in COVID_LISTS.items():
             file = Path(folder) / "Data-split" / kind / f"{begin}CT_{kind}.txt"
             names = lines_of(file, empty=True)
-            found = image_paths(required(pictures / f"CT_{kind}", "folder"), names, table=file)
+            found = image_paths(
+                required(below(pictures, f"CT_{kind}"), "folder"), names, table=file
+            )
             paths += found or ()
             classes += [k] * len(names)
             parts += [part] * len(names)
@@ -265,8 +268,8 @@ def read_pocus(folder: str | PathLike[str]) -> Dataset:
     paths, classes, probes = [], [], []
     for kind in ("pocus_videos", "pocus_images"):
         for probe in ("convex", "linear"):
-            below = [p for p in (place / kind / probe, place / kind / probe.title()) if p.is_dir()]
-            for file in files_in(below[0], RECORDINGS) if below else ():
+            inner = below(place, kind, probe)
+            for file in files_in(inner, RECORDINGS) if inner.is_dir() else ():
                 begin = re.match(r"(cov|pneu|reg|vir)", file.name.lower())
                 if not begin:
                     raise InvalidInputError(

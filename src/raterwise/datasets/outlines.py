@@ -16,6 +16,7 @@ import numpy as np
 
 from raterwise.datasets.dataset import Dataset
 from raterwise.datasets.sheets import (
+    below,
     column,
     files_in,
     folder_in,
@@ -69,10 +70,10 @@ def read_qubiq(folder: str | PathLike[str], task: int = 1) -> Dataset:
     (('case01',), ('seg01', 'seg02'), 'task01_seg02.nii.gz')
     """
     place = required(folder, "folder")
-    parts = [name for name in ("Training", "Validation") if (place / name).is_dir()]
+    parts = [name for name in ("Training", "Validation") if below(place, name).is_dir()]
     found: list[tuple[str, str, Path, dict[str, Path]]] = []
     for part in parts or ["."]:
-        for case in _cases(place / part):
+        for case in _cases(below(place, part)):
             masks = {}
             for file in files_in(case, NIFTI):
                 if name := re.fullmatch(
@@ -80,7 +81,7 @@ def read_qubiq(folder: str | PathLike[str], task: int = 1) -> Dataset:
                 ):
                     masks[name[1]] = file
             found.append((case.name, part.lower(), _image(case), masks))
-    return _outlined("QUBIQ", place, found, parts=bool(parts))
+    return _outlined("QUBIQ", place, found, f"task{task:02d}_seg01.nii.gz", parts=bool(parts))
 
 
 def read_curvas(folder: str | PathLike[str]) -> Dataset:
@@ -114,16 +115,16 @@ def read_curvas(folder: str | PathLike[str]) -> Dataset:
     (['UKCHLL001'], ('annotation_1', 'annotation_2', 'annotation_3'))
     """
     place = required(folder, "folder")
-    parts = [name for name in CURVAS_SETS if (place / name).is_dir()]
+    parts = [name for name in CURVAS_SETS if below(place, name).is_dir()]
     found: list[tuple[str, str, Path, dict[str, Path]]] = []
     for part in parts or ["."]:
-        for case in _cases(place / part):
+        for case in _cases(below(place, part)):
             masks = {}
             for file in files_in(case, NIFTI):
                 if name := re.fullmatch(r"(annotation_[0-9]+)\.nii(\.gz)?", file.name.lower()):
                     masks[name[1]] = file
             found.append((case.name, part.removesuffix("_set"), _image(case), masks))
-    return _outlined("CURVAS", place, found, parts=bool(parts))
+    return _outlined("CURVAS", place, found, "annotation_1.nii.gz", parts=bool(parts))
 
 
 def _cases(place: Path) -> list[Path]:
@@ -139,17 +140,24 @@ def _image(case: Path) -> Path:
 
 
 def _outlined(
-    name: str, place: Path, found: list[tuple[str, str, Path, dict[str, Path]]], *, parts: bool
+    name: str,
+    place: Path,
+    found: list[tuple[str, str, Path, dict[str, Path]]],
+    such: str,
+    *,
+    parts: bool,
 ) -> Dataset:
-    """Return cases whose raters are the same people throughout."""
+    """Return cases whose raters are the same people throughout; their masks are called `such`."""
     if not found:
         raise InvalidInputError(f"{place}: must hold a folder per case; it holds none")
-    raters = tuple(sorted(found[0][3]))
+    raters = tuple(sorted({rater for *_, masks in found for rater in masks}))
+    if not raters:
+        raise InvalidInputError(f"{place}: cases must have masks such as {such}; none has")
     for _, _, image, masks in found:
-        if not masks or tuple(sorted(masks)) != raters:
+        if tuple(sorted(masks)) != raters:
             raise InvalidInputError(
-                f"{image.parent}: must have the masks of {', '.join(raters) or 'its raters'}, as "
-                f"{found[0][0]} has; got {', '.join(sorted(masks)) or 'none'}"
+                f"{image.parent}: must have the masks of {', '.join(raters)}, as other cases have; "
+                f"got {', '.join(sorted(masks)) or 'none'}"
             )
     names = [case for case, *_ in found]
     return Dataset(
@@ -206,11 +214,12 @@ def read_chaksu(folder: str | PathLike[str], structure: str = "Disc") -> Dataset
     names, ratings, parts, cameras, paths, masks = [], [], [], [], [], []
     for part in ("Train", "Test"):
         for camera in CAMERAS:
-            images = place / part / "1.0_Original_Fundus_Images" / camera
+            images = below(place, part, "1.0_Original_Fundus_Images", camera)
             if not images.is_dir():
                 continue
-            verdicts = _verdicts(place / part / "6.0_Glaucoma_Decision", camera)
-            drawn = _drawn(place / part / "3.0_Doctors_Annotations_Binary_OD_OC", camera, structure)
+            verdicts = _verdicts(below(place, part, "6.0_Glaucoma_Decision"), camera)
+            outlines = below(place, part, "3.0_Doctors_Annotations_Binary_OD_OC")
+            drawn = _drawn(outlines, camera, structure)
             for file in files_in(images):
                 key = file.stem.lower()
                 if key not in verdicts:
@@ -257,12 +266,12 @@ def _verdicts(place: Path, camera: str) -> dict[str, list[int]]:
 
 
 def _drawn(place: Path, camera: str, structure: str) -> Iterable[dict[str, Path]]:
-    """Return each expert's masks by photograph; folders are spelled with small letters as well."""
+    """Return each expert's masks by photograph."""
     found = []
     for expert in EXPERTS:
         own: dict[str, Path] = {}
-        if (place / expert / camera).is_dir():
-            inner = folder_in(place / expert / camera, structure, structure.lower())
+        if (inner := below(place, expert, camera)).is_dir():
+            inner = folder_in(inner, structure)
             own = {file.stem.lower(): file for file in files_in(inner)}
         found.append(own)
     return found

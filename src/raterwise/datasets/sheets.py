@@ -30,11 +30,26 @@ def required(path: str | PathLike[str], what: str = "file") -> Path:
     return found
 
 
+def below(folder: str | PathLike[str], *names: str) -> Path:
+    """Return a folder that lies below another, whatever its capitals; it need not be there.
+
+    A part that was unpacked as "training" in the place of "Training" would be lost without a word.
+    """
+    place = Path(folder)
+    for name in names:
+        found = place / name
+        if not found.is_dir() and place.is_dir():
+            same = (path for path in sorted(place.iterdir()) if path.is_dir())
+            found = next((path for path in same if path.name.lower() == name.lower()), found)
+        place = found
+    return place
+
+
 def folder_in(folder: str | PathLike[str], *names: str) -> Path:
     """Return the first of several folders below one that is there; "." is itself."""
     required(folder, "folder")
     for name in names:
-        if (found := Path(folder) / name).is_dir():
+        if (found := below(folder, *name.split("/"))).is_dir():
             return found
     raise InvalidInputError(f"{folder}: must hold the folder {' or '.join(names)}; it does not")
 
