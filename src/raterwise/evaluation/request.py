@@ -135,7 +135,7 @@ class Request:
         """
         on_single = self.settings.on_single
         plans = [row.plan_of(own, on_single) for row, own in self.asked.values()]
-        if bounded and any(getattr(plan, "grows", False) for plan in plans):
+        if bounded and any(plan.grows for plan in plans):
             raise InvalidInputError(
                 'question: "canonical" compares every case with every other, so it needs them all '
                 'in memory; of a stream or of images ask "per_class", or of two classes '

@@ -99,7 +99,7 @@ class RaterDraws:
     ) -> RaterDraws:
         """Summarise the predictions with every resample of raters."""
         spread, seed = spread_of_raters(predictions.labels), settings.seed
-        plans = [plan for plan in plans if not getattr(plan, "grows", False)]
+        plans = [plan for plan in plans if not plan.grows]
 
         def report(done: int, of: int) -> None:
             if progress:

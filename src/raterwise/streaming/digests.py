@@ -22,7 +22,7 @@ from raterwise.inference.settings import Progress
 from raterwise.kernels._threads import number_of_threads
 from raterwise.predictions import Predictions
 from raterwise.prevalence import Prior, in_use
-from raterwise.streaming.here import results_here
+from raterwise.streaming.in_process import results_here
 from raterwise.streaming.parts import Part, StreamColumns, check_part, read_part
 from raterwise.streaming.saved import Checkpoint, stamp
 from raterwise.subgroups.variables import Variable

@@ -147,8 +147,8 @@ class CellPlan(ScorePlan):
 class CellSums(UsualSummary):
     """Sums of scored cases per fine cell, and per unit and coarse cell; `a + b` is that of all.
 
-    >>> from raterwise.questions import score_given
-    >>> half = CellSums.of_scored(CellPlan(Question()), score_given(np.full(3, 0.5), np.ones(3)))
+    >>> cases = ScoredCases(np.full((3, 1), 0.5), np.ones((3, 1)), np.ones(3))
+    >>> half = CellSums.of_scored(CellPlan(Question()), cases)
     >>> float((half + half).fine[..., 0].sum())
     6.0
     """
@@ -165,9 +165,9 @@ class CellSums(UsualSummary):
     """(units, channels, coarse cells, fields)."""
 
     @staticmethod
-    def of_scored(plan: CellPlan, scored: ScoredCases, num_classes: int = 2) -> CellSums:
-        """Return the sums of cases that are scored already, one unit."""
-        out = plan.empty(num_classes)
+    def of_scored(plan: CellPlan, scored: ScoredCases) -> CellSums:
+        """Return the sums of cases of two classes that are scored already, one unit."""
+        out = plan.empty(2)
         out.take_in(scored)
         return out
 

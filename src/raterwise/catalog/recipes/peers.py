@@ -96,11 +96,9 @@ def laplace_smoother(summary: SortedScores, cells: BinTable, options: Options) -
 _of_scores = smoothed(laplace_smoother)
 
 
-def kernel_tables(
-    summary: SortedScores | KeptSample, options: Options, like: BinSums | None = None
-) -> BinSums:
+def kernel_tables(summary: Any, options: Options, like: BinSums | None = None) -> BinSums:
     """Return the table of cells whose deviations the kernel smooths: of scores, or of vectors."""
-    if not isinstance(summary, KeptSample):
+    if options["question"] != "canonical":
         found: BinSums = _of_scores(summary, options, like)
         return found
     from scipy.spatial.distance import cdist
