@@ -33,9 +33,7 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.predictions import Rows
 from raterwise.rules import choose, positive_integer
-from raterwise.types import FloatArray
-
-IntArray = NDArray[np.integer[Any]]
+from raterwise.types import FloatArray, Integers
 
 QUESTIONS = (
     *("top_label", "positive", "per_class", "predicted_class", "disagreement"),
@@ -333,7 +331,7 @@ def score_outside(confidence: FloatArray, units: NDArray[np.int64] | None = None
     )
 
 
-def disagreement_frequency(counts: IntArray) -> FloatArray:
+def disagreement_frequency(counts: Integers) -> FloatArray:
     """Return how often two of a case's raters differ: LH eq 16 for φ^D, in closed form.
 
     μ = 1 - Σ_k n_k (n_k - 1) / (n (n - 1)), over the pairs of distinct raters.

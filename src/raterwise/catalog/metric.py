@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from raterwise.catalog.recipes.common import Options, Prepare
+from raterwise.catalog.recipes.common import Prepare
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions, Rows
 from raterwise.rules import choose, did_you_mean, positive
 from raterwise.summaries import Summary
+from raterwise.types import Options
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any
 from raterwise.binning import bin_edges
 from raterwise.catalog import CATALOG, Metric, find
 from raterwise.catalog.metric import Given
-from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.passes import PAIRS
 from raterwise.inference.settings import Settings
 from raterwise.rules import choose
 from raterwise.summaries import DeviationPlan
+from raterwise.types import Options
 
 Metrics = str | Sequence[str]
 """Names of metrics: "all", "ece,brier" or ["ece", "brier"]."""

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
-from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError
 from raterwise.inference import intervals, noise
 from raterwise.inference.draws import multiplicities
@@ -24,6 +23,7 @@ from raterwise.questions import Question
 from raterwise.summaries import BinPlan, BinTable
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.outside import takes_outside
+from raterwise.types import Options
 
 FloatArray = NDArray[Any]
 Asked = Mapping[str, tuple[Metric, Options]]

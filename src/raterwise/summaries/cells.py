@@ -19,10 +19,10 @@ from raterwise.binning import edges_for
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
-from raterwise.summaries.contract import Metric, Options, ScorePlan, UsualSummary
+from raterwise.summaries.contract import Metric, ScorePlan, UsualSummary
 from raterwise.summaries.sorted_scores import SortedPlan, SortedScores
 from raterwise.summaries.votes import Votes
-from raterwise.types import FloatArray
+from raterwise.types import FloatArray, Options
 
 EQUAL_CELLS = 5040
 FINEST = 25  # the tails are fine down to 2^-25, half the gap between 1 and the next float32

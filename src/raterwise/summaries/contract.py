@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from raterwise.predictions import Predictions, Rows
 from raterwise.summaries.votes import Votes, asked_of_two
-
-Options = Mapping[str, Any]
+from raterwise.types import Options
 
 
 class Metric(Protocol):
