@@ -217,6 +217,16 @@ class Metric:
         """Return the options of this metric: those given that it has, otherwise the defaults."""
         return {name: given.get(name, default) for name, default in self.options.items()}
 
+    def checked(self, given: Options, called: str = "{}") -> dict[str, Any]:
+        """Return the same, where each is one of its choices; errors say what it is `called`."""
+        found = self.with_defaults(given)
+        for name, value in found.items():
+            if allowed := self._choices(name):
+                choose(called.format(name), value, allowed)
+        if found.get("bandwidth") is not None:
+            positive("bandwidth", found["bandwidth"])
+        return found
+
     def with_options(self, shared: Options, own: Options) -> dict[str, Any]:
         """Return the options of this metric, checked.
 
@@ -231,13 +241,7 @@ class Metric:
                     f"{did_you_mean(name, self.options)}; it has: {known}"
                 )
         told = {name: value for name, value in shared.items() if self.can_take(name, value)}
-        found = self.with_defaults({**told, **own})
-        for name, value in found.items():
-            if allowed := self._choices(name):
-                choose(f"options: {name} of {self.name}", value, allowed)
-        if found.get("bandwidth") is not None:
-            positive("bandwidth", found["bandwidth"])
-        return found
+        return self.checked({**told, **own}, f"options: {{}} of {self.name}")
 
     def _choices(self, name: str) -> tuple[Any, ...]:
         """Return what an option may be, where there are a few choices."""

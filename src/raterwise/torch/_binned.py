@@ -28,7 +28,7 @@ class BinnedMetric(TableMetric):
     def __init__(self, num_classes: int, options: Mapping[str, Any], **kwargs: Any) -> None:
         super().__init__(num_classes, **kwargs)
         row = find(self.metric_name)
-        self.options = row.with_defaults(options)
+        self.options = row.checked(options)
         self.plan: BinPlan = row.plan(self.options)
         channels = self.plan.question.channels(self.num_classes)
         bins = len(self.plan.edges) - 1
