@@ -17,6 +17,7 @@ from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.settings import Settings
 from raterwise.inference.small_samples import proportion_interval
 from raterwise.labels import Labels
+from raterwise.metrics.proper import epistemic_losses_of
 from raterwise.predictions import Predictions
 from raterwise.questions import disagreement_frequency
 from raterwise.results.estimate import Estimate
@@ -192,15 +193,14 @@ class _Means:
     @staticmethod
     def of(predictions: Predictions, level: float) -> _Means:
         rows = predictions.read(0, len(predictions))
-        assert rows.counts is not None and rows.num_raters is not None
+        assert rows.counts is not None
         probs = rows.probs.astype(np.float64)
-        mu, n = rows.counts / rows.num_raters[:, None], rows.num_raters[:, None]
         differ = rows.case_values.get("disagreement")
         each = np.stack(
             (
                 1 - disagreement_frequency(rows.counts),
                 (probs**2).sum(axis=1) if differ is None else 1 - differ,
-                ((mu - probs) ** 2 - mu * (1 - mu) / (n - 1)).sum(axis=1),
+                epistemic_losses_of(probs, rows.counts),
             ),
             axis=1,
         )

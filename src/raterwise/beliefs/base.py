@@ -12,6 +12,7 @@ from raterwise.beliefs.checks import checked_counts
 from raterwise.beliefs.members import Members
 from raterwise.beliefs.statistics import StatisticProbability, statistic_probability
 from raterwise.labels import Labels
+from raterwise.metrics.proper import epistemic_losses_of
 from raterwise.rules import positive_integer
 from raterwise.types import FloatArray
 
@@ -277,14 +278,7 @@ def epistemic_losses(belief: Belief, labels: Labels) -> tuple[FloatArray, FloatA
         share = counts[said, k] / n[said]
         expert = Labels.from_classes(np.full(len(said), k), num_classes=labels.num_classes)
         posterior = belief.take(said).posterior(expert).mean
-        before[said] += share * _unbiased_loss(prior[said], judges)
-        after[said] += share * _unbiased_loss(posterior, judges)
+        before[said] += share * epistemic_losses_of(prior[said], judges)
+        after[said] += share * epistemic_losses_of(posterior, judges)
     before[n < 3], after[n < 3] = np.nan, np.nan
     return before, after
-
-
-def _unbiased_loss(z: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return Σ_k (μ_k - z_k)² - μ_k (1 - μ_k)/(n - 1) of each case (LH eq 10)."""
-    n = counts.sum(axis=1, keepdims=True)
-    mu = counts / n
-    return np.asarray(((mu - z) ** 2 - mu * (1 - mu) / (n - 1)).sum(axis=1))

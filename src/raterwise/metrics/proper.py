@@ -49,6 +49,17 @@ def epistemic_loss(table: BinTable, *, estimator: str = "unbiased") -> Array:
     return np.asarray(sums.sum(axis=(-2, -1)) / _total(table))
 
 
+def epistemic_losses_of(probs: Array, counts: Array) -> Array:
+    """Return Σ_k (μ_k - z_k)² - μ_k (1 - μ_k)/(n - 1) of each case (LH eq 10).
+
+    >>> epistemic_losses_of(np.array([[0.5, 0.5]]), np.array([[2, 0]]))
+    array([0.5])
+    """
+    n = counts.sum(axis=1, keepdims=True)
+    mu = counts / n
+    return np.asarray(((mu - probs) ** 2 - mu * (1 - mu) / (n - 1)).sum(axis=1))
+
+
 def irreducible_loss(table: BinTable) -> Array:
     """ÎL = L̂_sq - ÊL = mean of Σ_k μ(1-μ) n/(n-1): what no model can remove (LH eq 6)."""
     sums = table.positive - table.squared_positive + table.within
