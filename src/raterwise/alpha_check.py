@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.evaluate import predictions_of
-from raterwise.inference.differences import difference_interval
+from raterwise.inference.differences import correlation_of, difference_interval
 from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.settings import Settings
 from raterwise.inference.small_samples import proportion_interval
@@ -237,9 +237,8 @@ class _Means:
         first = (seen.value, *proportion_interval(seen, self.level))
         low, high = student_interval(said, self.level)
         second = said.value, max(low, 0.0), min(high, 1.0)
-        apart = seen.error * said.error
-        shared = (seen.error**2 + said.error**2 - gap.error**2) / 2
-        ends = difference_interval(first, second, shared / apart if apart > 0 else 0.0)
+        shared = correlation_of((seen.error, said.error, gap.error))
+        ends = difference_interval(first, second, shared)
         return (
             _estimate("agreement", "Agreement of two raters", first),
             _estimate("predicted_agreement", "Predicted agreement", second),

@@ -269,22 +269,34 @@ def _whiten(covariance: FloatArray) -> tuple[FloatArray, Integers]:
     return vectors * roots[:, None, :], real.sum(axis=-1)
 
 
-def at_least_as_large(permuted: FloatArray, observed: FloatArray) -> FloatArray:
-    """p = (1 + #{permuted >= observed}) / (1 + P), over the first axis."""
-    margin = TIE * (1 + np.abs(np.where(np.isfinite(observed), observed, 0)))
+def at_least_as_large(
+    permuted: FloatArray, observed: FloatArray, margin: float | FloatArray | None = None
+) -> FloatArray:
+    """p = (1 + #{permuted >= observed}) / (1 + P), over the first axis.
+
+    What is no more than `margin` below is as large; by default what rounding could set apart.
+    """
+    if margin is None:
+        margin = TIE * (1 + np.abs(np.where(np.isfinite(observed), observed, 0)))
     reached = (permuted >= observed - margin).sum(axis=0)
     return np.asarray((1 + reached) / (1 + len(permuted)))
 
 
-def step_down(permuted: FloatArray, observed: FloatArray) -> FloatArray:
-    """Return (R,): p-values adjusted for the number of raters by step-down max-T.
+def step_down(
+    permuted: FloatArray, observed: FloatArray, margin: float | FloatArray | None = None
+) -> FloatArray:
+    """Return (R,): p-values of statistics adjusted for their number by step-down max-T.
 
-    The rater with the largest statistic is compared with the largest of all permuted ones, the
-    next with the largest of those that remain, and so on; an adjusted p-value is never below that
-    of a rater before it (Westfall & Young 1993, algorithm 4.1), nor below the unadjusted one.
+    The largest statistic is compared with the largest of all permuted ones, the next with the
+    largest of those that remain, and so on; an adjusted p-value is never below that of a statistic
+    before it (Westfall & Young 1993, algorithm 4.1), nor below the unadjusted one.
+
+    >>> step_down(np.array([[1.0, 2.0], [0.0, 0.5], [2.0, 0.0]]), np.array([3.0, 1.0]))
+    array([0.25, 0.5 ])
     """
     order = np.argsort(-observed, kind="stable")
+    near = None if margin is None else np.broadcast_to(margin, observed.shape)[order]
     largest = np.maximum.accumulate(permuted[:, order[::-1]], axis=1)[:, ::-1]
     adjusted = np.empty(len(observed))
-    adjusted[order] = np.maximum.accumulate(at_least_as_large(largest, observed[order]))
+    adjusted[order] = np.maximum.accumulate(at_least_as_large(largest, observed[order], near))
     return adjusted

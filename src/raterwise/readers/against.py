@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluation.request import Request
-from raterwise.inference.differences import difference_interval
+from raterwise.inference.differences import correlation_of, difference_interval
 from raterwise.inference.draws import resampling_units
 from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.passes import Pass
@@ -310,10 +310,9 @@ def _difference(
         error = linearise(gap, left, sizes).error
     except RaterwiseError:
         return gap, float("nan"), float("nan")
-    both = errors[0] * errors[1]
-    if row.shape != "proportion" or not both > 0:
+    if row.shape != "proportion" or not errors[0] * errors[1] > 0:
         return _ends(None, gap, left, sizes, level)
-    shared = (errors[0] ** 2 + errors[1] ** 2 - error**2) / 2 / both
+    shared = correlation_of((errors[0], errors[1], error))
     return (gap, *difference_interval(ends[1], ends[0], min(max(shared, -1.0), 1.0)))
 
 
