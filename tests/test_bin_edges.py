@@ -16,7 +16,7 @@ import pytest
 import raterwise as rw
 from raterwise.binning import bin_edges, edges_for, unit_in_last_place
 from raterwise.predictions import Predictions
-from raterwise.questions import Question, score_given
+from raterwise.questions import Question, ScoredCases
 from raterwise.summaries import BinPlan
 from raterwise.summaries.cells import CellPlan, CellSums, fine_cells, fine_cells_for
 from raterwise.summaries.one_pass import summarise
@@ -272,12 +272,11 @@ def test_a_float32_on_an_equal_edge_is_in_the_cell_above() -> None:
     """1 - 0.8 in float32 is in the cell that begins at 0.2, at a distance just below 0."""
     z = np.array([1 - np.float32(0.8), np.float32(0.2)], np.float64)
     assert z[0] < 0.2
-    scored = score_given(z, np.array([0.0, 1.0]))
     plan = CellPlan(Question("positive"))
     at = int(np.searchsorted(fine_cells(), 0.2))
     for rounding, cells in ((2.0**-24, [at]), (0.0, [at - 1, at])):
-        sums = CellSums.of_scored(plan, type(scored)(z[:, None], scored.mu, scored.weights,
-                                                     rounding=rounding))  # fmt: skip
+        said, once = np.array([[0.0], [1.0]]), np.ones(2)
+        sums = CellSums.of_scored(plan, ScoredCases(z[:, None], said, once, rounding=rounding))
         assert np.flatnonzero(sums.fine[0, :, 0]).tolist() == cells
         assert sums.scores().cases()[0].sum() / len(cells) == pytest.approx(0.2, abs=1e-8)
     assert (np.diff(fine_cells_for(2.0**-24)) > 0).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -213,11 +214,14 @@ def test_a_class_of_probability_0_that_a_rater_chose_is_told(kind: str) -> None:
         rw.TemperatureScaling(input="probs").fit(probs, classes)
     classes[:2] = 0, 2
     counts = np.eye(3, dtype=int)[classes]
-    for labels in (classes, Labels.from_counts(counts)):
+    chosen = rw.VectorScalingCV(bias_l2=(1.0,), folds=2, input="probs")  # of the same cases
+    for labels, calibrator in product(
+        (classes, Labels.from_counts(counts)), (rw.TemperatureScaling(input="probs"), chosen)
+    ):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            rw.TemperatureScaling(input="probs").fit(probs, labels)
-        assert issubclass(told[0].category, RaterwiseWarning)
+            calibrator.fit(probs, labels)
+        assert issubclass(told[0].category, RaterwiseWarning) and told[0].filename == __file__
         assert str(told[0].message).startswith("probs: 2 of 100 cases have probability 0")
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -8,9 +8,9 @@ import pytest
 import raterwise as rw
 from raterwise.predictions import Predictions
 from raterwise.questions import Question
-from raterwise.summaries import SortedPlan, in_turn, summarise
+from raterwise.summaries import SortedPlan, one_pass, summarise
 from raterwise.summaries.bin_sums import BinPlan, BinSums
-from raterwise.summaries.in_turn import InTurn
+from raterwise.summaries.one_pass import InTurn
 
 
 def three_classes(cases: int, patients: int) -> tuple[np.ndarray, rw.Labels, np.ndarray]:
@@ -32,8 +32,8 @@ def test_results_are_the_same_in_turn_and_at_once(
     probs, labels, groups = three_classes(300, 60)
     given = {"groups": groups, "resamples": 50}
     at_once = rw.evaluate(probs, labels, **given)
-    monkeypatch.setattr(in_turn, "LARGE", limit)
-    monkeypatch.setattr(in_turn, "TINY", limit // 4)
+    monkeypatch.setattr(one_pass, "LARGE", limit)
+    monkeypatch.setattr(one_pass, "TINY", limit // 4)
     turned = rw.evaluate(probs, labels, **given)
     assert list(turned) == list(at_once)
     for name in at_once:
@@ -49,16 +49,16 @@ def test_results_are_the_same_in_turn_and_at_once(
 
 def test_a_large_summary_is_let_go_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for twice it is made once; let go, it is made once more, with the same sums."""
-    monkeypatch.setattr(in_turn, "LARGE", 1)
+    monkeypatch.setattr(one_pass, "LARGE", 1)
     probs, labels, groups = three_classes(100, 20)
     made: list[int] = []
-    counted = in_turn.summarise
+    counted = one_pass.summarise
 
     def counting(predictions, plans, **given):  # type: ignore[no-untyped-def]
         made.append(len(plans))
         return counted(predictions, plans, **given)
 
-    monkeypatch.setattr(in_turn, "summarise", counting)
+    monkeypatch.setattr(one_pass, "summarise", counting)
     plans = [BinPlan(Question("per_class", "case"), 5), BinPlan(Question("top_label", "case"), 5)]
     held = InTurn(Predictions.of(probs, labels), plans, groups, 20)
     first = held[plans[0]]

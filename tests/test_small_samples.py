@@ -12,6 +12,7 @@ from scipy.special import expit, xlogy
 import raterwise as rw
 from raterwise.catalog import CATALOG
 from raterwise.errors import InvalidInputError, UndefinedMetricError
+from raterwise.exchangeability.permutations import step_down
 from raterwise.inference.intervals import (
     calibrated_noise,
     calibration_interval,
@@ -25,7 +26,7 @@ from raterwise.inference.jackknife import (
     student_interval,
     two_sided_p,
 )
-from raterwise.inference.levels import level_test, step_down
+from raterwise.inference.levels import level_test
 from raterwise.inference.noise import (
     calibrated_draws,
     coarser_cells,
@@ -483,9 +484,10 @@ def share(sums):
 
 def test_step_down_by_hand():
     """Of two tests the larger is judged against the maxima, the smaller against its own."""
-    observed = [[4.0, 1.5], [1.0, 2.0], [5.0, 0.0], [0.0, 1.0]]
-    assert step_down(observed) == pytest.approx([0.5, 0.5])
-    assert step_down([[1.5, 4.0], [2.0, 1.0], [1.0, 0.0], [1.0, 3.0]]) == pytest.approx([0.5, 0.25])
+    permuted = np.array([[1.0, 2.0], [5.0, 0.0], [0.0, 1.0]])
+    assert step_down(permuted, np.array([4.0, 1.5])) == pytest.approx([0.5, 0.5])
+    permuted = np.array([[2.0, 1.0], [1.0, 0.0], [1.0, 3.0]])
+    assert step_down(permuted, np.array([1.5, 4.0])) == pytest.approx([0.5, 0.25])
 
 
 def test_levels_of_unequal_patients_keep_the_family_wise_error():

@@ -30,7 +30,7 @@ from raterwise.predictions import Predictions
 from raterwise.questions import Question, ScoredCases
 from raterwise.streaming.digests import STREAM_UNITS, blocks_of_cases, blocks_of_groups
 from raterwise.streaming.evaluation import evaluate_digest
-from raterwise.streaming.here import done_ahead
+from raterwise.streaming.in_process import done_ahead
 from raterwise.streaming.parts import StreamColumns, parts_of
 from raterwise.streaming.saved import Checkpoint, load_digest, save_digest
 from raterwise.summaries import SortedPlan, SortedScores

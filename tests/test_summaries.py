@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 import raterwise as rw
 from raterwise.catalog import CATALOG
-from raterwise.questions import Question, score_given
+from raterwise.questions import Question, ScoredCases
 from raterwise.summaries import (
     BinPlan,
     BinSums,
@@ -274,9 +273,8 @@ def test_fine_cells_are_found_without_a_search(rounding: float) -> None:
     compared = fine_cells_for(rounding)
     beside = np.nextafter(compared, -1), np.nextafter(compared, 2)
     z = np.concatenate((compared, *beside, [-0.5, 0.0, 5e-324, 1 - 2**-53, 1.0, 1.5]))
-    found = CellSums.of_scored(
-        CellPlan(Question()), replace(score_given(z, np.ones(len(z))), rounding=rounding)
-    )
+    scored = ScoredCases(z[:, None], np.ones((len(z), 1)), np.ones(len(z)), rounding=rounding)
+    found = CellSums.of_scored(CellPlan(Question()), scored)
     where = np.clip(np.searchsorted(compared, z, side="right") - 1, 0, len(compared) - 2)
     assert np.array_equal(found.fine[0, :, 0], np.bincount(where, minlength=len(compared) - 1))
 

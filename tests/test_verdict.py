@@ -15,7 +15,7 @@ from scipy.special import expit, softmax
 from raterwise.errors import InvalidInputError
 from raterwise.inference import evidence
 from raterwise.inference.deviations import channels_of
-from raterwise.inference.evidence import Evidence, Moments, step_down, two_sided
+from raterwise.inference.evidence import Evidence, Moments, adjusted_p_values, two_sided
 from raterwise.inference.verdict import judge, percentages
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
@@ -108,7 +108,7 @@ def test_step_down_is_westfall_and_young() -> None:
         often = sum(min(draw[k] for k in behind[place:]) <= p[j] for draw in by_chance)
         largest = max(largest, (1 + often) / 51, p[j])
         expected[j] = largest
-    np.testing.assert_allclose(step_down(p, by_chance), expected)
+    np.testing.assert_allclose(adjusted_p_values(p, by_chance), expected)
 
 
 def test_a_case_may_count_in_any_way() -> None:

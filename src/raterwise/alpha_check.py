@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike
 from raterwise.beliefs import Belief
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
-from raterwise.inference.differences import difference_interval
+from raterwise.inference.differences import correlation_of, difference_interval
 from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.settings import Settings
 from raterwise.inference.small_samples import proportion_interval
 from raterwise.labels import Labels
+from raterwise.metrics.proper import epistemic_losses_of
 from raterwise.predictions import Predictions
 from raterwise.questions import disagreement_frequency
 from raterwise.results.estimate import Estimate
@@ -193,15 +194,14 @@ class _Means:
     @staticmethod
     def of(predictions: Predictions, level: float) -> _Means:
         rows = predictions.read(0, len(predictions))
-        assert rows.counts is not None and rows.num_raters is not None
+        assert rows.counts is not None
         probs = rows.probs.astype(np.float64)
-        mu, n = rows.counts / rows.num_raters[:, None], rows.num_raters[:, None]
         differ = rows.case_values.get("disagreement")
         each = np.stack(
             (
                 1 - disagreement_frequency(rows.counts),
                 (probs**2).sum(axis=1) if differ is None else 1 - differ,
-                ((mu - probs) ** 2 - mu * (1 - mu) / (n - 1)).sum(axis=1),
+                epistemic_losses_of(probs, rows.counts),
             ),
             axis=1,
         )
@@ -242,9 +242,8 @@ class _Means:
         first = (seen.value, *proportion_interval(seen, self.level))
         low, high = student_interval(said, self.level)
         second = said.value, max(low, 0.0), min(high, 1.0)
-        apart = seen.error * said.error
-        shared = (seen.error**2 + said.error**2 - gap.error**2) / 2
-        ends = difference_interval(first, second, shared / apart if apart > 0 else 0.0)
+        shared = correlation_of((seen.error, said.error, gap.error))
+        ends = difference_interval(first, second, shared)
         return (
             _estimate("agreement", "Agreement of two raters", first),
             _estimate("predicted_agreement", "Predicted agreement", second),

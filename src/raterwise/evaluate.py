@@ -202,11 +202,18 @@ def evaluate_in_use(
         return judged(predictions, request)
     moved, found = in_use(predictions, Prior.of_cases(predictions, target, source))
     results = judged(moved, request.at_other_prevalence(metrics, Given.of(moved)))
+    results = told_in_use(results, found.told, predictions.class_names)
+    return replace(results, provenance={**results.provenance, "raters": _raters_of(predictions)})
+
+
+def told_in_use(
+    results: Results, told: Mapping[str, Any], class_names: Sequence[str] | None
+) -> Results:
+    """Return results that say at which prevalence the cases counted."""
     return replace(
         results,
-        data={**results.data, "target_prevalence": found.told},
-        provenance={**results.provenance, "raters": _raters_of(predictions)},
-        warnings=(in_words(found.told, predictions.class_names), *results.warnings),
+        data={**results.data, "target_prevalence": told},
+        warnings=(in_words(told, class_names), *results.warnings),
     )
 
 

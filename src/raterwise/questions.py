@@ -33,9 +33,7 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.predictions import Rows
 from raterwise.rules import choose, positive_integer
-from raterwise.types import FloatArray
-
-IntArray = NDArray[np.integer[Any]]
+from raterwise.types import FloatArray, Integers
 
 QUESTIONS = (
     *("top_label", "positive", "per_class", "predicted_class", "disagreement"),
@@ -120,14 +118,11 @@ class Question:
             mu = NO_COLUMNS
         else:
             z, mu = _ASK[self.name](rows)
-        v = NO_COLUMNS
-        if rows.num_raters is not None and self.per == "case" and rows.num_raters.min() >= 2:
-            v = mu * (1 - mu) / (rows.num_raters - 1)[:, None]
         return ScoredCases(
             z,
             mu,
             _weights(rows, self.per),
-            v,
+            _within(rows, self.per, mu),
             channel=rows.predicted if self.name == "predicted_class" else NO_INDEX,
             units=NO_INDEX if rows.units is None else rows.units,
             rounding=rows.rounding,
@@ -191,11 +186,8 @@ class Event:
         if self.ordered and rows.probs.shape[1] > 2:
             z, mu = cumulative(z, rows.rounding), np.minimum(at_least(mu), 1)
         z, mu = z[:, chosen], mu[:, chosen]
-        v = NO_COLUMNS
-        if rows.num_raters is not None and self.per == "case" and rows.num_raters.min() >= 2:
-            v = mu * (1 - mu) / (rows.num_raters - 1)[:, None]
         units = NO_INDEX if rows.units is None else rows.units
-        weights = _weights(rows, self.per)
+        weights, v = _weights(rows, self.per), _within(rows, self.per, mu)
         return ScoredCases(z, mu, weights, v, units=units, rounding=rows.rounding)
 
 
@@ -339,18 +331,7 @@ def score_outside(confidence: FloatArray, units: NDArray[np.int64] | None = None
     )
 
 
-def score_given(
-    predicted: FloatArray, observed: FloatArray, weights: FloatArray | None = None
-) -> ScoredCases:
-    """Return scored cases for a predicted probability and an observed frequency per case."""
-    return ScoredCases(
-        predicted[:, None],
-        observed[:, None],
-        np.ones(len(predicted)) if weights is None else weights,
-    )
-
-
-def disagreement_frequency(counts: IntArray) -> FloatArray:
+def disagreement_frequency(counts: Integers) -> FloatArray:
     """Return how often two of a case's raters differ: LH eq 16 for φ^D, in closed form.
 
     μ = 1 - Σ_k n_k (n_k - 1) / (n (n - 1)), over the pairs of distinct raters.
@@ -434,3 +415,10 @@ def _weights(rows: Rows, per: str) -> FloatArray:
     if per == "annotation" and rows.num_raters is not None:
         return weights * rows.num_raters
     return weights
+
+
+def _within(rows: Rows, per: str, mu: FloatArray) -> FloatArray:
+    """Return the within-case correction, where every case has two raters and counts once."""
+    if rows.num_raters is None or per != "case" or rows.num_raters.min() < 2:
+        return NO_COLUMNS
+    return np.asarray(mu * (1 - mu) / (rows.num_raters - 1)[:, None])

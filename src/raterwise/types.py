@@ -1,5 +1,6 @@
 """What arrays hold, and the words that options take: for readers, editors and type checkers."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -8,6 +9,11 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Integers = NDArray[np.integer[Any]]
+"""Of any size, as callers have them."""
+
+Options = Mapping[str, Any]
+"""Of a metric, by their names."""
 
 Questions = Literal["top_label", "positive", "per_class", "predicted_class"]
 """What a calibration error asks of a case."""

@@ -12,6 +12,7 @@ from raterwise.beliefs.checks import checked_counts
 from raterwise.beliefs.members import Members
 from raterwise.beliefs.statistics import StatisticProbability, statistic_probability
 from raterwise.labels import Labels
+from raterwise.metrics.proper import epistemic_losses_of
 from raterwise.rules import positive_integer
 from raterwise.types import FloatArray
 
@@ -193,9 +194,13 @@ class Belief:
         >>> sorted(belief.judged_by(Labels.from_counts([[2, 1]])))[0]
         'disagreement'
         """
-        from raterwise.beliefs.evaluation import case_values
-
-        return case_values(self, labels)
+        before, after = epistemic_losses(self, labels)
+        return {
+            "disagreement": self.disagreement(),
+            "prior_epistemic_loss": before,
+            "posterior_epistemic_loss": after,
+            "posterior_gain": before - after,
+        }
 
     def sample(self, n: int, seed: int = 0) -> FloatArray:
         """Return draws of the class probabilities of every case.
@@ -250,3 +255,33 @@ class Belief:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} cases, {self.num_classes} classes)"
+
+
+def epistemic_losses(belief: Belief, labels: Labels) -> tuple[FloatArray, FloatArray]:
+    """Return each case's epistemic loss before and after an expert's label (LH Table 2).
+
+    One rater is set aside as the expert and the others judge. LH draws the expert at random; here
+    the mean over every choice is taken, which is what repeated draws tend to:
+    Σ_k y_k/n EL(z | y - e_k), before with z the mean and after with z the posterior mean given k.
+    Cases with fewer than three labels, which leave no two judges, have NaN; so has, after a label
+    to which no member of an ensemble gives any probability, what it teaches them.
+    """
+    counts = labels.counts.astype(np.float64)
+    n = counts.sum(axis=1)
+    before, after = np.zeros(len(counts)), np.zeros(len(counts))
+    prior, several = belief.mean, len(belief._members.weights) > 1
+    for k in range(labels.num_classes):
+        said = np.flatnonzero((counts[:, k] > 0) & (n >= 3))
+        if not len(said):
+            continue
+        judges = counts[said].copy()
+        judges[:, k] -= 1
+        share = counts[said, k] / n[said]
+        possible = (prior[said, k] > 0) | (not several)
+        expert = Labels.from_classes(np.full(possible.sum(), k), num_classes=labels.num_classes)
+        posterior = np.full((len(said), labels.num_classes), np.nan)
+        posterior[possible] = belief.take(said[possible]).posterior(expert).mean
+        before[said] += share * epistemic_losses_of(prior[said], judges)
+        after[said] += share * epistemic_losses_of(posterior, judges)
+    before[n < 3], after[n < 3] = np.nan, np.nan
+    return before, after

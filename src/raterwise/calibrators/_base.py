@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -33,7 +34,7 @@ CURVES = "curves"
 """The shape of a fitted attribute that is a list of one-dimensional arrays of any length."""
 
 
-class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn: no types
+class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # no types there
     """A map of a model's logits to better class probabilities, fitted to what raters said.
 
     A scikit-learn classifier whose features are the logits: column k is for class k, and the
@@ -99,11 +100,7 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         cases = CalibrationSet.of(
             logits, labels, sample_weight, input=self.input, every_class=self._every_class
         )
-        if self.input == "probs" and self._by_size:
-            cases.warn_of_zeros()
-        doubt = self._fit(cases)
-        self._finish(cases, doubt)
-        return self
+        return self._fitted_to(cases)
 
     @overload
     def predict_proba(self, logits: EnsembleBelief) -> EnsembleBelief: ...
@@ -350,19 +347,23 @@ class Calibrator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.classes_ = np.arange(num_classes)
         self.class_names_ = names
 
-    def _finish(self, cases: CalibrationSet, doubt: str | None) -> None:
+    def _fitted_to(self, cases: CalibrationSet) -> Self:
+        if self.input == "probs" and self._by_size:
+            cases.warn_of_zeros()
+        doubt = self._fit(cases)
         self._set_classes(cases.num_classes, cases.labels.class_names)
         if doubt is not None:
             message = f"{type(self).__name__}: {doubt}"
             warnings.warn(message, ConvergenceWarning, stacklevel=3)  # where fit was called
+        return self
 
+    @abstractmethod
     def _fit(self, cases: CalibrationSet) -> str | None:
         """Fit, and return what the caller of `fit` must be warned of, if anything."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _calibrated(self, logits: Array) -> FloatArray:
         """Return the probabilities (N, K) of checked logits."""
-        raise NotImplementedError
 
 
 def _plain(value: Any) -> Any:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 
 from raterwise.arrays import as_float_array
@@ -18,7 +17,7 @@ from raterwise.labels import Labels
 from raterwise.predictions.checks import as_labels, check_weights, row_sum_tolerance
 from raterwise.predictions.predictions import rows_of
 from raterwise.rules import choose
-from raterwise.types import Array, FloatArray
+from raterwise.types import Array, FloatArray, IntArray
 
 INPUTS = ("logits", "probs")
 ZEROS = np.log([float(np.finfo(kind).smallest_subnormal) for kind in ("f2", "f4", "f8")])
@@ -37,14 +36,15 @@ class CalibrationSet:
     """(N, K), float32 or float64, C order, finite."""
     labels: Labels
     weights: FloatArray | None = None
-    rows: NDArray[np.intp] | None = None
-    """Which of the given cases these are, where some were left out."""
+    patients: IntArray | None = None
+    """(N,): as codes; None where each case is its own."""
 
     @staticmethod
     def of(
         logits: Any,
         labels: Any,
         sample_weight: Any = None,
+        groups: Any = None,
         *,
         input: str | None = None,
         every_class: bool = True,
@@ -53,10 +53,9 @@ class CalibrationSet:
         array, input = read_logits(logits, input), name_of(input)
         checked = read_labels(labels, array.shape[1], len(array), input)
         weights = read_sample_weight(sample_weight, len(array))
-        cases = CalibrationSet(array, checked, weights)
+        cases = CalibrationSet(array, checked, weights, _read_groups(groups, len(array)))
         if weights is not None and not weights.all():
-            rows = np.flatnonzero(weights)
-            cases = replace(cases.take(rows), rows=rows)
+            cases = cases.take(np.flatnonzero(weights))
         if len(cases) < 2:
             raise InvalidInputError(f"{input}: must hold at least 2 cases to calibrate on; got 1")
         cases.check_classes(every_class=every_class)
@@ -88,7 +87,8 @@ class CalibrationSet:
     def take(self, rows: Any) -> CalibrationSet:
         """Return the chosen cases."""
         weights = None if self.weights is None else self.weights[rows]
-        return CalibrationSet(self.logits[rows], self.labels.take(rows), weights)
+        patients = None if self.patients is None else self.patients[rows]
+        return CalibrationSet(self.logits[rows], self.labels.take(rows), weights, patients)
 
     def negative_log_likelihood(self, probs: FloatArray) -> float:
         """Return LH eq 82, -1/Σn Σ_ik y_ik log z_ik, of calibrated probabilities (N, K)."""
@@ -117,7 +117,7 @@ class CalibrationSet:
                 "logits or unrounded probabilities if you have them, or raise the zeros to what "
                 "rounding could hide (0.0005 for three decimals)",
                 RaterwiseWarning,
-                stacklevel=3,
+                stacklevel=4,  # where fit was called
             )
 
     def check_classes(self, *, every_class: bool) -> None:
@@ -273,6 +273,17 @@ def read_sample_weight(values: Any, cases: int) -> FloatArray | None:
         return check_weights(values, cases)
     except InvalidInputError as error:
         raise error.renamed("sample_weight") from None
+
+
+def _read_groups(groups: Any, cases: int) -> IntArray | None:
+    if groups is None:
+        return None
+    names = np.asarray(groups)
+    if names.shape != (cases,):
+        raise InvalidInputError(
+            f"groups: must name the patient of each case; got shape {names.shape} for {cases} cases"
+        )
+    return np.asarray(np.unique(names, return_inverse=True)[1], np.int64)
 
 
 def _named(k: int, labels: Labels) -> str:

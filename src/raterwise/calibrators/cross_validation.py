@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, ClassVar, Self
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metadata_routing import UNUSED
 
-from raterwise.arrays import as_array
 from raterwise.calibrators._cases import CalibrationSet, Input, nonnegative, probabilities
 from raterwise.calibrators._linear import apply_linear
 from raterwise.calibrators._newton import Minimum
@@ -76,15 +76,24 @@ class _CrossValidated(LinearCalibrator):
         >>> scaling.cv_loss_.shape
         (2, 1)
         """
-        cases, held_out = _cases_and_folds(self, logits, labels, sample_weight, groups)
-        found = self._choose(cases, held_out)
-        self._describe(found)
-        self._finish(cases, found.doubt)
-        return self
+        cases = CalibrationSet.of(logits, labels, sample_weight, groups, input=self.input)
+        return self._fitted_to(cases)
 
+    def _fit(self, cases: CalibrationSet) -> str | None:
+        folds = positive_integer("folds", self.folds, least=2)
+        codes, what = np.arange(len(cases)), "cases"
+        if cases.patients is not None:
+            codes, what = np.unique(cases.patients, return_inverse=True)[1], "patients (groups)"
+        if (patients := int(codes.max()) + 1) < folds:
+            raise InvalidInputError(f"folds: must be at most the {patients} {what}; got {folds}")
+        fold = patient_folds(cases.labels.counts, codes, folds, self.seed)
+        found = self._choose(cases, [fold == f for f in range(folds)])
+        self._describe(found)
+        return found.doubt
+
+    @abstractmethod
     def _choose(self, cases: CalibrationSet, held_out: list[NDArray[np.bool_]]) -> Minimum:
         """Set the penalties, and return their fit to all cases."""
-        raise NotImplementedError
 
 
 class VectorScalingCV(_CrossValidated):
@@ -265,33 +274,6 @@ def patient_folds(counts: NDArray[Any], groups: IntArray, folds: int, seed: int)
     fold = np.empty(patients, np.int64)
     fold[order] = np.arange(patients) % folds
     return fold[groups]
-
-
-def _cases_and_folds(
-    calibrator: Any, logits: Any, labels: Any, sample_weight: Any, groups: Any
-) -> tuple[CalibrationSet, list[NDArray[np.bool_]]]:
-    """Return the cases, and for each fold which of them it holds out."""
-    cases = CalibrationSet.of(logits, labels, sample_weight, input=calibrator.input)
-    folds = positive_integer("folds", calibrator.folds, least=2)
-    codes = _group_codes(groups, len(as_array(logits, calibrator.input)))
-    if cases.rows is not None:
-        codes = np.unique(codes[cases.rows], return_inverse=True)[1]
-    if (patients := int(codes.max()) + 1) < folds:
-        what = "cases" if groups is None else "patients (groups)"
-        raise InvalidInputError(f"folds: must be at most the {patients} {what}; got {folds}")
-    fold = patient_folds(cases.labels.counts, codes, folds, calibrator.seed)
-    return cases, [fold == f for f in range(folds)]
-
-
-def _group_codes(groups: Any, cases: int) -> IntArray:
-    if groups is None:
-        return np.arange(cases)
-    names = np.asarray(groups)
-    if names.shape != (cases,):
-        raise InvalidInputError(
-            f"groups: must name the patient of each case; got shape {names.shape} for {cases} cases"
-        )
-    return np.asarray(np.unique(names, return_inverse=True)[1], np.int64)
 
 
 def _select(

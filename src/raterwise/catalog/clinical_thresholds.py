@@ -9,10 +9,9 @@ import numpy as np
 from raterwise.catalog import common
 from raterwise.catalog.metric import Metric
 from raterwise.catalog.recipes import events as recipes
-from raterwise.catalog.recipes.common import Options
 from raterwise.metrics import cell_bounds, operating
 from raterwise.summaries import BinTable
-from raterwise.types import Array
+from raterwise.types import Array, Options
 
 CLASS: dict[str, Any] = {"positive": None, "per": "annotation", "ordered": False}
 AT: dict[str, Any] = {"threshold": 0.5, **CLASS}

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from raterwise.catalog.recipes.common import Options, Prepare
+from raterwise.catalog.recipes.common import Prepare
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions, Rows
 from raterwise.rules import choose, did_you_mean, positive
 from raterwise.summaries import Summary
+from raterwise.types import Options
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,16 @@ class Metric:
         """Return the options of this metric: those given that it has, otherwise the defaults."""
         return {name: given.get(name, default) for name, default in self.options.items()}
 
+    def checked(self, given: Options, called: str = "{}") -> dict[str, Any]:
+        """Return the same, where each is one of its choices; errors say what it is `called`."""
+        found = self.with_defaults(given)
+        for name, value in found.items():
+            if allowed := self._choices(name):
+                choose(called.format(name), value, allowed)
+        if found.get("bandwidth") is not None:
+            positive("bandwidth", found["bandwidth"])
+        return found
+
     def with_options(self, shared: Options, own: Options) -> dict[str, Any]:
         """Return the options of this metric, checked.
 
@@ -234,13 +245,7 @@ class Metric:
                     f"{did_you_mean(name, self.options)}; it has: {known}"
                 )
         told = {name: value for name, value in shared.items() if self.can_take(name, value)}
-        found = self.with_defaults({**told, **own})
-        for name, value in found.items():
-            if allowed := self._choices(name):
-                choose(f"options: {name} of {self.name}", value, allowed)
-        if found.get("bandwidth") is not None:
-            positive("bandwidth", found["bandwidth"])
-        return found
+        return self.checked({**told, **own}, f"options: {{}} of {self.name}")
 
     def _choices(self, name: str) -> tuple[Any, ...]:
         """Return what an option may be, where there are a few choices."""

@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from raterwise.catalog import Metric
-from raterwise.catalog.recipes.common import Options
 from raterwise.catalog.recipes.weak_calibration import channels_of, smoother_of
 from raterwise.curves.tables import ReliabilityCurve, Table
 from raterwise.inference.inversion import less_smooth
 from raterwise.inference.jackknife import noise_expansion, normal_quantile
 from raterwise.inference.passes import Pass
 from raterwise.summaries import ScoreMasses
-from raterwise.types import FloatArray
+from raterwise.types import FloatArray, Options
 
 POINTS = 101
 """Places that a curve is evaluated at, evenly spread over the probabilities."""

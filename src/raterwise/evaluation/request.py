@@ -9,12 +9,12 @@ from typing import Any
 from raterwise.binning import bin_edges
 from raterwise.catalog import CATALOG, Metric, find
 from raterwise.catalog.metric import Given
-from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.inference.passes import PAIRS
 from raterwise.inference.settings import Settings
 from raterwise.rules import choose
 from raterwise.summaries import DeviationPlan
+from raterwise.types import Options
 
 Metrics = str | Sequence[str]
 """Names of metrics: "all", "ece,brier" or ["ece", "brier"]."""
@@ -135,7 +135,7 @@ class Request:
         """
         on_single = self.settings.on_single
         plans = [row.plan_of(own, on_single) for row, own in self.asked.values()]
-        if bounded and any(getattr(plan, "grows", False) for plan in plans):
+        if bounded and any(plan.grows for plan in plans):
             raise InvalidInputError(
                 'question: "canonical" compares every case with every other, so it needs them all '
                 'in memory; of a stream or of images ask "per_class", or of two classes '

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.kernels._threads import in_threads
-from raterwise.types import FloatArray
-
-IntArray = NDArray[np.integer[Any]]
+from raterwise.types import FloatArray, Integers
 
 BATCH_VALUES = 1 << 20
 """How many sums a thread holds at a time while blocks change hands: 8 MB."""
@@ -40,19 +37,19 @@ class Comparison:
     addition a random sign, one for the whole patient.
     """
 
-    first: IntArray
+    first: Integers
     """(C + 1,): the blocks of pool c are first[c] … first[c+1] - 1."""
-    flip: IntArray
+    flip: Integers
     """(C,): 0 for a pool without a sign; pools with the same number share theirs."""
-    rater: IntArray
+    rater: Integers
     """(B,): whose block it is."""
     deviation: FloatArray
     """(B, K): own labels minus the others' share, summed over the cases of the block."""
     whitening: FloatArray
     """(R, K-1, K-1): maps a rater's deviations to uncorrelated ones of variance 1 (or 0)."""
-    rank: IntArray
+    rank: Integers
     """(R,): how many of them have variance 1: at most K - 1; 0 where nothing can be said."""
-    ratings: IntArray
+    ratings: Integers
     """(R,): how many of each rater's labels are compared."""
 
     @property
@@ -152,13 +149,13 @@ class Comparison:
 class _Alike:
     """Which pools have the same raters and the same deviations, and so trade alike."""
 
-    pool: IntArray
+    pool: Integers
     """(C,): the first pool like this one."""
     often: tuple[tuple[int, int], ...]
     """The first pools of many alike, and how many these are."""
 
 
-def alike_pools(first: IntArray, flip: IntArray, rater: IntArray, values: FloatArray) -> _Alike:
+def alike_pools(first: Integers, flip: Integers, rater: Integers, values: FloatArray) -> _Alike:
     """Find pools that are alike; those with a sign of their own are not."""
     random = np.random.default_rng(1)
     odd = random.integers(2**63, size=values.shape[1] + 1, dtype=np.uint64) * 2 + 1
@@ -180,7 +177,7 @@ def alike_pools(first: IntArray, flip: IntArray, rater: IntArray, values: FloatA
     return _Alike(begin[kind], tuple(often))
 
 
-def _chosen(first: IntArray, pools: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+def _chosen(first: Integers, pools: NDArray[np.bool_]) -> tuple[Integers, Integers]:
     """Return where the chosen pools begin among their own blocks, and these blocks."""
     sizes = np.diff(first)
     blocks = np.flatnonzero(np.repeat(pools, sizes))
@@ -188,7 +185,7 @@ def _chosen(first: IntArray, pools: NDArray[np.bool_]) -> tuple[IntArray, IntArr
 
 
 def compare_raters(
-    case: IntArray, rater: IntArray, label: IntArray, patient: IntArray, raters: int, classes: int
+    case: Integers, rater: Integers, label: Integers, patient: Integers, raters: int, classes: int
 ) -> Comparison:
     """Return the comparison of raters 0 … R-1, from one entry of each array per rating.
 
@@ -223,8 +220,8 @@ def compare_raters(
 
 
 def _pools(
-    patient: IntArray, block: IntArray, case: IntArray, size: IntArray
-) -> tuple[IntArray, IntArray]:
+    patient: Integers, block: Integers, case: Integers, size: Integers
+) -> tuple[Integers, Integers]:
     """Return the pool of each block, pools in the order of patients, and the sign of each pool.
 
     A pool are the raters who labelled the same cases of a patient. It needs no sign where nobody
@@ -245,7 +242,7 @@ def _pools(
     return pool, np.where(shares, keys // len(patient) + 1, 0)
 
 
-def _covariance(first: IntArray, who: IntArray, value: FloatArray, raters: int) -> FloatArray:
+def _covariance(first: Integers, who: Integers, value: FloatArray, raters: int) -> FloatArray:
     """Return (R, D, D): the covariance of each rater's sum of blocks over all trades and signs.
 
     Each of a rater's blocks may come to be any of its pool, and its mean is 0: by the sign, or
@@ -262,7 +259,7 @@ def _covariance(first: IntArray, who: IntArray, value: FloatArray, raters: int) 
     return covariance
 
 
-def _whiten(covariance: FloatArray) -> tuple[FloatArray, IntArray]:
+def _whiten(covariance: FloatArray) -> tuple[FloatArray, Integers]:
     """Return W with W Wᵀ = V⁺ for each V of (R, D, D), and the rank of each V."""
     values, vectors = np.linalg.eigh(covariance)
     # Rounding leaves about 1e-15 of the largest eigenvalue where a class never deviates, while
@@ -272,22 +269,34 @@ def _whiten(covariance: FloatArray) -> tuple[FloatArray, IntArray]:
     return vectors * roots[:, None, :], real.sum(axis=-1)
 
 
-def at_least_as_large(permuted: FloatArray, observed: FloatArray) -> FloatArray:
-    """p = (1 + #{permuted >= observed}) / (1 + P), over the first axis."""
-    margin = TIE * (1 + np.abs(np.where(np.isfinite(observed), observed, 0)))
+def at_least_as_large(
+    permuted: FloatArray, observed: FloatArray, margin: float | FloatArray | None = None
+) -> FloatArray:
+    """p = (1 + #{permuted >= observed}) / (1 + P), over the first axis.
+
+    What is no more than `margin` below is as large; by default what rounding could set apart.
+    """
+    if margin is None:
+        margin = TIE * (1 + np.abs(np.where(np.isfinite(observed), observed, 0)))
     reached = (permuted >= observed - margin).sum(axis=0)
     return np.asarray((1 + reached) / (1 + len(permuted)))
 
 
-def step_down(permuted: FloatArray, observed: FloatArray) -> FloatArray:
-    """Return (R,): p-values adjusted for the number of raters by step-down max-T.
+def step_down(
+    permuted: FloatArray, observed: FloatArray, margin: float | FloatArray | None = None
+) -> FloatArray:
+    """Return (R,): p-values of statistics adjusted for their number by step-down max-T.
 
-    The rater with the largest statistic is compared with the largest of all permuted ones, the
-    next with the largest of those that remain, and so on; an adjusted p-value is never below that
-    of a rater before it (Westfall & Young 1993, algorithm 4.1), nor below the unadjusted one.
+    The largest statistic is compared with the largest of all permuted ones, the next with the
+    largest of those that remain, and so on; an adjusted p-value is never below that of a statistic
+    before it (Westfall & Young 1993, algorithm 4.1), nor below the unadjusted one.
+
+    >>> step_down(np.array([[1.0, 2.0], [0.0, 0.5], [2.0, 0.0]]), np.array([3.0, 1.0]))
+    array([0.25, 0.5 ])
     """
     order = np.argsort(-observed, kind="stable")
+    near = None if margin is None else np.broadcast_to(margin, observed.shape)[order]
     largest = np.maximum.accumulate(permuted[:, order[::-1]], axis=1)[:, ::-1]
     adjusted = np.empty(len(observed))
-    adjusted[order] = np.maximum.accumulate(at_least_as_large(largest, observed[order]))
+    adjusted[order] = np.maximum.accumulate(at_least_as_large(largest, observed[order], near))
     return adjusted

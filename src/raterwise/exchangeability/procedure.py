@@ -20,8 +20,7 @@ from raterwise.exchangeability.permutations import (
 from raterwise.labels import Labels, Ratings
 from raterwise.predictions.checks import patient_codes
 from raterwise.rules import positive_integer
-
-IntArray = NDArray[np.integer[Any]]
+from raterwise.types import Integers
 
 
 def exchangeability_test(
@@ -156,7 +155,7 @@ def exchangeability_test(
     return replace(test, rest_p_value=rest)
 
 
-def _compare(ratings: Ratings, patient: IntArray, classes: int) -> Comparison:
+def _compare(ratings: Ratings, patient: Integers, classes: int) -> Comparison:
     return compare_raters(
         ratings.case,
         ratings.rater,
@@ -168,7 +167,7 @@ def _compare(ratings: Ratings, patient: IntArray, classes: int) -> Comparison:
 
 
 def _without(
-    ratings: Ratings, rater: int, patient: IntArray, classes: int, seeds: NDArray[np.uint64]
+    ratings: Ratings, rater: int, patient: Integers, classes: int, seeds: NDArray[np.uint64]
 ) -> float:
     """Return the p-value of all raters together but one, whose labels are left out."""
     others = ratings.rater != rater

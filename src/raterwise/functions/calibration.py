@@ -6,7 +6,6 @@ from numpy.typing import ArrayLike
 
 from raterwise.functions.measure import measure
 from raterwise.labels import Labels
-from raterwise.rules import positive_integer
 from raterwise.types import OnUnrated, Per, Questions
 
 
@@ -235,7 +234,6 @@ def adaptive_ece(
     >>> round(adaptive_ece([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], [0, 1, 1], bins=2), 4)
     0.2
     """
-    positive_integer("bins", bins)
     return measure(
         "adaptive_ece", probs, labels, weights, on_unrated, bins=bins, question=question, per=per
     )

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from raterwise.arrays import as_float_array
 from raterwise.binning import bin_edges, unit_in_last_place
 from raterwise.errors import InvalidInputError, InvalidTypeError
-from raterwise.functions.measure import check_estimator
 from raterwise.labels import Labels
 from raterwise.metrics import disagreement, proper
 from raterwise.predictions.checks import check_weights, row_sum_tolerance
@@ -121,7 +120,7 @@ def disagreement_calibration_loss(
     >>> round(disagreement_calibration_loss([0.5, 0.5, 0.5], labels, estimator="plugin"), 4)
     0.0278
     """
-    check_estimator(estimator, ("debiased", "plugin"), singletons)
+    _check_estimator(estimator, singletons)
     table = _disagreement_table(predicted, labels, bins, weights, on_single)
     return float(proper.calibration_loss(table, estimator=estimator, singletons=singletons))
 
@@ -291,7 +290,7 @@ def statistic_calibration_loss(
     >>> statistic_calibration_loss(unanimous, [0.5, 0.5], labels, order=3, estimator="plugin")
     0.0
     """
-    check_estimator(estimator, ("debiased", "plugin"), singletons)
+    _check_estimator(estimator, singletons)
     table = _statistic_table(statistic, predicted, labels, order, bins, weights, on_single)
     return float(
         disagreement.statistic_calibration_loss(table, estimator=estimator, singletons=singletons)
@@ -351,6 +350,11 @@ def _statistic_table(
 
     rounding = unit_in_last_place(z.dtype)
     return _table(z, rounding, labels, order, observed, bins, weights, on_single)
+
+
+def _check_estimator(estimator: str, singletons: str) -> None:
+    choose("estimator", estimator, ("debiased", "plugin"))
+    choose("singletons", singletons, ("zero", "plugin"))
 
 
 def _check_labels(labels: Any, order: int) -> None:

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 
 from raterwise.functions.ranking import measure_ranks
 from raterwise.labels import Labels
-from raterwise.rules import choose
 from raterwise.types import OneScore, OnUnrated, Per
 
 
@@ -137,7 +136,6 @@ def failure_average_precision(
     >>> failure_average_precision(probs, [0, 1, 1, 0])  # the third of four is found second
     0.5
     """
-    choose("of", of, ("errors", "successes"))
     return measure_ranks(
         "failure_average_precision", probs, labels, weights, on_unrated,
         confidence=confidence, outside=outside, question=question, per=per, of=of,

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from raterwise.functions.measure import check_estimator, measure
+from raterwise.functions.measure import measure
 from raterwise.functions.weights import weights_or_optimal
 from raterwise.labels import Labels
 from raterwise.predictions.checks import require_several
@@ -107,7 +107,6 @@ def epistemic_loss(
     >>> epistemic_loss([[0.5, 0.5], [0.8, 0.2]], labels)
     -0.21
     """
-    check_estimator(estimator, ("unbiased", "plugin"))
     return measure(
         "epistemic_loss", probs, labels, weights, on_unrated, on_single, estimator=estimator
     )
@@ -206,7 +205,6 @@ def calibration_loss(
     >>> round(calibration_loss([[0.9, 0.1], [0.9, 0.1]], [0, 1], estimator="plugin"), 4)
     0.32
     """
-    check_estimator(estimator, ("debiased", "plugin"), singletons)
     return measure(
         "calibration_loss", probs, labels, weights, on_unrated,
         bins=bins, estimator=estimator, singletons=singletons,
@@ -264,7 +262,6 @@ def calibration_error(
     >>> round(calibration_error([[0.9, 0.1], [0.9, 0.1]], [0, 1], estimator="plugin"), 4)
     0.5657
     """
-    check_estimator(estimator, ("debiased", "plugin"), singletons)
     return measure(
         "calibration_error", probs, labels, weights, on_unrated,
         bins=bins, estimator=estimator, singletons=singletons,
@@ -325,7 +322,6 @@ def dispersion_loss(
     >>> dispersion_loss([[0.9, 0.1], [0.9, 0.1]], labels, estimator="plugin")
     0.125
     """
-    check_estimator(estimator, ("debiased", "plugin"), singletons)
     return measure(
         "dispersion_loss", probs, labels, weights, on_unrated, on_single,
         bins=bins, estimator=estimator, singletons=singletons,

@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike
 
 from raterwise.arrays import on_gpu
 from raterwise.catalog import find
-from raterwise.errors import InvalidInputError
 from raterwise.functions.measure import labels_for_device, measure, summary_for, value_of
 from raterwise.labels import Labels
-from raterwise.rules import choose, positive
 from raterwise.types import OneScore, OnUnrated, Per
 
 
@@ -98,11 +96,10 @@ def kde_ece(
     >>> round(kde_ece([[0.6, 0.4], [0.1, 0.9]], [0, 1], bandwidth=0.1), 4)
     0.25
     """
-    _check(question, p, bandwidth, leave_out, method)
     options: dict[str, Any] = {"question": question, "p": p, "bandwidth": bandwidth}
     options |= {"floor": floor, "seed": seed}
     row = find("kde_ece")
-    own = row.with_defaults({**options, "per": per, "leave_out": leave_out, "method": method})
+    own = row.checked({**options, "per": per, "leave_out": leave_out, "method": method})
     row.plan(own)  # says what does not go together
     tensor: Any = probs
     on_device = on_gpu(probs) and tensor.ndim == 2 and leave_out == "case" and per == "annotation"
@@ -118,16 +115,6 @@ def kde_ece(
     for one in chosen if isinstance(chosen, tuple) else (chosen,):
         _told(one)
     return value_of(row, settled, summary)
-
-
-def _check(question: str, p: int, bandwidth: float | None, leave_out: str, method: str) -> None:
-    choose("question", question, find("kde_ece").questions)
-    choose("leave_out", leave_out, ("case", "copy"))
-    choose("method", method, ("auto", "exact", "cells"))
-    if p not in (1, 2):
-        raise InvalidInputError(f"p: must be 1 or 2; got {p!r}")
-    if bandwidth is not None:
-        positive("bandwidth", bandwidth)
 
 
 def _told(bandwidth: float) -> float:
@@ -184,5 +171,4 @@ def smooth_ece(
     >>> round(smooth_ece([[0.5, 0.5]] * 4, [0, 0, 0, 1]), 4)
     0.25
     """
-    choose("question", question, ("top_label", "positive"))
     return measure("smooth_ece", probs, labels, weights, on_unrated, question=question, per=per)

@@ -31,9 +31,7 @@ def measure(
     Predictions on a GPU stay there: only the summary comes to the host.
     """
     row = find(name)
-    own = row.with_defaults(options)
-    if "question" in own:
-        choose("question", own["question"], row.questions)
+    own = row.checked(options)
     summary = summary_for(row, own, probs, labels, weights, on_unrated, on_single)
     return value_of(row, own, summary)
 
@@ -95,9 +93,3 @@ def labels_for_device(labels: Any, classes: int) -> Any:
     if hasattr(labels, "detach") and labels.ndim == 1 and not labels.is_floating_point():
         return labels
     return as_labels(labels, classes)
-
-
-def check_estimator(estimator: str, allowed: tuple[str, ...], singletons: str = "zero") -> None:
-    """Raise where an estimator or the treatment of singletons is not known."""
-    choose("estimator", estimator, allowed)
-    choose("singletons", singletons, ("zero", "plugin"))

@@ -6,9 +6,8 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from raterwise.functions.measure import check_estimator, measure
+from raterwise.functions.measure import measure
 from raterwise.labels import Labels
-from raterwise.rules import at_least_one, choose
 from raterwise.types import Debiasing, KernelQuestion, OnUnrated, Per, Questions
 
 
@@ -126,7 +125,6 @@ def canonical_ece(
     >>> round(canonical_ece(probs, [0, 1, 2], bins=5), 4)  # (2 · 0.6 + 0.4) / 3
     0.5333
     """
-    at_least_one("norm", norm)
     return measure(
         "canonical_ece", probs, labels, weights, on_unrated, bins=bins, per=per, norm=norm
     )
@@ -198,8 +196,6 @@ def debiased_ece(
     >>> round(debiased_ece(probs, [0] * 7 + [1] * 3), 4)
     0.1889
     """
-    check_estimator(estimator, ("debiased", "plugin"))
-    choose("question", question, ("top_label", "positive", "per_class"))
     return measure(
         "debiased_ece", probs, labels, weights, on_unrated,
         bins=bins, question=question, norm=norm, estimator=estimator,
@@ -269,7 +265,6 @@ def kernel_calibration_error(
     >>> round(kernel_calibration_error(probs, [1, 1, 0], question="positive"), 4)
     -0.0352
     """
-    check_estimator(estimator, ("debiased", "plugin"))
     return measure(
         "kernel_calibration_error", probs, labels, weights, on_unrated,
         question=question, bandwidth=bandwidth, estimator=estimator,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from raterwise.functions.measure import check_estimator, measure
+from raterwise.functions.measure import measure
 from raterwise.labels import Labels
 from raterwise.types import Debiasing, OnSingle, OnUnrated, Singletons
 
@@ -62,7 +62,6 @@ def refinement_loss(
     >>> round(refinement_loss(probs, labels, estimator="plugin"), 4)  # 2 · 0.75 · 0.25
     0.375
     """
-    check_estimator(estimator, ("debiased", "plugin"), singletons)
     return measure(
         "refinement_loss", probs, labels, weights, on_unrated,
         bins=bins, estimator=estimator, singletons=singletons,
@@ -122,7 +121,6 @@ def grouping_loss(
     >>> round(grouping_loss(probs, labels), 4)  # 2 (0.28125 - 0.0625 / 2)
     0.5
     """
-    check_estimator(estimator, ("debiased", "plugin"))
     return measure(
         "grouping_loss", probs, labels, weights, on_unrated, on_single,
         bins=bins, estimator=estimator,

@@ -14,7 +14,7 @@ from raterwise.functions.measure import measure, value_of
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.predictions.mixtures import Draws
-from raterwise.rules import positive, positive_integer
+from raterwise.rules import positive_integer
 from raterwise.summaries import summarise
 from raterwise.types import OnUnrated, Per, Questions
 
@@ -76,8 +76,6 @@ def robust_ece(
     >>> round(robust_ece([[0.9, 0.1], [0.9, 0.1]], [0, 1], sigma=1e-6), 4)
     0.4
     """
-    positive_integer("bins", bins)
-    positive("sigma", sigma)
     return measure(
         "robust_ece", probs, labels, weights, on_unrated, bins=bins, sigma=sigma,
         observed_bins_only=observed_bins_only, question=question, per=per,
@@ -148,7 +146,6 @@ def robust_ece_mixture(
     >>> round(value, 4)
     0.15
     """
-    positive_integer("bins", bins)
     draws = _draws(probs, samples, mixtures, components, seed)
     predictions = Predictions.of(probs, labels, weights=weights, draws=draws, on_unrated=on_unrated)
     row = find("robust_ece_mixture")

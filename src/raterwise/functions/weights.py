@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from raterwise.catalog.recipes.common import squares_of_label
 from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 from raterwise.metrics.proper import variance_components
@@ -57,8 +58,7 @@ def optimal_weights(probs: ArrayLike, labels: Labels | ArrayLike) -> NDArray[np.
     raters = predictions.labels.num_raters.astype(np.float64)
     if (raters == raters[0]).all():
         return np.ones(len(raters))
-    rows = predictions.read(0, len(predictions)).probs.astype(np.float64)
-    loss = (rows**2).sum(axis=1, keepdims=True) - 2 * rows + 1
+    loss = squares_of_label(predictions.read(0, len(predictions)))
     between, within = variance_components(loss, predictions.labels.counts)
     if between + within <= 0:
         return np.ones(len(raters))

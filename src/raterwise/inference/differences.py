@@ -41,6 +41,17 @@ def difference_interval(first: Ends, second: Ends, correlation: float = 0.0) -> 
     return a - b - reach(a - low_a, high_b - b), a - b + reach(high_a - a, b - low_b)
 
 
+def correlation_of(errors: tuple[float, float, float]) -> float:
+    """Return the correlation of two estimates from the errors of both and of their difference.
+
+    >>> correlation_of((1.0, 1.0, 1.0))  # 1 + 1 - 1 = 2 · 0.5
+    0.5
+    """
+    first, second, apart = errors
+    both = first * second
+    return (first**2 + second**2 - apart**2) / 2 / both if both > 0 else 0.0
+
+
 def cautious_correlation(errors: tuple[float, float, float], worth: float) -> float:
     """Return the correlation of two estimates, no more of it than so many units can show.
 
@@ -54,11 +65,9 @@ def cautious_correlation(errors: tuple[float, float, float], worth: float) -> fl
     >>> round(cautious_correlation((1.0, 1.0, 1.0), 12), 3)  # tanh(0.549 - 1/3)
     0.213
     """
-    first, second, apart = errors
-    both = first * second
-    if not both > 0:
+    if not errors[0] * errors[1] > 0:
         return 0.0
-    found = np.clip((first**2 + second**2 - apart**2) / 2 / both, -1 + 1e-9, 1 - 1e-9)
+    found = np.clip(correlation_of(errors), -1 + 1e-9, 1 - 1e-9)
     return float(np.tanh(np.arctanh(found) - 1 / np.sqrt(max(worth - 3, 1.0))))
 
 

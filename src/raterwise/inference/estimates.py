@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
-from raterwise.catalog.recipes.common import Options
 from raterwise.errors import RaterwiseError
 from raterwise.inference import intervals
 from raterwise.inference.differences import cautious_correlation, difference_interval
@@ -35,7 +34,7 @@ from raterwise.inference.small_samples import (
     signed_loss_interval,
 )
 from raterwise.results import Estimate
-from raterwise.types import FloatArray
+from raterwise.types import FloatArray, Options
 
 MORE_THAN_SEEN = 2.0
 """How many times the positives there are an average precision may be as sure as at most."""

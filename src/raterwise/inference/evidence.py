@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.exchangeability.permutations import step_down
 from raterwise.inference.deviations import TOP, Channel
 from raterwise.summaries import DeviationTable
 from raterwise.types import FloatArray
@@ -361,13 +362,8 @@ def _labels(
     return np.asarray(((positive / number - z) * scale) @ f[:, held].T)
 
 
-def step_down(p: FloatArray, by_chance: FloatArray) -> FloatArray:
-    """Return adjusted p-values: Westfall and Young's step-down method over the smallest p."""
-    order = np.argsort(p, kind="stable")
-    smallest = np.minimum.accumulate(by_chance[:, order][:, ::-1], axis=1)[:, ::-1]
+def adjusted_p_values(p: FloatArray, by_chance: FloatArray) -> FloatArray:
+    """Return p-values adjusted for their number by the smallest that calibrated models show."""
     # A relative hair, so that equal sums that were added up in another order are equal.
-    often = (smallest <= p[order] * (1 + 1e-9)).sum(axis=0)
-    adjusted = np.maximum.accumulate((1 + often) / (1 + len(by_chance)))
-    found = np.empty_like(adjusted)
-    found[order] = adjusted
-    return np.maximum(found, p)  # a simulation of a few thousand may say less
+    adjusted = step_down(-by_chance, -p, margin=1e-9 * p)
+    return np.maximum(adjusted, p)  # a simulation of a few thousand may say less

@@ -10,7 +10,6 @@ Everything here takes numbers that were resampled elsewhere and returns numbers;
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +17,8 @@ from numpy.typing import ArrayLike
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.jackknife import checked_level
-from raterwise.inference.noise import share_as_large
+from raterwise.inference.noise import Norm, share_as_large
 from raterwise.types import FloatArray
-
-Norm = Callable[[FloatArray], FloatArray]
 
 # The ends solve an equation to this part of the metric, far below the error of 1000 draws.
 _PRECISION = 1e-5

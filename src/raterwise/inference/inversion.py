@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from raterwise.catalog import Metric
-from raterwise.catalog.recipes.common import Options
 from raterwise.inference import intervals, noise
 from raterwise.inference.jackknife import linearise, noise_expansion
 from raterwise.inference.passes import Pass
 from raterwise.inference.small_samples import gap_interval
 from raterwise.summaries import through
-from raterwise.types import FloatArray
+from raterwise.types import FloatArray, Options
 
 CONSISTENCY = 9
 """The stream of random numbers of labels drawn from the model's own probabilities."""

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterwise.errors import InvalidInputError
+from raterwise.exchangeability.permutations import step_down
 from raterwise.types import FloatArray
 
 Formula = Callable[[FloatArray], FloatArray]
@@ -143,27 +144,7 @@ def _judged(drawn: FloatArray) -> LevelTest:
     p = (t >= t[0] - 1e-12).mean(axis=0)
     flat = t[:, seen]
     adjusted = np.full(seen.shape, np.nan)
-    adjusted[seen] = step_down(flat)
+    adjusted[seen] = step_down(flat[1:], flat[0], margin=1e-12)
     return LevelTest(
         drawn[0], np.where(seen, mean, np.nan), np.where(seen, p, np.nan), adjusted, int(seen.sum())
     )
-
-
-def step_down(statistics: ArrayLike) -> FloatArray:
-    """Return Westfall and Young's adjusted p-values of statistics (1 + permutations, tests).
-
-    The first row is observed. With the tests in order of falling statistics t_(1) ≥ t_(2) ≥ …,
-
-        p_(j) = max_{i ≤ j} share of rows in which max_{k ≥ i} t_(k) reaches the observed t_(i).
-
-    >>> step_down([[3.0, 1.0], [1.0, 2.0], [0.0, 0.5], [2.0, 0.0]])
-    array([0.25, 0.5 ])
-    """
-    t = np.asarray(statistics, dtype=np.float64)
-    order = np.argsort(-t[0], kind="stable")
-    fallen = t[:, order]
-    largest = np.maximum.accumulate(fallen[:, ::-1], axis=1)[:, ::-1]
-    p = np.maximum.accumulate((largest >= fallen[0] - 1e-12).mean(axis=0))
-    adjusted = np.empty(len(order))
-    adjusted[order] = p
-    return adjusted

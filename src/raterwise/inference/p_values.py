@@ -13,11 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from raterwise.catalog import Metric
-from raterwise.catalog.recipes.common import Options
 from raterwise.inference.noise import zero_tested_ends
 from raterwise.inference.passes import Pass
 from raterwise.results.estimate import Estimate
 from raterwise.summaries import through
+from raterwise.types import Options
 
 SIGNS = 11
 """The stream of random numbers that draws the signs."""

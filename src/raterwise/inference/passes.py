@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.catalog import Metric
-from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError
 from raterwise.inference import intervals, noise
 from raterwise.inference.draws import multiplicities
@@ -24,6 +23,7 @@ from raterwise.questions import Question
 from raterwise.summaries import BinPlan, BinTable
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.outside import takes_outside
+from raterwise.types import Options
 
 FloatArray = NDArray[Any]
 Asked = Mapping[str, tuple[Metric, Options]]
@@ -161,8 +161,7 @@ class Pass:
         for row, own in asked.values():
             said = [row.notice(self._kept(row), own)] if row.notice is not None else []
             if not self.tabled(row):
-                may = getattr(self._plans[row.name], "tabled", True)
-                said.append(NO_RATERS if may else NO_INTERVAL)
+                said.append(NO_RATERS if self._plans[row.name].tabled else NO_INTERVAL)
             for one in filter(None, said):
                 yield f"{row.title}: {one}"
 
@@ -184,11 +183,12 @@ class Pass:
 
     def of_rows(self, row: Metric) -> bool:
         """Tell whether whole rows are kept."""
-        return getattr(self._plans[row.name], "grows", False)
+        grows: bool = self._plans[row.name].grows
+        return grows
 
     def tabled(self, row: Metric) -> bool:
         """Tell whether there are tables to resample; rows are not kept for every draw of raters."""
-        tabled = getattr(self._plans[row.name], "tabled", True)
+        tabled: bool = self._plans[row.name].tabled
         return tabled and not (self.of_rows(row) and self.rater_draws is not None)
 
     def table(self, row: Metric, own: Options) -> Any:

@@ -100,7 +100,7 @@ class RaterDraws:
         """Summarise the predictions with every resample of raters."""
         predictions = _of_those_who_rated(predictions)
         spread, seed = spread_of_raters(predictions.labels), settings.seed
-        plans = [plan for plan in plans if not getattr(plan, "grows", False)]
+        plans = [plan for plan in plans if not plan.grows]
 
         def report(done: int, of: int) -> None:
             if progress:

@@ -18,14 +18,13 @@ from numpy.typing import ArrayLike
 
 from raterwise.errors import InvalidInputError, UndefinedMetricError
 from raterwise.inference.jackknife import (
+    Ends,
     Linearised,
     normal_quantile,
     student_interval,
     student_quantile,
 )
 from raterwise.types import FloatArray
-
-Ends = tuple[float, float]
 
 FEW_EVENTS = 2.0
 """With more events than that, one that was not seen is taken to be like those that were."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.inference.deviations import ALL, TOP, Statistic, channels_of
-from raterwise.inference.evidence import Evidence, simulated_p_values, step_down
+from raterwise.inference.evidence import Evidence, adjusted_p_values, simulated_p_values
 from raterwise.predictions import Predictions
 from raterwise.rules import choose, positive_integer
 from raterwise.summaries import DeviationPlan, DeviationSums, DeviationTable, summarise
@@ -246,7 +246,7 @@ class _Asked:
         evidence = Evidence.of(table, channels, patients=self.about.patients)
         p = evidence.p_values()
         chance = simulated_p_values(table, channels, evidence, self.simulations, self.seed)
-        adjusted, t = step_down(p, chance), evidence.standardised
+        adjusted, t = adjusted_p_values(p, chance), evidence.standardised
         several = per == "annotation" and self.about.fewest != self.about.most
         scope = ", counting every rating" if several else ""
         listed = [(c.place, s) for c in channels for s in c.statistics]
@@ -297,7 +297,7 @@ class _Asked:
         chance = simulated_p_values(
             table, channels, null, self.simulations, self.seed, as_labels=False
         )
-        adjusted = step_down(p, chance)
+        adjusted = adjusted_p_values(p, chance)
         lead = min(range(len(p)), key=lambda j: (p[j], -abs(evidence.standardised[j])))
         place, statistic = [(c.place, s) for c in channels for s in c.statistics][lead]
         both = [

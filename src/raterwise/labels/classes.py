@@ -16,8 +16,7 @@ from raterwise.arrays import as_array, as_integer_array
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.frames import Values, columns_of, values_of
 from raterwise.rules import listed, positive_integer
-
-IntArray = NDArray[np.integer[Any]]
+from raterwise.types import Integers
 
 NO_RATING = -1
 ANSWERS = {
@@ -44,7 +43,7 @@ WHOLE_NUMBER = re.compile(r"([+-]?[0-9]+)(?:\.0*)?")
 class Coded:
     """Classes as codes, and how many classes there are."""
 
-    codes: IntArray
+    codes: Integers
     """(N,) or (N, R); NO_RATING where there is none."""
     num_classes: int
     class_names: tuple[str, ...] | None
@@ -292,7 +291,7 @@ def _numeric(
     missing: Sequence[Any],
     num_classes: int | None,
     hidden: NDArray[np.bool_] | None = None,
-) -> IntArray:
+) -> Integers:
     """Return numbers as codes; NaN, what is hidden and whatever is `missing` are no rating."""
     present = np.ones(array.shape, bool) if array.dtype.kind != "f" else ~np.isnan(array)
     if hidden is not None:
@@ -354,7 +353,7 @@ def _order_of_classes(
 
 def _texts(
     column: Values, name: str, class_names: tuple[str, ...], missing: Sequence[Any]
-) -> IntArray:
+) -> Integers:
     if column.numbers is not None:
         objects: Sequence[Any] = [None if v != v else v for v in column.numbers.tolist()]
     else:
@@ -377,7 +376,7 @@ def _texts(
 
 
 def _with_names(
-    codes: IntArray,
+    codes: Integers,
     num_classes: int | None,
     class_names: Sequence[str] | None,
     name: str,
@@ -392,7 +391,7 @@ def _with_names(
     return Coded(codes, num_classes, names_of(class_names, num_classes), inferred, gaps)
 
 
-def _inferred(codes: IntArray, name: str) -> int:
+def _inferred(codes: Integers, name: str) -> int:
     if codes.size == 0 or int(codes.max()) < 0:
         raise InvalidInputError(
             f"num_classes: must be given; the {name} hold no class to infer it from"

@@ -14,9 +14,7 @@ from raterwise import rules
 from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.labels.ratings import Ratings
 from raterwise.rules import choose
-from raterwise.types import FloatArray
-
-IntArray = NDArray[np.integer[Any]]
+from raterwise.types import FloatArray, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +22,9 @@ class LabelTable:
     """What `Labels` holds, and what can be read from it; `Labels` says how one is made."""
 
     num_classes: int
-    classes: IntArray | None = None
+    classes: Integers | None = None
     """(N,) the label of each case where every case has exactly one; otherwise None."""
-    histogram: IntArray | None = None
+    histogram: Integers | None = None
     ratings: Ratings | None = None
     """Who said what, where that is known."""
     class_names: tuple[str, ...] | None = None
@@ -65,7 +63,7 @@ class LabelTable:
         return len(self), self.num_classes
 
     @cached_property
-    def counts(self) -> IntArray:
+    def counts(self) -> Integers:
         """(N, K): how many raters chose each class."""
         if self.histogram is not None:
             return self.histogram
@@ -75,7 +73,7 @@ class LabelTable:
         return counts
 
     @cached_property
-    def num_raters(self) -> IntArray:
+    def num_raters(self) -> Integers:
         """(N,): how many raters labelled each case."""
         if self.classes is not None:
             return np.ones(len(self.classes), np.int64)
@@ -88,7 +86,7 @@ class LabelTable:
         with np.errstate(invalid="ignore"):
             return np.asarray(self.counts / self.num_raters[:, None], np.float64)
 
-    def majority(self) -> IntArray:
+    def majority(self) -> Integers:
         """Return the class most raters chose; ties go to the lowest class.
 
         Returns

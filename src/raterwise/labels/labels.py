@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from raterwise import rules
 from raterwise.arrays import as_integer_array
@@ -27,8 +27,7 @@ from raterwise.labels.duplicates import DUPLICATES, Duplicates, chosen_of_each, 
 from raterwise.labels.histograms import LabelTable
 from raterwise.labels.ratings import Ratings
 from raterwise.rules import choose, positive_integer
-
-IntArray = NDArray[np.integer[Any]]
+from raterwise.types import Integers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -329,7 +328,7 @@ class Labels(LabelTable):
 
 
 def _from_matrix(
-    codes: IntArray,
+    codes: Integers,
     found: Coded,
     raters: Sequence[Hashable] | None,
     ids: Sequence[Hashable] | None = None,
@@ -358,7 +357,7 @@ def _from_triplets(
     )
 
 
-def _check_range(labels: IntArray, num_classes: int, name: str) -> None:
+def _check_range(labels: Integers, num_classes: int, name: str) -> None:
     # As unsigned numbers, negative ones are the largest: one pass finds both kinds.
     unsigned = labels.view(labels.dtype.str.replace("i", "u"))
     parts = np.array_split(unsigned, 8 if labels.size > 1 << 16 else 1)
@@ -369,7 +368,7 @@ def _check_range(labels: IntArray, num_classes: int, name: str) -> None:
         raise rules.not_a_class(name, row, code, num_classes, after=none)
 
 
-def _codes(ids: list[Hashable], known: tuple[Hashable, ...], name: str) -> IntArray:
+def _codes(ids: list[Hashable], known: tuple[Hashable, ...], name: str) -> Integers:
     code = {value: i for i, value in enumerate(known)}
     try:
         return np.fromiter((code[value] for value in ids), np.int64, len(ids))

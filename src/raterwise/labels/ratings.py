@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.integer[Any]]
+from raterwise.types import Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +32,12 @@ class Ratings:
     array([0])
     """
 
-    case: IntArray
-    rater: IntArray
-    label: IntArray
+    case: Integers
+    rater: Integers
+    label: Integers
     rater_ids: tuple[Hashable, ...]
 
-    def take(self, indices: IntArray) -> Ratings:
+    def take(self, indices: Integers) -> Ratings:
         """Return the ratings of the chosen cases; a case chosen twice keeps its ratings twice.
 
         Parameters

@@ -7,22 +7,17 @@ per resample; where agreement is undefined they return NaN.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from raterwise.rules import choose
-from raterwise.types import FloatArray
-
-IntArray = NDArray[np.integer[Any]]
+from raterwise.types import FloatArray, Integers
 
 SCALES = ("nominal", "ordinal", "interval")
 NO_UNITS = np.empty(0, np.int64)
 
 
 def coincidence_sums(
-    counts: IntArray, weights: FloatArray, units: IntArray | None = None, num_units: int = 1
+    counts: Integers, weights: FloatArray, units: Integers | None = None, num_units: int = 1
 ) -> FloatArray:
     """Return the coincidences (K, K) of label histograms (n, K), or (U, K, K) with `units` (n,).
 
@@ -67,7 +62,7 @@ def krippendorff_from_coincidences(coincidences: FloatArray, scale: str) -> Floa
 
 
 def fleiss_sums(
-    counts: IntArray, weights: FloatArray, units: IntArray | None = None, num_units: int = 1
+    counts: Integers, weights: FloatArray, units: Integers | None = None, num_units: int = 1
 ) -> FloatArray:
     """Return the sums (2 + K,) of label histograms (n, K), or (U, 2 + K) with `units` (n,).
 

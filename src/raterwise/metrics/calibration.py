@@ -6,28 +6,24 @@ same number as Σ b_m/N |acc - conf| (RECE eq 2) and needs no division by empty 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from raterwise.binning import MAX_BINS, equal_mass_cuts, equal_mass_edges
 from raterwise.metrics.proper import require_equal_weights
 from raterwise.rules import positive_integer
 from raterwise.summaries.bin_table import BinTable
 from raterwise.summaries.sorted_scores import ScoreMasses
-
-FloatArray = NDArray[Any]
+from raterwise.types import Array
 
 SMALL, LARGE = 1e-100, 1e100
 """Weights beyond these have squares that are not numbers, or nearly not."""
 
 
-def _all_weight(table: BinTable) -> FloatArray:
+def _all_weight(table: BinTable) -> Array:
     return np.asarray(table.weight.sum(axis=(-2, -1)))
 
 
-def ece(table: BinTable) -> FloatArray:
+def ece(table: BinTable) -> Array:
     """ECE = Σ_m b_m/N |A_m - C_m| (RECE eq 2).
 
     Where every case is in every channel, dividing by the weight of all makes it their mean.
@@ -35,7 +31,7 @@ def ece(table: BinTable) -> FloatArray:
     return np.asarray(np.abs(table.deviation).sum(axis=(-2, -1)) / _all_weight(table))
 
 
-def norm_error(table: BinTable, *, norm: float = 1) -> FloatArray:
+def norm_error(table: BinTable, *, norm: float = 1) -> Array:
     """CE_p = (Σ_m b_m/N |A_m - C_m|^p)^(1/p) (LH Definition 2), the mean over channels inside.
 
     p = 1 is the ECE, p = 2 the RMS calibration error, and as p grows it comes to the largest gap.
@@ -48,12 +44,12 @@ def norm_error(table: BinTable, *, norm: float = 1) -> FloatArray:
     return np.asarray((powers.sum(axis=(-2, -1)) / _all_weight(table)) ** (1 / norm))
 
 
-def _gaps(table: BinTable) -> FloatArray:
+def _gaps(table: BinTable) -> Array:
     """|A_m - C_m|, 0 in bins without a case."""
     return np.asarray(np.abs(table.deviation) / np.where(table.weight > 0, table.weight, 1))
 
 
-def average_calibration_error(table: BinTable) -> FloatArray:
+def average_calibration_error(table: BinTable) -> Array:
     """ACE = mean over occupied bins of |A_m - C_m|, every bin alike (Neumann et al. 2018).
 
     Then the mean over the channels that have a case.
@@ -63,7 +59,7 @@ def average_calibration_error(table: BinTable) -> FloatArray:
     return np.asarray(each.sum(axis=-1) / np.maximum((occupied > 0).sum(axis=-1), 1))
 
 
-def debiased_ece(table: BinTable, *, norm: float = 1, estimator: str = "debiased") -> FloatArray:
+def debiased_ece(table: BinTable, *, norm: float = 1, estimator: str = "debiased") -> Array:
     """CE_p less what chance adds to it, p = 1 or 2 (Kumar et al. 2019, section 5).
 
     p = 2: sqrt(max(Σ_m b_m/N [d_m² - σ̄_m²/(b_m - 1)], 0)), as LH eq 14; a bin of one case adds 0.
@@ -86,7 +82,7 @@ def debiased_ece(table: BinTable, *, norm: float = 1, estimator: str = "debiased
     return np.asarray(folded.sum(axis=(-2, -1)) / _all_weight(table))
 
 
-def _folded_mean(mean: FloatArray, sd: FloatArray) -> FloatArray:
+def _folded_mean(mean: Array, sd: Array) -> Array:
     """E|X| of X ~ N(mean, sd²), |mean| where sd is 0."""
     from scipy.special import erf
 
@@ -95,7 +91,7 @@ def _folded_mean(mean: FloatArray, sd: FloatArray) -> FloatArray:
     return np.asarray(np.where(sd > 0, found, mean))
 
 
-def canonical_ece(table: BinTable, *, norm: float = 1) -> FloatArray:
+def canonical_ece(table: BinTable, *, norm: float = 1) -> Array:
     """(Σ_c b_c/N Σ_k |A_ck - C_ck|^p)^(1/p) over cells of the whole probability vector.
 
     Vaicenavicius et al. 2019, with a grid of bins for every class. Channels are classes, bins are
@@ -106,13 +102,13 @@ def canonical_ece(table: BinTable, *, norm: float = 1) -> FloatArray:
     return np.asarray((powers.sum(axis=(-2, -1)) / total) ** (1 / norm))
 
 
-def mce(table: BinTable) -> FloatArray:
+def mce(table: BinTable) -> Array:
     """MCE = max_m |A_m - C_m| over the occupied bins of every channel."""
     gap = np.abs(table.deviation) / np.where(table.weight > 0, table.weight, 1)
     return np.asarray(gap.max(axis=(-2, -1)))
 
 
-def rms_ce(table: BinTable) -> FloatArray:
+def rms_ce(table: BinTable) -> Array:
     """RMS-CE = sqrt(Σ_m b_m/N (A_m - C_m)²), the mean over channels inside the root."""
     deviation, weight, total = table.deviation, table.weight, _all_weight(table)
     most = float(np.max(total, initial=0))
@@ -123,12 +119,12 @@ def rms_ce(table: BinTable) -> FloatArray:
     return np.asarray(np.sqrt(squares.sum(axis=(-2, -1)) / total))
 
 
-def sce(table: BinTable) -> FloatArray:
+def sce(table: BinTable) -> Array:
     """SCE = 1/K Σ_m Σ_k B_mk/N |A_mk - C_mk|, over the cases predicted as k (RECE eqs 4-5)."""
     return np.asarray(ece(table) / table.sums.shape[-3])
 
 
-def robust_ece(table: BinTable, *, observed_bins_only: bool = False) -> FloatArray:
+def robust_ece(table: BinTable, *, observed_bins_only: bool = False) -> Array:
     """RECE = Σ_i 1/N |Ã_i - C̃_i| over soft bins (RECE eqs 6-7).
 
     The sum runs over all bins; the released code leaves out those that hold no observed score.
@@ -139,13 +135,13 @@ def robust_ece(table: BinTable, *, observed_bins_only: bool = False) -> FloatArr
     return np.asarray(error.sum(axis=(-2, -1)) / _all_weight(table))
 
 
-def adaptive_edges(scores: ScoreMasses, bins: int) -> FloatArray:
+def adaptive_edges(scores: ScoreMasses, bins: int) -> Array:
     """Return equal-mass edges that hold every case: fewer bins where cases or scores are few."""
     positive_integer("bins", bins)
     return equal_mass_edges(scores.score, scores.mass, bins)
 
 
-def sweep_edges(scores: ScoreMasses) -> FloatArray:
+def sweep_edges(scores: ScoreMasses) -> Array:
     """Return the most equal-mass bins whose observed frequencies still increase.
 
     Bins are added until the frequencies of the bins are no longer monotonic (Roelofs et al. 2022,
@@ -167,13 +163,13 @@ def sweep_edges(scores: ScoreMasses) -> FloatArray:
     return equal_mass_edges(scores.score, scores.mass, best)
 
 
-def ks_error(table: BinTable) -> FloatArray:
+def ks_error(table: BinTable) -> Array:
     """KS = max over thresholds t of |Σ_{z <= t} w (μ - z)| / W (Gupta et al. 2021, eq 8)."""
     gap = np.cumsum(table.deviation, axis=-1)
     return np.asarray(np.abs(gap).max(axis=-1).sum(axis=-1) / _all_weight(table))
 
 
-def kuiper_error(table: BinTable) -> FloatArray:
+def kuiper_error(table: BinTable) -> Array:
     """Kuiper = highest minus lowest Σ_{z <= t} w (μ - z) / W over t (Arrieta-Ibarra et al. 2022).
 
     Before the first score the sum is 0.
@@ -183,7 +179,7 @@ def kuiper_error(table: BinTable) -> FloatArray:
     return np.asarray((high - low).sum(axis=-1) / _all_weight(table))
 
 
-def kernel_error(table: BinTable, *, question: str = "top_label") -> FloatArray:
+def kernel_error(table: BinTable, *, question: str = "top_label") -> Array:
     """dᵀ K d / W² of a table whose deviations are K^½ d: squared kernel error, diagonal included.
 
     A table of cells does not know what each case adds to the diagonal, so that the estimator

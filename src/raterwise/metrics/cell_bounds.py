@@ -7,16 +7,14 @@ bound(cells, value of the cells, options of the metric).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.summaries.cells import CellSums, fine_cells
-from raterwise.types import FloatArray
-
-Options = Mapping[str, Any]
+from raterwise.types import FloatArray, Options
 
 
 class _Cells(NamedTuple):

@@ -5,24 +5,20 @@ All take the per-class table counted per case, with any leading axes for resampl
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.rules import check_squared_weights
 from raterwise.summaries.bin_table import BinTable
+from raterwise.types import Array
 
-FloatArray = NDArray[Any]
 
-
-def _total(table: BinTable) -> FloatArray:
+def _total(table: BinTable) -> Array:
     """W: the weight of all cases, which every channel sees once."""
     return np.asarray(table.weight[..., 0, :].sum(axis=-1))
 
 
-def mean_hit(table: BinTable) -> FloatArray:
+def mean_hit(table: BinTable) -> Array:
     """Return the mean of μ over the cases of a one-channel table: Σ w μ / Σ w."""
     return np.asarray(table.positive.sum(axis=(-2, -1)) / table.weight.sum(axis=(-2, -1)))
 
@@ -31,13 +27,13 @@ mean_score = mean_hit
 """A `PerCaseScore` keeps its score as μ, so its mean is the same formula."""
 
 
-def expected_squared_loss(table: BinTable) -> FloatArray:
+def expected_squared_loss(table: BinTable) -> Array:
     """L̂_sq = Σ_i w_i/W Σ_k [(μ_ik - z_ik)² + μ_ik (1 - μ_ik)] (LH eq 8)."""
     sums = table.squared_gap + table.positive - table.squared_positive
     return np.asarray(sums.sum(axis=(-2, -1)) / _total(table))
 
 
-def brier(table: BinTable, *, scale_by_half: bool | str = "auto") -> FloatArray:
+def brier(table: BinTable, *, scale_by_half: bool | str = "auto") -> Array:
     """Return the Brier score: L̂_sq, halved for two classes unless said otherwise."""
     if scale_by_half not in (True, False, "auto"):
         raise InvalidInputError(
@@ -47,13 +43,24 @@ def brier(table: BinTable, *, scale_by_half: bool | str = "auto") -> FloatArray:
     return expected_squared_loss(table) * (0.5 if half else 1.0)
 
 
-def epistemic_loss(table: BinTable, *, estimator: str = "unbiased") -> FloatArray:
+def epistemic_loss(table: BinTable, *, estimator: str = "unbiased") -> Array:
     """ẼL = Σ (μ - z)² / N (LH eq 9); unbiased: minus Σ μ(1-μ)/(n-1) / N (LH eq 10)."""
     sums = table.squared_gap - (table.within if estimator == "unbiased" else 0)
     return np.asarray(sums.sum(axis=(-2, -1)) / _total(table))
 
 
-def irreducible_loss(table: BinTable) -> FloatArray:
+def epistemic_losses_of(probs: Array, counts: Array) -> Array:
+    """Return Σ_k (μ_k - z_k)² - μ_k (1 - μ_k)/(n - 1) of each case (LH eq 10).
+
+    >>> epistemic_losses_of(np.array([[0.5, 0.5]]), np.array([[2, 0]]))
+    array([0.5])
+    """
+    n = counts.sum(axis=1, keepdims=True)
+    mu = counts / n
+    return np.asarray(((mu - probs) ** 2 - mu * (1 - mu) / (n - 1)).sum(axis=1))
+
+
+def irreducible_loss(table: BinTable) -> Array:
     """ÎL = L̂_sq - ÊL = mean of Σ_k μ(1-μ) n/(n-1): what no model can remove (LH eq 6)."""
     sums = table.positive - table.squared_positive + table.within
     return np.asarray(sums.sum(axis=(-2, -1)) / _total(table))
@@ -61,7 +68,7 @@ def irreducible_loss(table: BinTable) -> FloatArray:
 
 def calibration_loss(
     table: BinTable, *, estimator: str = "debiased", singletons: str = "zero"
-) -> FloatArray:
+) -> Array:
     """CL = Σ_k Σ_b |I_kb|/N (c̄_kb - z̄_kb)² (LH eq 13); debiased: LH eq 14.
 
     The debiased estimator subtracts |I|/N σ̄²/(|I|-1) in each bin. A bin with one case has no σ̄²:
@@ -110,7 +117,7 @@ def unequal_weights(what: str) -> InvalidInputError:
 
 def calibration_error(
     table: BinTable, *, estimator: str = "debiased", singletons: str = "zero"
-) -> FloatArray:
+) -> Array:
     """CE = sqrt(max(CL, 0)) (LH eq 1 with p = 2, summed over classes)."""
     loss = calibration_loss(table, estimator=estimator, singletons=singletons)
     return np.asarray(np.sqrt(np.maximum(loss, 0)))
@@ -118,7 +125,7 @@ def calibration_error(
 
 def dispersion_loss(
     table: BinTable, *, estimator: str = "debiased", singletons: str = "zero"
-) -> FloatArray:
+) -> Array:
     """DL = EL - CL: how much the truth varies among cases of one bin (LH eqs 33-36)."""
     epistemic = "unbiased" if estimator == "debiased" else "plugin"
     return epistemic_loss(table, estimator=epistemic) - calibration_loss(
@@ -128,14 +135,14 @@ def dispersion_loss(
 
 def refinement_loss(
     table: BinTable, *, estimator: str = "debiased", singletons: str = "zero"
-) -> FloatArray:
+) -> Array:
     """RL = L_sq - CL: the squared loss that would be left if every bin were put right (LH eq 5)."""
     return expected_squared_loss(table) - calibration_loss(
         table, estimator=estimator, singletons=singletons
     )
 
 
-def grouping_loss(table: BinTable, *, estimator: str = "debiased") -> FloatArray:
+def grouping_loss(table: BinTable, *, estimator: str = "debiased") -> Array:
     """GL = Σ_k E[Var(Q_k | bin)], the grouping loss of binned predictions (LH eq 6, appendix B.4).
 
     Plugin: Σ_kb 1/N Σ_i (μ_ik - c̄_kb)². Debiased: the unbiased variance over the cases of a bin,
@@ -152,7 +159,7 @@ def grouping_loss(table: BinTable, *, estimator: str = "debiased") -> FloatArray
     return np.asarray(bins.sum(axis=(-2, -1)) / _total(table))
 
 
-def spiegelhalter_z(table: BinTable) -> FloatArray:
+def spiegelhalter_z(table: BinTable) -> Array:
     """z = Σ (B - E B) / sqrt(Σ Var B), B the squared loss of a case (Spiegelhalter 1986, eq 5).
 
     `questions.PerCaseScore("spiegelhalter")` keeps B - E B as μ and Var B as z, both halved.
@@ -164,7 +171,7 @@ def spiegelhalter_z(table: BinTable) -> FloatArray:
 
 
 def variance_components(
-    loss: FloatArray, counts: FloatArray, groups: FloatArray | None = None
+    loss: Array, counts: Array, groups: Array | None = None
 ) -> tuple[float, float]:
     """Return A and B of Var = (A + B/n)/N: between cases, and between the raters of a case.
 

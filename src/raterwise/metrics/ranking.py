@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[Any]
+from raterwise.types import Array
 
 TOGETHER = 1 << 17
 """How many scores are looked at together."""
@@ -55,19 +54,19 @@ class CCCCurve:
     ([inf, 0.9, 0.6], [0.0, 1.0, 1.0], 1.0)
     """
 
-    thresholds: FloatArray
-    correct_accepts: FloatArray
-    incorrect_accepts: FloatArray
-    correct_rejects: FloatArray
-    incorrect_rejects: FloatArray
+    thresholds: Array
+    correct_accepts: Array
+    incorrect_accepts: Array
+    correct_rejects: Array
+    incorrect_rejects: Array
 
     @property
-    def correct_accept_rate(self) -> FloatArray:
+    def correct_accept_rate(self) -> Array:
         """CAccR = CAcc / (CAcc + IRej), the y-axis (CCC eq 1)."""
         return np.asarray(self.correct_accepts / (self.correct_accepts + self.incorrect_rejects))
 
     @property
-    def correct_reject_rate(self) -> FloatArray:
+    def correct_reject_rate(self) -> Array:
         """CRejR = CRej / (CRej + IAcc); the x-axis is 1 - CRejR (CCC eq 1)."""
         return np.asarray(self.correct_rejects / (self.correct_rejects + self.incorrect_accepts))
 
@@ -103,10 +102,10 @@ class CCCCurve:
 
 
 def ccc_curve(
-    score: FloatArray,
-    mass: FloatArray,
-    hits: FloatArray,
-    kept: Callable[[FloatArray], Any] | None = None,
+    score: Array,
+    mass: Array,
+    hits: Array,
+    kept: Callable[[Array], Any] | None = None,
 ) -> CCCCurve:
     """Return the curve with one point per distinct confidence, from the highest down.
 
@@ -128,7 +127,7 @@ def ccc_curve(
     )
 
 
-def near_one(mass: FloatArray, hits: FloatArray) -> tuple[FloatArray, FloatArray]:
+def near_one(mass: Array, hits: Array) -> tuple[Array, Array]:
     """Return both in a unit, a power of 2, in which the masses sum to about 1.
 
     No digit changes, and products of masses of 1e200 or 1e-200 stay within the numbers.
@@ -140,7 +139,7 @@ def near_one(mass: FloatArray, hits: FloatArray) -> tuple[FloatArray, FloatArray
     return mass * unit, hits * unit
 
 
-def auccc(mass: FloatArray, hits: FloatArray) -> FloatArray:
+def auccc(mass: Array, hits: Array) -> Array:
     """AUCCC = P(conf of a right case > that of a wrong one), ties half (CCC section 2.2)."""
     mass, hits = near_one(mass, hits)
     right = wrong = pairs = np.zeros(mass.shape[:-1])
@@ -154,7 +153,7 @@ def auccc(mass: FloatArray, hits: FloatArray) -> FloatArray:
         return np.asarray(np.where(possible > 0, pairs / possible, np.nan))
 
 
-def aurc(mass: FloatArray, hits: FloatArray) -> FloatArray:
+def aurc(mass: Array, hits: Array) -> Array:
     """AURC = 1/N Σ_i (errors among the i most confident) / i (Geifman & El-Yaniv 2017).
 
     Tied cases are taken in random order, in expectation: within a tie of mass m and error rate e
@@ -182,7 +181,7 @@ def _parts_of(scores: int) -> list[slice]:
     return [slice(i, i + TOGETHER) for i in range(0, scores, TOGETHER)]
 
 
-def augrc(mass: FloatArray, hits: FloatArray) -> FloatArray:
+def augrc(mass: Array, hits: Array) -> Array:
     """AUGRC: the mean, over coverages, of the risk that an undetected failure is accepted.
 
     (1 - AUCCC) a (1-a) + (1-a)²/2 with accuracy a (Traub et al. 2024, eq 8).
@@ -193,7 +192,7 @@ def augrc(mass: FloatArray, hits: FloatArray) -> FloatArray:
     return np.asarray(separation * accuracy * wrong + 0.5 * wrong**2)
 
 
-def excess_aurc(mass: FloatArray, hits: FloatArray) -> FloatArray:
+def excess_aurc(mass: Array, hits: Array) -> Array:
     """e-AURC = AURC less that of the best order: every right case before any wrong one.
 
     Geifman, Uziel & El-Yaniv 2019, who approximate what is subtracted by e + (1 - e) log(1 - e) at
@@ -205,9 +204,7 @@ def excess_aurc(mass: FloatArray, hits: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(aurc(mass, hits) - best, 0))
 
 
-def fpr_at_tpr(
-    mass: FloatArray, hits: FloatArray, rate: float = 0.95, *, within: bool = False
-) -> FloatArray:
+def fpr_at_tpr(mass: Array, hits: Array, rate: float = 0.95, *, within: bool = False) -> Array:
     """Return the share of wrong cases accepted where `rate` of the right ones are, or just more.
 
     Accepting goes down from the highest score, a tie at once. Cells that stand for many scores
@@ -229,9 +226,7 @@ def fpr_at_tpr(
         return np.asarray(np.where(defined, taken / all_wrong, np.nan)[..., 0])
 
 
-def failure_average_precision(
-    mass: FloatArray, hits: FloatArray, *, of: str = "errors"
-) -> FloatArray:
+def failure_average_precision(mass: Array, hits: Array, *, of: str = "errors") -> Array:
     """AP = Σ_t (R_t - R_{t-1}) P_t, scikit-learn's average precision.
 
     Of errors: how many wrong cases are among the least confident; of successes: how many right

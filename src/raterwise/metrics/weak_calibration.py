@@ -16,16 +16,13 @@ Calster et al., A calibration hierarchy for risk models was defined, J Clin Epid
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.densities.loess import weighted_quantile
 from raterwise.metrics.ranking import near_one
 from raterwise.summaries.bin_table import BinTable
-
-FloatArray = NDArray[Any]
+from raterwise.types import Array
 
 NOTHING = 1e-12
 """The part of all mass that is no label but what rounding left of one that was taken out."""
@@ -35,7 +32,7 @@ CLOSE = 1e-8
 """The last of Newton's steps, whose error is about its square."""
 
 
-def observed_expected_ratio(table: BinTable) -> FloatArray:
+def observed_expected_ratio(table: BinTable) -> Array:
     """O/E = Σ w μ / Σ w z, the mean over channels."""
     observed, expected = table.positive.sum(axis=-1), table.score.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -43,17 +40,17 @@ def observed_expected_ratio(table: BinTable) -> FloatArray:
     return _over_channels(ratio)
 
 
-def intercept_of_table(table: BinTable) -> FloatArray:
+def intercept_of_table(table: BinTable) -> Array:
     """Return calibration in the large of cells, the mean over channels."""
     return _over_channels(calibration_in_the_large(*_log_odds_of(table)))
 
 
-def slope_of_table(table: BinTable) -> FloatArray:
+def slope_of_table(table: BinTable) -> Array:
     """Return the calibration slope of cells, the mean over channels."""
     return _over_channels(recalibration(*_log_odds_of(table))[1])
 
 
-def quantile_of_errors(table: BinTable, q: float) -> FloatArray:
+def quantile_of_errors(table: BinTable, q: float) -> Array:
     """Return the q-quantile over cases of |smoothed observed - predicted|, the mean over channels.
 
     The table's deviations are smoothed: Σ w (μ - z) of a cell is its mass in the sample times the
@@ -63,25 +60,25 @@ def quantile_of_errors(table: BinTable, q: float) -> FloatArray:
     return _over_channels(weighted_quantile(gap, table.held, q))
 
 
-def log_odds(score: FloatArray) -> FloatArray:
+def log_odds(score: Array) -> Array:
     """Return log p / (1 - p), infinite at 0 and 1."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(score) - np.log1p(-score))
 
 
-def _log_odds_of(table: BinTable) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _log_odds_of(table: BinTable) -> tuple[Array, Array, Array]:
     used = table.weight > 0
     score = np.where(used, table.score / np.where(used, table.weight, 1), 0.5)
     return log_odds(np.clip(score, 1e-300, 1 - 1e-16)), table.weight, table.positive
 
 
-def _over_channels(values: FloatArray) -> FloatArray:
+def _over_channels(values: Array) -> Array:
     if values.shape[-1] == 0:
         return np.full(values.shape[:-1], np.nan)
     return np.asarray(values.mean(axis=-1))
 
 
-def calibration_in_the_large(odds: FloatArray, mass: FloatArray, hits: FloatArray) -> FloatArray:
+def calibration_in_the_large(odds: Array, mass: Array, hits: Array) -> Array:
     """Return a of log odds = a + l, the slope held at 1; NaN where all labels agree.
 
     The root of Σ m (μ - σ(a + l)) = 0, which falls with a: Newton's steps, kept between ends that
@@ -117,9 +114,7 @@ def calibration_in_the_large(odds: FloatArray, mass: FloatArray, hits: FloatArra
     return np.asarray(np.where(defined, a, np.nan))
 
 
-def recalibration(
-    odds: FloatArray, mass: FloatArray, hits: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def recalibration(odds: Array, mass: Array, hits: Array) -> tuple[Array, Array]:
     """Return (a, b) of log odds = a + b l; NaN where there is no largest likelihood.
 
     Newton's steps on scaled log odds, none longer than a few units: the likelihood is concave, and
@@ -159,7 +154,7 @@ def recalibration(
     return np.asarray(np.where(defined, a - slope * centre, np.nan)), np.asarray(slope)
 
 
-def separated(mass: FloatArray, hits: FloatArray) -> NDArray[np.bool_]:
+def separated(mass: Array, hits: Array) -> NDArray[np.bool_]:
     """Tell whether a threshold tells every yes from every no, but for ties at the threshold.
 
     Then there is no largest likelihood: the slope runs off to infinity. Also where all labels are
@@ -178,7 +173,7 @@ def separated(mass: FloatArray, hits: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(one_kind | (last_no <= first_yes) | (last_yes <= first_no))
 
 
-def _sigmoid(x: FloatArray) -> FloatArray:
+def _sigmoid(x: Array) -> Array:
     from scipy.special import expit
 
     return np.asarray(expit(x))

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[Any]
-Mixtures = tuple[FloatArray, FloatArray, FloatArray]
+from raterwise.types import Array
+
+Mixtures = tuple[Array, Array, Array]
 """Weights, means and standard deviations, each (N, components)."""
 
 LEAST_VARIANCE = 1e-6
@@ -32,7 +33,7 @@ class Draws:
     ([[0.8]], 2, 2)
     """
 
-    values: FloatArray
+    values: Array
     """(S, N): of all cases that there were, float64."""
     rows: NDArray[np.int64] | None = None
     """Which of them these are; None for all."""
@@ -40,7 +41,7 @@ class Draws:
     """By components and seed, the mixtures of all cases."""
 
     @staticmethod
-    def of(samples: FloatArray, probs: FloatArray) -> Draws:
+    def of(samples: Array, probs: Array) -> Draws:
         """Return the draws (S, N, K) of the classes that (N, K) or (N,) probabilities predict."""
         predicted = probs.argmax(axis=1) if probs.ndim == 2 else (probs > 0.5).astype(np.int64)
         chosen = samples[:, np.arange(samples.shape[1]), predicted]
@@ -70,7 +71,7 @@ class Draws:
         return weights[self.rows], means[self.rows], sds[self.rows]
 
 
-def fit_mixtures(values: FloatArray, components: int, seed: int = 0) -> Mixtures:
+def fit_mixtures(values: Array, components: int, seed: int = 0) -> Mixtures:
     """Return (weights, means, standard deviations), each (N, components), of values (S, N).
 
     Expectation-maximisation from the clusters of k-means++, to the tolerance and with the least
@@ -89,7 +90,7 @@ def fit_mixtures(values: FloatArray, components: int, seed: int = 0) -> Mixtures
     return weights, means, sds
 
 
-def bin_shares(mixtures: Mixtures, edges: FloatArray) -> FloatArray:
+def bin_shares(mixtures: Mixtures, edges: Array) -> Array:
     """Return how much of each case's mixture lies in each bin, (N, bins) (RECE eq 7).
 
     >>> part = np.ones((1, 1))
@@ -104,7 +105,7 @@ def bin_shares(mixtures: Mixtures, edges: FloatArray) -> FloatArray:
     return share
 
 
-def _fitted(x: FloatArray, components: int, seed: int) -> Mixtures:
+def _fitted(x: Array, components: int, seed: int) -> Mixtures:
     share = _clusters(x, components, np.random.default_rng(seed))
     weights, means, variances = _maximise(x, share)
     likelihood = np.full(len(x), -np.inf)
@@ -128,7 +129,7 @@ def _fitted(x: FloatArray, components: int, seed: int) -> Mixtures:
     return weights, means, sds
 
 
-def _clusters(x: FloatArray, components: int, random: np.random.Generator) -> FloatArray:
+def _clusters(x: Array, components: int, random: np.random.Generator) -> Array:
     """Return which cluster each value is in, (N, S, components), by k-means from k-means++."""
     cases, size = x.shape
     rows = np.arange(cases)
@@ -150,7 +151,7 @@ def _clusters(x: FloatArray, components: int, random: np.random.Generator) -> Fl
     return np.asarray(nearest[:, :, None] == np.arange(components), dtype=np.float64)
 
 
-def _maximise(x: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _maximise(x: Array, share: Array) -> tuple[Array, Array, Array]:
     """Return the weights, means and variances that suit how values are shared out."""
     number = share.sum(axis=1)
     there = number > 0
@@ -160,9 +161,7 @@ def _maximise(x: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray,
     return number / x.shape[1], means, np.where(there, spread + LEAST_VARIANCE, 1.0)
 
 
-def _log_joint(
-    x: FloatArray, weights: FloatArray, means: FloatArray, variances: FloatArray
-) -> FloatArray:
+def _log_joint(x: Array, weights: Array, means: Array, variances: Array) -> Array:
     """Return log w_k N(x; m_k, v_k), (N, S, components); -inf for components without weight."""
     with np.errstate(divide="ignore"):
         constant = np.log(weights) - 0.5 * np.log(2 * np.pi * variances)

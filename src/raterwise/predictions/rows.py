@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from raterwise.arrays import as_float_array
 from raterwise.errors import InvalidInputError
 from raterwise.predictions.mixtures import Draws
-from raterwise.types import Array, FloatArray
-
-IntArray = NDArray[np.integer[Any]]
+from raterwise.types import Array, FloatArray, Integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +25,11 @@ class Rows:
     """(n,): the largest probability."""
     predicted: NDArray[np.int64]
     """(n,): its class; ties go to the lowest."""
-    classes: IntArray | None
+    classes: Integers | None
     """(n,): the label where every case has exactly one."""
-    counts: IntArray | None
+    counts: Integers | None
     """(n, K): otherwise the label histograms."""
-    num_raters: IntArray | None
+    num_raters: Integers | None
     weights: FloatArray | None
     """(n,): case weights; None where all are 1."""
     start: int = 0

@@ -7,7 +7,7 @@ model is judged on the same cases against the same labels, so that the two can b
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from raterwise.catalog import Metric
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluation.request import Request
-from raterwise.inference.differences import difference_interval
+from raterwise.inference.differences import correlation_of, difference_interval
 from raterwise.inference.draws import resampling_units
 from raterwise.inference.jackknife import linearise, student_interval
 from raterwise.inference.passes import Pass
@@ -26,10 +26,13 @@ from raterwise.inference.small_samples import proportion_interval
 from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.readers.yardstick import AgainstReaders, Ends, Reader, Yardstick
-from raterwise.summaries.by_reader import MODEL, READER, readers_of
+from raterwise.summaries.contract import Plan
 from raterwise.summaries.digest import Digest
-from raterwise.types import FloatArray
+from raterwise.summaries.facts import Facts
+from raterwise.summaries.one_pass import summarise
+from raterwise.types import FloatArray, IntArray
 
+MODEL, READER = "model", "reader"
 FEWEST_CASES = 10
 """With fewer shared cases a rater is not judged, and is part of the reference of others only."""
 MOST_READERS = 100
@@ -307,10 +310,9 @@ def _difference(
         error = linearise(gap, left, sizes).error
     except RaterwiseError:
         return gap, float("nan"), float("nan")
-    both = errors[0] * errors[1]
-    if row.shape != "proportion" or not both > 0:
+    if row.shape != "proportion" or not errors[0] * errors[1] > 0:
         return _ends(None, gap, left, sizes, level)
-    shared = (errors[0] ** 2 + errors[1] ** 2 - error**2) / 2 / both
+    shared = correlation_of((errors[0], errors[1], error))
     return (gap, *difference_interval(ends[1], ends[0], min(max(shared, -1.0), 1.0)))
 
 
@@ -325,3 +327,50 @@ def _ends(
         return (value, *proportion_interval(found, level))
     low, high = student_interval(found, level)
     return (value, *(row.within_bounds(low, high) if row is not None else (low, high)))
+
+
+def readers_of(
+    predictions: Predictions, plans: Sequence[Plan], units: IntArray, number: int
+) -> dict[str, dict[Hashable, Digest]]:
+    """Return what the model and each rater say of the cases that others rated too, by rater.
+
+    The labels of the others are the reference; what the rater said is a prediction of certainty.
+    `units` (n,) is the resampling unit of each case, one of `number`. Nothing where it is not known
+    who said what.
+
+    >>> labels = Labels.from_ratings([[0, 0], [1, 1], [0, -1]], num_classes=2)
+    >>> found = readers_of(Predictions.of([0.2, 0.9, 0.4], labels), [], np.arange(3), 3)
+    >>> found[MODEL][0].unit_cases.tolist()
+    [1, 1, 0]
+    """
+    found: dict[str, dict[Hashable, Digest]] = {MODEL: {}, READER: {}}
+    for rater, case, said, reference in _shared(predictions):
+        weights = None if predictions.weights is None else predictions.weights[case]
+        own = units[case]
+        for who, probs in ((MODEL, predictions.probs[case]), (READER, said)):
+            cases = Predictions.of(probs, reference, weights=weights)
+            summaries = summarise(cases, plans, units=own, num_units=number)
+            counts = np.bincount(own, minlength=number)
+            weighed = None if weights is None else np.bincount(own, weights, number).astype(float)
+            found[who][rater] = Digest(summaries, Facts.counted(cases), counts, weights=weighed)
+    return found
+
+
+def _shared(predictions: Predictions) -> Iterator[tuple[Hashable, IntArray, Any, Labels]]:
+    """Yield the cases that each rater shares with others, what was said, and what others said."""
+    ratings = predictions.labels.ratings
+    if ratings is None:
+        return
+    counts, classes = predictions.labels.counts, predictions.num_classes
+    for r, rater in enumerate(ratings.rater_ids):
+        mine = ratings.rater == r
+        case, said = ratings.case[mine], ratings.label[mine]
+        order = np.argsort(case, kind="stable")
+        case, said = case[order], said[order]
+        own = np.zeros((len(case), classes), np.int64)
+        own[np.arange(len(case)), said] = 1
+        others = counts[case] - own
+        shared = others.sum(axis=1) > 0
+        if shared.any():
+            reference = Labels.from_counts(others[shared])
+            yield rater, case[shared], own[shared].astype(np.float64), reference

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from raterwise.catalog import CATALOG
@@ -44,10 +45,7 @@ def subgroup_of(content: Mapping[str, Any]) -> Subgroup:
             if value is not None and not 0 <= value <= 1:
                 raise InvalidInputError(f"{name}: {key} must lie between 0 and 1; got {value!r}")
     check_data({"cases": found.cases, "patients": found.patients})
-    parts = {name: getattr(found, name) for name in ("variable", "level", "cases", "patients")}
-    return Subgroup(
-        **parts, estimates=estimates_of(content["estimates"]), differences=found.differences
-    )
+    return replace(found, estimates=estimates_of(content["estimates"]))
 
 
 def written_by_another(content: Any) -> str:

@@ -32,7 +32,7 @@ from raterwise.segmentation.maps import disagreement_map
 from raterwise.segmentation.reduction import Reduction
 from raterwise.segmentation.request import CaseValues, ImageRequest
 from raterwise.segmentation.subgroups import LevelImages
-from raterwise.streaming.here import results_here
+from raterwise.streaming.in_process import results_here
 from raterwise.streaming.saved import Checkpoint, load_digest, save_digest, stamp
 from raterwise.summaries.digest import Digest
 

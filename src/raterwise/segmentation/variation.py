@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError
 from raterwise.evaluation.request import Request, options_of
 from raterwise.inference.settings import Progress, Settings
@@ -16,7 +15,7 @@ from raterwise.labels import Labels
 from raterwise.predictions import Predictions
 from raterwise.segmentation.cases import Case, Selection, Voxels
 from raterwise.stability.parts import Partition, paths_of, variation_along
-from raterwise.types import Per, Questions
+from raterwise.types import Options, Per, Questions
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ import numpy as np
 
 from raterwise.catalog import Metric
 from raterwise.catalog.metric import Given
-from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError, InvalidTypeError, UndefinedMetricError
 from raterwise.evaluation.request import Request, options_of
 from raterwise.inference.settings import Progress
@@ -20,7 +19,7 @@ from raterwise.predictions import Predictions
 from raterwise.questions import score_outside
 from raterwise.rules import positive_integer
 from raterwise.summaries.outside import takes_outside
-from raterwise.types import FloatArray, IntArray
+from raterwise.types import FloatArray, IntArray, Options
 
 AnyMetric = str | Callable[..., float]
 

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.catalog.metric import Given
-from raterwise.catalog.recipes.common import Options
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
@@ -24,7 +23,7 @@ from raterwise.stability.parts import (
     part_of,
     path_of,
 )
-from raterwise.types import FloatArray, IntArray, OnUnrated, Per, Questions
+from raterwise.types import FloatArray, IntArray, OnUnrated, Options, Per, Questions
 
 
 @dataclass(frozen=True)

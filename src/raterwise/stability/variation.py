@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from raterwise.beliefs import Belief
 from raterwise.catalog.metric import Given
-from raterwise.catalog.recipes.common import Options
 from raterwise.evaluate import predictions_of
 from raterwise.inference.settings import Progress
 from raterwise.labels import Labels
@@ -20,7 +19,7 @@ from raterwise.stability.parts import (
     paths_of,
     variation_along,
 )
-from raterwise.types import FloatArray, OnUnrated, Per, Questions
+from raterwise.types import FloatArray, OnUnrated, Options, Per, Questions
 
 
 class TotalVariation(NamedTuple):

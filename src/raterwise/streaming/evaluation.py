@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from raterwise.catalog.metric import Given
 from raterwise.errors import InvalidInputError, InvalidTypeError
+from raterwise.evaluate import told_in_use
 from raterwise.evaluation.judged import judge, results_of
 from raterwise.evaluation.request import Metrics, Request
 from raterwise.inference.raters import Panels
@@ -22,13 +23,14 @@ from raterwise.io.files import check_can_write
 from raterwise.io.outputs import checkpoint_files, refuse_overwriting
 from raterwise.kernels._threads import with_threads
 from raterwise.predictions import Predictions
-from raterwise.prevalence import Prior, in_words, refuse_source_alone
+from raterwise.prevalence import Prior, refuse_source_alone
 from raterwise.questions import Question
 from raterwise.readers.against import in_results, of_results, plans_of, wanted
 from raterwise.results import Results
 from raterwise.rules import did_you_mean
 from raterwise.streaming.digests import PartJob, digest_of_parts
 from raterwise.streaming.parts import (
+    Part,
     StreamColumns,
     check_in_cells,
     notes_on_labels,
@@ -178,16 +180,10 @@ def evaluate_stream(
         read = [paths] if isinstance(paths, str | PathLike) else list(paths)
         refuse_overwriting([check_can_write(save_summary)], [*read, *checkpoint_files(checkpoint)])
     settings = Settings(resamples, level, seed, unit, interval, on_single, threads)
-    parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
     apart = [subgroups] if isinstance(subgroups, str) else list(subgroups or ())
     if not apart:
         refuse_metrics_alone(subgroup_metrics)
-    _check_arguments(columns)
-    found = StreamColumns.of(names, subgroups=apart, source=Path(parts[0].path).name, **columns)
-    if found.percent:
-        refuse_stream_of_fractions(parts, found)
-    ordered = bool(columns.get("class_names")) or len(columns.get("prob_columns", ())) > 1
-    doubts = notes_on_labels(parts, found, in_order=ordered)
+    parts, found, doubts = _parts_and_columns(paths, apart, columns)
     given = Given(confidence=found.confidence is not None, outside=outside is not None)
     request = Request.of(
         metrics, bins=bins, question=question, per=per, threshold=threshold, options=options,
@@ -226,12 +222,7 @@ def evaluate_stream(
     results = replace(results, warnings=(*results.warnings, *doubts)) if doubts else results
     if prior is None:
         return results
-    told = prior.told(digest.facts.told.worth)
-    return replace(
-        results,
-        data={**results.data, "target_prevalence": told},
-        warnings=(in_words(told, digest.facts.class_names), *results.warnings),
-    )
+    return told_in_use(results, prior.told(digest.facts.told.worth), digest.facts.class_names)
 
 
 LABELS = BinPlan(Question("per_class", "case"), 1)
@@ -257,6 +248,20 @@ def _refuse_in_use(columns: StreamColumns, outside: Any, saved: Any) -> None:
     for name, given in (("confidence", columns.confidence), ("outside", outside)):
         if given is not None:
             raise InvalidInputError(f"target_prevalence: goes without {name}; leave out one")
+
+
+def _parts_and_columns(
+    paths: Any, subgroups: Sequence[str], columns: Mapping[str, Any]
+) -> tuple[list[Part], StreamColumns, tuple[str, ...]]:
+    """Return the parts of all files, which column is what, and what labels may be besides."""
+    parts, names = parts_of([paths] if isinstance(paths, str | PathLike) else list(paths))
+    _check_arguments(columns)
+    source = Path(parts[0].path).name
+    found = StreamColumns.of(names, subgroups=subgroups, source=source, **columns)
+    if found.percent:
+        refuse_stream_of_fractions(parts, found)
+    ordered = bool(columns.get("class_names")) or len(columns.get("prob_columns", ())) > 1
+    return parts, found, notes_on_labels(parts, found, in_order=ordered)
 
 
 def _check_arguments(columns: Mapping[str, Any]) -> None:

@@ -40,10 +40,9 @@ def subgroups_of(
         sides = [_InMemory(predictions, inside, judge, request) for inside in chosen]
 
         def trade(variable: Variable = variable) -> Trade:
-            units = _units_of_levels(predictions, variable)
+            units, levels, strata = _units_of_levels(predictions, variable)
             quick = request.with_settings(unit="cases", interval="percentile")
-            judged = judge(predictions, quick, (units.units, units.number))
-            return Trade(judged, units.levels, units.strata)
+            return Trade(judge(predictions, quick, units), levels, strata)
 
         part = within(progress, i / len(variables), (i + 1) / len(variables))
         found += subgroups_between(variable, sides, trade, request, part)
@@ -124,20 +123,13 @@ class _InMemory:
         return {name: correlation(first[name], second[name]) for name in first if name in second}
 
 
-@dataclass(frozen=True, eq=False)
-class _LevelUnits:
-    """What trades levels: patients, or cases, or blocks of many of these within a level."""
+def _units_of_levels(
+    predictions: Predictions, variable: Variable
+) -> tuple[Units, NDArray[np.int64], NDArray[np.int64] | None]:
+    """Return what trades levels, with the level and the stratum of each, as in `Trade`.
 
-    units: NDArray[np.int64]
-    """(N,): the unit of each case."""
-    number: int
-    levels: NDArray[np.int64]
-    """(units,)."""
-    strata: NDArray[np.int64] | None
-    """(units,): the patient, where only cases of one patient trade levels."""
-
-
-def _units_of_levels(predictions: Predictions, variable: Variable) -> _LevelUnits:
+    That is patients, or cases, or blocks of many of these within a level.
+    """
     codes, groups = variable.codes, predictions.groups
     units, strata = np.arange(len(codes)), None
     if groups is not None:
@@ -161,7 +153,7 @@ def _units_of_levels(predictions: Predictions, variable: Variable) -> _LevelUnit
         units, number = block[units], int(block.max()) + 1
         _, first = np.unique(units, return_index=True)
         levels = codes[first]
-    return _LevelUnits(units, number, levels, None if strata is None else strata[first])
+    return (units, number), levels, None if strata is None else strata[first]
 
 
 # Digests -----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from raterwise.summaries.agreement_sums import AgreementPlan, AgreementSums, Agr
 from raterwise.summaries.bin_sums import BinPlan, BinSums
 from raterwise.summaries.bin_table import BinTable, through
 from raterwise.summaries.cells import CellPlan, CellSums
-from raterwise.summaries.contract import Metric, Options, Plan, Summary
+from raterwise.summaries.contract import Metric, Plan, Summary
 from raterwise.summaries.deviation_sums import DeviationPlan, DeviationSums, DeviationTable
 from raterwise.summaries.kept_sample import KeptSample, SamplePlan
 from raterwise.summaries.one_pass import summarise
@@ -26,7 +26,6 @@ __all__ = [
     "DeviationTable",
     "KeptSample",
     "Metric",
-    "Options",
     "Plan",
     "SamplePlan",
     "ScoreMasses",

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
-from raterwise.summaries.contract import Metric, Options, TableSummary, UsualPlan
+from raterwise.summaries.contract import Metric, TableSummary, UsualPlan
 from raterwise.summaries.votes import Votes
-from raterwise.types import FloatArray
+from raterwise.types import FloatArray, Options
 
 
 @dataclass(frozen=True)

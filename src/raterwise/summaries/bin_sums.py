@@ -16,11 +16,11 @@ from raterwise.predictions import Predictions, Rows
 from raterwise.predictions.mixtures import bin_shares
 from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
 from raterwise.summaries.bin_table import BinTable, SmoothTable, through
-from raterwise.summaries.contract import Metric, Options, TableSummary, UsualPlan
+from raterwise.summaries.contract import Metric, TableSummary, UsualPlan
 from raterwise.summaries.entries import Entries
 from raterwise.summaries.sorted_scores import SortedScores
 from raterwise.summaries.votes import Votes, asked_of_two
-from raterwise.types import FloatArray
+from raterwise.types import FloatArray, Options
 
 DirectLoop = Callable[[int, int, FloatArray], int]
 """loop(start, stop, table) adds cases from `start` on to `table` (channels, bins, fields) and

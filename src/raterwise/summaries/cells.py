@@ -19,10 +19,10 @@ from raterwise.binning import edges_for
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
-from raterwise.summaries.contract import Metric, Options, ScorePlan, UsualSummary
+from raterwise.summaries.contract import Metric, ScorePlan, UsualSummary
 from raterwise.summaries.sorted_scores import SortedPlan, SortedScores
 from raterwise.summaries.votes import Votes
-from raterwise.types import FloatArray
+from raterwise.types import FloatArray, Options
 
 EQUAL_CELLS = 5040
 FINEST = 25  # the tails are fine down to 2^-25, half the gap between 1 and the next float32
@@ -147,8 +147,8 @@ class CellPlan(ScorePlan):
 class CellSums(UsualSummary):
     """Sums of scored cases per fine cell, and per unit and coarse cell; `a + b` is that of all.
 
-    >>> from raterwise.questions import score_given
-    >>> half = CellSums.of_scored(CellPlan(Question()), score_given(np.full(3, 0.5), np.ones(3)))
+    >>> cases = ScoredCases(np.full((3, 1), 0.5), np.ones((3, 1)), np.ones(3))
+    >>> half = CellSums.of_scored(CellPlan(Question()), cases)
     >>> float((half + half).fine[..., 0].sum())
     6.0
     """
@@ -165,9 +165,9 @@ class CellSums(UsualSummary):
     """(units, channels, coarse cells, fields)."""
 
     @staticmethod
-    def of_scored(plan: CellPlan, scored: ScoredCases, num_classes: int = 2) -> CellSums:
-        """Return the sums of cases that are scored already, one unit."""
-        out = plan.empty(num_classes)
+    def of_scored(plan: CellPlan, scored: ScoredCases) -> CellSums:
+        """Return the sums of cases of two classes that are scored already, one unit."""
+        out = plan.empty(2)
         out.take_in(scored)
         return out
 

@@ -6,6 +6,7 @@ table. Nobody outside this package asks which kind a summary is.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, Self
 
@@ -14,8 +15,7 @@ from numpy.typing import NDArray
 
 from raterwise.predictions import Predictions, Rows
 from raterwise.summaries.votes import Votes, asked_of_two
-
-Options = Mapping[str, Any]
+from raterwise.types import Options
 
 
 class Metric(Protocol):
@@ -116,8 +116,11 @@ class Summary(Protocol):
     def forget(self) -> None:
         """Let go of what was made of the summary, which can be made again."""
 
+    def tidy(self) -> None:
+        """Let go of the part of it that will hardly be asked for again."""
 
-class UsualPlan:
+
+class UsualPlan(ABC):
     """What most plans answer."""
 
     grows: ClassVar[bool] = False
@@ -128,7 +131,7 @@ class UsualPlan:
         """Yes: the summary is a table."""
         return True
 
-    def direct_loop(self, predictions: Predictions) -> Any:
+    def direct_loop(self, predictions: Predictions) -> Any:  # noqa: B027
         """Return None: there is none."""
 
     def prepared(self, rows: Rows) -> Any:
@@ -143,9 +146,9 @@ class UsualPlan:
         """No."""
         return False
 
+    @abstractmethod
     def empty(self, num_classes: int, units: int = 1) -> Any:
         """Return the summary of no cases."""
-        raise NotImplementedError
 
     def room(self, num_classes: int, units: int, cases: int) -> int:
         """Return how many bytes tables of so many units take, however many the cases."""
@@ -167,12 +170,12 @@ class ScorePlan(UsualPlan):
         return asked_of_two(self.question) in ("top_label", "positive")
 
 
-class UsualSummary:
+class UsualSummary(ABC):
     """What most summaries do."""
 
+    @abstractmethod
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made the summary and has not shown it yet."""
-        raise NotImplementedError
 
     def take_in(self, rows: Any) -> None:
         """Add rows in place."""
@@ -182,8 +185,11 @@ class UsualSummary:
         """Return itself: it knows what every unit adds."""
         return self
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027
         """Do nothing: nothing is kept that was made of the summary."""
+
+    def tidy(self) -> None:  # noqa: B027
+        """Do nothing, likewise."""
 
 
 class TableSummary(UsualSummary):

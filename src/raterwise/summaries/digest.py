@@ -18,8 +18,7 @@ from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Predictions
 from raterwise.summaries.contract import Plan, Summary
 from raterwise.summaries.facts import Facts
-from raterwise.summaries.in_turn import InTurn, in_turns, let_go
-from raterwise.summaries.one_pass import summarise
+from raterwise.summaries.one_pass import InTurn, summarise
 from raterwise.types import IntArray
 
 TOGETHER = 32
@@ -91,11 +90,14 @@ class Digest:
 
     def in_turns(self, plans: Mapping[str, Any]) -> list[list[str]]:
         """Return names of plans in the order in which to ask for their summaries."""
-        return in_turns(self.summaries, plans)
+        held = self.summaries
+        return held.in_turns(plans) if isinstance(held, InTurn) else [list(plans)]
 
     def let_go(self, plans: Iterable[Any], *, part: bool = False) -> None:
         """Free what these plans take, where it can be made again; with `part`, the least useful."""
-        let_go(self.summaries, plans, part=part)
+        if isinstance(self.summaries, InTurn):
+            for plan in plans:
+                (self.summaries.tidy if part else self.summaries.let_go)(plan)
 
     def occupied(self) -> Digest:
         """Return the digest without the units that have no cases."""

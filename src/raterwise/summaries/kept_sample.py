@@ -18,9 +18,9 @@ from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Rows
 from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
-from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
+from raterwise.summaries.contract import Metric, UsualPlan, UsualSummary
 from raterwise.summaries.entries import Entries
-from raterwise.types import FloatArray, IntArray
+from raterwise.types import FloatArray, IntArray, Options
 
 ALIKE = 1e-24
 """Up to which squared distance, of all cases of a cell together and per unit of mass, it is one

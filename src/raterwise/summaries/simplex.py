@@ -17,9 +17,9 @@ from raterwise.errors import MergeError
 from raterwise.predictions import Rows
 from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
-from raterwise.summaries.contract import Metric, Options, UsualPlan, UsualSummary
+from raterwise.summaries.contract import Metric, UsualPlan, UsualSummary
 from raterwise.summaries.entries import Entries
-from raterwise.types import FloatArray, IntArray
+from raterwise.types import FloatArray, IntArray, Options
 
 MANY = 1 << 16
 """How many entries may wait to be joined."""

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from raterwise.errors import InvalidTypeError, MergeError, UndefinedMetricError
 from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
-from raterwise.summaries.contract import Metric, Options, ScorePlan, UsualSummary
+from raterwise.summaries.contract import Metric, ScorePlan, UsualSummary
 from raterwise.summaries.votes import Votes
-from raterwise.types import FloatArray, IntArray
+from raterwise.types import FloatArray, IntArray, Options
 
 if TYPE_CHECKING:
     from raterwise.summaries.cells import CellPlan

@@ -11,7 +11,6 @@ from torch import Tensor
 from raterwise.catalog import find
 from raterwise.errors import UndefinedMetricError
 from raterwise.kernels import _torch as kernels
-from raterwise.metrics import proper
 from raterwise.questions import Question
 from raterwise.rules import choose
 from raterwise.summaries import BinPlan, BinTable
@@ -29,7 +28,7 @@ class BinnedMetric(TableMetric):
     def __init__(self, num_classes: int, options: Mapping[str, Any], **kwargs: Any) -> None:
         super().__init__(num_classes, **kwargs)
         row = find(self.metric_name)
-        self.options = row.with_defaults(options)
+        self.options = row.checked(options)
         self.plan: BinPlan = row.plan(self.options)
         channels = self.plan.question.channels(self.num_classes)
         bins = len(self.plan.edges) - 1
@@ -94,12 +93,12 @@ class LabelHistogramLosses(TableMetric):
     0.5
     """
 
-    paired = (
-        "epistemic_loss", "irreducible_loss", "dispersion_loss", "disagreement_loss",
+    names = (
+        "expected_squared_loss", "calibration_loss", "calibration_error", "epistemic_loss",
+        "irreducible_loss", "dispersion_loss", "disagreement_loss",
         "disagreement_calibration_loss", "disagreement_calibration_error",
     )  # fmt: skip
-    """Those that need two labels per case."""
-    of_every_case = ("expected_squared_loss", "calibration_loss", "calibration_error")
+    """Rows of the catalog."""
 
     def __init__(
         self,
@@ -112,10 +111,10 @@ class LabelHistogramLosses(TableMetric):
     ) -> None:
         super().__init__(num_classes, **kwargs)
         self.on_single = choose("on_single", on_single, ("error", "drop"))
-        self.options = {
-            "estimator": choose("estimator", estimator, ("debiased", "plugin")),
-            "singletons": choose("singletons", singletons, ("zero", "plugin")),
-        }
+        choose("estimator", estimator, ("debiased", "plugin"))
+        self.options = {"singletons": choose("singletons", singletons, ("zero", "plugin"))}
+        if estimator == "plugin":  # otherwise every row has its own
+            self.options["estimator"] = estimator
         self.plans = {
             "every_case": BinPlan(Question("per_class", "case"), bins),
             "two_labels": BinPlan(Question("per_class", "case"), bins, 2),
@@ -133,34 +132,22 @@ class LabelHistogramLosses(TableMetric):
         add_cases(cases, plans, check=self.validate_args)
 
     def _value(self, tables: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        every, two, differ = (BinTable(tables[name].cpu().numpy()) for name in self.plans)
-        if not every.weight.any():
+        asked = {(plan.question, plan.least_raters): name for name, plan in self.plans.items()}
+        if not BinTable(tables["every_case"].cpu().numpy()).weight.any():
             raise UndefinedMetricError("label histograms: undefined, no case was given yet")
-        values = {
-            "expected_squared_loss": float(proper.expected_squared_loss(every)),
-            "calibration_loss": float(proper.calibration_loss(every, **self.options)),
-            "calibration_error": float(proper.calibration_error(every, **self.options)),
-        }
-        values |= dict.fromkeys(self.paired, math.nan)
-        if two.weight.any():
-            estimator = "plugin" if self.options["estimator"] == "plugin" else "unbiased"
-            values |= {
-                "epistemic_loss": float(proper.epistemic_loss(two, estimator=estimator)),
-                "irreducible_loss": float(proper.irreducible_loss(two)),
-                "dispersion_loss": float(proper.dispersion_loss(two, **self.options)),
-                "disagreement_loss": float(proper.expected_squared_loss(differ)),
-                "disagreement_calibration_loss": float(
-                    proper.calibration_loss(differ, **self.options)
-                ),
-                "disagreement_calibration_error": float(
-                    proper.calibration_error(differ, **self.options)
-                ),
-            }
-        return {name: self._scalar(value) for name, value in values.items()}
+        values = self._undefined()
+        for name in self.names:
+            row = find(name)
+            own = row.with_defaults(self.options)
+            plan = row.plan_of(own, "drop")
+            table = BinTable(tables[asked[plan.question, plan.least_raters]].cpu().numpy())
+            if table.weight.any():
+                values[name] = self._scalar(float(row.over(table, own)))
+        return values
 
     def _draw(self, ax: Any) -> Any:
         table = BinTable(self.tables["disagreement"].cpu().numpy())
         return reliability_diagram(table, self.plans["disagreement"], "disagreement", ax)
 
     def _undefined(self) -> dict[str, Tensor]:
-        return {name: self._scalar(math.nan) for name in (*self.of_every_case, *self.paired)}
+        return {name: self._scalar(math.nan) for name in self.names}

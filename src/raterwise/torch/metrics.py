@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from raterwise.rules import at_least_one, choose, positive
 from raterwise.torch._binned import BinnedMetric, LabelHistogramLosses, ReliabilityMetric
 from raterwise.torch._rank_metrics import AUCCC, AUROC
 from raterwise.torch._tables import TableMetric
@@ -101,7 +100,6 @@ class ECE(_TopLabelMetric):
         norm: float = 1,
         **kwargs: Any,
     ) -> None:
-        at_least_one("norm", norm)
         options = {"bins": bins, "question": question, "per": per, "norm": norm}
         ReliabilityMetric.__init__(self, num_classes, options, **kwargs)
 
@@ -293,7 +291,6 @@ class RobustECE(ReliabilityMetric):
         per: Per = "annotation",
         **kwargs: Any,
     ) -> None:
-        positive("sigma", sigma)
         options = {
             "bins": bins, "sigma": sigma, "observed_bins_only": observed_bins_only,
             "question": question, "per": per,
@@ -331,7 +328,6 @@ class Accuracy(ReliabilityMetric):
     higher_is_better = True
 
     def __init__(self, num_classes: int, per: Per = "case", **kwargs: Any) -> None:
-        choose("per", per, ("case", "annotation"))
         super().__init__(num_classes, {"per": per}, **kwargs)
 
 
@@ -372,8 +368,6 @@ class Brier(ReliabilityMetric):
         per: Per = "case",
         **kwargs: Any,
     ) -> None:
-        choose("per", per, ("case", "annotation"))
-        choose("scale_by_half", scale_by_half, (True, False, "auto"))  # type: ignore[arg-type]
         super().__init__(num_classes, {"per": per, "scale_by_half": scale_by_half}, **kwargs)
 
 
@@ -408,5 +402,4 @@ class NLL(BinnedMetric):
     metric_name = "nll"
 
     def __init__(self, num_classes: int, per: Per = "case", **kwargs: Any) -> None:
-        choose("per", per, ("case", "annotation"))
         super().__init__(num_classes, {"per": per}, **kwargs)

@@ -7,7 +7,7 @@ these parts, with the options of a metric in place of its defaults.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,8 @@ from raterwise.summaries import (
     SortedPlan,
     SortedScores,
 )
-from raterwise.types import Array
+from raterwise.types import Array, Options
 
-Options = Mapping[str, Any]
 Exact = Callable[[SortedScores, Options], tuple[float, float | None]]
 Bound = Callable[[CellSums, float, Options], float]
 Prepare = Callable[..., Any]

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from raterwise.binning import equal_mass_edges
-from raterwise.catalog.recipes.common import INTERVAL_CELLS, Bound, Options, by_edges, from_cells
+from raterwise.catalog.recipes.common import INTERVAL_CELLS, Bound, by_edges, from_cells
 from raterwise.metrics import operating
 from raterwise.questions import Event
 from raterwise.rules import between_zero_and_one
 from raterwise.summaries import BinPlan, ScoreMasses, SortedPlan, SortedScores
-from raterwise.types import Array
+from raterwise.types import Array, Options
 
 OPERATING_POINTS = tuple((np.arange(101) / 100).tolist())
 """An operating curve has a threshold at every hundredth, as it is typed: 0.95, where equal steps

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.catalog.recipes.common import Options, binned, cell_centres, hit_of_label, smoothed
+from raterwise.catalog.recipes.common import binned, cell_centres, hit_of_label, smoothed
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Rows
 from raterwise.questions import Question
@@ -23,7 +23,7 @@ from raterwise.summaries import (
     SortedPlan,
     SortedScores,
 )
-from raterwise.types import Array
+from raterwise.types import Array, Options
 
 INTERVAL_CELLS = 2048
 """How many cells times classes the resamples of an interval may have."""
@@ -96,12 +96,11 @@ def laplace_smoother(summary: SortedScores, cells: BinTable, options: Options) -
 _of_scores = smoothed(laplace_smoother)
 
 
-def kernel_tables(
-    summary: SortedScores | KeptSample, options: Options, like: BinSums | None = None
-) -> BinSums:
+def kernel_tables(summary: Any, options: Options, like: BinSums | None = None) -> BinSums:
     """Return the table of cells whose deviations the kernel smooths: of scores, or of vectors."""
-    if not isinstance(summary, KeptSample):
-        found: BinSums = _of_scores(summary, options, like)
+    found: BinSums
+    if options["question"] != "canonical":
+        found = _of_scores(summary, options, like)
         return found
     from scipy.spatial.distance import cdist
 
@@ -112,7 +111,8 @@ def kernel_tables(
     held = mass > 0
     centre = np.divide(cells.table.score, mass, out=np.zeros_like(cells.table.score), where=held).T
     kernel = np.exp(-cdist(centre, centre, "cityblock") / 2 / options["bandwidth"])
-    return cells.smoothed(_root(np.where(held[:, None] & held, kernel, np.eye(len(mass)))))
+    found = cells.smoothed(_root(np.where(held[:, None] & held, kernel, np.eye(len(mass)))))
+    return found
 
 
 def _root(kernel: Array) -> Array:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from raterwise.binning import equal_mass_edges
-from raterwise.catalog.recipes.common import Options, by_edges
+from raterwise.catalog.recipes.common import by_edges
 from raterwise.catalog.recipes.events import event, in_cells_of_events
 from raterwise.densities.loess import Loess, weighted_quantile
 from raterwise.errors import InvalidInputError, UndefinedMetricError
@@ -20,7 +20,7 @@ from raterwise.metrics import calibration, weak_calibration
 from raterwise.metrics.cell_bounds import ends_of_cells
 from raterwise.rules import between_zero_and_one, choose
 from raterwise.summaries import BinSums, BinTable, CellSums, ScoreMasses, SortedPlan, SortedScores
-from raterwise.types import Array
+from raterwise.types import Array, Options
 
 SMOOTHING: dict[str, Any] = {"span": 0.75, "degree": 2, "surface": "interpolate"}
 CURVE_CELLS = 64
