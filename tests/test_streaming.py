@@ -760,3 +760,9 @@ def test_memory_does_not_grow_with_the_cases(tmp_path: Path) -> None:
         [sys.executable, "-c", LIMITED, *paths], capture_output=True, text=True, check=False
     )
     assert done.stdout.splitlines() == ["1200000", "the whole does not fit"], done.stderr
+
+
+def test_arrays_in_the_place_of_files_are_named() -> None:
+    """A stream reads files; what is in memory is for `evaluate`."""
+    with pytest.raises(TypeError, match=r"paths: must be names of files; got tuple \(evaluate"):
+        rw.evaluate_stream([([[0.5, 0.5]], [0])])

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raterwise.errors import InvalidInputError
+from raterwise.errors import InvalidInputError, InvalidTypeError
 from raterwise.io.csv_files import CsvFormat, read_columns, recognise, refuse_names_again
 from raterwise.io.damaged import check_fits
 from raterwise.io.excel import read_sheet
@@ -164,6 +164,10 @@ def matching_files(paths: Sequence[str | PathLike[str]]) -> list[Path]:
     """
     files: list[Path] = []
     for path in paths:
+        if not isinstance(path, str | PathLike):
+            raise InvalidTypeError(
+                f"paths: must be names of files; got {type(path).__name__} (evaluate takes arrays)"
+            )
         found = [] if Path(path).exists() else sorted(glob.glob(str(path)))
         files += [Path(name) for name in found] or [Path(path)]
     known: set[Path] = set()
