@@ -184,6 +184,22 @@ def test_a_rater_drawn_for_each_part_gives_the_factors_of_the_paper() -> None:
     assert several == pytest.approx(0.04, abs=0.01)
 
 
+def test_the_rater_of_an_image_is_one_person() -> None:
+    """Raters who agree are as steady as one; of two who differ, a change of rater is a jump."""
+    disc = np.hypot(*(np.mgrid[:32, :32] - 16.0)) < 8
+    partition = Partition(repeats=3)
+    agreed = Cases.of_image(np.stack((disc, disc)), drawn_by=0)
+    one, several = (
+        variations(agreed, one=one, redrawn=True, growing=True, partition=partition)
+        for one in (True, False)
+    )
+    np.testing.assert_allclose(one, several)
+    apart = Cases.of_image(np.stack((disc, np.zeros_like(disc))), drawn_by=0)
+    assert np.array_equal(apart.mu, disc.ravel() / 2)
+    said = {tuple(apart.one_rater(np.random.default_rng(i))) for i in range(20)}
+    assert said == {tuple(disc.ravel().astype(float)), (0.0,) * 1024}
+
+
 def test_kept_outputs_make_the_table_of_the_docs(tmp_path: Path) -> None:
     """Every row of the page follows from the files beside the experiments."""
     root = Path(__file__).parents[1]

@@ -280,3 +280,46 @@ def test_only_the_views_move_recem() -> None:
     whole = moved(seen.probs, seen.labels, alike, 40, pairs=1)  # all cases, in another order
     expected = rw.robust_ece_mixture(seen.probs, seen.labels, alike, observed_bins_only=True)
     assert whole[0, 0] == pytest.approx(expected, abs=1e-12)
+
+
+# What the paper says besides its tables -----------------------------------------------------------
+
+
+def test_noise_of_accuracies_not_of_densities_makes_the_bias_of_ece() -> None:
+    """RECE's abstract has "large variance in the density estimation" as the reason.
+
+    A calibrated model, 100 cases, confidences uniform in (1/2, 1]: with the true weights of the
+    bins in the place of the estimated ones the bias stays; with the true accuracies it goes.
+    """
+    random = np.random.default_rng(0)
+    edges = np.linspace(0, 1, 16)
+    true_weights = np.diff(np.clip(2 * edges - 1, 0, 1))
+    found: dict[str, list[float]] = {"as it is": [], "known weights": [], "known accuracies": []}
+    for _ in range(2000):
+        z = random.uniform(0.5, 1, 100)
+        place = np.minimum((z * 15).astype(int), 14)
+        sizes = np.bincount(place, minlength=15)
+        gaps = np.bincount(place, (random.random(100) < z) - z, 15) / np.maximum(sizes, 1)
+        found["as it is"].append(float(np.abs(gaps) @ sizes) / 100)
+        found["known weights"].append(float(np.abs(gaps) @ true_weights))
+        found["known accuracies"].append(float(np.abs(np.bincount(place, z - z)).sum()) / 100)
+    bias = {name: np.mean(own) for name, own in found.items()}
+    assert bias["known accuracies"] == 0
+    assert bias["known weights"] == pytest.approx(bias["as it is"], rel=0.05)
+    assert 0.07 < bias["as it is"] < 0.11
+
+
+def test_rece_is_not_the_error_of_infinitely_many_confidences() -> None:
+    """Section 3.1 calls eq 6 equivalent to sampling confidences from N(c, σ) and taking ECE.
+
+    Of one case, right at 0.9, eq 6 is 0.1. Samples of N(0.9, 0.1) within [0, 1] have the mean
+    0.9 - 0.1 φ(1) / Φ(1), and are all right: their ECE is 1 less that, 0.129.
+    """
+    eq6 = rw.robust_ece([[0.1, 0.9]], [1], sigma=0.1)
+    mean = 0.9 - 0.1 * stats.norm.pdf(1) / stats.norm.cdf(1)
+    drawn = stats.truncnorm(-9, 1, loc=0.9, scale=0.1).rvs(200_000, random_state=0)
+    drawn = drawn[drawn > 0.5]  # all but one in 30,000, where the answer would be another
+    sampled_error = rw.ece(np.stack((1 - drawn, drawn), axis=1), np.ones(len(drawn), np.int64))
+    assert eq6 == pytest.approx(0.1, abs=1e-12)
+    assert sampled_error == pytest.approx(1 - mean, abs=1e-3)
+    assert 1 - mean == pytest.approx(0.1288, abs=1e-4)
