@@ -46,7 +46,8 @@ def calibration_curve(
 
     The curve is R's `loess(y ~ p)` with every rater's label a row: local quadratic regression on
     the nearest three quarters of the labels. The integrated calibration index (`ici`) is its mean
-    distance from the diagonal. Whole patients (or cases) are resampled for the band.
+    distance from the diagonal. Whole patients (or cases) are resampled for the band, which is about
+    the true curve: it also holds the band of one that is smoothed less, the more cases the less.
 
     Parameters
     ----------
