@@ -16,7 +16,7 @@ from raterwise.predictions import Predictions, Rows
 from raterwise.predictions.mixtures import bin_shares
 from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
 from raterwise.summaries.bin_table import BinTable, SmoothTable, through
-from raterwise.summaries.contract import Metric, TableSummary, UsualPlan
+from raterwise.summaries.contract import Metric, Plan, TableSummary
 from raterwise.summaries.entries import Entries
 from raterwise.summaries.sorted_scores import SortedScores
 from raterwise.summaries.votes import Votes, asked_of_two
@@ -33,7 +33,7 @@ DIRECT_VALUES = 1 << 20
 
 
 @dataclass(frozen=True)
-class BinPlan(UsualPlan):
+class BinPlan(Plan):
     """Which question to sum, over which bins: a number of equal bins or a tuple of edges."""
 
     kind: ClassVar[str] = "bins"
@@ -334,24 +334,23 @@ class BinSums(TableSummary):
         if len(rows.probs):
             self.take_in(self.plan.prepared(rows))
 
-    def absorb_votes(self, votes: Votes) -> BinSums:
-        """Return the table with voxels of two classes added, in place."""
+    def absorb_votes(self, votes: Votes) -> None:
+        """Add voxels of two classes in place."""
         from raterwise.kernels import _voxels as kernels
 
         if votes.raters < self.plan.least_raters:
-            return self
+            return
         question, rounding = self.plan.question, unit_in_last_place(votes.positive.dtype)
         edges = _lowered(self.plan.bins, rounding)
         if self.plan.spread is not None or not isinstance(self.plan.bins, int):
             self.take_in(votes.scored(question))
-            return self
+            return
         name = asked_of_two(question)
         whole = name != "disagreement" and _whole_bins(votes.positive.dtype, tuple(edges.tolist()))
         kernels.add_binary_voxels(
             votes.positive, votes.chosen, votes.raters, kernels.QUESTION_CODES[name],
             question.per == "annotation", edges, whole, self.sums[0],
         )  # fmt: skip
-        return self
 
     def absorb_directly(self, loop: DirectLoop, start: int, stop: int) -> int:
         """Add cases from `start` on by a `direct_loop`, and return where it stopped.
