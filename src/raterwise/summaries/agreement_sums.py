@@ -81,11 +81,6 @@ class AgreementSums(TableSummary):
         """The sums over all units."""
         return AgreementTable(self.sums.sum(axis=0))
 
-    @property
-    def number_of_units(self) -> int:
-        """How many resampling units there are."""
-        return len(self.sums)
-
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of these sums, which is exact."""
         return float(row.over(self.table, options)), None

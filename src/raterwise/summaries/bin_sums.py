@@ -208,8 +208,7 @@ class BinSums(TableSummary):
         """Return one field of every unit, summed over its channels and bins."""
         if self.entries is None:
             return np.asarray(self.sums[..., field].sum(axis=(1, 2)))
-        values = self.entries.values[:, field]
-        return np.bincount(self.entries.unit, values, self.number_of_units).astype(np.float64)
+        return np.bincount(self.entries.unit, self.entries.values[:, field]).astype(np.float64)
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of this table, which is exact."""
@@ -322,11 +321,6 @@ class BinSums(TableSummary):
     def forget(self) -> None:
         """Let go of what was made of the table, which can be made again."""
         self.made.clear()
-
-    @property
-    def number_of_units(self) -> int:
-        """How many resampling units there are."""
-        return len(self.sums) if self.entries is None else int(self.entries.unit.max()) + 1
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made this table and has not shown it yet."""
