@@ -223,8 +223,8 @@ def test_pools_that_trade_alike_may_be_traded_together(monkeypatch: pytest.Monke
     assert held is not None
     seeds = np.random.default_rng(31).integers(2**64, size=4000, dtype=np.uint64)
     made = permutations.compare_raters(held.case, held.rater, held.label, held.case, 4, 3)
-    alike = permutations.alike_pools(made.first, made.flip, made.rater, made.deviation[:, :-1])
-    assert sum(number for _, number in alike.often) > 500
+    _, often = permutations.alike_pools(made.first, made.flip, made.rater, made.deviation[:, :-1])
+    assert sum(number for _, number in often) > 500
     together = made.permuted(seeds)
     monkeypatch.setattr(permutations, "MANY_ALIKE", 10**9)
     apart = made.permuted(seeds)

@@ -161,6 +161,8 @@ def test_all_right_has_no_failures() -> None:
     assert found["excess_aurc"].high == found["aurc"].high
     with pytest.raises(rw.InvalidInputError, match="of: must be one of errors, successes"):
         rw.failure_average_precision(probs, [0, 1], of="both")  # type: ignore[arg-type]
+    with pytest.raises(rw.InvalidInputError, match="of: must be one of errors, successes"):
+        rw.failure_average_precision(probs, [0, 1], of="both", confidence=[0.9, 0.2])  # type: ignore[arg-type]
 
 
 # norms and debiasing -------------------------------------------------------------------------

@@ -79,9 +79,9 @@ class Comparison:
         from raterwise.kernels import _agreement as kernels
 
         raters, columns = len(self.rank), self.deviation.shape[1] - 1
-        alike = alike_pools(self.first, self.flip, self.rater, self.deviation[:, :-1])
-        often = [(pool, number) for pool, number in alike.often if self._is_small(pool)]
-        known = np.isin(alike.pool, [pool for pool, _ in often])
+        like, many = alike_pools(self.first, self.flip, self.rater, self.deviation[:, :-1])
+        often = [(pool, number) for pool, number in many if self._is_small(pool)]
+        known = np.isin(like, [pool for pool, _ in often])
         first, blocks = _chosen(self.first, ~known)
         flip, rater = self.flip[~known], self.rater[blocks]
         values = np.ascontiguousarray(self.deviation[blocks, :-1])
@@ -145,18 +145,14 @@ class Comparison:
         return np.where(self.informative, scaled, -np.inf)
 
 
-@dataclass(frozen=True, eq=False)
-class _Alike:
-    """Which pools have the same raters and the same deviations, and so trade alike."""
+def alike_pools(
+    first: Integers, flip: Integers, rater: Integers, values: FloatArray
+) -> tuple[Integers, tuple[tuple[int, int], ...]]:
+    """Find pools of the same raters and deviations, which trade alike.
 
-    pool: Integers
-    """(C,): the first pool like this one."""
-    often: tuple[tuple[int, int], ...]
-    """The first pools of many alike, and how many these are."""
-
-
-def alike_pools(first: Integers, flip: Integers, rater: Integers, values: FloatArray) -> _Alike:
-    """Find pools that are alike; those with a sign of their own are not."""
+    Return (C,) the first pool like each one, and of many alike the first and how many these are;
+    those with a sign of their own are not.
+    """
     random = np.random.default_rng(1)
     odd = random.integers(2**63, size=values.shape[1] + 1, dtype=np.uint64) * 2 + 1
     bits = (np.round(values, 9) + 0.0).view(np.uint64)
@@ -166,7 +162,7 @@ def alike_pools(first: Integers, flip: Integers, rater: Integers, values: FloatA
         # Sums, so that it makes no difference who in the pool has which of the values.
         code = [(one ^ (one >> np.uint64(31))) * odd[i] for i, one in enumerate((said, who), -2)]
         if not len(rater):
-            return _Alike(np.empty(0, np.int64), ())
+            return np.empty(0, np.int64), ()
         sums = [np.add.reduceat(one ^ (one >> np.uint64(33)), first[:-1]) for one in code]
         pools = sums[0] + (sums[1] ^ (sums[1] >> np.uint64(30))) * odd[0]
     _, begin, kind, number = np.unique(
@@ -174,7 +170,7 @@ def alike_pools(first: Integers, flip: Integers, rater: Integers, values: FloatA
     )
     many = (number >= MANY_ALIKE) & (flip[begin] == 0)
     often = zip(begin[many].tolist(), number[many].tolist(), strict=True)
-    return _Alike(begin[kind], tuple(often))
+    return begin[kind], tuple(often)
 
 
 def _chosen(first: Integers, pools: NDArray[np.bool_]) -> tuple[Integers, Integers]:

@@ -298,14 +298,13 @@ def measure_ranks(
     **options: Any,
 ) -> float:
     """Return a metric of ranks: of the predictions, or of other confidences and outside cases."""
-    choose("question", options["question"], ("top_label", "positive"))
     if confidence is None and outside is None:
         return measure(name, probs, labels, weights, on_unrated, **options)
     ranked = {"confidence": confidence, "outside": outside}
     asked = {key: options.pop(key) for key in ("question", "per")}
     row = find(name)
     summary = _summary(probs, labels, weights, on_unrated, **ranked, **asked)
-    return value_of(row, row.with_defaults(options), summary)
+    return value_of(row, row.checked(options), summary)
 
 
 def _summary(

@@ -24,8 +24,7 @@ from raterwise.labels.classes import (
     names_of,
 )
 from raterwise.labels.duplicates import DUPLICATES, Duplicates, chosen_of_each, refuse_repeated
-from raterwise.labels.histograms import LabelTable
-from raterwise.labels.ratings import Ratings
+from raterwise.labels.histograms import LabelTable, Ratings
 from raterwise.rules import choose, positive_integer
 from raterwise.types import Integers
 

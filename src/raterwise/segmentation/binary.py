@@ -52,7 +52,8 @@ def binary_digest(voxels: Voxels, plans: Sequence[Any]) -> Digest:
             votes = _votes(voxels, first, last)
             if votes is None:
                 continue
-            summaries = [summary.absorb_votes(votes) for summary in summaries]
+            for summary in summaries:
+                summary.absorb_votes(votes)
             by_class += _chosen_by_any(votes)
         return summaries, by_class
 

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import InvalidInputError, InvalidTypeError, RaterwiseError
+from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.io.damaged import SENSELESS, read_archive, read_json
 from raterwise.io.files import write_bytes_atomically, write_text_atomically
 from raterwise.io.outputs import JOB_FILE
 from raterwise.questions import Event, PerCaseScore, Question
 from raterwise.streaming.checked import check_tables, hash_of
 from raterwise.summaries import AgreementPlan, BinPlan, CellPlan, DeviationPlan, SimplexPlan
+from raterwise.summaries.contract import keeps_cases
 from raterwise.summaries.digest import Digest
 from raterwise.summaries.facts import AsGiven, Confidences, Facts, Patients
 from raterwise.summaries.fingerprint import Fingerprint
@@ -278,7 +279,7 @@ def _summaries_of(
 
 def _plan_as_dict(plan: Any) -> dict[str, Any]:
     if plan.kind not in PLANS:
-        raise InvalidTypeError(f"plan: a summary of {plan} keeps cases and cannot be saved")
+        raise keeps_cases(plan)
     content = {"kind": plan.kind, **asdict(plan)}
     if "question" in content:
         content["question"]["kind"] = plan.question.kind

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
-from raterwise.summaries.contract import Metric, TableSummary, UsualPlan
+from raterwise.summaries.contract import Metric, Plan, TableSummary
 from raterwise.summaries.votes import Votes
 from raterwise.types import FloatArray, Options
 
@@ -41,7 +41,7 @@ class AgreementTable:
 
 
 @dataclass(frozen=True)
-class AgreementPlan(UsualPlan):
+class AgreementPlan(Plan):
     """Sum the agreement of the raters, whatever was predicted."""
 
     kind: ClassVar[str] = "agreement"
@@ -81,11 +81,6 @@ class AgreementSums(TableSummary):
         """The sums over all units."""
         return AgreementTable(self.sums.sum(axis=0))
 
-    @property
-    def number_of_units(self) -> int:
-        """How many resampling units there are."""
-        return len(self.sums)
-
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of these sums, which is exact."""
         return float(row.over(self.table, options)), None
@@ -107,10 +102,9 @@ class AgreementSums(TableSummary):
         """Return the sums of resamples: `multiplicities` (B, units)."""
         return AgreementTable(multiplicities @ self.sums)
 
-    def absorb_votes(self, votes: Votes) -> AgreementSums:
-        """Return the sums with voxels of two classes added, in place."""
+    def absorb_votes(self, votes: Votes) -> None:
+        """Add voxels of two classes in place."""
         self.absorb(votes.rows())
-        return self
 
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made these sums and has not shown them yet."""

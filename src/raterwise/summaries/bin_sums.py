@@ -16,7 +16,7 @@ from raterwise.predictions import Predictions, Rows
 from raterwise.predictions.mixtures import bin_shares
 from raterwise.questions import Event, PerCaseScore, Question, ScoredCases
 from raterwise.summaries.bin_table import BinTable, SmoothTable, through
-from raterwise.summaries.contract import Metric, TableSummary, UsualPlan
+from raterwise.summaries.contract import Metric, Plan, TableSummary
 from raterwise.summaries.entries import Entries
 from raterwise.summaries.sorted_scores import SortedScores
 from raterwise.summaries.votes import Votes, asked_of_two
@@ -33,7 +33,7 @@ DIRECT_VALUES = 1 << 20
 
 
 @dataclass(frozen=True)
-class BinPlan(UsualPlan):
+class BinPlan(Plan):
     """Which question to sum, over which bins: a number of equal bins or a tuple of edges."""
 
     kind: ClassVar[str] = "bins"
@@ -208,8 +208,7 @@ class BinSums(TableSummary):
         """Return one field of every unit, summed over its channels and bins."""
         if self.entries is None:
             return np.asarray(self.sums[..., field].sum(axis=(1, 2)))
-        values = self.entries.values[:, field]
-        return np.bincount(self.entries.unit, values, self.number_of_units).astype(np.float64)
+        return np.bincount(self.entries.unit, self.entries.values[:, field]).astype(np.float64)
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of this table, which is exact."""
@@ -323,35 +322,29 @@ class BinSums(TableSummary):
         """Let go of what was made of the table, which can be made again."""
         self.made.clear()
 
-    @property
-    def number_of_units(self) -> int:
-        """How many resampling units there are."""
-        return len(self.sums) if self.entries is None else int(self.entries.unit.max()) + 1
-
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made this table and has not shown it yet."""
         rows = rows.with_raters(self.plan.least_raters)
         if len(rows.probs):
             self.take_in(self.plan.prepared(rows))
 
-    def absorb_votes(self, votes: Votes) -> BinSums:
-        """Return the table with voxels of two classes added, in place."""
+    def absorb_votes(self, votes: Votes) -> None:
+        """Add voxels of two classes in place."""
         from raterwise.kernels import _voxels as kernels
 
         if votes.raters < self.plan.least_raters:
-            return self
+            return
         question, rounding = self.plan.question, unit_in_last_place(votes.positive.dtype)
         edges = _lowered(self.plan.bins, rounding)
         if self.plan.spread is not None or not isinstance(self.plan.bins, int):
             self.take_in(votes.scored(question))
-            return self
+            return
         name = asked_of_two(question)
         whole = name != "disagreement" and _whole_bins(votes.positive.dtype, tuple(edges.tolist()))
         kernels.add_binary_voxels(
             votes.positive, votes.chosen, votes.raters, kernels.QUESTION_CODES[name],
             question.per == "annotation", edges, whole, self.sums[0],
         )  # fmt: skip
-        return self
 
     def absorb_directly(self, loop: DirectLoop, start: int, stop: int) -> int:
         """Add cases from `start` on by a `direct_loop`, and return where it stopped.

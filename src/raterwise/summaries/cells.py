@@ -21,7 +21,6 @@ from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
 from raterwise.summaries.contract import Metric, ScorePlan, UsualSummary
 from raterwise.summaries.sorted_scores import SortedPlan, SortedScores
-from raterwise.summaries.votes import Votes
 from raterwise.types import FloatArray, Options
 
 EQUAL_CELLS = 5040
@@ -190,11 +189,6 @@ class CellSums(UsualSummary):
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made these sums and has not shown them yet."""
         self.take_in(self.plan.question.score(rows))
-
-    def absorb_votes(self, votes: Votes) -> CellSums:
-        """Return the sums with voxels of two classes added, in place."""
-        self.take_in(votes.scored(self.plan.question))
-        return self
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of the cells, and how far it may be from that of the scores."""

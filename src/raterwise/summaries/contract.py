@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from raterwise.errors import InvalidTypeError
 from raterwise.predictions import Predictions, Rows
 from raterwise.summaries.votes import Votes, asked_of_two
 from raterwise.types import Options
@@ -41,41 +42,6 @@ class Metric(Protocol):
         """Return the formula over a table or a stack of tables."""
 
 
-class Plan(Protocol):
-    """What to keep of the cases."""
-
-    kind: ClassVar[str]
-    grows: ClassVar[bool]
-    """Whether the summary keeps whole rows."""
-    by_units: ClassVar[bool]
-    """Whether what cases of one unit add is apart from what those of another do."""
-
-    @property
-    def tabled(self) -> bool:
-        """Whether there are tables to resample."""
-
-    def empty(self, num_classes: int, units: int = 1) -> Any:
-        """Return the summary of no cases."""
-
-    def direct_loop(self, predictions: Predictions) -> Any:
-        """Return a loop from these arrays straight to the summary, where there is one."""
-
-    def prepared(self, rows: Rows) -> Any:
-        """Return cases as `take_in` wants them; `prepared.take(rows, units)` chooses some."""
-
-    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Any:
-        """Return the summary that `arrays()` wrote down."""
-
-    def bounded(self) -> Any:
-        """Return the plan of the same metrics in memory that does not grow with the cases."""
-
-    def takes_votes(self) -> bool:
-        """Tell whether its summary can `absorb_votes`."""
-
-    def room(self, num_classes: int, units: int, cases: int) -> int:
-        """Return how many bytes the summary of so many cases takes, more or less."""
-
-
 class Summary(Protocol):
     """A mergeable table of some cases."""
 
@@ -91,8 +57,8 @@ class Summary(Protocol):
     def take_in(self, prepared: Any) -> None:
         """Add in place what the plan has prepared, such as scored cases."""
 
-    def absorb_votes(self, votes: Votes) -> Self:
-        """Return the summary with voxels of two classes added, most often in place."""
+    def absorb_votes(self, votes: Votes) -> None:
+        """Add voxels of two classes in place."""
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric, and a bound on its error where it is an approximation."""
@@ -120,43 +86,56 @@ class Summary(Protocol):
         """Let go of the part of it that will hardly be asked for again."""
 
 
-class UsualPlan(ABC):
-    """What most plans answer."""
+class Plan(ABC):
+    """What to keep of the cases; unless told otherwise, a table whose size they do not change."""
 
+    kind: ClassVar[str]
     grows: ClassVar[bool] = False
+    """Whether the summary keeps whole rows."""
     by_units: ClassVar[bool] = False
+    """Whether what cases of one unit add is apart from what those of another do."""
 
     @property
     def tabled(self) -> bool:
-        """Yes: the summary is a table."""
+        """Whether there are tables to resample."""
         return True
-
-    def direct_loop(self, predictions: Predictions) -> Any:  # noqa: B027
-        """Return None: there is none."""
-
-    def prepared(self, rows: Rows) -> Any:
-        """Return the rows as they are."""
-        return rows
-
-    def bounded(self) -> Any:
-        """Return itself: a table does not grow with the cases."""
-        return self
-
-    def takes_votes(self) -> bool:
-        """No."""
-        return False
 
     @abstractmethod
     def empty(self, num_classes: int, units: int = 1) -> Any:
         """Return the summary of no cases."""
 
+    def direct_loop(self, predictions: Predictions) -> Any:
+        """Return a loop from these arrays straight to the summary; None where there is none."""
+        return None
+
+    def prepared(self, rows: Rows) -> Any:
+        """Return cases as `take_in` wants them; `prepared.take(rows, units)` chooses some."""
+        return rows
+
+    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> Any:
+        """Return the summary that `arrays()` wrote down; files hold no case."""
+        raise keeps_cases(self)
+
+    def bounded(self) -> Any:
+        """Return the plan of the same metrics in memory that does not grow with the cases."""
+        return self
+
+    def takes_votes(self) -> bool:
+        """Tell whether its summary can `absorb_votes`."""
+        return False
+
     def room(self, num_classes: int, units: int, cases: int) -> int:
-        """Return how many bytes tables of so many units take, however many the cases."""
+        """Return how many bytes the summary of so many cases takes, more or less."""
         tables = self.empty(num_classes).arrays().values()
         return units * sum(int(table.nbytes) for table in tables)
 
 
-class ScorePlan(UsualPlan):
+def keeps_cases(plan: Plan) -> InvalidTypeError:
+    """What to say where a summary that holds cases is to be written to a file."""
+    return InvalidTypeError(f"plan: a summary of {plan} keeps cases and cannot be saved")
+
+
+class ScorePlan(Plan):
     """What plans share whose summary is made of scored cases."""
 
     question: Any
@@ -173,6 +152,8 @@ class ScorePlan(UsualPlan):
 class UsualSummary(ABC):
     """What most summaries do."""
 
+    plan: Any
+
     @abstractmethod
     def absorb(self, rows: Rows) -> None:
         """Add a chunk in place: for the one who made the summary and has not shown it yet."""
@@ -181,9 +162,17 @@ class UsualSummary(ABC):
         """Add rows in place."""
         self.absorb(rows)
 
+    def absorb_votes(self, votes: Votes) -> None:
+        """Add voxels of two classes in place, as its question scores them."""
+        self.take_in(votes.scored(self.plan.question))
+
     def by_unit(self) -> Any:
         """Return itself: it knows what every unit adds."""
         return self
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Refuse: files hold no case."""
+        raise keeps_cases(self.plan)
 
     def forget(self) -> None:  # noqa: B027
         """Do nothing: nothing is kept that was made of the summary."""
@@ -195,7 +184,6 @@ class UsualSummary(ABC):
 class TableSummary(UsualSummary):
     """What summaries do that are one table, (units, …): what each resampling unit adds."""
 
-    plan: Any
     sums: NDArray[np.float64]
 
     @property

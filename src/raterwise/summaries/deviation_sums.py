@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from raterwise.errors import MergeError
 from raterwise.predictions import Rows
-from raterwise.summaries.contract import UsualPlan, UsualSummary
+from raterwise.summaries.contract import Plan, UsualSummary
 from raterwise.summaries.votes import Votes
 from raterwise.types import FloatArray
 
@@ -50,7 +50,7 @@ def _edges(step: float) -> tuple[FloatArray, NDArray[np.uint8]]:
 
 
 @dataclass(frozen=True)
-class DeviationPlan(UsualPlan):
+class DeviationPlan(Plan):
     """Sum what the verdict is made of; with `grouped`, also by patient."""
 
     kind: ClassVar[str] = "deviations"
@@ -138,8 +138,8 @@ class DeviationSums(UsualSummary):
         weights = np.empty(0) if rows.weights is None else rows.weights
         kernels.add_deviations(rows.probs, rows.predicted, counts, weights, *where)
 
-    def absorb_votes(self, votes: Votes) -> DeviationSums:
-        """Return the sums with voxels of two classes added, in place."""
+    def absorb_votes(self, votes: Votes) -> None:
+        """Add voxels of two classes in place."""
         from raterwise.kernels import _deviations as kernels
 
         self._look_at(votes.positive)
@@ -147,7 +147,6 @@ class DeviationSums(UsualSummary):
         kernels.add_votes(
             votes.positive, votes.chosen, votes.raters, *_edges(STEP), self.sums, unit
         )
-        return self
 
     def _look_at(self, probs: NDArray[Any]) -> None:
         """Find out to how many decimals the probabilities are rounded."""

@@ -18,7 +18,7 @@ from raterwise.errors import InvalidInputError, MergeError
 from raterwise.predictions import Rows
 from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
-from raterwise.summaries.contract import Metric, UsualPlan, UsualSummary
+from raterwise.summaries.contract import Metric, Plan, UsualSummary
 from raterwise.summaries.entries import Entries
 from raterwise.types import FloatArray, IntArray, Options
 
@@ -94,7 +94,7 @@ KEPT = ("probs", "masses", "position", "unit")
 
 
 @dataclass(frozen=True)
-class SamplePlan(UsualPlan):
+class SamplePlan(Plan):
     """Keep every row."""
 
     kind: ClassVar[str] = "rows"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.labels import Labels
-from raterwise.labels.ratings import Ratings
+from raterwise.labels.histograms import Ratings
 from raterwise.predictions import Predictions
 
 MOST_RATINGS = 1_000_000

@@ -17,7 +17,7 @@ from raterwise.errors import MergeError
 from raterwise.predictions import Rows
 from raterwise.questions import Question
 from raterwise.summaries.bin_sums import BinPlan, BinSums
-from raterwise.summaries.contract import Metric, UsualPlan, UsualSummary
+from raterwise.summaries.contract import Metric, Plan, UsualSummary
 from raterwise.summaries.entries import Entries
 from raterwise.types import FloatArray, IntArray, Options
 
@@ -28,7 +28,7 @@ FIELDS = 5
 
 
 @dataclass(frozen=True)
-class SimplexPlan(UsualPlan):
+class SimplexPlan(Plan):
     """Over which grid of whole probability vectors to sum: the bins of every class."""
 
     kind: ClassVar[str] = "simplex"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterwise.errors import InvalidTypeError, MergeError, UndefinedMetricError
+from raterwise.errors import MergeError, UndefinedMetricError
 from raterwise.predictions import Rows
 from raterwise.questions import Event, Question, ScoredCases
 from raterwise.summaries.contract import Metric, ScorePlan, UsualSummary
-from raterwise.summaries.votes import Votes
 from raterwise.types import FloatArray, IntArray, Options
 
 if TYPE_CHECKING:
@@ -83,10 +81,6 @@ class SortedPlan(ScorePlan):
         """Return how many bytes the scores take."""
         return 12 * cases * self.question.channels(num_classes)
 
-    def from_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> SortedScores:
-        """Refuse: files hold no case."""
-        raise InvalidTypeError(f"plan: a summary of {self} keeps cases and cannot be saved")
-
     def bounded(self) -> CellPlan:
         """Return the plan of fine cells, which stand for the scores."""
         from raterwise.summaries.cells import CellPlan
@@ -121,11 +115,6 @@ class SortedScores(UsualSummary):
     def take_in(self, scored: ScoredCases) -> None:
         """Add scored cases in place."""
         object.__setattr__(self, "pieces", (*self.pieces, scored))
-
-    def absorb_votes(self, votes: Votes) -> SortedScores:
-        """Return the scores with voxels of two classes added."""
-        piece = votes.scored(self.plan.question)
-        return replace(self, pieces=(*self.pieces, piece))
 
     def value(self, row: Metric, options: Options) -> tuple[float, float | None]:
         """Return a metric of the scores: of each of them, or of the bins that they make."""
@@ -163,10 +152,6 @@ class SortedScores(UsualSummary):
     def case_counts(self) -> None:
         """Return None: each score is one case."""
         return None
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Refuse: files hold no case."""
-        raise InvalidTypeError(f"plan: a summary of {self.plan} keeps cases and cannot be saved")
 
     @cached_property
     def tables(self) -> dict[Any, Any]:

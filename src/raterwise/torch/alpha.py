@@ -17,6 +17,7 @@ from raterwise.arrays import as_float_array
 from raterwise.beliefs import DirichletBelief
 from raterwise.errors import InvalidInputError
 from raterwise.predictions import Predictions
+from raterwise.predictions.predictions import rows_of
 from raterwise.rules import at_least_zero, choose, positive_integer
 
 __all__ = ["AlphaHead", "dirichlet_multinomial_nll"]
@@ -119,7 +120,8 @@ class AlphaHead:
         seed: int = 0,
     ) -> None:
         self.hidden = tuple(positive_integer("hidden", width) for width in hidden)
-        self.l2, self.weight_l2 = _penalty("l2", l2), _penalty("weight_l2", weight_l2)
+        self.l2 = float(at_least_zero("l2", l2))
+        self.weight_l2 = float(at_least_zero("weight_l2", weight_l2))
         self.weighting = choose("weighting", weighting, ("paper", "per_case"))
         self.steps = positive_integer("steps", steps)
         self.seed = positive_integer("seed", seed, least=0)
@@ -155,7 +157,7 @@ class AlphaHead:
         self._centre, spread = x.mean(axis=0), x.std(axis=0)
         self._scale = np.where(spread > 0, spread, 1)
         inputs = self._standard(x)
-        f = torch.as_tensor(_probs(predictions))
+        f = torch.as_tensor(predictions.read(0, len(predictions)).probs.astype(np.float64))
         counts = torch.as_tensor(np.asarray(predictions.labels.counts, np.int64))
         self.network = self._fresh(x.shape[1])
         self._minimise(inputs, f, counts)
@@ -185,15 +187,15 @@ class AlphaHead:
         """
         if self.network is None:
             raise InvalidInputError("AlphaHead: must be fitted before it predicts")
-        belief = Predictions.of(probs, np.zeros(len(probs), np.int64))
-        x = _features(features, len(belief))
+        means = rows_of(probs).probs.astype(np.float64)
+        x = _features(features, len(means))
         if x.shape[1] != len(self._centre):
             raise InvalidInputError(
                 f"features: must have {len(self._centre)} columns, as fitted; got {x.shape[1]}"
             )
         with torch.no_grad():
             log_alpha = self.network(self._standard(x))[:, 0]
-        return DirichletBelief(_probs(belief), log_alpha.exp().numpy())
+        return DirichletBelief(means, log_alpha.exp().numpy())
 
     def _standard(self, x: Any) -> Tensor:
         return torch.as_tensor((x - self._centre) / self._scale)
@@ -243,14 +245,6 @@ class AlphaHead:
         optimiser.step(loss)  # type: ignore[no-untyped-call]
         if not all(torch.isfinite(p).all() for p in network.parameters()):
             raise InvalidInputError("features, probs: the fit did not stay finite; raise l2")
-
-
-def _penalty(name: str, value: float) -> float:
-    return float(at_least_zero(name, value))
-
-
-def _probs(predictions: Predictions) -> Any:
-    return predictions.read(0, len(predictions)).probs.astype(np.float64)
 
 
 def _features(features: Any, cases: int) -> Any:
