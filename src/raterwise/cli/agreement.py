@@ -26,7 +26,7 @@ from raterwise.cli.table_options import RatingOptions
 from raterwise.cli.writing import Pages, announce, origin_of, write_json
 from raterwise.inference.settings import Settings
 from raterwise.io.files import write_text_atomically
-from raterwise.io.rated import RatedTable, read_rated
+from raterwise.io.ratings import RatedTable, read_rated
 from raterwise.rater_agreement import RaterAgreement, rater_agreement
 from raterwise.report.words import natural
 

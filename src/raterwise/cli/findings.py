@@ -14,11 +14,11 @@ from raterwise.cli.writing import with_notes
 from raterwise.errors import InvalidInputError, RaterwiseError
 from raterwise.evaluation.request import Request
 from raterwise.inference.settings import Progress, within
-from raterwise.io.columns import unused_columns, unused_notes
 from raterwise.io.findings import Findings, join_findings, read_finding_ratings
 from raterwise.io.npz import is_npz
 from raterwise.io.sources import open_table
 from raterwise.io.tables import PredictionTable, read_predictions
+from raterwise.io.unused_columns import unused_columns, unused_notes
 from raterwise.results import Results
 
 Made = TypeVar("Made")

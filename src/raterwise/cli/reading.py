@@ -17,10 +17,9 @@ from raterwise import rules
 from raterwise.cli.members import Members
 from raterwise.cli.parsing import comma_list
 from raterwise.cli.table_options import TableOptions
-from raterwise.errors import InvalidInputError
 from raterwise.io.matching import JoinReport
 from raterwise.io.scores import read_features, read_logits, read_numbers, read_outside
-from raterwise.io.tables import Joined, PredictionTable, join, read_levels
+from raterwise.io.tables import Joined, PredictionTable, join, no_labels, read_levels
 from raterwise.labels import Labels
 from raterwise.types import Array
 
@@ -86,10 +85,7 @@ class Cases:
     def require_labels(self) -> Labels:
         """Return the labels where there are any; otherwise say how to give them."""
         if self.labels is None:
-            raise InvalidInputError(
-                f"ratings: {self.table.source} holds no labels; give a file of ratings, or say "
-                "which column holds them with label_column, rater_columns or count_columns"
-            )
+            raise no_labels(self.table.source)
         return self.labels
 
     def in_words(self) -> str:

@@ -14,8 +14,8 @@ from raterwise.cli.parsing import comma_list, numbers
 from raterwise.cli.stream import client_of
 from raterwise.cli.writing import Files, check_folder
 from raterwise.errors import InvalidInputError
+from raterwise.io.files import checkpoint_files, refuse_overwriting
 from raterwise.io.manifests import CaseFiles, read_by, read_manifest
-from raterwise.io.outputs import checkpoint_files, refuse_overwriting
 
 EXAMPLES = """[bold]Examples[/bold]
 

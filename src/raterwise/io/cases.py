@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from raterwise.errors import InvalidInputError
 from raterwise.evaluate import predictions_of
-from raterwise.io.columns import unused_notes
 from raterwise.io.layouts import RatingColumns, usual_layouts
 from raterwise.io.npz import is_npz
 from raterwise.io.ratings import RatingTable, read_ratings
 from raterwise.io.sources import open_table
 from raterwise.io.tables import Joined, PredictionTable, join, read_predictions
+from raterwise.io.unused_columns import unused_notes
 from raterwise.labels.duplicates import DUPLICATES, Duplicates
 from raterwise.labels.misread import IN_ORDER_OF_CODES, code_notes
 from raterwise.predictions import Predictions

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.columns import unused_columns
 from raterwise.io.sources import TableFile
+from raterwise.io.unused_columns import unused_columns
 from raterwise.labels.classes import is_whole
 from raterwise.rules import did_you_mean, listed
 

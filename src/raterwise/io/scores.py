@@ -13,11 +13,11 @@ from os import PathLike
 import numpy as np
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.columns import unused_patients
 from raterwise.io.damaged import read_archive
 from raterwise.io.layouts import CASE_COLUMNS, find_id_column, usual_names
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
 from raterwise.io.numbers import as_numbers
+from raterwise.io.probabilities import check_names
 from raterwise.io.ratings import Coding
 from raterwise.io.sources import TableFile, open_table
 from raterwise.io.tables import (
@@ -26,6 +26,7 @@ from raterwise.io.tables import (
     table_of_arrays,
     table_of_columns,
 )
+from raterwise.io.unused_columns import unused_patients
 from raterwise.rules import listed
 from raterwise.types import Array
 
@@ -166,10 +167,7 @@ def _softmax(logits: Array) -> Array:
 def _class_names(names: Sequence[str], classes: int) -> tuple[str, ...]:
     if classes < 2:
         raise InvalidInputError(f"logits: must have a column for each class; got {classes}")
-    if len(names) != classes or len(set(names)) < classes or "" in names:
-        raise InvalidInputError(
-            f"class_names: must be {classes} different names, one per class; got {listed(names)}"
-        )
+    check_names(tuple(names), classes)
     return tuple(names)
 
 

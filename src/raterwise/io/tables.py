@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
-from raterwise.io.columns import unused_columns, unused_patients
 from raterwise.io.layouts import CASE_COLUMNS, find_id_column, has_ids, usual_names
 from raterwise.io.matching import JoinReport, alike_note, explain_unmatched, positions
 from raterwise.io.npz import NpzArrays, is_npz, labels_of_npz, read_npz
@@ -32,6 +31,7 @@ from raterwise.io.probabilities import (
 )
 from raterwise.io.ratings import Coding, RatingTable, unique_ids
 from raterwise.io.sources import TableFile, existing_file, open_table
+from raterwise.io.unused_columns import unused_columns, unused_patients
 from raterwise.io.values import as_ids, labels_of_codes
 from raterwise.labels import Labels
 from raterwise.rules import listed
@@ -287,10 +287,7 @@ def join(
     """
     if ratings is None:
         if predictions.labels is None:
-            raise InvalidInputError(
-                f"ratings: {predictions.source} holds no labels; give a file of ratings, or say "
-                "which column holds them with label_column, rater_columns or count_columns"
-            )
+            raise no_labels(predictions.source)
         report = JoinReport(len(predictions.probs))
         columns = (predictions.probs, predictions.labels, predictions.groups, predictions.weights)
         return Joined(*columns, report)
@@ -303,6 +300,14 @@ def join(
         None if predictions.groups is None else predictions.groups[known],
         None if predictions.weights is None else predictions.weights[known],
         report,
+    )
+
+
+def no_labels(source: str) -> InvalidInputError:
+    """Return the error that there are no labels, with how to give them."""
+    return InvalidInputError(
+        f"ratings: {source} holds no labels; give a file of ratings, or say which column holds "
+        "them with label_column, rater_columns or count_columns"
     )
 
 
