@@ -20,8 +20,7 @@ from raterwise.cli.show import (
 from raterwise.cli.spelling import as_options
 from raterwise.compare import Comparison, Difference
 from raterwise.inference.differences import holm
-from raterwise.report.findings import verdict_on_findings, verdicts_by_finding
-from raterwise.report.words import headline
+from raterwise.report.findings import headline, verdict_on_findings, verdicts_by_finding
 from raterwise.results import Results, left_out
 
 

@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from raterwise.report.headline import LESS_CHANCE
+from raterwise.catalog import CATALOG
+from raterwise.report.confidence_verdict import Verdict
+from raterwise.report.key_figures import LESS_CHANCE
 from raterwise.report.markup import Html, el
-from raterwise.report.sections import paired_table, section, value_of, warnings
+from raterwise.report.sections import paired_table, panel, section, value_of, warnings
 from raterwise.report.verdicts import verdict
-from raterwise.report.words import Verdict, basis, headline, level_of, number, p_value
+from raterwise.report.words import level_of, number, p_value
 from raterwise.results import Results
 
 TONES = ("bad", "caution", "good")
+FEW = 5
+"""How many metrics are shown of every finding, where none of the usual ones is there."""
 JUDGED_ALONE = (
     "Each finding is judged on its own: of twenty well-calibrated findings, chance makes about one "
     "look miscalibrated."
@@ -32,17 +36,11 @@ def summary_of_findings(results: Results) -> Html:
         el("ul", told),
         el("p", JUDGED_ALONE, class_="note"),
     )
+    which = [el("p", line) for line in _which(results, verdicts)] if len(verdicts) > 1 else None
     return section(
         "verdict",
         "Verdict",
-        el(
-            "div",
-            el("p", found.headline, class_="headline"),
-            el("p", found.explanation) if found.explanation else None,
-            [el("p", line) for line in _which(results, verdicts)] if len(verdicts) > 1 else None,
-            el("p", f"Based on {basis(results.data)}.", class_="basis"),
-            class_=f"panel {found.tone}",
-        ),
+        panel(found, results, which),
         each if len(verdicts) > 1 else None,
         warnings(results),
     )
@@ -95,6 +93,17 @@ def _which(results: Results, verdicts: Mapping[str, Verdict]) -> list[str]:
         kind = "Miscalibrated" if off else "Nothing found"
         kinds[kind if off or told.tone == "good" else "No clear answer"].append(title)
     return [f"{kind}: {', '.join(titles)}." for kind, titles in kinds.items() if titles]
+
+
+def headline(results: Results) -> list[str]:
+    """Return the metrics to show of every finding: those of sub-groups, or the first few.
+
+    >>> from raterwise.results import Estimate
+    >>> headline(Results({name: Estimate(name, 0.5) for name in ("nll", "ece", "brier")}))
+    ['ece', 'brier']
+    """
+    usual = [name for name in results if name in CATALOG and "by_level" in CATALOG[name].tags]
+    return usual or list(results)[:FEW]
 
 
 def by_finding(results: Results) -> Html | None:

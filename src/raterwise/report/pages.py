@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from raterwise.report.charts import Spec, altair, colour_of, compiled
-from raterwise.report.extras import interchangeable, worklist
 from raterwise.report.markup import Html, data_table, el
+from raterwise.report.method import provenance
 from raterwise.report.page import page
-from raterwise.report.provenance import provenance
+from raterwise.report.raters import by_points, interchangeable
 from raterwise.report.sections import Charts, as_sentence, figure, section, wide
 from raterwise.report.stability import stability
 from raterwise.report.words import bracketed, natural, number, p_value, percent
 
+MOST_CASES = 25
+"""How many cases of a worklist a report shows."""
 MOST_LISTED = 200
 """How many cases a page of a worklist has."""
 MOST_CLASSES = 6
@@ -113,6 +117,39 @@ def agreement_page(
     return page("How far do the raters agree?", "", content, Charts())
 
 
+def worklist(found: Any, most: int = MOST_CASES) -> Html | None:
+    """Return the cases that need a second opinion, and what each answer would change."""
+    if found is None:
+        return None
+    names = found.class_names
+    items = []
+    for i in range(min(len(found), most)):
+        top = int(np.argmax(found.probs[i]))
+        answers = []
+        for k, name in enumerate(names):
+            after = found.posterior[i, k]
+            if np.isnan(after).any():
+                continue
+            best = int(np.argmax(after))
+            answers.append(el("li", f"If the expert says “{name}”: “{names[best]}” "
+                                    f"{percent(after[best])}"))  # fmt: skip
+        now = f"“{names[top]}” {percent(found.probs[i, top])}"
+        differ = percent(found.disagreement[i])
+        gain = number(found.expected_gain[i])
+        told = f": now {now}; two raters would differ with probability {differ}; gain {gain}"
+        summary = el("summary", el("strong", found.case_ids[i]), told)
+        items.append(el("li", el("details", summary, el("ul", answers))))
+    rest = len(found) - len(items)
+    more = el("p", f"And {rest:,} more.", class_="note") if rest > 0 else None
+    text = (
+        "The cases where one more expert's label is worth most come first. The gain is how much "
+        "that label is expected to lower the squared error of the probabilities. Open a case to "
+        "see what each answer would change."
+    )
+    return section("worklist", "Which cases need a second opinion?", el("p", text),
+                   el("ol", items, class_="worklist"), more)  # fmt: skip
+
+
 def worklist_page(found: Any, *, basis: str, origin: Origin) -> str:
     """Return which cases need a second opinion first."""
     order = {"gain": "what one more label is worth", "disagreement": "predicted disagreement"}
@@ -170,7 +207,7 @@ def _each_rater(agreement: Any, class_names: Sequence[str]) -> Html:
     rows = []
     for one in sorted(agreement.raters, key=lambda rater: natural(rater.rater)):
         most = max(one.excess, key=lambda k: abs(one.excess[k])) if one.excess else None
-        differs = "–" if most is None else _points(str(most), one.excess[most])
+        differs = "–" if most is None else by_points(most, one.excess[most])
         rows.append(
             (one.rater, f"{one.ratings:,}",
              "–" if one.agreement is None else percent(one.agreement),
@@ -183,7 +220,3 @@ def _each_rater(agreement: Any, class_names: Sequence[str]) -> Html:
     )
     table = wide(data_table(header, rows, caption), "Each rater")
     return section("raters", "What does each rater say?", table)
-
-
-def _points(name: str, excess: float) -> str:
-    return f"{name}: {100 * excess:+.1f}\u00a0points".replace("-", "−")

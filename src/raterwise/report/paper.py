@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from raterwise.catalog import CATALOG
-from raterwise.report.comparison_tables import markdown_text
 from raterwise.report.references import papers_of
+from raterwise.report.tables import markdown_text
 from raterwise.report.verdicts import verdict
 from raterwise.report.words import counted_in_words, level_of, number
 from raterwise.results import Results, left_out

@@ -10,7 +10,7 @@ import numpy as np
 from raterwise.report.charts import Spec, altair, colour_of, compiled
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.references import PAPERS
-from raterwise.report.sections import Charts, scrolled, section
+from raterwise.report.sections import Charts, behind, section
 from raterwise.report.words import number
 
 
@@ -52,11 +52,9 @@ def stability(
         drawn.append(el("figure", el("h3", title) if title else None, chart))
     shown = el("div", drawn, class_="pair") if len(drawn) > 1 else drawn[0]
     these = "these charts" if len(drawn) > 1 else "this chart"
-    behind = el("details", el("summary", f"The numbers behind {these}"),
-                scrolled(table, "Numbers behind the charts"))  # fmt: skip
     return section(
-        "stability", f"Would fewer {unit} give the same figures?",
-        shown, el("p", caption, class_="note"), behind, _total_variation(curves, variation),
+        "stability", f"Would fewer {unit} give the same figures?", shown,
+        el("p", caption, class_="note"), behind(table, these), _total_variation(curves, variation),
     )  # fmt: skip
 
 
