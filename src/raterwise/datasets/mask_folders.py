@@ -8,7 +8,7 @@ https://doi.org/10.1038/s41597-023-01943-4. None of them comes with raterwise.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from raterwise.errors import InvalidInputError
 from raterwise.labels import Labels
 
 NIFTI = (".nii.gz", ".nii")
-CURVAS_SETS = ("training_set", "validation_set", "testing_set")
+CURVAS_SETS = {f"{part}_set": part for part in ("training", "validation", "testing")}
 CAMERAS = ("Bosch", "Forus", "Remidio")
 EXPERTS = tuple(f"Expert {i}" for i in range(1, 6))
 CHAKSU_CLASSES = ("normal", "glaucoma suspect")
@@ -68,19 +68,8 @@ def read_qubiq(folder: str | PathLike[str], task: int = 1) -> Dataset:
     >>> cases.names, cases.raters, cases.masks[0][1].name
     (('case01',), ('seg01', 'seg02'), 'task01_seg02.nii.gz')
     """
-    place = required(folder, "folder")
-    parts = [name for name in ("Training", "Validation") if (place / name).is_dir()]
-    found: list[tuple[str, str, Path, dict[str, Path]]] = []
-    for part in parts or ["."]:
-        for case in _cases(place / part):
-            masks = {}
-            for file in files_in(case, NIFTI):
-                if name := re.fullmatch(
-                    rf"task0*{task}_(seg[0-9]+)\.nii(\.gz)?", file.name.lower()
-                ):
-                    masks[name[1]] = file
-            found.append((case.name, part.lower(), _image(case), masks))
-    return _outlined("QUBIQ", place, found, parts=bool(parts))
+    parts = {"Training": "training", "Validation": "validation"}
+    return _outlined("QUBIQ", folder, parts, rf"task0*{task}_(seg[0-9]+)")
 
 
 def read_curvas(folder: str | PathLike[str]) -> Dataset:
@@ -113,54 +102,49 @@ def read_curvas(folder: str | PathLike[str]) -> Dataset:
     >>> cases.patients.tolist(), cases.raters
     (['UKCHLL001'], ('annotation_1', 'annotation_2', 'annotation_3'))
     """
+    return _outlined("CURVAS", folder, CURVAS_SETS, r"(annotation_[0-9]+)")
+
+
+def _outlined(
+    name: str, folder: str | PathLike[str], parts: Mapping[str, str], mask: str
+) -> Dataset:
+    """Return cases whose raters are the same people throughout, by the names of their masks.
+
+    `parts` are the folders of the split, where they are there, and what it calls them.
+    """
     place = required(folder, "folder")
-    parts = [name for name in CURVAS_SETS if (place / name).is_dir()]
-    found: list[tuple[str, str, Path, dict[str, Path]]] = []
-    for part in parts or ["."]:
-        for case in _cases(place / part):
-            masks = {}
-            for file in files_in(case, NIFTI):
-                if name := re.fullmatch(r"(annotation_[0-9]+)\.nii(\.gz)?", file.name.lower()):
-                    masks[name[1]] = file
-            found.append((case.name, part.removesuffix("_set"), _image(case), masks))
-    return _outlined("CURVAS", place, found, parts=bool(parts))
+    there = [part for part in parts if (place / part).is_dir()]
+    cases = [(case, parts.get(part)) for part in there or ["."] for case in _cases(place / part)]
+    if not cases:
+        raise InvalidInputError(f"{place}: must hold a folder per case; it holds none")
+    images, masks = [], []
+    for case, _ in cases:
+        called = {re.sub(r"\.nii(\.gz)?$", "", f.name.lower()): f for f in files_in(case, NIFTI)}
+        if "image" not in called:
+            raise InvalidInputError(f"{case}: must hold image.nii.gz; it does not")
+        images.append(called["image"])
+        found = ((re.fullmatch(mask, stem), file) for stem, file in called.items())
+        masks.append({match[1]: file for match, file in found if match})
+        if not masks[-1] or set(masks[-1]) != set(masks[0]):
+            raise InvalidInputError(
+                f"{case}: must have the masks of {', '.join(sorted(masks[0])) or 'its raters'}, as "
+                f"{cases[0][0].name} has; got {', '.join(sorted(masks[-1])) or 'none'}"
+            )
+    raters, names = tuple(sorted(masks[0])), [case.name for case, _ in cases]
+    return Dataset(
+        name,
+        tuple(names),
+        patients=texts(names),
+        parts=texts(part for _, part in cases) if there else None,
+        paths=tuple(images),
+        masks=tuple(tuple(own[rater] for rater in raters) for own in masks),
+        raters=raters,
+    )
 
 
 def _cases(place: Path) -> list[Path]:
     inside = (path for path in required(place, "folder").iterdir() if path.is_dir())
     return sorted(path for path in inside if not hidden(path))
-
-
-def _image(case: Path) -> Path:
-    for file in files_in(case, NIFTI):
-        if re.fullmatch(r"image\.nii(\.gz)?", file.name.lower()):
-            return file
-    raise InvalidInputError(f"{case}: must hold image.nii.gz; it does not")
-
-
-def _outlined(
-    name: str, place: Path, found: list[tuple[str, str, Path, dict[str, Path]]], *, parts: bool
-) -> Dataset:
-    """Return cases whose raters are the same people throughout."""
-    if not found:
-        raise InvalidInputError(f"{place}: must hold a folder per case; it holds none")
-    raters = tuple(sorted(found[0][3]))
-    for _, _, image, masks in found:
-        if not masks or tuple(sorted(masks)) != raters:
-            raise InvalidInputError(
-                f"{image.parent}: must have the masks of {', '.join(raters) or 'its raters'}, as "
-                f"{found[0][0]} has; got {', '.join(sorted(masks)) or 'none'}"
-            )
-    names = [case for case, *_ in found]
-    return Dataset(
-        name,
-        tuple(names),
-        patients=texts(names),
-        parts=texts(part for _, part, *_ in found) if parts else None,
-        paths=tuple(image for _, _, image, _ in found),
-        masks=tuple(tuple(masks[rater] for rater in raters) for *_, masks in found),
-        raters=raters,
-    )
 
 
 def read_chaksu(folder: str | PathLike[str], structure: str = "Disc") -> Dataset:
