@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from raterwise.errors import InvalidInputError
 from raterwise.io.layouts import (
+    AS_USUAL,
     LAYOUT_ARGUMENTS,
     RATER_COLUMNS,
     RATING_COLUMNS,
     RatingColumns,
+    TableColumns,
     count_columns,
     find_id_column,
     has_ids,
@@ -30,7 +32,7 @@ from raterwise.io.layouts import (
 from raterwise.io.matching import alike_note
 from raterwise.io.npz import is_npz, labels_of_npz, read_npz
 from raterwise.io.numbers import as_whole_numbers
-from raterwise.io.sources import TableFile, open_table
+from raterwise.io.sources import TableFile
 from raterwise.io.unused_columns import unused_notes
 from raterwise.io.values import (
     as_class_codes,
@@ -67,14 +69,8 @@ class RatingTable:
 def read_ratings(
     path: str | PathLike[str],
     class_names: Sequence[str],
-    columns: RatingColumns | None = None,
+    told: TableColumns = AS_USUAL,
     *,
-    id_column: str | None = None,
-    missing: Collection[str] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    ignore_case: bool = False,
-    duplicates: str = "error",
     beside: Collection[str] = (),
     number_rows: bool = False,
 ) -> RatingTable:
@@ -93,7 +89,7 @@ def read_ratings(
     >>> table.ids.tolist(), table.labels.counts.tolist()
     (['n1', 'n2'], [[1, 1], [1, 0]])
     """
-    columns = columns or RatingColumns()
+    columns, id_column = told.ratings, told.id_of_ratings
     if columns.layout is not None:
         choose("ratings_layout", columns.layout, tuple(LAYOUT_ARGUMENTS))
     if is_npz(path):
@@ -103,21 +99,21 @@ def read_ratings(
                 "and its ids the array ids"
             )
         arrays = read_npz(path)
-        labels = labels_of_npz(arrays, class_names, missing, required=True)
+        labels = labels_of_npz(arrays, class_names, told.missing, required=True)
         assert labels is not None
         return RatingTable(arrays.ids_of(len(labels)), labels, arrays.name, arrays.notes())
-    choose("duplicates", duplicates, DUPLICATES)
-    file = open_table(path, delimiter=delimiter, encoding=encoding)
+    choose("duplicates", told.duplicates, DUPLICATES)
+    file = told.open(path)
     layout = layout_of(file, columns)
     case: str | None = None
     if not number_rows or layout == "long" or has_ids(file, id_column):
         case = find_id_column(file, id_column)
-    coding = Coding(tuple(class_names), missing, ignore_case)
+    coding = Coding(tuple(class_names), told.missing, told.ignore_case)
     if layout == "wide":
         found, used = _read_wide(file, case, columns, coding)
     elif layout == "long":
         assert case is not None  # rows of ratings are no cases to number
-        found, used = _read_long(file, case, columns, coding, duplicates)
+        found, used = _read_long(file, case, columns, coding, told.duplicates)
     else:
         found, used = _read_counts(file, case, columns, coding)
     notes = (
@@ -248,19 +244,7 @@ class RatedTable:
     """The patient of each case."""
 
 
-def read_rated(
-    path: str | PathLike[str],
-    columns: RatingColumns,
-    *,
-    class_names: Sequence[str] = (),
-    id_column: str | None = None,
-    group_column: str | None = None,
-    missing: Collection[str] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    ignore_case: bool = False,
-    duplicates: str = "error",
-) -> RatedTable:
+def read_rated(path: str | PathLike[str], told: TableColumns = AS_USUAL) -> RatedTable:
     """Return the ratings of a CSV, Excel, Parquet or Arrow file whose classes nobody has listed.
 
     Whole numbers are steps of a scale, those between the smallest and the largest that nobody used
@@ -269,7 +253,7 @@ def read_rated(
 
     >>> path = getfixture("tmp_path") / "ratings.csv"
     >>> _ = path.write_text("case,reader_1,reader_2\\na,1,2\\nb,4,4\\n")
-    >>> table = read_rated(path, RatingColumns())
+    >>> table = read_rated(path)
     >>> table.class_names, table.scale, table.ratings.labels.counts.tolist()
     (('1', '2', '3', '4'), 'interval', [[1, 1, 0, 0], [0, 0, 0, 2]])
     """
@@ -278,16 +262,16 @@ def read_rated(
             "ratings: must be a table with columns (CSV, Excel, Parquet or Arrow); an NPZ file "
             "has none"
         )
-    file = open_table(path, delimiter=delimiter, encoding=encoding)
-    names, scale = tuple(class_names), "ordinal"
+    file = told.open(path)
+    names, scale = tuple(told.class_names or ()), "ordinal"
     if not names:
-        layout, found = rating_columns(file, columns)
+        layout, found = rating_columns(file, told.ratings)
         if layout == "counts":
             names, scale = tuple(found), "nominal"
         else:
             held = [file.read([c]).column(c) for c in found.values()]
-            texts = different_texts(held, f"{file.name}: ratings", missing)
-            if ignore_case:  # the first spelling is the name
+            texts = different_texts(held, f"{file.name}: ratings", told.missing)
+            if told.ignore_case:  # the first spelling is the name
                 texts = list({text.casefold(): text for text in reversed(texts)}.values())
             _refuse_doubtful(texts, file.name)
             names, scale = _classes(texts)
@@ -296,14 +280,12 @@ def read_rated(
             f"ratings: agreement needs two classes; {file.name} names {', '.join(names) or 'none'}."
             " List all that could have been said with class_names"
         )
-    ratings = read_ratings(
-        path, names, columns, id_column=id_column, missing=missing, delimiter=delimiter,
-        encoding=encoding, ignore_case=ignore_case, duplicates=duplicates,
-        beside=() if group_column is None else (group_column,),
-    )  # fmt: skip
+    beside = () if told.group_column is None else (told.group_column,)
+    ratings = read_ratings(path, names, told, beside=beside)
     groups = None
-    if group_column is not None:
-        groups = _patients(file, find_id_column(file, id_column), group_column, ratings)
+    if told.group_column is not None:
+        case = find_id_column(file, told.id_column)
+        groups = _patients(file, case, told.group_column, ratings)
     return RatedTable(ratings, names, scale, groups)
 
 
