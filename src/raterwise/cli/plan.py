@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import asdict
 from functools import partial
@@ -34,6 +32,7 @@ from raterwise.cli.writing import Files, announce, origin_of, write_json
 from raterwise.io.files import write_text_atomically
 from raterwise.io.findings import Findings
 from raterwise.report.words import facts_in_words
+from raterwise.results.exports import csv_text
 
 if TYPE_CHECKING:
     from raterwise.inference.settings import Progress
@@ -195,11 +194,8 @@ def _write(
         findings = {title: [_values(d) for d in one.designs] for title, one in each.items()}
         write_json(files.out, {**content, **({"findings": findings} if findings else {}), **about})
     if files.csv_out is not None:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        write_text_atomically(files.csv_out, text.getvalue())
+        text = csv_text({key: [row[key] for row in rows] for key in rows[0]})
+        write_text_atomically(files.csv_out, text)
 
 
 def _show(
