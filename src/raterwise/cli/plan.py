@@ -54,10 +54,6 @@ SCHEMA_VERSION = 1
 DESIGNS = "Designs"
 
 
-def _cost(help: str) -> Any:
-    return typer.Option(min=0, help=help, rich_help_panel=DESIGNS)
-
-
 @with_options
 def plan(
     asked: Asked,
@@ -78,8 +74,10 @@ def plan(
         float | None,
         in_panel(DESIGNS, "How much you can spend; in readings, unless costs are given."),
     ] = None,
-    case_cost: Annotated[float, _cost("Cost of a new case, without its readings.")] = 0.0,
-    reading_cost: Annotated[float, _cost("Cost of one reading.")] = 1.0,
+    case_cost: Annotated[
+        float, in_panel(DESIGNS, "Cost of a new case, without its readings.", min=0)
+    ] = 0.0,
+    reading_cost: Annotated[float, in_panel(DESIGNS, "Cost of one reading.", min=0)] = 1.0,
     repeats: Annotated[int, in_panel(DESIGNS, "Number of simulated studies per design.")] = 20,
     resamples: options.Resamples = 200,
     level: options.Level = 0.95,
