@@ -79,7 +79,6 @@ class Findings(NamedTuple):
     report: JoinReport
     unread: tuple[str, ...]
     answers: Answers | None = None
-    notes: tuple[str, ...] = ()
 
     def each(self) -> Iterator[tuple[str, Array, Labels, dict[str, Any]]]:
         """Yield each finding's name, the probabilities and labels, `groups` and `weights`."""
@@ -202,7 +201,6 @@ def join_findings(
         report,
         ratings.unread,
         None if ratings.answers is None else ratings.answers[index],
-        ratings.notes,
     )
 
 

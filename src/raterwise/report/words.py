@@ -90,13 +90,13 @@ def level_of(results: Results) -> str:
     return f"{100 * results.options.get('level', 0.95):g}%"
 
 
-def signed(value: float, digits: int = 3) -> str:
+def signed(value: float) -> str:
     r"""Return a difference with its sign.
 
     >>> signed(0.1234), signed(-0.1234), signed(2e-5), signed(0.0)
     ('+0.123', '−0.123', '<\xa0+0.001', '0.000')
     """
-    text = number(value, digits)
+    text = number(value)
     if not value > 0:
         return text
     return f"<\u00a0+{text[2:]}" if text.startswith("<") else f"+{text}"
