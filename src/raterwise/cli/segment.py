@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -125,13 +126,13 @@ def segment(
     images = read_manifest(manifest, values=apart, axes=axes)
     job = job_of(
         images, metrics, settings, selection, reduction, comma_list(raters) or None, num_classes,
-        spacing=sizes, maps=maps, **asked.told,
+        **asked.told,
     )  # fmt: skip
     mapped = [] if maps is None else _prepare_maps(maps, images)
     refuse_overwriting((*files.paths, *mapped), (*read, *read_by(manifest, images)))
     with files.progress() as report, client_of(cluster, workers) as client:
         results = evaluate_job(
-            job,
+            replace(job, spacing=sizes, maps=maps),
             images,
             class_names=comma_list(class_names) or None,
             skip_bad=skip_bad,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from raterwise.report.charts import Spec, altair, colour_of, compiled
+from raterwise.report.charts import Spec, altair, colour_of, compiled, log_axis
 from raterwise.report.markup import Html, data_table, el
 from raterwise.report.method import provenance
 from raterwise.report.page import page
@@ -187,9 +187,7 @@ def _widths(rows: Sequence[Mapping[str, Any]]) -> Spec:
         for row in rows
         if row["width"] is not None
     ]  # fmt: skip
-    sizes = sorted({row["cases"] for row in rows})
-    x = alt.X("cases:Q", title="Cases", scale=alt.Scale(type="log", nice=False),
-              axis=alt.Axis(values=sizes, format="d", labelOverlap="greedy"))  # fmt: skip
+    x = log_axis(alt, "Cases", (row["cases"] for row in rows))
     y = alt.Y("width:Q", title="Width of the interval", axis=alt.Axis(tickCount=5))
     tips = ["name:N", "cases:Q", "readings:Q", alt.Tooltip("width:Q", format=".3f")]
     line = alt.Chart(alt.Data(values=points)).mark_line(point=True, strokeWidth=2)

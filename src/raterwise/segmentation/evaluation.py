@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
@@ -183,16 +182,13 @@ def job_of(
     reduction: str,
     raters: Sequence[str] | None,
     num_classes: int | None,
-    *,
-    spacing: tuple[float, ...] | None = None,
-    maps: Path | None = None,
     **asked: Any,
 ) -> Job:
     """Return what is done with every image; `asked` are the options of the metrics."""
     classes = classes_of(cases, num_classes) if "all" in metrics else None
     request = Request.of(metrics, **asked, settings=settings, classes=classes)
     roster = roster_of(raters, cases) if settings.draws_raters else ()
-    return Job(ImageRequest(request, selection, reduction, roster), num_classes, spacing, maps)
+    return Job(ImageRequest(request, selection, reduction, roster), num_classes)
 
 
 def classes_of(cases: Iterable[Source], num_classes: int | None = None) -> int | None:
